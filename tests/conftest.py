@@ -9,7 +9,7 @@ from hypothesis import settings
 
 # A busy machine takes its time over any example. The examples are the same in each run, so that a change is
 # refused for its own faults alone; `make fuzz` searches with more and new ones.
-settings.register_profile("quick", deadline=None, max_examples=16, derandomize=True)
+settings.register_profile("quick", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile("new", deadline=None, max_examples=100)
 settings.load_profile("quick")
 

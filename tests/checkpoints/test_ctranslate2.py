@@ -62,6 +62,7 @@ def greedy(loaded, folder, texts=TEXTS, **options):
     ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.numerical
 @pytest.mark.parametrize("quantisation", FORMATS)
 def test_marian_model_matches_ctranslate2(marian, tmp_path, quantisation):

@@ -345,6 +345,7 @@ def test_chat_template_is_read(tmp_path):
 PROMPTS = ["abcd the", "ab", "the cat"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", gguf_files.CASES)
 def test_engine_continuations_match_torch(tmp_path, case):

@@ -253,6 +253,7 @@ def test_unrecognised_paths_are_rejected(tmp_path):
         describe(broken)
 
 
+@pytest.mark.slow
 def test_describe_does_not_import_torch():
     code = "from uwaga.cli.main import main\ntry: main(['info', '--json'])\nexcept SystemExit: pass\n"
     result = subprocess.run(

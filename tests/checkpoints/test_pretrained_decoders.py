@@ -43,6 +43,7 @@ def numbers(monkeypatch):
     monkeypatch.setattr(llama, "read_decoder_tokeniser", tokeniser)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.numerical
 @EACH_VERSION
 def test_M37_M41_outputs_match_transformers(tmp_path, version):

@@ -181,7 +181,7 @@ def test_M29_recorded_attention_equals_that_of_the_steps(tmp_path):
             state = step.state
 
 
-@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("folded", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_texts_match_transformers(tmp_path, folded):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[X_SEP]", "[MASK]", "a", "man", "is", "rid", "##ing", "."]
     path = tmp_path / "m"

@@ -88,6 +88,7 @@ def pad_rows(rows):
     return ids, ids != 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.numerical
 @pytest.mark.parametrize("version", VERSIONS)
 def test_M19_outputs_match_transformers(tmp_path, version):

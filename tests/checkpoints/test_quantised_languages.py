@@ -35,6 +35,7 @@ def quantised(folder, kind, precision="int8"):
     return folder / "m", folder / "q"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("precision", ["int8", "int4"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_folder_translates_as_the_original(tmp_path, kind, precision):

@@ -111,7 +111,7 @@ def test_download_without_terminal_needs_yes_option(server):
     assert [path for path, _ in server.requests] == ["/models.json"]
 
 
-@pytest.mark.parametrize("answer", ["y", "n"])
+@pytest.mark.parametrize("answer", ["y", pytest.param("n", marks=pytest.mark.slow)])
 def test_licence_prompt_is_shown_on_terminal(server, answer):
     """On a pseudo-terminal: it shows the bar and the prompt, and the path is on standard output."""
     controller, terminal = pty.openpty()

@@ -68,7 +68,7 @@ def test_unwritable_output_gives_a_one_line_error(workspace, verb, redirection):
     assert "standard output cannot be written" in error_lines[0]
 
 
-@pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
+@pytest.mark.parametrize("redirection", [">&-", pytest.param("> /dev/full", marks=pytest.mark.slow)])
 def test_unused_standard_output_may_be_unwritable(workspace, redirection):
     result = call(workspace, ["translate", "Hi.", "-o", "out"], redirection)
     assert (result.returncode, result.stderr) == (0, b"")

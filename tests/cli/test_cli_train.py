@@ -123,6 +123,7 @@ def test_init_writes_corpora_and_preset(
     assert "is a folder" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_init_imports_no_torch(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom uwaga.cli.main import main\n"

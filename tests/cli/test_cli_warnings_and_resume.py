@@ -108,8 +108,8 @@ SOURCES = [f"I want {number} cars." for number in range(6)]
 @pytest.mark.parametrize(
     ("name", "options", "signal_number"),
     [
-        ("out.de", [], signal.SIGINT),
-        ("out.gz", [], signal.SIGTERM),
+        pytest.param("out.de", [], signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("out.gz", [], signal.SIGTERM, marks=pytest.mark.slow),
         ("out.de", ["--stream"], signal.SIGKILL),
     ],
 )

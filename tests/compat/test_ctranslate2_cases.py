@@ -576,7 +576,11 @@ def logging(library, folder, tmp_path):
 NOT_APPLICABLE = {"test_shutdown_does_not_deadlock"}
 
 
-@pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
+@pytest.mark.parametrize(
+    "library",
+    [pytest.param(peer_ctranslate2, marks=pytest.mark.slow), uwaga_ctranslate2],
+    ids=LIBRARIES,
+)
 @pytest.mark.parametrize("name", CASES)
 def test_case_passes_in_both_libraries(name, library, folder, tmp_path):
     if name == "test_model_load_does_not_leak_threads" and not Path("/proc/self/task").exists():

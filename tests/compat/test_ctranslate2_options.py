@@ -289,12 +289,10 @@ def test_attention_of_recurrent_models_is_returned_or_refused(tmp_path, name, at
     assert {len(row) for row in result.attention[0]} == {len(source)}
 
 
-@pytest.mark.parametrize(
-    "statement", ["from uwaga.compat import ctranslate2", "import uwaga.compat.ctranslate2 as ctranslate2"]
-)
-def test_imports_used_by_scripts_work(statement):
+def test_imports_used_by_scripts_work():
     code = (
-        f"{statement}\n"
+        "from uwaga.compat import ctranslate2\n"
+        "import uwaga.compat.ctranslate2 as ctranslate2\n"
         "device = 'cuda' if ctranslate2.get_cuda_device_count() else 'cpu'\n"
         "assert ctranslate2.__version__.startswith('4.')\n"
         "ctranslate2.set_log_level(20)\n"
@@ -362,6 +360,7 @@ def test_views_round_to_bfloat16():
         assert str(scalar) == " 3\n[cpu:0 float32 storage viewed as scalar]"
 
 
+@pytest.mark.slow
 def test_module_imports_neither_ctranslate2_nor_torch():
     code = (
         "import sys, uwaga_compat.ctranslate2 as ct2\n"

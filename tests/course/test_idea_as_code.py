@@ -87,6 +87,7 @@ VERBS = (
 )
 
 
+@pytest.mark.slow
 def test_file_equals_the_engine_on_a_hundred_sentences(code, model, translator):
     decoder, largest = translator.decoder, 0.0
     sources = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS]

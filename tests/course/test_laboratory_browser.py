@@ -574,6 +574,7 @@ def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, transl
     page.close()
 
 
+@pytest.mark.slow
 def test_tabs_name_rows_alike_and_write_minus_signs(browser, site):
     page = start_laboratory(browser, site[1], viewport=WIDE)
     tabs = {}
@@ -591,6 +592,7 @@ def test_tabs_name_rows_alike_and_write_minus_signs(browser, site):
     page.close()
 
 
+@pytest.mark.slow
 def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
     page = start_laboratory(browser, site[1], viewport=WIDE)
     editor = Editor(page, random.Random(1))
@@ -789,6 +791,7 @@ def test_exercises_are_checked_and_saved(browser, site):
     page.close()
 
 
+@pytest.mark.slow
 def test_remark_shows_emphasis(browser, site):
     page = open_page(browser, site[1])
     exercise = page.locator("#exercise-0\\.1")

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -49,6 +50,7 @@ PERCENTAGE = re.compile(r"(?<![\w.,])(\d+(?:\.\d+)?)\s?%")
 ANY_NUMBER = re.compile(r"(?<![\w.,^])[-−]?\d+(?:\.\d+)?(?![\w]|\.\d)")
 
 
+@cache
 def shown_source(fence: str) -> str:
     """Return the code that a ``source`` fence shows."""
     file, _, name = fence.strip().partition("::")
@@ -100,6 +102,12 @@ def prose(text: str) -> Iterator[str]:
     text = re.sub(r"<uwaga-\w+[^>]*>.*?</uwaga-\w+>", "", FENCE.sub("", text), flags=re.DOTALL)
     text = re.sub(r"^ *\|.*\|$", "", FIGURE.sub("", text), flags=re.MULTILINE)
     yield from (paragraph for paragraph in text.split("\n\n") if paragraph.strip())
+
+
+@cache
+def load_yaml(text: str) -> Any:
+    """Parse a file of exercises in C, for all checks of it; the caller must not change the result."""
+    return yaml.load(text, yaml.CSafeLoader)
 
 
 def value(number: str) -> float:
@@ -310,15 +318,15 @@ def texts_of(exercise: object) -> Iterator[str]:
 def unfounded_numbers_of_exercises(text: str) -> list[str]:
     """Return the decimal numbers of remarks, hints and solutions that neither exercise nor chapter gives."""
     unfounded = []
-    for exercise in yaml.safe_load(text)["exercises"]:
-        chapter, question = int(exercise["number"].partition(".")[0]), exercise.pop("question")
+    for exercise in load_yaml(text)["exercises"]:
+        chapter, question = int(exercise["number"].partition(".")[0]), exercise["question"]
         [page] = [page.read_text(encoding="utf-8") for page in CHAPTERS if int(page.name[:2]) == chapter]
         code = json.dumps([exercise.get(key) for key in ("answer", "start", "program", "tests")])
         code += json.dumps([wrong["answer"] for wrong in exercise.get("wrong", ())])
         stated = f"{question} {exercise.get('answer')} {exercise['hint']}"
         shown = NUMBER.findall("\n".join([page, evidence(page), question, code]))
         before = ANY_NUMBER.findall(stated) if exercise["kind"] in ("number", "table") else []
-        for part in texts_of(exercise):
+        for part in texts_of({key: part for key, part in exercise.items() if key != "question"}):
             for paragraph in part.split("\n\n"):
                 unfounded += unfounded_in(
                     paragraph, [*shown, *measured(exercise["number"]), f"{math.e}"], before
@@ -362,8 +370,8 @@ def unlike_english(text: str, path: Path) -> list[str]:
     folder = EXERCISES / "en" if path.suffix == ".yaml" else LEARN
     english = (folder / path.name).read_text(encoding="utf-8")
     if path.suffix == ".yaml":
-        exercises = {exercise["number"]: exercise for exercise in yaml.safe_load(english)["exercises"]}
-        pairs = [(part, exercises[number]) for number, part in yaml.safe_load(text).items()]
+        exercises = {exercise["number"]: exercise for exercise in load_yaml(english)["exercises"]}
+        pairs = [(part, exercises[number]) for number, part in load_yaml(text).items()]
         texts = [("\n".join(texts_of(part)), "\n".join(texts_of(original))) for part, original in pairs]
     else:
         parts, originals = paragraphs(text), paragraphs(english)

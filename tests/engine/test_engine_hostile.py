@@ -272,7 +272,8 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("threads", [pytest.param("1", marks=pytest.mark.slow), "4"])
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", ["1", "4"])
 def test_ctrl_c_stops_a_long_call(threads):
     """During minutes of attention, the call checks for signals in the main thread, and all threads stop."""
     check_interrupt("-c", LONG, threads)
@@ -291,7 +292,7 @@ def check_interrupt(*arguments):
     )
     try:
         assert process.stdout.readline() == "ready\n"
-        time.sleep(1)
+        time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         start = time.monotonic()
         out, errors = process.communicate(timeout=60)

@@ -198,6 +198,7 @@ def test_prompts_of_several_blocks_equal_separate_prompts(name, precision):
         assert np.array_equal(step.log_probs, np.concatenate([step.log_probs for step in separate]))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", ["gpt2", "gemma2", "gemma3"])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_prompts_with_shared_prefixes_equal_separate_prompts(name, precision):
@@ -256,7 +257,7 @@ SHARING = {
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(sorted(SHARING)),
     st.lists(

@@ -131,6 +131,7 @@ def test_validation_uses_the_engine():
     assert validation_decoder(model.double()) is model
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
 @pytest.mark.parametrize("name", VARIANTS)
 def test_results_do_not_depend_on_batch_and_threads(name, precision):

@@ -38,6 +38,7 @@ def folders(tmp_path_factory):
     return folder, models
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_int8_folder_equals_the_engine_in_int8(folders, name, tmp_path):
     folder, models = folders
@@ -49,6 +50,7 @@ def test_int8_folder_equals_the_engine_in_int8(folders, name, tmp_path):
     assert loaded.translate(tiny.ENGLISH, beam=3) == expected.translate(tiny.ENGLISH, beam=3)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_folder_on_the_engine_matches_torch(folders, name):
     folder = folders[0] / name
@@ -60,6 +62,7 @@ def test_folder_on_the_engine_matches_torch(folders, name):
     assert all(translation.text == expected.text for translation, expected in pairs)
 
 
+@pytest.mark.slow
 def test_folders_translate_and_align_without_torch(folders, tmp_path):
     quantise(folders[0] / "luong", tmp_path / "int8")
     script = (

@@ -106,7 +106,7 @@ def test_shared_batch_equals_separate_searches(data):
     check_shared_batch(engine, draw_searches(data, sentences))
 
 
-@settings(QUIET, max_examples=12)
+@QUIET
 @given(st.data())
 def test_shared_batch_of_prompts_equals_separate_searches(data):
     model = random_decoder(data.draw(decoder_only_settings()), data.draw(st.integers(0, 99)), spread=2.0)
@@ -118,14 +118,14 @@ def test_shared_batch_of_prompts_equals_separate_searches(data):
     )
 
 
-@settings(QUIET, max_examples=15)
+@QUIET
 @given(st.data())
 def test_decoders_without_a_running_batch_give_equal_results(data):
     toy = RecurrentToy(VOCABULARY_SIZE, seed=data.draw(st.integers(0, 99)), end_bias=1.0)
     check_shared_batch(toy, draw_searches(data, sentences))
 
 
-@settings(QUIET, max_examples=12)
+@QUIET
 @given(st.data())
 def test_cancelled_searches_leave_the_batch(data):
     engine = native_model(random_model(SHAPE, data.draw(st.integers(0, 99)), spread=3.0))
@@ -239,14 +239,14 @@ def test_new_search_starts_immediately():
     finish_flags = []
 
     def search_long():
-        search(BatchingDecoder(shared, CallContext("long")), inputs(sentences(20000)), options)
+        search(BatchingDecoder(shared, CallContext("long")), inputs(sentences(6000)), options)
         finish_flags.append(True)
 
     thread = threading.Thread(target=search_long)
     thread.start()
     while not shared.counters[0]:
         time.sleep(0.001)
-    for seed in range(10):
+    for seed in range(4):
         steps_before = shared.counters[0]
         search(BatchingDecoder(shared, CallContext("short")), inputs(sentences(1, seed)), options)
         assert not finish_flags

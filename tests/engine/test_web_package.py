@@ -130,6 +130,7 @@ def test_100_sentences_match_the_portable_kernels(portable, int8_folder, dtype, 
     check_translations(BUNDLED if dtype == "float32" else int8_folder, PREFIXES[:500:5], {"beam": beam})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_results_of_edits_match_the_portable_kernels(portable, int8_folder, dtype):
     folder = BUNDLED if dtype == "float32" else int8_folder
@@ -150,6 +151,7 @@ def test_firefox_models_match_the_portable_kernels(portable, tmp_path, kind):
     check_translations(tmp_path / "student", tiny.ENGLISH, {"beam": 2, "max_length": 12})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", PAIRS)
 def test_multilingual_translations_match_the_portable_kernels(portable, tmp_path, monkeypatch, kind):
     monkeypatch.setitem(MODEL_KINDS, kind, (MODEL_KINDS[kind][0], older_format))
@@ -354,6 +356,7 @@ PAGE = """async (texts) => {
 }"""
 
 
+@pytest.mark.slow
 def test_page_translates_in_a_worker(portable, site):
     translator = uwaga.load(device="cpu", threads=1, dtype="int8")
     expected = translator.translate(TEXTS[:5], attention="all")

@@ -78,6 +78,7 @@ def test_M18_engines_give_equal_continuations(folder, options):
     assert "".join(native.stream(PROMPTS[0])) == reference.generate(PROMPTS[0], beam=1).text
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
 @pytest.mark.parametrize("options", SEARCH_OPTIONS)
 def test_M21_continuations_do_not_depend_on_batch_or_threads(folder, precision, options):
@@ -108,6 +109,7 @@ def test_M42_draft_model_needs_the_same_vocabulary(folder, converted, tmp_path):
         uwaga.load(folder, draft=mismatched)
 
 
+@pytest.mark.slow
 def test_texts_are_generated_without_torch(folder, converted):
     code = (
         "import sys; sys.modules['torch'] = None; import uwaga\n"

@@ -56,6 +56,7 @@ def test_hostile_modules_are_imported_without_safe_path(hostile_folder):
     (hostile_folder / EXECUTED).unlink()
 
 
+@pytest.mark.slow
 def test_batch_processes_import_nothing_from_current_folder(hostile_folder):
     (hostile_folder / "in.txt").write_text("A dog.\nA cat.\n", encoding="utf-8")
     run("batch", "in.txt", "out", "--workers", "2", "--model", "bundled")

@@ -120,6 +120,7 @@ def test_patterns_take_linear_time():
     assert not slow, "\n".join(slow)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "pattern",
     [

@@ -45,6 +45,7 @@ SIGNATURES = (
 TEXTS = str | Iterable[str]
 
 
+@pytest.mark.slow
 def test_mypy_refuses_the_marked_calls_and_no_others() -> None:
     command = [sys.executable, "-m", "mypy", "--follow-imports=skip", "--output=json"]
     command += ["--cache-dir=.mypy_cache/typed_calls", str(CALLS)]

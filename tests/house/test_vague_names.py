@@ -13,6 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 MAX_SHARE = 0.005
 MAX_IN_SMALL_PACKAGES = 2
@@ -81,6 +83,7 @@ def names_by_folder() -> dict[str, Counter[str]]:
     return merged
 
 
+@pytest.mark.slow
 def test_few_names_of_each_package_are_vague() -> None:
     problems = {}
     for folder, counts in names_by_folder().items():

@@ -20,7 +20,7 @@ def translator() -> uwaga.Translator:
 
 
 def test_integrated_gradients_are_complete(translator) -> None:
-    attribution = attribute(translator, TEXT, TARGET, steps=128)
+    attribution = attribute(translator, TEXT, TARGET, steps=64)
     assert attribution.translation.attention is not None
     assert attribution.values.shape == attribution.translation.attention.shape
     scale = np.abs(attribution.log_probs - attribution.baseline).max()

@@ -76,6 +76,7 @@ def translators():
     return loaded
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", ATTENTION_MODELS)
 @pytest.mark.parametrize("target", [None, "Der Hund sieht die Katze."])
 @pytest.mark.parametrize("words", [False, True])

@@ -119,6 +119,7 @@ def test_translation_without_attention_is_rejected():
 
 
 @pytest.mark.parametrize(("layers", "length"), [(3, 5), pytest.param(12, 40, marks=pytest.mark.release)])
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("file_format", ["png", "svg", "pdf"])
 def test_small_multiples_are_drawn_reproducibly(tmp_path, layers, length, file_format):
     text = attended_text("decoder", layers, " ".join(f"Ġ$w{index}" for index in range(length)))

@@ -22,7 +22,7 @@ WORDS = [
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(
     st.lists(TEXTS, min_size=1, max_size=25, unique=True),
     TEXTS,
@@ -48,7 +48,6 @@ def test_all_sources_above_the_threshold_are_matched(sources: list[str], text: s
     assert [match.score for match in matches] == sorted((match.score for match in matches), reverse=True)
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS, TEXTS)
 def test_similarity_is_symmetric_and_100_for_equal_texts_only(text: str, other: str) -> None:
     stemmer = Stemmer("en")

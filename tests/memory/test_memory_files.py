@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from babel.messages import pofile as babel_po
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -461,7 +461,6 @@ PAIRS = st.lists(
 
 
 @pytest.mark.parametrize("name", ["tmx", "tsv"])
-@settings(max_examples=60, deadline=None)
 @given(pairs=PAIRS)
 def test_exported_pairs_round_trip(tmp_path_factory, name: str, pairs: list[Pair]) -> None:
     path = tmp_path_factory.mktemp("a") / f"a.{name}"

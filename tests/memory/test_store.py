@@ -189,6 +189,7 @@ def read_until(path: Path, stop: object, results: object) -> None:
     results.put((os.getpid(), sorted(counts)))
 
 
+@pytest.mark.slow
 def test_processes_read_while_one_writes(memory: Memory) -> None:
     memory.add([Pair("a sentence of few words", "x")])
     context = multiprocessing.get_context("spawn")

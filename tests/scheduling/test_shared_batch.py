@@ -313,6 +313,7 @@ def run(code: str) -> tuple[int, str, str]:
     return process.returncode, process.stdout, process.stderr
 
 
+@pytest.mark.slow
 def test_interpreter_exits_during_a_translation() -> None:
     code = """
 threading.Thread(target=lambda: shared.translate(["A dog."] * 5000), daemon=True).start()

@@ -189,7 +189,7 @@ def torch_models(draw):
 
 
 @pytest.mark.numerical
-@settings(QUIET, max_examples=20)
+@QUIET
 @given(torch_models(), st.data())
 def test_M42_torch_verification_equals_single_steps(case, data):
     model, sources = case
@@ -224,7 +224,7 @@ def test_M42_torch_verification_equals_single_steps(case, data):
 
 
 @pytest.mark.numerical
-@settings(QUIET, max_examples=20)
+@QUIET
 @given(torch_models(), st.data())
 def test_M42_drafts_do_not_change_targets_of_torch_models(case, data):
     model, sources = case
@@ -329,7 +329,6 @@ def test_M42_model_without_verify_ignores_drafts():
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 0.3, 0.49]))
-@settings(max_examples=20, deadline=None)
 def test_M42_bias_prefers_nearly_as_probable_draft_tokens(seed, bias):
     engine = native_model(random_model(SHAPE, seed, spread=1.0))
     rng = np.random.default_rng(seed)

@@ -51,6 +51,7 @@ def random_phrases(count, seed=0):
     return [[Phrase((alternative(), alternative())) for _ in range(rng.integers(0, 4))] for _ in range(count)]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", DECODERS)
 @pytest.mark.parametrize("beam", [1, 5])
 def test_M27_targets_of_all_models_contain_their_phrases(kind, beam):

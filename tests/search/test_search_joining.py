@@ -37,7 +37,6 @@ def assert_equal(hypothesis, expected):
 
 
 @pytest.mark.parametrize("changes", OPTIONS, ids=str)
-@settings(deadline=None, max_examples=15)
 @given(sources=sentences, budget=st.integers(1, 80), seed=st.integers(0, 5), data=st.data())
 def test_results_do_not_depend_on_time_of_entry(changes, sources, budget, seed, data):
     sources = [[*source, END] for source in sources]

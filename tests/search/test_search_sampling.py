@@ -35,6 +35,7 @@ def truncated_distribution(log_probs: np.ndarray, temperature: float, top_k: int
     return weights / weights.sum()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("temperature", "top_k", "top_p"),
     [(1.0, 0, 1.0), (0.5, 0, 1.0), (2.0, 0, 1.0), (1.0, 3, 1.0), (1.0, 0, 0.7), (1.3, 4, 0.8)],

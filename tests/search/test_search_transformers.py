@@ -245,10 +245,13 @@ def test_M24_constrained_search_matches_transformers(seed, beam):
 @SEEDS
 @pytest.mark.parametrize("beam", [1, 4])
 def test_M24_search_with_forced_prefix_matches_transformers(seed, beam):
-    for prefix in ((9,), (9, 30, 14), (5, 5, 5, 5)):
-        for generation in ({}, {"length_penalty": 2.0}, {"no_repeat_ngram_size": 2, "min_length": 7}):
-            results = compare(seed, {"num_beams": beam} | generation, prefix)
-            assert all(hypothesis.tokens[: len(prefix)] == prefix for hypothesis in results)
+    for prefix, generation in (
+        ((9,), {}),
+        ((9, 30, 14), {"no_repeat_ngram_size": 2, "min_length": 7}),
+        ((5, 5, 5, 5), {"length_penalty": 2.0}),
+    ):
+        results = compare(seed, {"num_beams": beam} | generation, prefix)
+        assert all(hypothesis.tokens[: len(prefix)] == prefix for hypothesis in results)
 
 
 @pytest.mark.numerical

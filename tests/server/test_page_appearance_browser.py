@@ -87,6 +87,7 @@ def test_printed_page_shows_only_the_texts(browser, server):
         assert page.evaluate("getComputedStyle(document.body).colorScheme") == "light"
 
 
+@pytest.mark.slow
 def test_reduced_motion_switches_animation_off(browser, server):
     animation = "getComputedStyle(document.querySelector('.panes'), '::after').animationName"
     for preference, name in (("no-preference", "go"), ("reduce", "none")):
@@ -112,6 +113,7 @@ def test_first_load_is_under_limit(browser, server):
     assert len(sizes) >= 4 and sum(sizes) <= MAX_FIRST_LOAD_BYTES
 
 
+@pytest.mark.slow
 def test_first_words_appear_within_the_time_limit(browser, server):
     """Check a generous limit, since the machine may be busy; ``page/measure.py`` measures the time."""
     with open_server_page(browser, server, START) as page:

@@ -222,6 +222,7 @@ def test_nothing_is_cut_and_nothing_overlaps(browser, server, language):
     assert not problems, "\n".join(map(str, problems))
 
 
+@pytest.mark.slow
 def test_selected_tab_does_not_move_its_neighbours(page):
     edges = []
     for tab in page.get_by_role("tab").all():

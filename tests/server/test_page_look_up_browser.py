@@ -80,7 +80,7 @@ def test_pieces_are_read_by_keyboard(page):
     expect(page.get_by_role("button", name=QUESTION)).to_be_focused()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.slow), "dark"])
 def test_figure_scrolls_inside_itself_on_a_phone(browser, server, scheme):
     size = {"width": 390, "height": 800}
     with open_server_page(browser, server, START, viewport=size, color_scheme=scheme) as page:

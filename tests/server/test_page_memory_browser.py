@@ -96,6 +96,7 @@ def test_corrected_sentence_is_remembered_by_keyboard(browser, empty_server):
         assert translate_text(page, "The weather is nice today.") == corrected
 
 
+@pytest.mark.slow
 def test_memories_for_all_clients_are_read_only(browser, tmp_path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", None, None, 0)
@@ -120,6 +121,7 @@ def test_memories_for_all_clients_are_read_only(browser, tmp_path):
         expect(page.locator("#memory option:checked")).to_have_text("English – German (1)")
 
 
+@pytest.mark.slow
 def test_documents_are_translated_from_the_chosen_memory(browser, tmp_path):
     folders = {"memories": str(letters(tmp_path / "memories")), "state": str(tmp_path / "state")}
     with (

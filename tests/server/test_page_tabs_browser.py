@@ -107,6 +107,7 @@ def test_documents_are_uploaded_and_downloaded(page, translator, tmp_path):
     expect(page.locator(".documents li")).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_document_is_translated_with_glossary(page, translator, tmp_path):
     tab(page, "Glossary")
     add_pair(page, "car", "Karosse")
@@ -134,6 +135,7 @@ def test_page_says_that_the_server_takes_no_documents(browser, tmp_path):
         page.get_by_text("uwaga serve --state FOLDER").wait_for()
 
 
+@pytest.mark.slow
 def test_dropped_document_is_translated(page):
     tab(page, "Document")
     data = page.evaluate_handle(
@@ -151,6 +153,7 @@ def test_dropped_document_is_translated(page):
     expect(page.locator(".drop")).not_to_have_class(over)
 
 
+@pytest.mark.slow
 def test_error_of_invalid_document_is_shown(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
@@ -218,6 +221,7 @@ def test_glossary_is_used_stored_and_switched_off(page, translator, tmp_path):
     assert translate_text(page, SENTENCE) == plain
 
 
+@pytest.mark.slow
 def test_glossary_files_are_read(page):
     tab(page, "Glossary")
     for name, text in (("a.tsv", "car\tKarosse\nno pair\n"), ("b.csv", 'red,"rosa, hell"\ncar,Wagen\n')):
@@ -328,7 +332,7 @@ def test_busy_server_is_retried_automatically(browser, server):
         page.wait_for_selector(".line.done")
 
 
-@pytest.mark.parametrize("event", [False, True])
+@pytest.mark.parametrize("event", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_page_recovers_if_server_is_unreachable_at_first(browser, server, event):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.route("**/v1/languages", lambda route: route.abort("connectionrefused"), times=1)

@@ -236,6 +236,7 @@ def test_unknown_word_is_copied_and_marked_as_by_the_library(page, translator):
     expect(page.locator(".word[data-doubt]")).to_have_attribute("title", re.compile("does not know"))
 
 
+@pytest.mark.slow
 def test_alternatives_in_second_sentence_keep_the_first(page):
     before = translate_text(page, TWO_SENTENCES)
     first = before.split(". ")[0]
@@ -332,7 +333,7 @@ def test_words_named_by_warnings_are_marked_in_the_source(page):
     page.unroute_all(behavior="wait")  # a later request may still be under way
 
 
-@pytest.mark.parametrize("sentence", [0, 1])
+@pytest.mark.parametrize("sentence", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_corrected_sentence_is_confirmed_and_kept(page, tmp_path, sentence):
     before = translate_text(page, TWO_SENTENCES)
     source = TWO_SENTENCES.split(". ")[sentence].rstrip(".") + "."
@@ -403,12 +404,14 @@ def test_languages_are_detected_chosen_and_swapped(browser, server):
         expect_languages(page, "en", "ar")
 
 
+@pytest.mark.slow
 def test_page_says_that_the_model_is_a_demonstration(page):
     expect(page.locator(".demonstration")).to_be_visible()
     page.locator("#to").select_option("ar")
     expect(page.locator(".demonstration")).not_to_be_visible()
 
 
+@pytest.mark.slow
 def test_beam_is_set(page, translator):
     page.get_by_role("button", name="Settings").click()
     page.get_by_label("Beam size").select_option("2")

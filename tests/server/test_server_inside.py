@@ -223,6 +223,7 @@ def test_overflow_is_not_a_server_error(server):
         assert post_inside(server, edits=subset).status_code in (200, 400)
 
 
+@pytest.mark.slow
 def test_torch_and_matplotlib_are_not_imported():
     program = (
         "import sys, uwaga; from uwaga.inspection import TraceParts, trace;"

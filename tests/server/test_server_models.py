@@ -309,6 +309,7 @@ def test_failed_request_cancels_its_other_texts():
     assert cancelled == ["de"]
 
 
+@pytest.mark.slow
 def test_closed_service_leaves_no_frozen_objects():
     """Frozen objects would outlive the interpreter, and the compiled core would report leaked functions."""
     program = (

@@ -64,7 +64,8 @@ def test_usage_of_concurrent_threads_is_counted(state, limit):
     assert (usage.read("ann").characters, usage.read("ann").documents) == (240, 80)
 
 
-@pytest.mark.parametrize("limit", [0, pytest.param(10000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [0, 10000])
 def test_usage_of_concurrent_processes_is_counted(tmp_path, limit):
     code = (
         "import sys; from pathlib import Path\n"

@@ -128,6 +128,7 @@ print(Tokeniser.load(Path(sys.argv[1])).sample(["the quick brown fox again"] * 2
 """
 
 
+@pytest.mark.slow
 def test_samples_are_equal_in_another_process(tokeniser: Tokeniser, tmp_path: Path) -> None:
     file = tmp_path / "model.spm"
     file.write_bytes(tokeniser.model_bytes)
@@ -155,6 +156,7 @@ print(hashlib.sha256(made.model_bytes).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_training_is_equal_in_another_process(tmp_path: Path) -> None:
     digests = {
         subprocess.run(
@@ -163,7 +165,7 @@ def test_training_is_equal_in_another_process(tmp_path: Path) -> None:
             text=True,
             check=True,
         ).stdout
-        for number in range(3)
+        for number in range(2)
     }
     assert len(digests) == 1
 

@@ -167,7 +167,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=100)
+@settings(max_examples=4 * settings.default.max_examples)
 @example("B\u00a0.", "en")
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(), st.sampled_from(LANGUAGES))
 def test_sentences_join_to_line(line, language):

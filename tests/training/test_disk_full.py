@@ -55,7 +55,7 @@ def test_full_disk_is_reported_and_run_resumes(
     assert train(load_settings(tmp_path / "settings.yaml")) is not None
 
 
-@pytest.mark.parametrize("log_name", ["metrics.jsonl", "events"])
+@pytest.mark.parametrize("log_name", ["metrics.jsonl", pytest.param("events", marks=pytest.mark.slow)])
 def test_unwritable_log_stops_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_name: str
 ) -> None:

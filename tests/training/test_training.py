@@ -70,7 +70,7 @@ def test_bfloat16_learns_like_float32(folder: Path) -> None:
     losses = {}
     for precision in ("float32", "bfloat16"):
         shutil.rmtree(folder / "run", ignore_errors=True)
-        settings = toy_settings(folder, steps=40, validate_every=40, precision=precision)
+        settings = toy_settings(folder, steps=20, validate_every=20, precision=precision)
         train(settings)
         losses[precision] = metrics(settings)[-1]["loss"]
     assert abs(losses["float32"] - losses["bfloat16"]) < 0.1

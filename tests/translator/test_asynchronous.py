@@ -123,7 +123,10 @@ def test_answered_request_leaves_no_reference_cycles(translator: Translator) -> 
         gc.enable()
 
 
-@pytest.mark.parametrize("task_state", ["answered", "cancelled", "running"])
+@pytest.mark.parametrize(
+    "task_state",
+    [*(pytest.param(state, marks=pytest.mark.slow) for state in ("answered", "cancelled")), "running"],
+)
 def test_interpreter_exits_in_any_task_state(task_state: str) -> None:
     count = 4 if task_state == "answered" else 100
     program = f"""

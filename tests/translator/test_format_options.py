@@ -91,6 +91,7 @@ def test_run_translates_with_a_format(translator: Translator) -> None:
     assert translations == translator.translate(lines, format="html")
 
 
+@pytest.mark.slow
 def test_neither_torch_nor_lxml_is_imported() -> None:
     code = (
         "import sys, uwaga; uwaga.load(threads=1).translate('A <b>dog</b> of {x}.', format='html'); "

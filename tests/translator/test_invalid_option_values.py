@@ -40,7 +40,7 @@ def numbers():
 
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(SearchOptions)])
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=INVALID_VALUES)
 def test_search_options_reject_invalid_values_by_name(numbers, name, value):
     if name == "max_ratio" and isinstance(value, int):
@@ -50,7 +50,6 @@ def test_search_options_reject_invalid_values_by_name(numbers, name, value):
 
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(LoadOptions)])
-@settings(max_examples=20, deadline=None)
 @given(value=INVALID_VALUES)
 def test_load_options_reject_invalid_values_by_name(name, value):
     if isinstance(value, str) and name in ("source", "target", "shortlist", "adapter", "draft"):
@@ -65,7 +64,7 @@ def test_model_name_of_another_type_is_rejected(value):
         uwaga.load(value)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=INVALID_VALUES)
 def test_other_arguments_reject_invalid_values(numbers, value):
     with pytest.raises(SettingsError, match=r"^split must be"):

@@ -388,7 +388,13 @@ HOSTILE_TEMPLATES = {
 }
 
 
-@pytest.mark.parametrize("kind", HOSTILE_TEMPLATES)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow if kind in ("doubling", "long") else ())
+        for kind in HOSTILE_TEMPLATES
+    ],
+)
 def test_hostile_template_is_rejected(monkeypatch, kind):
     text, message = HOSTILE_TEMPLATES[kind]
     if "not end" in message:

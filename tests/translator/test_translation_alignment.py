@@ -281,6 +281,7 @@ def test_head_errors_identify_the_head_of_the_links(bundled):
             head_errors(bundled["int8"], invalid_pairs, links)
 
 
+@pytest.mark.slow
 def test_native_engine_aligns_without_torch():
     code = (
         "import sys, uwaga; one = uwaga.load(threads=1).translate('He left.', alignment=True); "

@@ -79,11 +79,12 @@ def assert_same(actual, expected):
     ],
 )
 def test_translations_do_not_depend_on_the_batch(translator, options):
-    batch = translator.translate(TEXTS, **options)
-    for text, translation in zip(TEXTS[1::4], batch[1::4], strict=True):
+    texts = TEXTS[::2]
+    batch = translator.translate(texts, **options)
+    for text, translation in zip(texts[1::2], batch[1::2], strict=True):
         assert_same(translator.translate(text, **options), translation)
     for actual, expected in zip(
-        translator.translate(TEXTS[::-1], batch_tokens=60, **options), batch[::-1], strict=True
+        translator.translate(texts[::-1], batch_tokens=60, **options), batch[::-1], strict=True
     ):
         assert_same(actual, expected)
 
@@ -222,7 +223,7 @@ def test_lines_are_translated_separately(translator):
     ],
 )
 def test_M23_stream_equals_greedy_translation(translator, options):
-    for text in [*TEXTS[::3], "The dog. The cat.\n\nWe go.\r\n", " ".join(tiny.ENGLISH[:4])]:
+    for text in [*TEXTS[::6], "The dog. The cat.\n\nWe go.\r\n", " ".join(tiny.ENGLISH[:4])]:
         pieces = list(translator.stream(text, **options))
         assert "".join(pieces) == translator.translate(text, beam=1, **options).text
         assert all(pieces)
@@ -261,18 +262,19 @@ def test_stream_yields_pieces_incrementally(translator):
 
 
 def test_threads_give_equal_translations(translator):
-    serial = translator.translate(TEXTS, nbest=2)
+    texts = TEXTS[::3]
+    serial = translator.translate(texts, nbest=2)
     results = {}
 
     def work(name):
-        results[name] = [translator.translate(TEXTS, nbest=2), *map(translator.translate, TEXTS[:3])]
+        results[name] = [translator.translate(texts, nbest=2), *map(translator.translate, texts[:2])]
 
     threads = [threading.Thread(target=work, args=(name,)) for name in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    separate = [translator.translate(text) for text in TEXTS[:3]]
+    separate = [translator.translate(text) for text in texts[:2]]
     for batch, *singles in results.values():
         for actual, expected in zip([*batch, *singles], [*serial, *separate], strict=True):
             assert_same(actual, expected)
