@@ -11,8 +11,8 @@ WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 # A file's tests stay in one process: its servers, browsers and models are started once.
-# tests/conftest.py says in which order.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# tests/conftest.py says in which order. Where torch has several threads, those that wait do not use a core.
+PYTEST = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 RUN_INSTALLED := $(VENV)/run.installed
 DEV_INSTALLED := $(VENV)/dev.installed

@@ -162,7 +162,6 @@ def test_errors_are_reported_once_without_traceback(tmp_path: Path) -> None:
             [],
             "training.accumulate: an update is 4 batches of 200 tokens, which cannot be divided evenly",
         ),
-        (2, ["training.stepz=1"], "unknown setting 'training.stepz'"),
         (2, [f"data.train=['{tmp_path}/none.tsv']"], "none.tsv: no such file"),
         (2, ["training.seed=RANK"], "setting training.seed: 1 there, 0 here"),
     ):
