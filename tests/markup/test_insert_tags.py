@@ -290,6 +290,21 @@ def test_tags_inside_words_are_placed_as_expected(html, target, links, expected)
     assert inserted(html, target, *links) == expected
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "target", "expected"),
+    [
+        ("A ", "\n", "B\n", "B 0\n"),
+        ("A ", "\nA", "B\nB", "B 0\nB"),
+        ("A\n", "\n", "B\n\n", "B\n0\n"),
+        ("A\n", " A", "B\nB", "B\n0 B"),
+        ("A\r\n", "\r\nA", "B\r\n\r\nB", "B\r\n0\r\nB"),
+    ],
+)
+def test_line_breaks_beside_a_lost_piece_occur_once(before, after, target, expected) -> None:
+    stripped = strip_tags((before, Tag("kept", "0", "0"), after))
+    assert raw_text(insert_tags(stripped, target, None)) == expected
+
+
 @pytest.mark.slow
 def test_tags_inside_many_words_take_linear_time() -> None:
     html = " ".join(["H<sub>2</sub>O"] * 10_000)

@@ -89,7 +89,7 @@ def test_texts_without_inner_tags_are_not_aligned(
     def refuse(*_: object) -> None:
         raise AssertionError("aligned")
 
-    monkeypatch.setattr("uwaga.translator.layers.alignment.add_alignments", refuse)
+    monkeypatch.setattr("uwaga.translator.align.add_alignments", refuse)
     plain = [("A dog.",), (B, "Two dogs.", E)]
     results = translator.run_inlines(plain, Request(""))
     assert results[1].inline == (B, translator.translate("Two dogs.").text, E)

@@ -194,6 +194,7 @@ def test_extra_spaces_are_ignored(translator):
 @example("%@0A\n")
 @example("@0A%@")
 @example("%s dogs\n")
+@example("A 0\n")
 def test_any_text_is_translated_with_its_line_breaks(text):
     translator = Translator(Model(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=6)))
     try:

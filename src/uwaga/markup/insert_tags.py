@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
@@ -14,6 +15,8 @@ from uwaga.markup.word_parts import divide_words
 from uwaga.markup.word_ranges import LinkedWords, choose_ranges
 from uwaga.markup.words import is_unspaced, word_links
 from uwaga.results.translation import WordAlignment
+
+LINE_BREAK = re.compile(r"\r\n|\n|\r")
 
 
 def insert_tags(
@@ -113,7 +116,7 @@ def _with_spaces(
     if white_space and not any(slots) and not any(mark.divides for mark in marks):
         slots[_default_slot(marks)] = white_space
     elif white_space and any(slots):
-        slots[next(number for number, slot in enumerate(slots) if slot)] = white_space
+        _exchange_white_space(slots, white_space)
     for number, mark in enumerate(marks):
         if mark.tag.kind == "kept" and not _is_invisible(mark.tag.text):  # separated from the adjacent words
             slots[number] = slots[number] or _separating_space(neighbours[0] if number == 0 else "")
@@ -124,6 +127,16 @@ def _with_spaces(
     for mark, slot in zip(marks, slots[1:], strict=True):
         parts += [mark.tag, slot]
     return parts
+
+
+def _exchange_white_space(slots: list[str], white_space: str) -> None:
+    """Put the white space of the translation in place of that of the source; no line break is repeated."""
+    breaks = LINE_BREAK.findall(white_space)
+    if breaks:
+        if LINE_BREAK.findall("".join(slots)) == breaks:
+            return
+        slots[:] = [" " if LINE_BREAK.search(slot) else slot for slot in slots]
+    slots[next(number for number, slot in enumerate(slots) if slot)] = white_space
 
 
 def _is_invisible(text: str) -> bool:
