@@ -26,7 +26,7 @@ MAX_TEXT_LENGTH = 1000
 
 
 def printable(text: str) -> str:
-    """Return a text of this machine for a report: shortened, without control characters."""
+    """Return a string that this machine reports, shortened and without control characters."""
     return "".join(filter(str.isprintable, text))[:MAX_TEXT_LENGTH]
 
 

@@ -95,7 +95,7 @@ class BodyMemory:
         self.finish(state)
 
     def free(self, state: RequestState) -> None:
-        """Stop counting a request's body."""
+        """Release the counted bytes of a request."""
         self.finish(state)
         self._used -= state.body_bytes
         state.body_bytes = 0

@@ -28,7 +28,7 @@ class OriginCheck:
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app, self._origins = app, {origin.lower() for origin in settings.cors}
-        self._names = {"", "localhost", settings.host}
+        self._names = {"", "localhost", settings.host.lower()}
         if settings.public_url is not None:
             url = urlsplit(settings.public_url.lower())
             self._origins.add(f"{url.scheme}://{url.netloc}")

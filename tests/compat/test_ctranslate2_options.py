@@ -201,7 +201,7 @@ def test_models_load_from_memory_and_in_each_compute_type(translator):
     assert quantised.translate_batch([HELLO]) == translator.translate_batch([HELLO])
 
 
-def test_failed_file_is_not_written(translator, tmp_path):
+def test_output_is_unchanged_after_an_error(translator, tmp_path):
     source, out = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("▁Hello .\n" + "▁a " * 3000 + "\n", encoding="utf-8")
     out.write_text("before\n")

@@ -201,7 +201,7 @@ def test_missing_label_translation_is_reported(languages, monkeypatch, tmp_path)
         ({"hints": "a"}, r"03\.yaml: 3\.1: unknown setting 'hints'; did you mean 'hint'"),
     ],
 )
-def test_texts_that_do_not_match_english_are_rejected(tmp_path, changes, complaint):
+def test_translations_that_differ_from_english_are_rejected(tmp_path, changes, complaint):
     english = all_exercises()["3.1"]
     texts = {
         "question": "q",

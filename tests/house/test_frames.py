@@ -198,7 +198,7 @@ def test_loading_enters_few_modules() -> None:
     assert len(walk.upward) <= 8, walk.upward
 
 
-def test_few_files_lie_between_command_line_and_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_stack_from_command_line_to_softmax_spans_few_files(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {file for file, _ in stack(on_command_line, "torch", monkeypatch)}
     assert len(files) <= 17, sorted(files)
 

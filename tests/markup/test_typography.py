@@ -139,6 +139,12 @@ def test_unknown_characters_are_kept_with_their_word_or_number(text, pieces):
     assert [part.text for part in inline if is_kept(part)] == pieces
 
 
+def test_marks_after_a_tag_are_composed_with_the_letter_before_it():
+    text = (Tag("open", "<b>"), "e", Tag("close", "</b>"), "\u0301 x")
+    edits = plain_equivalents(visible_text(text), lambda text: ())
+    assert apply_edits(text, edits) == (text[0], "é", text[2], " x")
+
+
 def test_quotations_become_tags():
     inline = enclose_quotations(('He said "no" and ', Tag("void", "<br>"), '"yes".'), "de")
     assert (

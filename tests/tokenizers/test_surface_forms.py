@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import SettingsError
-from uwaga.tokenizers.text import augment, choose_forms, clusters, surface
+from uwaga.tokenizers.text import augment, choose_forms, clusters, compose, surface
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,9 @@ def test_augment_is_deterministic(text: str, seed: int) -> None:
 )
 def test_marks_and_joiners_stay_with_their_characters(characters):
     assert clusters("".join(characters)) == characters
+
+
+def test_letters_are_composed_unless_they_have_very_many_marks():
+    assert compose("Cafe\u0301, \u1112\u1161\u11ab") == "Café, 한"
+    stacked = "a" + "\u0301\u0316" * 20
+    assert compose(f"e\u0301{stacked}") == f"é{stacked}"

@@ -41,7 +41,7 @@ def test_processes_together_read_the_batches_of_a_single_process(corpora: Corpor
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 6))
 def test_part_numbers_do_not_depend_on_processes(sentences: list[int], parts: int) -> None:
     sizes = tuple(Size(number, number, number) for number in sentences)
-    expected = BatchSharding(sizes, range(len(sizes))).first_parts(parts)
+    expected = BatchSharding(sizes, range(len(sizes))).first_part_numbers(parts)
     assert expected == [
         sum(min(parts, number) for number in sentences[:index]) for index in range(len(sentences))
     ]
@@ -49,7 +49,7 @@ def test_part_numbers_do_not_depend_on_processes(sentences: list[int], parts: in
         actual: dict[int, int] = {}
         for rank in range(world):
             local = range(rank, len(sizes), world)
-            actual |= zip(local, BatchSharding(sizes, local).first_parts(parts), strict=True)
+            actual |= zip(local, BatchSharding(sizes, local).first_part_numbers(parts), strict=True)
         assert [actual[index] for index in range(len(sizes))] == expected
 
 

@@ -84,7 +84,7 @@ def test_invalid_format_options_are_rejected(translator: Translator, options: di
         translator.translate("A dog.", **options)  # type: ignore[call-overload]
 
 
-def test_run_translates_with_a_format(translator: Translator) -> None:
+def test_run_accepts_a_format(translator: Translator) -> None:
     lines = ["A <b>woman</b>.", "Two dogs."]
     translations = list(translator.run((Request(line, format="html") for line in lines), window=1))
     assert translations[0].text.count("<b>") == 1

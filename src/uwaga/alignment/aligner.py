@@ -166,7 +166,7 @@ class WordAligner:
         groups = list(self._groups(sources, targets))
         if not groups:
             raise DataError("nothing to align: no sentence pair has words on both sides")
-        keys = [self._cells(group) for group in groups]
+        keys = [self._pair_keys(group) for group in groups]
         self._keys = _unique(keys)
         cell_indices = [np.searchsorted(self._keys, key).astype(np.int32) for key in keys]
         del keys
@@ -217,7 +217,7 @@ class WordAligner:
         posteriors /= np.maximum(posteriors.sum(axis=-1, keepdims=True), np.float32(1e-30))
         return posteriors
 
-    def _cells(self, group: _Group) -> Ids:
+    def _pair_keys(self, group: _Group) -> Ids:
         """Return the key (pairs, target, source + 1) of each pair of words."""
         cells: Ids = group.source[:, None, :] * len(self._targets) + group.target[:, :, None]
         return cells

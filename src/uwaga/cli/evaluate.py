@@ -168,11 +168,10 @@ def evaluate(
     metrics = [name.strip().lower() for name in metric.split(",") if name.strip()]
     reference_set = _read_set(test_set) if test_set else _read_files(reference or [], columns)
     lines = _translations(hypotheses, reference_set.name, len(reference_set.references))
-    learned = None
+    sources, learned = reference_set.sources, None
+    if source is not None:
+        sources = read_aligned(source, str(hypotheses), len(lines))
     if COMET in metrics:
-        sources = reference_set.sources
-        if source is not None:
-            sources = read_aligned(source, str(hypotheses), len(lines))
         learned = _comet(sources, lines, reference_set.references, comet_model)
         metrics.remove(COMET)
     system = System(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from uwaga.languages.detection import other_language
 
-ALARM_THRESHOLD = 40.0
+SHIFT_THRESHOLD = 40.0
 """Evidence for a shift, in nats; on 320,000 aligned pairs of Multi30k and Tatoeba it stayed below 8."""
 DRIFT = 0.2
 """Evidence subtracted for each line, so that it does not accumulate by chance."""
@@ -70,7 +70,7 @@ class CorpusChecks:
             sums = np.cumsum(np.append(self._sums[shift], shifted - aligned[first] - DRIFT))
             floors = np.minimum.accumulate(np.minimum(sums, 0.0))
             excess = sums - floors
-            exceeding = np.flatnonzero(excess > ALARM_THRESHOLD)
+            exceeding = np.flatnonzero(excess > SHIFT_THRESHOLD)
             excess = excess[: exceeding[0] + 1] if exceeding.size else excess
             restarts = np.flatnonzero(excess <= 0.0)
             if restarts.size:

@@ -24,7 +24,7 @@ MAX_LISTED_LINES = 5
 
 @dataclass
 class CorpusReport:
-    """Counts of a corpus.
+    """Counts of the lines of a corpus that were read, kept and dropped.
 
     Attributes:
         name: the name of the corpus.

@@ -44,11 +44,11 @@ class NativeBeamSearch:
 
     def enter(self, memory: Memory, sentences: Sequence[NewSentence]) -> None:
         assert isinstance(memory, _core.Memory)
-        with translated_errors():
+        with converted_errors():
             self._core.enter(memory, streams=self._streams, **core_sentences(sentences))
 
     def run(self, tokens: int) -> None:
-        with translated_errors():
+        with converted_errors():
             self._core.run(tokens)
 
     def finished(self) -> list[list[FinishedTarget]]:
@@ -110,7 +110,7 @@ def finished_target(hypothesis: _core.FinishedTuple) -> FinishedTarget:
 
 def checked_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _core.Rules:
     """Convert rules for the core, which checks them."""
-    with translated_errors():
+    with converted_errors():
         return _core.Rules(
             model,
             rules.beams,
@@ -130,7 +130,7 @@ def checked_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> 
 
 
 @contextmanager
-def translated_errors() -> Iterator[None]:
+def converted_errors() -> Iterator[None]:
     """Translate exceptions of the core to those of uwaga."""
     try:
         yield
@@ -215,11 +215,11 @@ class NativeTicket:
             self._check()
         sources = [sentence.source for sentence in sentences]
         datastores = [core_datastore(sentence.datastore) for sentence in sentences]
-        with translated_errors(), closed_as_cancelled():
+        with converted_errors(), closed_as_cancelled():
             self._batch.submit(self._ticket, sources, datastores=datastores, **core_sentences(sentences))
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
-        with translated_errors(), closed_as_cancelled():
+        with converted_errors(), closed_as_cancelled():
             finished, decided = self._batch.collect(self._ticket, seconds)
         targets = [(number, list(map(finished_target, nbest))) for number, nbest in finished]
         return targets, list(map(DecidedToken._make, decided))

@@ -13,8 +13,8 @@ from uwaga.engine import _core
 from uwaga.engine.beam_search import (
     NativeBeamSearch,
     NativeRunningBatch,
+    converted_errors,
     core_datastore,
-    translated_errors,
 )
 from uwaga.engine.cpu import resolve_isa, usable_cores
 from uwaga.engine.insight import MAX_BYTES
@@ -144,7 +144,7 @@ class NativeModel:
         model = copy.copy(self)
         if any(intervention.touches_encoder for intervention in interventions):
             model._encoded_batches = None
-        with translated_errors():
+        with converted_errors():
             model._core = self._core.edited(
                 edits, edited_positions(interventions, "source"), edited_positions(interventions, "target")
             )
@@ -175,7 +175,7 @@ class NativeModel:
             while tokens * _memory_bytes(self.settings, self.precision) > MAX_CACHE_BYTES and len(cache) > 1:
                 tokens -= sum(map(len, next(iter(cache))))
                 del cache[next(iter(cache))]
-        with translated_errors():
+        with converted_errors():
             return cache[key].used_by(self._core)
 
     def caching_sources(self) -> NativeModel:
@@ -195,12 +195,12 @@ class NativeModel:
     ) -> _core.Memory:
         if self._check_weights is not None:
             self._check_weights()
-        with translated_errors():
+        with converted_errors():
             return encode(sources, self._core_shortlist)
 
     def start(self, memory: Memory, beams: int) -> _core.State:
         assert isinstance(memory, _core.Memory)
-        with translated_errors():
+        with converted_errors():
             return memory.start(beams)
 
     def with_datastores(self, memory: Memory, datastores: Sequence[Datastore | None]) -> _core.Memory:
@@ -210,7 +210,7 @@ class NativeModel:
             DataError: a key has another width than the model's features, or a token is not in the vocabulary.
         """
         assert isinstance(memory, _core.Memory)
-        with translated_errors():
+        with converted_errors():
             return memory.with_datastores(list(map(core_datastore, datastores)))
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
@@ -237,7 +237,7 @@ class NativeModel:
     def _step(self, tokens: Ids, state: State, choice: Choice, counts: Ids | None) -> Step:
         assert isinstance(state, _core.State)
         sampling = choice.sampling
-        with translated_errors():
+        with converted_errors():
             candidates, log_probs, next_state, attention, features = state.step(
                 np.ascontiguousarray(tokens, dtype=np.int64),
                 choice.count,
@@ -334,7 +334,7 @@ class NativeModel:
         if isinstance(self.settings, RecurrentSettings):
             raise SettingsError("the model is recurrent; insight is for Transformers")
         check_integer("max_bytes", max_bytes, 1)
-        with translated_errors():
+        with converted_errors():
             return self._core.insight(source, target, list(names), max_bytes)
 
     def recording(self, all_attentions: bool) -> RecordingModel:
@@ -374,7 +374,7 @@ class RecordingModel(NativeModel):
         keys = list(map(tuple, sources))
         if not keys:
             return []
-        with translated_errors():
+        with converted_errors():
             if isinstance(self.settings, DecoderOnlySettings):
                 prompts = [[*key, *inputs[1:]] for key, inputs in zip(keys, targets, strict=True)]
                 return [
@@ -401,7 +401,7 @@ class RecordingModel(NativeModel):
             return [select_head(None, layer, head) for _ in sources]
         layer = resolve_layer(layer, head, layers, heads)
         head_index = -1 if head is None else head
-        decoded = self._force_decoded(
+        decoded = self._force_decode(
             sources,
             targets,
             lambda memories, rows, inputs: self._core.cross_attention(
@@ -418,7 +418,7 @@ class RecordingModel(NativeModel):
             return list(self._to_prompts(sources, targets))
         if not _cross_sizes(self.settings)[0]:
             return [require_cross_attention(None) for _ in sources]
-        recorded = self._force_decoded(sources, targets, self._core.attentions)
+        recorded = self._force_decode(sources, targets, self._core.attentions)
         return [require_cross_attention(cross) for _, cross in recorded]
 
     def _to_prompts(
@@ -428,7 +428,7 @@ class RecordingModel(NativeModel):
         for source, inputs in zip(sources, targets, strict=True):
             yield self.attentions([source], [inputs])[0].to_prompt(len(source))
 
-    def _force_decoded(
+    def _force_decode(
         self,
         sources: Sequence[Sequence[int]],
         targets: Sequence[Sequence[int]],
@@ -449,7 +449,7 @@ class RecordingModel(NativeModel):
                 memory = self._encoded([sources[index] for index in part], self._core.encode)
                 memories = [(memory, row) for row in range(len(part))]
             source_memories, rows = zip(*[pair for pair in memories if pair], strict=True)
-            with translated_errors():
+            with converted_errors():
                 results |= zip(
                     part, core(source_memories, rows, [targets[index] for index in part]), strict=True
                 )

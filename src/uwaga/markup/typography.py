@@ -21,7 +21,7 @@ from uwaga.languages.codes import base_language
 from uwaga.markup.inline import Inline, Tag, TagKind, join_parts
 from uwaga.markup.words import project, project_links
 from uwaga.results.translation import Span, WordAlignment, noisy_or
-from uwaga.tokenizers.text import clusters, is_mark
+from uwaga.tokenizers.text import clusters, compose, is_mark
 
 DOUBLE_QUOTES, SINGLE_QUOTES, DASHES = "“”„‟«»", "‘’‚‛‹›", "–—―‒‑‐"
 NO_BREAK_SPACES = "\u00a0\u202f"
@@ -83,20 +83,22 @@ def apply_edits(inline: Inline, edits: Sequence[Edit]) -> Inline:
 
     Args:
         inline: words and tags.
-        edits: replacements in :func:`visible_text`, in order; they do not overlap.
+        edits: replacements in :func:`visible_text`, in order; they do not overlap. Of one that extends beyond
+            an empty tag, the text stands before the tag.
     """
     parts: list[str | Tag] = []
-    remaining, start = deque(edits), 0
+    remaining, start, end = deque(edits), 0, 0
     for part in inline:
         if isinstance(part, Tag):
             parts.append(part)
             start += len(part.text)
             continue
-        position = 0
+        position = max(0, end - start)
         while remaining and remaining[0].start < start + len(part):
             edit = remaining.popleft()
             parts += [part[position : edit.start - start], edit.tag or edit.text]
-            position = edit.end - start
+            end = edit.end
+            position = end - start
         parts.append(part[position:])
         start += len(part)
     return join_parts(parts)
@@ -218,7 +220,7 @@ def _composed(
     cluster: str, missing: Collection[str], unknown: Callable[[str], Collection[str]]
 ) -> str | None:
     """Return the letter that a letter and its marks compose, or the letter without optional marks."""
-    composed = unicodedata.normalize("NFC", cluster)
+    composed = compose(cluster)
     if composed != cluster and not unknown(composed):
         return composed
     if cluster not in missing or OPTIONAL_MARKS.match(cluster) is None:

@@ -47,17 +47,17 @@ def step_limit(
             f"{label}: has {source} tokens, and the model's settings allow {options.max_total} with the new "
             "ones: set max_length"
         )
-    hard = [limit for limit in (options.max_length, max_target, total) if limit is not None]
-    limits = list(hard)
+    hard_limits = [limit for limit in (options.max_length, max_target, total) if limit is not None]
+    limits = list(hard_limits)
     if math.isfinite(options.max_ratio * source):
         needed = max(options.min_length, prefix + phrases) + 1
         limits.append(max(needed, math.floor(options.max_ratio * source) + options.max_extra))
     if not limits:
         raise SettingsError("the model has no length limit: set max_length or max_ratio")
-    if hard and prefix >= min(hard):
+    if hard_limits and prefix >= min(hard_limits):
         raise TextTooLongError(
-            f"{label}: the forced prefix has {prefix} tokens, and a target may have {min(hard)}: "
-            "shorten the prefix" + (" or raise max_length" if min(hard) != max_target else "")
+            f"{label}: the forced prefix has {prefix} tokens, and a target may have {min(hard_limits)}: "
+            "shorten the prefix" + (" or raise max_length" if min(hard_limits) != max_target else "")
         )
     return min(limits)
 

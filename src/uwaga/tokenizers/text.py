@@ -15,6 +15,7 @@ JOINER, JOINERS = "\u200d", "\u200c\u200d"
 SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 HALFWIDTH_MARKS = "\uff9e\uff9f"
 """The voiced sound marks of halfwidth kana, which are letters to Unicode."""
+MAX_MARKS = 30
 FIRST_TAG, LAST_TAG = "\U000e0020", "\U000e007f"
 
 
@@ -22,6 +23,18 @@ def clusters(text: str) -> list[str]:
     """Return the characters of a text, each with its marks; joined, they equal the text."""
     starts = [index for index in range(1, len(text)) if not extends(text[index - 1], text[index])]
     return [text[first:last] for first, last in pairwise([0, *starts, len(text)])] if text else []
+
+
+def compose(text: str) -> str:
+    """Return a text in the normalisation form C, except for characters with very many marks.
+
+    Sorting the marks of a character takes quadratic time; :data:`MAX_MARKS` is the limit of the Stream-Safe
+    Text Format (UAX 15, section 13).
+    """
+    parts = clusters(text)
+    if max(map(len, parts), default=0) <= MAX_MARKS:
+        return unicodedata.normalize("NFC", text)
+    return "".join(part if len(part) > MAX_MARKS else unicodedata.normalize("NFC", part) for part in parts)
 
 
 def extends(before: str, character: str) -> bool:

@@ -59,7 +59,7 @@ class BatchSharding:
         """Source tokens of the update."""
         return sum(size.source for size in self.sizes)
 
-    def first_parts(self, parts: int) -> list[int]:
+    def first_part_numbers(self, parts: int) -> list[int]:
         """Return the number of the first part of each local batch, each split into at most ``parts``.
 
         Parts are numbered consecutively over all batches of an update. The random state of a part depends on

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -103,6 +103,8 @@ class Progress:
     the size of the training data; ``base`` is the checksum of the base model, and ``before`` its score on
     each dev set.
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     step: int = 0
     epoch: int = 0

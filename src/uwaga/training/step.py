@@ -89,7 +89,7 @@ class Updater:
         parts_per_batch = -(-self.all_workers // len(sharding.sizes))
         parts = [
             BatchPart(part, number)
-            for batch, first in zip(batches, sharding.first_parts(parts_per_batch), strict=True)
+            for batch, first in zip(batches, sharding.first_part_numbers(parts_per_batch), strict=True)
             for number, part in enumerate(split(batch, parts_per_batch), first)
         ]
         loss, nll = self.backward(parts, sharding.tokens, step)

@@ -199,7 +199,7 @@ class Drafter(Protocol):
 
 @runtime_checkable
 class Summarised(Protocol):
-    """A decoder that describes itself."""
+    """A decoder that has a description."""
 
     @property
     def described(self) -> str:

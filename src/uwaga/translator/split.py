@@ -17,7 +17,7 @@ from uwaga.results.translation import Span
 from uwaga.scheduling.call_context import while_active
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import BYTE_PIECES, Subwords
-from uwaga.tokenizers.text import JOINERS, clusters, is_capitalised, is_mark
+from uwaga.tokenizers.text import JOINERS, clusters, compose, is_capitalised, is_mark
 from uwaga.tokenizers.tokeniser import TARGET_TAG
 from uwaga.translator.checks import LINE_BREAK, UNNAMED, is_bare, is_copied, script_warning, translates
 from uwaga.translator.request import Split
@@ -308,11 +308,11 @@ class Segmenter:
             yield piece
 
     def _doubts(self, text: str) -> list[str]:
-        strange = script_warning(text, self.languages[0]) if self._translates else None
+        strange = script_warning(text, self.languages[0]) if self._languages_differ else None
         return [] if strange is None else [strange]
 
     def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
-        copy = BLANKS.sub(" ", part.strip()) if self._translates and is_copied(part) else None
+        copy = BLANKS.sub(" ", part.strip()) if self._languages_differ and is_copied(part) else None
         return Sentence(ids, after=self._separator, copy=copy, span=(start, start + len(part)), text=part)
 
     @cached_property
@@ -321,7 +321,7 @@ class Segmenter:
         return min(self.limit or math.inf, self.options.split_above or math.inf)
 
     @cached_property
-    def _translates(self) -> bool:
+    def _languages_differ(self) -> bool:
         """True if the languages are known and differ."""
         return translates(self.languages)
 
@@ -383,8 +383,7 @@ class KnownCharacters:
         return {
             cluster
             for cluster in clusters(text)
-            if not characters.isdisjoint(cluster)
-            and self.unfamiliar(unicodedata.normalize("NFC", cluster)) & self._unknown
+            if not characters.isdisjoint(cluster) and self.unfamiliar(compose(cluster)) & self._unknown
         }
 
     def _choose_set(self, character: str) -> set[str]:

@@ -87,7 +87,7 @@ class CodeFormatter:
         self._count = 0
 
     def text(self, kind: Literal["open", "close", "empty"], number: str, native: str) -> str:
-        """Return the text of a code.
+        """Return the text of an inline code.
 
         Args:
             kind: whether it opens or closes a part of the text, or is empty.

@@ -29,10 +29,10 @@ INSTRUCTIONS = (
     "named by their paths inside the folders of this server: {folders}."
 )
 Context = RequestContext[ServerSession, Any, Any]
-ClientOf = Callable[[Context], Client]
+ClientLookup = Callable[[Context], Client]
 
 
-def mcp_server(context: ServerContext, folders: Folders, client_of: ClientOf) -> Server[Any, Any]:
+def mcp_server(context: ServerContext, folders: Folders, client_of: ClientLookup) -> Server[Any, Any]:
     """Return a server of the tools.
 
     Args:

@@ -366,7 +366,7 @@ def _open_or_create(call: Call, arguments: schema.ConfirmArguments) -> Memory:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool.
+    """A tool of the Model Context Protocol, and its handler.
 
     Attributes:
         run: takes a call and its arguments and returns the result.

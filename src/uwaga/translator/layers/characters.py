@@ -25,11 +25,13 @@ from uwaga.markup.typography import (
 )
 from uwaga.markup.units import translatable
 from uwaga.results.translation import Translation
-from uwaga.tokenizers.text import clusters
+from uwaga.tokenizers.text import clusters, compose
 from uwaga.translator.checks import UNFAMILIAR_TEXT, script_warning
 from uwaga.translator.split import KnownCharacters
 from uwaga.translator.text import Layer, Text
 
+MAX_SHOWN_MARKS = 8
+"""Maximum number of code points of a character in a warning."""
 MAX_SHOWN = 50
 """Maximum number of characters in a warning."""
 
@@ -128,7 +130,7 @@ class Characters:
 
     def _lost(self, source: str, translation: str) -> str:
         """Return the unfamiliar characters that a translation lacks, except those replaced by plain marks."""
-        source, translation = (unicodedata.normalize("NFC", text) for text in (source, translation))
+        source, translation = compose(source), compose(translation)
         unfamiliar = self._known.unfamiliar(source).difference(PLAIN_EQUIVALENTS)
         if not unfamiliar:
             return ""
@@ -140,7 +142,8 @@ class Characters:
 def _shown(cluster: str) -> str:
     """Return a character as a warning shows it: one that is invisible by itself by its code."""
     is_visible = unicodedata.category(cluster[0])[0] not in "CMZ"
-    return cluster if is_visible else " ".join(f"U+{ord(character):04X}" for character in cluster)
+    shown = cluster[:MAX_SHOWN_MARKS]
+    return shown if is_visible else " ".join(f"U+{ord(character):04X}" for character in shown)
 
 
 def _lost_quotations(copy: Text) -> bool:

@@ -62,16 +62,16 @@ class Messages:
             message = parse_message(part.raw) if is_kept(part) and part not in tags else None
             if message is None or not isinstance(part, Tag):
                 continue
-            has_number = in_plural or message.counts
-            branches = [Text(self._content(b, has_number), text.name, parent=text) for b in message.branches]
+            has_count = in_plural or message.counts
+            branches = [Text(self._content(b, has_count), text.name, parent=text) for b in message.branches]
             tags[part] = _Message(message, branches)
             messages[text] = tags
             for branch in branches:
-                self._read(branch, messages, has_number)
+                self._read(branch, messages, has_count)
 
-    def _content(self, branch: str, has_number: bool) -> Inline:
+    def _content(self, branch: str, has_count: bool) -> Inline:
         content = with_placeholders((branch,), self._patterns)
-        return _with_number_tags(content) if has_number else content
+        return _with_number_tags(content) if has_count else content
 
 
 def _write(text: Text, messages: dict[Tag, _Message]) -> None:

@@ -121,7 +121,7 @@ def with_placeholders(content: Inline, patterns: Patterns | None, prefix: str = 
 
 
 def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
-    """Return an example with the symbols of a text for its pieces.
+    """Return an example with its pieces replaced by the symbols of a text.
 
     Pieces that are also in the text get the same symbols; others get those of the text's other pieces, in
     order.
