@@ -91,6 +91,8 @@ def test_figure_scrolls_inside_itself_on_a_phone(browser, server, scheme):
         page.keyboard.press("Tab")
         page.keyboard.press("End")
         assert scroll.evaluate("(element) => element.scrollLeft > 0")
+        if not AXE.exists():
+            pytest.skip("axe-core is not installed: npm --prefix page ci")
         page.evaluate(AXE.read_text(encoding="utf-8"))
         assert page.evaluate(CONTRASTS) == []
 
