@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from uwaga.scheduling.call_context import while_active
 from uwaga.translator.checks import STOPS
 from uwaga.translator.layers.assemble import assemble
 from uwaga.translator.layers.drafts import add_drafts
@@ -33,8 +34,8 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
         options = replace(options, entropy=False)
     choose_search(options)(stage, sentences, options)
     annotate(stage, sentences)
-    for passage in passages:
-        assemble(stage, passage)
+    for index in while_active(range(len(passages))):
+        assemble(stage, passages[index])
     if stage.options.coverage:
         from uwaga.translator.layers.coverage import add_coverage
 
