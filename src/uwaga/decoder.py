@@ -285,6 +285,18 @@ class NewSentence(NamedTuple):
     datastore: Datastore | None = None
 
 
+FREE = -1
+"""A step at which no token is forced, in :func:`forced_matrix`."""
+
+
+def forced_matrix(forced: Sequence[Sequence[int]]) -> Ids:
+    """Return the forced first tokens of sentences as (sentences, longest or 1), :data:`FREE` after them."""
+    matrix: Ids = np.full((len(forced), max(map(len, forced), default=0) or 1), FREE, dtype=np.int64)
+    for row, tokens in zip(matrix, forced, strict=True):
+        row[: len(tokens)] = tokens
+    return matrix
+
+
 class FinishedTarget(NamedTuple):
     """A finished hypothesis of a :class:`BeamSearch`; tokens and log-probabilities include the end symbol.
 

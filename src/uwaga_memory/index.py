@@ -190,7 +190,8 @@ class Index:
 
 
 class TermLists:
-    """The lists of terms in one state of the index. Those read last are cached; threads may share them.
+    """The lists of terms in one state of the index. Those read are cached until the bytes exceed a
+    limit, the first read being dropped first; threads may share them.
 
     Texts are numbered from 0 over all blocks; those of a block begin at a multiple of 8. A list has the
     numbers of its texts, or is a bitmap, whichever is shorter.

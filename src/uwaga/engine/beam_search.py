@@ -19,6 +19,7 @@ from uwaga.decoder import (
     Memory,
     NewSentence,
     PhraseTables,
+    forced_matrix,
 )
 from uwaga.engine import _core
 from uwaga.errors import CancelledRequestError, DataError, ModelError, SettingsError, TextTooLongError
@@ -61,7 +62,7 @@ class NativeBeamSearch:
 class CoreSentences(TypedDict):
     """The values of sentences as the core takes them; see :class:`uwaga.decoder.NewSentence`.
 
-    ``forced`` (sentences, longest) is -1 where a token is free; ``phrases`` and ``drafts`` are empty if no
+    ``forced`` is a :func:`uwaga.decoder.forced_matrix`; ``phrases`` and ``drafts`` are empty if no
     sentence has any.
     """
 
@@ -74,16 +75,12 @@ class CoreSentences(TypedDict):
 
 def core_sentences(sentences: Sequence[NewSentence]) -> CoreSentences:
     """Convert sentences for the core, which checks them."""
-    longest = max((len(sentence.forced) for sentence in sentences), default=0)
-    forced: Ids = np.full((len(sentences), longest), -1, dtype=np.int64)
-    for row, sentence in zip(forced, sentences, strict=True):
-        row[: len(sentence.forced)] = sentence.forced
     has_phrases = any(sentence.phrases is not None for sentence in sentences)
     has_drafts = any(sentence.draft is not None for sentence in sentences)
     return {
         "limits": np.array([sentence.limit for sentence in sentences], dtype=np.int64),
         "uncounted": np.array([sentence.uncounted for sentence in sentences], dtype=np.int64),
-        "forced": forced,
+        "forced": forced_matrix([sentence.forced for sentence in sentences]),
         "phrases": [sentence.phrases for sentence in sentences] if has_phrases else [],
         "drafts": [sentence.draft for sentence in sentences] if has_drafts else [],
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from itertools import groupby, pairwise
@@ -15,8 +13,7 @@ from uwaga.markup.word_parts import divide_words
 from uwaga.markup.word_ranges import LinkedWords, choose_ranges
 from uwaga.markup.words import is_unspaced, word_links
 from uwaga.results.translation import WordAlignment
-
-LINE_BREAK = re.compile(r"\r\n|\n|\r")
+from uwaga.tokenizers.text import LINE_BREAK, is_control
 
 
 def insert_tags(
@@ -141,7 +138,7 @@ def _exchange_white_space(slots: list[str], white_space: str) -> None:
 
 def _is_invisible(text: str) -> bool:
     """Return whether a text consists of controls, which take no space."""
-    return bool(text) and all(unicodedata.category(character) in ("Cf", "Cc") for character in text)
+    return bool(text) and all(map(is_control, text))
 
 
 def _separating_space(character: str) -> str:

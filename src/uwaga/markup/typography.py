@@ -21,7 +21,7 @@ from uwaga.languages.codes import base_language
 from uwaga.markup.inline import Inline, Tag, TagKind, join_parts
 from uwaga.markup.words import project, project_links
 from uwaga.results.translation import Span, WordAlignment, noisy_or
-from uwaga.tokenizers.text import clusters, compose, is_mark
+from uwaga.tokenizers.text import clusters, compose, is_control, is_mark
 
 DOUBLE_QUOTES, SINGLE_QUOTES, DASHES = "“”„‟«»", "‘’‚‛‹›", "–—―‒‑‐"
 NO_BREAK_SPACES = "\u00a0\u202f"
@@ -205,9 +205,11 @@ def plain_equivalents(text: str, unknown: Callable[[str], Collection[str]]) -> l
             twin = _equivalent(text, start) if cluster in missing else None
         if twin is not None and not unknown(twin):
             edits.append(Edit(start, end, twin))
+    if not edits:
+        return []
     replaced = {text[edit.start : edit.end] for edit in edits}
     kept = list(_merged(text, _pieces(text, missing.difference(replaced, OBJECT))))
-    return [edit for edit in edits if not _is_within(edit, kept)] if edits else []
+    return [edit for edit in edits if not _is_within(edit, kept)]
 
 
 def _is_within(edit: Edit, spans: Sequence[Span]) -> bool:
@@ -234,8 +236,8 @@ def _equivalent(text: str, index: int) -> str | None:
     twin = PLAIN_EQUIVALENTS.get(character)
     if twin is None:
         is_apostrophe = character == "′" and is_inside and text[index - 1 : index + 2 : 2].isalpha()
-        is_control = is_inside and unicodedata.category(character) in ("Cf", "Cc")
-        return "'" if is_apostrophe else "" if is_control else None
+        is_removed = is_inside and is_control(character)
+        return "'" if is_apostrophe else "" if is_removed else None
     if character in "‹›" and _is_apart(text, index):
         return None
     if character in "–—―" and is_inside:

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uwaga.decoder import Choice, Decoder, Ids, Sampling, Symbols
+from uwaga.decoder import FREE, Choice, Decoder, Ids, Sampling, Symbols, forced_matrix
 from uwaga.errors import SettingsError, TextTooLongError
 from uwaga.search.choose import uniforms
 from uwaga.search.options import SearchOptions
 
 if TYPE_CHECKING:
     from uwaga.search.inputs import SearchSentence
-
-FREE = -1
 
 
 def step_limit(
@@ -120,10 +118,7 @@ class Constraints:
         self._minimums: Ids = np.array([sentence.minimum for sentence in sentences], dtype=np.int64)
         self._may_be_short = bool((self._minimums > 0).any())
         self.uncounted: Ids = np.array([sentence.uncounted for sentence in sentences], dtype=np.int64)
-        width = max(len(sentence.forced) for sentence in sentences)
-        self._forced: Ids = np.full((len(sentences), max(width, 1)), FREE, dtype=np.int64)
-        for row, sentence in zip(self._forced, sentences, strict=True):
-            row[: len(sentence.forced)] = sentence.forced
+        self._forced = forced_matrix([sentence.forced for sentence in sentences])
         self._may_force = options.force_end or bool((self._forced != FREE).any())
         self._always_banned = banned_tokens(options, decoder.symbols)
         self._banned: Ids = np.zeros((0, 2), dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from uwaga.errors import SettingsError
 
+LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
+"""A line break, as a group, which ``split`` returns too."""
 JOINER, JOINERS = "\u200d", "\u200c\u200d"
 SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 HALFWIDTH_MARKS = "\uff9e\uff9f"
@@ -42,6 +45,11 @@ def extends(before: str, character: str) -> bool:
     if before.isspace() or character.isspace():
         return False
     return before == JOINER or is_mark(character)
+
+
+def is_control(character: str) -> bool:
+    """Return whether a character is a control or format character, which takes no space."""
+    return unicodedata.category(character) in ("Cf", "Cc")
 
 
 def is_mark(character: str) -> bool:

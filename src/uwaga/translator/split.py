@@ -17,9 +17,17 @@ from uwaga.results.translation import Span
 from uwaga.scheduling.call_context import while_active
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import BYTE_PIECES, Subwords
-from uwaga.tokenizers.text import JOINERS, clusters, compose, is_capitalised, is_mark
+from uwaga.tokenizers.text import (
+    JOINERS,
+    LINE_BREAK,
+    clusters,
+    compose,
+    is_capitalised,
+    is_control,
+    is_mark,
+)
 from uwaga.tokenizers.tokeniser import TARGET_TAG
-from uwaga.translator.checks import LINE_BREAK, UNNAMED, is_bare, is_copied, script_warning, translates
+from uwaga.translator.checks import UNNAMED, is_bare, is_copied, script_warning, translates
 from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
 
@@ -146,7 +154,6 @@ def _packed(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
     return ranges
 
 
-LINE_BREAKS = re.compile(r"(\r\n|\n|\r)")
 BLANKS = re.compile(r"[ \t\v\f](?:[ \t\v\f]+|(?<! ))")
 """Blanks that become one space: not a single space, so that most texts have none to replace."""
 UNSPACED = frozenset(
@@ -185,7 +192,7 @@ class Segmenter:
         sentences that are the same in both are marked to be copied.
         """
         warnings, lines, start = self._doubts(text), list[tuple[list[Sentence], str]](), 0
-        parts = LINE_BREAKS.split(text)
+        parts = LINE_BREAK.split(text)
         for line, line_break in while_active(zip(parts[::2], [*parts[1::2], ""], strict=True)):
             lines.append((list(self._line(line, start, split, name, warnings)), line_break))
             start += len(line) + len(line_break)
@@ -406,7 +413,7 @@ class KnownCharacters:
             return self._known
         style = unicodedata.decomposition(character).partition(" ")[0]
         is_styled = style in STYLES or character in EXCLAMATIONS
-        if is_styled or category in ("Cf", "Cc") or category[0] == "M":
+        if is_styled or is_control(character) or category[0] == "M":
             return self._altered
         is_raised = style in ("<super>", "<sub>")
         is_form = style == "<compat>" or (style.startswith("<") and self._is_alphabetic)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -15,6 +14,7 @@ from uwaga.markup.formats import text_format
 from uwaga.markup.xml_text import XmlOutline
 from uwaga.search import SearchOverrides
 from uwaga.terms import Glossary
+from uwaga.tokenizers.text import LINE_BREAK
 from uwaga.translator.memories import contexts_in_order
 from uwaga.translator.request import Request as TextRequest
 from uwaga.translator.request import Split
@@ -27,7 +27,6 @@ from uwaga_server.http import Flag, Names, Parameters, TextList, json_response, 
 from uwaga_server.routing import Body, Routes
 from uwaga_server.service import TranslatedText
 
-LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
 END_PUNCTUATION = ".!?…:;,。！？：；，"
 FULL_STOPS = ".。"
 
