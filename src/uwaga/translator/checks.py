@@ -81,14 +81,16 @@ def script_warning(text: str, language: str) -> str | None:
 
 def loops(tokens: Sequence[int]) -> bool:
     """Return True if the same few tokens repeat again and again."""
-    if len(tokens) - len(set(tokens)) < MIN_MATCHING_TOKENS:
+    length = len(tokens)
+    if length - len(set(tokens)) < MIN_MATCHING_TOKENS:
         return False
-    for period in range(1, min(MAX_PERIOD, len(tokens) // MIN_REPETITIONS) + 1):
+    for period in range(1, min(MAX_PERIOD, length // MIN_REPETITIONS) + 1):
         run = max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period
-        every = slice(run - 1, None, run)  # any run includes one of these pairs, so most periods need no more
-        has_equal_pair = any(map(operator.eq, tokens[every], tokens[period:][every]))
-        if has_equal_pair and b"\x01" * run in bytes(map(operator.eq, tokens, tokens[period:])):
-            return True
+        for index in range(run - 1, length - period, run):  # any run includes one of these pairs
+            if tokens[index] == tokens[index + period]:
+                if b"\x01" * run in bytes(map(operator.eq, tokens, tokens[period:])):
+                    return True
+                break
     return False
 
 
