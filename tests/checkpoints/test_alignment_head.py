@@ -102,7 +102,7 @@ def test_head_outside_the_decoder_is_rejected(model):
     assert any(message in problem for problem in formats.describe(model).problems)
 
 
-def test_head_has_documented_json_and_string_forms(model):
+def test_alignment_head_has_documented_json_and_string_forms(model):
     assert json.loads((model / HEAD_FILE).read_text()) == {"layer": 2, "head": 1, "step": "reading"}
     assert str(HEAD) == "2.1 reading" and str(AlignmentHead(layer=1)) == "1.mean predicting"
 

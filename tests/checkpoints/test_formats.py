@@ -158,7 +158,7 @@ def test_custom_family_of_the_guide_is_read(guide, tmp_path, monkeypatch):
         registry.family_of(tmp_path, {"model_type": "novel"})
 
 
-def test_first_matching_format_reads_the_folder(tmp_path):
+def test_folder_is_read_by_the_first_matching_format(tmp_path):
     """All functions agree on the format of a folder that matches two formats."""
     make_marian(tmp_path / "m")
     (tmp_path / "m/model.bin").write_bytes(b"x")

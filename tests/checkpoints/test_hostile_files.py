@@ -180,7 +180,7 @@ def test_broken_pickle_stream_raises_model_error(stream, tmp_path):
 
 
 @pytest.mark.parametrize("version", ["2.5.1+cpu", "2.9.1", "1.13.0a0+git1"])
-def test_vulnerable_torch_versions_read_no_file(version, tmp_path, monkeypatch):
+def test_vulnerable_torch_versions_are_not_used_to_read_files(version, tmp_path, monkeypatch):
     torch = pytest.importorskip("torch")
     path = tmp_path / "pytorch_model.bin"
     torch.save({"a": torch.zeros(4)}, path)
@@ -274,7 +274,7 @@ LARGE = {"max_position_embeddings": 10**9, "encoder_layers": 10**6, "vocab_size"
 
 
 @pytest.mark.parametrize("key", [*LARGE, "decoder_layers", "encoder_ffn_dim"])
-def test_stated_sizes_are_checked_against_the_weights_first(key, tmp_path):
+def test_config_sizes_are_checked_against_weights_before_allocation(key, tmp_path):
     from marian_folders import make
 
     make(tmp_path / "m")
@@ -299,7 +299,7 @@ def test_int8_folder_with_a_million_layers_is_rejected(tmp_path):
 
 
 @pytest.mark.slow
-def test_changing_files_of_a_loaded_model_has_no_effect(tmp_path):
+def test_changing_files_does_not_affect_a_loaded_model(tmp_path):
     """Run in a separate process, since truncating a memory-mapped file would kill it."""
     from marian_folders import make
 
@@ -360,7 +360,7 @@ def test_file_changed_after_reading_its_header_is_rejected(tmp_path):
         tensors[last].values.sum()
 
 
-def test_truncating_the_shortlist_of_a_loaded_model_has_no_effect(tmp_path):
+def test_truncating_the_shortlist_file_does_not_affect_a_loaded_model(tmp_path):
     from hostile_files import make_files
 
     folder, shortlist = make_files(MODEL, tmp_path)

@@ -54,7 +54,7 @@ def test_multilingual_directions_are_resolved_or_rejected():
         direction_of(plain, "en", "xx")
 
 
-def test_mbart_starts_from_the_target_language():
+def test_mbart_target_starts_with_the_language_token():
     case = older_format("mbart")
     plain = read_mbart_tokeniser(case.folder, case.ids)
     direction = direction_of(plain, "en", "ro_RO", first=plain.target.languages["de_DE"])

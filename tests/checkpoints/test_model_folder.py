@@ -263,7 +263,7 @@ def rewrite_weights(folder, change):
     edit(folder, "sha256", value=hashlib.sha256(path.read_bytes()).hexdigest())
 
 
-def test_shape_mismatch_names_both_shapes(folder):
+def test_shape_mismatch_error_names_both_shapes(folder):
     name = "encoder.0.attention_norm.weight"
     rewrite_weights(folder, lambda tensors: tensors.update({name: torch.ones(17)}))
     assert_rejected(folder, "model.safetensors", name, "(17,)", "(16,)")
@@ -279,7 +279,7 @@ def test_unknown_weight_is_rejected(folder):
     assert_rejected(folder, "'surplus'", "unknown")
 
 
-def test_number_format_mismatch_names_both_formats(folder):
+def test_number_format_mismatch_error_names_both_formats(folder):
     name = "output_weight"
     rewrite_weights(folder, lambda tensors: tensors.update({name: tensors[name].double()}))
     assert_rejected(folder, name, "F64", "F32")
@@ -458,7 +458,7 @@ def test_permissions_follow_the_umask(folder):
 
 @pytest.mark.parametrize("call", ["fsync", "rename"])
 @pytest.mark.parametrize("existing", [False, True])
-def test_full_disk_changes_nothing(tmp_path, monkeypatch, call, existing):
+def test_full_disk_leaves_existing_model_unchanged(tmp_path, monkeypatch, call, existing):
     if existing:
         save_folder(tmp_path / "m")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -482,7 +482,7 @@ def test_full_disk_changes_nothing(tmp_path, monkeypatch, call, existing):
     assert existing or not list(tmp_path.iterdir())
 
 
-def test_file_size_limit_changes_nothing(tmp_path):
+def test_exceeded_file_size_limit_leaves_existing_model_unchanged(tmp_path):
     parts()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -510,7 +510,7 @@ def test_overflowing_weights_are_not_saved(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_model_with_other_settings_is_not_saved(tmp_path):
+def test_model_that_does_not_match_its_settings_is_not_saved(tmp_path):
     model, shape, source, target = parts()
     other_settings = TransformerSettings.model_validate(shape.model_dump() | {"feed_forward": 25})
     with pytest.raises(ModelError, match=r"feed_forward.*\(24,.*\(25,"):

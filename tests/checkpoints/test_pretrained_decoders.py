@@ -156,7 +156,7 @@ def test_repetition_penalty_is_ignored_and_described(folders, tmp_path):
     assert "repetition penalty" not in describe(folders / "qwen2").sizes
 
 
-def test_several_end_tokens_stop_as_in_transformers(monkeypatch, folders, tmp_path):
+def test_any_of_several_end_tokens_stops_generation_as_in_transformers(monkeypatch, folders, tmp_path):
     def tokeniser(folder, ids, ends, declared):
         number_tokeniser = numbered_tokens.read_numbers(folder, replace(ids, end=ends[0])).source
         return replace(

@@ -41,7 +41,7 @@ WITHOUT_FORMULA = (
 
 
 @pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
-def test_chapter_has_all_parts(page):
+def test_chapter_has_all_required_sections(page):
     text = page.read_text(encoding="utf-8")
     missing = [part for part in CHAPTER_PARTS if part not in text]
     if page.stem == "00-look-first":  # a tour without a formula
@@ -93,7 +93,7 @@ def test_figure_equals_output_of_its_script(script):
 
 
 @pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree holds no bundled model")
-def test_figures_of_a_model_are_of_the_bundled_one():
+def test_model_figures_show_the_bundled_model():
     """The numbers that pages quote from these figures, too: a new model needs new figures, and new words."""
     model = hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest()
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.svg")]
@@ -101,7 +101,7 @@ def test_figures_of_a_model_are_of_the_bundled_one():
     assert len(drawn_from) >= 20 and {*drawn_from} == {f"model sha256:{model}"}
 
 
-def test_all_mechanisms_are_taught():
+def test_course_covers_all_mechanisms():
     numbers = (ROOT / "docs/mechanisms/numbers.md").read_text(encoding="utf-8")
     anchors = set(re.findall(r'<a id="(\w+)">', numbers))
     taught = {

@@ -134,7 +134,7 @@ def frame(name, view, update, sentence):
     return row[first : first + sizes[sentence]].reshape(shapes[sentence]) / 255
 
 
-def test_frames_by_keyboard_show_recorded_weights(browser, training):
+def test_frames_selected_by_keyboard_show_recorded_weights(browser, training):
     page = open_page(browser, f"{training}/copy.html")
     frames = page.locator("uwaga-frames")
     slider = frames.get_by_role("slider")

@@ -244,7 +244,7 @@ def test_languages_have_all_pages_exercises_and_figures():
     assert not missing
 
 
-def test_messages_of_learn_have_the_same_values_in_all_languages():
+def test_learn_messages_have_the_same_placeholders_in_all_languages():
     assert ["en", *LANGUAGES] == list(SPOKEN) == list(MESSAGES)
     placeholder = re.compile(r"\{(\w+)")
     for language in LANGUAGES:
@@ -255,7 +255,7 @@ def test_messages_of_learn_have_the_same_values_in_all_languages():
             ), key
 
 
-def test_glossary_is_complete():
+def test_course_glossary_has_all_terms():
     lines = (LEARN / "glossary.tsv").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     assert len(rows[0]) == 3 + 2 * len(LANGUAGES)

@@ -52,13 +52,13 @@ def translator():
     return uwaga.load()
 
 
-def test_file_is_a_page_of_numpy():
+def test_file_is_short_and_uses_only_numpy():
     assert len(SOURCE.splitlines()) <= 60
     imports = re.findall(r"^(?:import|from) (\w+)", SOURCE, re.MULTILINE)
     assert imports == ["numpy", "safetensors", "uwaga"]  # the last two load the weights and the tokeniser
 
 
-def test_chapters_show_every_function_once():
+def test_chapters_show_every_function_exactly_once():
     names = [name for page in CHAPTERS for name in functions_of(page)]
     assert sorted(names) == sorted(FUNCTIONS)
 
@@ -102,7 +102,7 @@ def test_file_equals_the_engine_on_a_hundred_sentences(code, model, translator):
     assert largest < 1e-5
 
 
-def test_file_translates_as_greedy_search_does(code, model, translator):
+def test_file_translates_like_greedy_search(code, model, translator):
     for text in ("I want to buy a car.", "The old man sits on the bench.", "Thank you."):
         source = translator.source.add_special_tokens(translator.source.encode(text))
         ids = code.translate(model, source)
@@ -110,7 +110,7 @@ def test_file_translates_as_greedy_search_does(code, model, translator):
         assert translator.target.decode([int(token) for token in ids]) == translation.text
 
 
-def test_state_of_chapter_3_computes_the_example_by_hand():
+def test_chapter_3_code_matches_hand_calculation():
     scores = state_after(3)["additive"](
         np.array([1, 0]), np.array([[1, 0], [0, 1], [1, 1]]), np.eye(2), np.eye(2), np.ones(2)
     )
@@ -119,13 +119,13 @@ def test_state_of_chapter_3_computes_the_example_by_hand():
 
 @settings(deadline=None)
 @given(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=8))
-def test_state_of_chapter_5_is_a_softmax_at_any_scale(scores):
+def test_chapter_5_softmax_handles_any_scale(scores):
     weights = state_after(5)["softmax"](np.array([scores]))
     assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
     assert np.argmax(scores) in np.flatnonzero(weights[0] == weights.max())
 
 
-def test_states_of_chapters_7_to_11_match_the_layers_of_the_package(model):
+def test_code_of_chapters_7_to_11_matches_package_layers(model):
     torch = pytest.importorskip("torch")
     random = np.random.default_rng(0)
     q, k, v = random.normal(size=(3, 8)), random.normal(size=(5, 8)), random.normal(size=(5, 4))
@@ -144,7 +144,7 @@ def test_states_of_chapters_7_to_11_match_the_layers_of_the_package(model):
         assert np.allclose(state_after(9)["heads"](model, "encoder.0.attention", x, x), context[0], atol=1e-5)
 
 
-def test_state_of_chapter_11_gives_later_positions_no_weight(model):
+def test_chapter_11_mask_gives_later_positions_no_weight(model):
     state = state_after(11)
     mask = state["look_ahead"](6)
     x = np.random.default_rng(0).normal(size=(6, 256))
@@ -156,7 +156,7 @@ def test_state_of_chapter_11_gives_later_positions_no_weight(model):
     assert (before[:4] == after[:4]).all() and (before[4:] != after[4:]).any()
 
 
-def test_state_of_chapter_12_scores_a_translation(model, translator):
+def test_chapter_12_code_scores_a_translation(model, translator):
     state = state_after(12)
     source = translator.source.add_special_tokens(translator.source.encode("Thank you."))
     target = [2, *translator.target.encode("Danke."), 3]

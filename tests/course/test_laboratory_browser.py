@@ -236,7 +236,7 @@ def test_each_box_of_the_drawing_opens_its_arrays(browser, site, translator):
     page.close()
 
 
-def test_step_lights_its_path(browser, site, translator):
+def test_selected_step_highlights_its_path(browser, site, translator):
     page = start_laboratory(browser, site[1], viewport=WIDE)
     translation = translator.translate("A dog runs.", beam=1)
     count = len(translation.tokens) + 1
@@ -301,7 +301,7 @@ COUNT_CUT = """() => [...document.querySelectorAll(".lab-row, .lab-box, .lab-pan
   .filter((box) => box.left < 0 || box.right > innerWidth).length"""
 
 
-def test_opened_box_is_within_the_screen(browser, site):
+def test_opened_box_fits_on_the_screen(browser, site):
     page = start_laboratory(browser, site[1])
     names = ("Encoder, block 1: self-attention", "Decoder, block 2: feed-forward", "Encoder: norm")
     for width, name in product((390, 690, 1280), names):
@@ -575,7 +575,7 @@ def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, transl
 
 
 @pytest.mark.slow
-def test_tabs_name_rows_alike_and_write_minus_signs(browser, site):
+def test_tabs_use_the_same_row_names_and_minus_signs(browser, site):
     page = start_laboratory(browser, site[1], viewport=WIDE)
     tabs = {}
     for tab, names in (

@@ -456,12 +456,12 @@ def wrong_in(text: str, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", CHECKS_BY_FILE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_numbers_and_names_agree_with_what_stands_beside_them(path):
+def test_numbers_and_names_match_computed_values_and_code(path):
     assert wrong_in(path.read_text(encoding="utf-8"), path) == []
 
 
 WEIGHTS_TEST = (
-    "tests/checkpoints/test_bundled.py::test_M1_attention_weights_do_not_show_which_words_were_used"
+    "tests/checkpoints/test_bundled.py::test_M1_word_with_low_attention_weight_can_change_the_translation"
 )
 MASKS_TEST = "tests/models/test_attention.py::test_M1_M8_attention_is_masked_normalised_and_order_independent"
 WRONG = [
@@ -526,7 +526,7 @@ E9 to E12, E21 to E23 and E25 are faults of programs, which other tests detect. 
 
 
 @pytest.mark.parametrize(("error", "file", "right", "wrong"), WRONG)
-def test_errors_of_a_review_are_detected(error, file, right, wrong):
+def test_errors_found_by_a_review_are_detected(error, file, right, wrong):
     [path] = ROOT.glob(file)
     text = path.read_text(encoding="utf-8")
     assert right in text

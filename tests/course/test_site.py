@@ -137,7 +137,7 @@ def test_search_finds_pages_of_the_language(site_url, path):
         page.close()
 
 
-def test_switch_changes_site_and_figures(site_url):
+def test_colour_scheme_switch_changes_site_and_figures(site_url):
     pillow = pytest.importorskip("PIL.Image")
     with chromium() as browser:
         page = browser.new_page(color_scheme="light")

@@ -94,7 +94,7 @@ def number(text):
     return int(text.replace(",", ""))
 
 
-def test_attention_rows_form_in_the_order_of_the_chapter(film):
+def test_attention_rows_form_in_the_order_stated_in_the_chapter(film):
     assert statements_unlike_frames(TEXT) == []
     kaufen = largest_by_update(film, "transformer", "mean", "kaufen")
     assert since_update(kaufen, "buy") == find_exercise("14.3").answer
@@ -106,7 +106,7 @@ def test_attention_rows_form_in_the_order_of_the_chapter(film):
     assert {largest_by_update(film, "luong", "head", row)[100] for row in rows} == {"I"}
 
 
-def test_table_and_losses_of_chapter_equal_those_of_frames(film):
+def test_table_and_losses_of_chapter_match_recorded_frames(film):
     rows = re.findall(r"^\| (Cho|Luong|Bahdanau|Transformer) \| (.*) \|$", TEXT, re.MULTILINE)
     assert len(rows) == 4
     for name, cells in rows:
@@ -123,7 +123,7 @@ def test_table_and_losses_of_chapter_equal_those_of_frames(film):
     assert [round(loss[update], 1) for update in (0, 50, 150, 1000, 4000)] == [8.6, 6.1, 4.9, 2.4, 1.7]
 
 
-def test_table_of_updates_equals_frames(film):
+def test_table_of_updates_matches_recorded_frames(film):
     source, target = film.sentence(0)
     transformer = film.run("transformer")
     row = target.index("ein")

@@ -44,7 +44,7 @@ def transformer(vocabulary: int = 23) -> Transformer:
 
 
 @pytest.mark.numerical
-def test_all_tokens_returns_all_log_probs_in_order() -> None:
+def test_all_tokens_option_returns_log_probs_in_vocabulary_order() -> None:
     logits = torch.randn(3, 7)
     expected = torch.log_softmax(logits, dim=1).numpy()
     for tokens, log_probs in (

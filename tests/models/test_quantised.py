@@ -81,7 +81,7 @@ def all_variants(width: int, heads: int) -> list[TransformerSettings]:
     ]
 
 
-def test_M36_models_without_int8_engine_are_rejected() -> None:
+def test_M36_models_that_int8_engine_cannot_run_are_rejected() -> None:
     recurrent = build_model(
         LuongSettings(embedding=8, hidden=8),
         random_model(

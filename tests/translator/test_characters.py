@@ -79,14 +79,14 @@ def test_special_characters_survive_translation(translator, source, expected):
         assert translation.source == source
 
 
-def test_quotation_marks_are_those_of_the_target_language(translator):
+def test_quotation_marks_follow_the_target_language(translator):
     text = translator.translate("“The house is old,” said the man. “It’s very old.”").text
     assert len(re.findall("„", text)) == len(re.findall("“", text)) == 2, text
     assert "”" not in text and '"' not in text
 
 
 @pytest.mark.parametrize("space", "\u00a0\u202f")
-def test_no_break_spaces_stay_beside_their_words(translator, space):
+def test_no_break_spaces_stay_next_to_their_words(translator, space):
     texts = ("See Fig. 3 and page 5.", "Mr. Smith sees 20 dogs.", "Peter is here.")
     for text in texts:
         plain = translator.translate(text).text
@@ -180,14 +180,14 @@ RARE = st.one_of(
 
 
 @given(st.lists(st.one_of(RARE, st.sampled_from(["dog", " ", " the ", ", "])), max_size=8))
-def test_no_rare_character_is_lost_silently(translator, parts):
+def test_rare_characters_are_kept_or_reported(translator, parts):
     model = translator.model
     text = Text((f"The {''.join(parts)} sleeps.",), "text 1")
     Characters(Reading(model.source), model.characters, ("en", "de")).translate([text])
     assert not silently_lost(text.result), (ascii(text.content), text.result)
 
 
-def test_no_rare_character_is_lost_silently_by_a_model(translator):
+def test_rare_characters_are_kept_or_reported_with_a_model(translator):
     texts = [text for word in RARE_WORDS for text in (f"The {word} dog sleeps.", f"Tom saw the dog{word}")]
     for translation in translator.translate(texts):
         assert not silently_lost(translation), (ascii(translation.source), translation)
@@ -220,7 +220,7 @@ def test_texts_with_known_characters_are_unchanged():
     assert recording.texts == [text]
 
 
-def test_characters_outside_the_tokeniser_are_unknown():
+def test_characters_that_the_tokeniser_lacks_are_unknown():
     tokeniser = tiny.tokeniser()
     characters = KnownCharacters(tokeniser)
     known = set("the dog")
@@ -233,14 +233,14 @@ def test_characters_outside_the_tokeniser_are_unknown():
     assert characters.unknown("the a\u0335 1\ufe0f\u20e3") == {"a\u0335", "1\ufe0f\u20e3"}
 
 
-def test_joiners_are_part_of_the_spelling_of_some_languages():
+def test_joiners_are_known_characters_in_languages_that_use_them():
     tokeniser = tiny.tokeniser()
     for language, is_unfamiliar in (("en", True), ("fa", False), ("hi", False)):
         characters = KnownCharacters(tokeniser, language=language)
         assert bool(characters.unfamiliar("a\u200cb")) == is_unfamiliar
 
 
-def test_letters_are_composed_and_lose_optional_marks():
+def test_letters_are_composed_and_optional_marks_removed():
     known = "замок Café"
     tokeniser = SimpleNamespace(
         symbols=SimpleNamespace(unknown=0),
@@ -253,7 +253,7 @@ def test_letters_are_composed_and_lose_optional_marks():
     assert characters.unknown(text) == {"а\u0301", "a\u0301"}
 
 
-def test_words_lose_soft_hyphens(translator):
+def test_soft_hyphens_are_removed_from_words(translator):
     soft, plain = translator.translate(["The do\u00adg sleeps.", "The dog sleeps."])
     assert soft.text == plain.text
     assert soft.warnings == ("characters that the model does not know are missing: U+00AD",)

@@ -83,12 +83,12 @@ def test_number_comparison_takes_linear_time(part):
     assert growth(compare, part * 4_000, part * 16_000, limit=3, attempts=8) < 3
 
 
-def test_unaligned_word_needs_less_evidence_of_omission():
+def test_unaligned_word_is_omitted_at_a_lower_threshold():
     assert is_omitted("Monday", 0.1, 0.6) and not is_omitted("Monday", 0.1, 0.9)
     assert is_omitted("not", 1.1, 1.0) and not is_omitted("not", 0.1, 0.0)
 
 
-def test_improbable_token_makes_its_source_words_doubtful():
+def test_source_words_of_improbable_tokens_are_doubtful():
     weights = np.array([[0.9, 0.1, 0.0], [0.0, 1.0, 0.0], [0.0, 0.05, 0.95]], np.float32)  # (target, source)
     pieces = PieceAlignment(((0, 3), (4, 8), (8, 9)), ((0, 3), (4, 5), (5, 8)), weights)
     copied = PieceAlignment(((10, 12),), ((9, 11),), np.eye(1, dtype=np.float32), copied=True)
@@ -118,7 +118,7 @@ def test_omitted_word_is_reported(bundled):
     assert bundled.translate(MEETING).coverage is None
 
 
-def test_unaligned_mode_scores_only_unclear_words(bundled, monkeypatch):
+def test_unaligned_mode_scores_only_unaligned_words(bundled, monkeypatch):
     scored = []
     original = coverage.in_batches
 

@@ -49,7 +49,7 @@ def test_unexpected_and_undetermined_languages_are_reported():
     assert detect_language(["Hallo"], ["en"], "de").language in ("de", "en")
 
 
-def test_auto_source_has_the_code_of_the_model():
+def test_detected_source_uses_the_code_of_the_model():
     nllb = LanguagePair("src", "tgt", ("deu_Latn", "eng_Latn"), ("deu_Latn", "eng_Latn"))
     assert known_source("auto", [ENGLISH], nllb).source == "eng_Latn"
     assert known_source("auto", [ENGLISH], PAIR) == ("en", frozenset())
