@@ -53,7 +53,7 @@ def moses(links) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
-def test_files_tsv_and_pipe_give_the_same_links(folder):
+def test_text_files_tsv_and_pipe_give_the_same_links(folder):
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
     expected = [str(alignment) for alignment in uwaga.Translator.load("ende", device="cpu").align(pairs)]
     assert lines("align", "test.en", "test.de", "-m", "ende") == expected
@@ -65,7 +65,7 @@ def test_files_tsv_and_pipe_give_the_same_links(folder):
     assert lines("align", "pairs.tsv", "-m", "ende", "--words", "spaces") == list(map(str, spaced))
 
 
-def test_both_directions_are_symmetrised(folder):
+def test_links_of_both_directions_are_symmetrised(folder):
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
     forward = uwaga.Translator.load("ende", device="cpu").align(pairs)
     backward = uwaga.Translator.load("deen", device="cpu").align(

@@ -169,7 +169,7 @@ def test_usage_errors_exit_with_2(arguments):
     assert "Traceback" not in result.stderr
 
 
-def test_help_of_verbs_has_examples():
+def test_command_help_has_examples():
     for command in app.registered_commands:
         assert command.name is not None
         result = run(command.name, "--help")

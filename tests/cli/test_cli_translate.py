@@ -322,7 +322,7 @@ def test_read_ahead_is_bounded():
     assert len(produced) < 8 * lines.CHUNK_LINES
 
 
-def test_lines_are_answered_while_pipe_is_open(folder):
+def test_lines_are_translated_while_pipe_is_open(folder):
     command = [sys.executable, "-m", "uwaga", "translate", "--model", str(folder), "--device", "cpu"]
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
     with subprocess.Popen(
