@@ -582,13 +582,13 @@ NOT_APPLICABLE = {"test_shutdown_does_not_deadlock"}
     ids=LIBRARIES,
 )
 @pytest.mark.parametrize("name", CASES)
-def test_case_passes_in_both_libraries(name, library, folder, tmp_path):
+def test_compatibility_case_passes_in_both_libraries(name, library, folder, tmp_path):
     if name == "test_model_load_does_not_leak_threads" and not Path("/proc/self/task").exists():
         pytest.skip("threads are counted in /proc")
     CASES[name](library, folder, tmp_path)
 
 
-def test_page_lists_all_cases():
+def test_documentation_lists_all_compatibility_cases():
     rows = re.findall(r"^\| `(test_\w+)` \| (\w[\w ]*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     outcomes = collections.defaultdict(set)
     for name, outcome in rows:
@@ -689,7 +689,7 @@ def test_scores_match_ctranslate2(options, translators):
     ],
     ids=str,
 )
-def test_samples_of_a_seed_are_those_of_ctranslate2(options, folder):
+def test_samples_with_a_seed_match_ctranslate2(options, folder):
     """In CTranslate2 a new thread draws from the seed: it is set before the translator is loaded."""
     drawn = []
     for library in (uwaga_ctranslate2, peer_ctranslate2):

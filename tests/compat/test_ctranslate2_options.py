@@ -177,7 +177,7 @@ def test_unloadable_models_are_refused(tmp_path):
     assert not issubclass(ct2.RunError, ModelError)
 
 
-def test_fast_batch_does_not_finish_before_the_next_call(monkeypatch):
+def test_asynchronous_result_is_not_done_before_the_next_call(monkeypatch):
     class EagerPool(ThreadPoolExecutor):
         def submit(self, *args):
             future = super().submit(*args)
@@ -289,7 +289,7 @@ def test_attention_of_recurrent_models_is_returned_or_refused(tmp_path, name, at
     assert {len(row) for row in result.attention[0]} == {len(source)}
 
 
-def test_imports_used_by_scripts_work():
+def test_import_forms_used_by_scripts_work():
     code = (
         "from uwaga.compat import ctranslate2\n"
         "import uwaga.compat.ctranslate2 as ctranslate2\n"
@@ -315,7 +315,7 @@ def test_module_has_the_names_of_ctranslate2():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int16", "int32"])
-def test_storage_view_behaves_like_that_of_ctranslate2(dtype):
+def test_storage_view_behaves_like_ctranslate2_storage_view(dtype):
     peer = pytest.importorskip("ctranslate2")
     array = np.arange(6, dtype=dtype).reshape(2, 3)
     for library in (peer, ct2):

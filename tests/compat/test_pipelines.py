@@ -201,7 +201,7 @@ def test_invalid_pipelines_are_refused(models, task, options, complaint):
         uwaga.pipeline("fill-mask", model=models["gpt2"])
 
 
-def test_invalid_inputs_are_refused_by_number(models):
+def test_invalid_input_errors_name_the_input_number(models):
     pipe = uwaga.pipeline("translation", model=models["marian"])
     with pytest.raises(DataError, match="text 2 is not a string but int"):
         pipe(["a", 3])
@@ -214,7 +214,7 @@ def test_invalid_inputs_are_refused_by_number(models):
         generator("the dog sees the cat", max_length=2)
 
 
-def test_length_limits_are_reduced_by_the_counted_tokens():
+def test_length_limits_are_reduced_by_the_number_of_prompt_tokens():
     assert search_options({"max_length": 9, "min_length": 3}, counted=1) == {"max_length": 8, "min_length": 2}
     assert search_options({"max_new_tokens": 9, "max_length": 3}, counted=1) == {"max_length": 9}
     assert search_options({"min_length": 2}, counted=5) == {"min_length": 0}
