@@ -137,12 +137,12 @@ def test_json_lines_are_written_as_tsv(tmp_path):
     assert [count.name for count in report.counts if count.pairs] == ["missing column"]
 
 
-def test_further_columns_are_kept(tmp_path):
+def test_additional_columns_are_kept(tmp_path):
     _, kept, _ = run(write(tmp_path / "in.tsv", ["a\tb\tc\td", "a\tb\te"]), ["duplicates"])
     assert kept == "a\tb\tc\td\n"
 
 
-def test_bad_utf8_and_long_lines_are_counted_as_faults(tmp_path):
+def test_invalid_utf8_and_long_lines_are_counted_as_faults(tmp_path):
     path = tmp_path / "in.tsv"
     path.write_bytes(b"\xef\xbb\xbfa\tb\r\n\xff\tb\nx\t" + b"y" * (1 << 20) + b"\nc\td")
     report = clean([path], [tmp_path / "o"], CleaningSettings.from_rules(["length"]))
