@@ -79,7 +79,7 @@ def test_permutations_are_uniform() -> None:
     assert ((counts - 300) ** 2 / 300).sum() < 23 + 6 * np.sqrt(46)
 
 
-def test_permutation_separates_neighbours() -> None:
+def test_neighbours_are_uncorrelated_after_permutation() -> None:
     size = 100_003
     order = permute(np.arange(size), size, make_key(1))
     assert abs(np.corrcoef(order[:-1], order[1:])[0, 1]) < 5 / np.sqrt(size)
@@ -91,7 +91,7 @@ def test_permutation_separates_neighbours() -> None:
     st.integers(1, 5),
     st.data(),
 )
-def test_draw_counts_differ_by_at_most_one(corpora, epochs: int, data) -> None:
+def test_draw_counts_of_pairs_differ_by_at_most_one(corpora, epochs: int, data) -> None:
     sizes = [size for size, _ in corpora]
     if data.draw(st.booleans()):
         mixture = Mixture([SizedStore(size) for size in sizes], [weight for _, weight in corpora])
@@ -203,7 +203,7 @@ def test_tags_are_single_pieces_only_at_the_start(tokeniser: Tokeniser) -> None:
         tokeniser.with_target("pl")
 
 
-def test_tag_missing_from_vocabulary_is_rejected(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_tag_missing_from_the_vocabulary_is_rejected(tokeniser: Tokeniser, tmp_path: Path) -> None:
     path = write(tmp_path, "a.tsv", lines(5, 1))
     with pytest.raises(
         SettingsError, match=r"the tag >>pol<< is not a piece of the vocabulary .*joint\.spm \(310 pieces"
