@@ -189,14 +189,14 @@ def test_flags_select_the_placeholder_syntax(flag, text, placeholders):
         ("fuzzy", "ru", "one file", "%D FILES"),
     ],
 )
-def test_singular_without_the_number_is_written_only_for_the_number_1(flag, target, singular, form):
+def test_singular_without_a_number_is_used_only_for_the_value_1(flag, target, singular, form):
     entry = f'#, {flag}\nmsgid "{singular}"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     content = HEADER.format("").replace('"Plural-Forms: \\n"\n', "") + entry
     rendered = render("a.pot", content.encode(), swap_case, DocumentOptions(target=target)).decode()
     assert f'msgstr[0] "{form}"' in rendered
 
 
-def test_named_arguments_may_be_left_out_of_the_singular():
+def test_singular_may_omit_named_arguments():
     entry = 'msgid "one file"\nmsgid_plural "%(n)s files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     content = HEADER.format("nplurals=2; plural=(n != 1);") + f"#, python-format\n{entry}"
     assert 'msgstr[0] "ONE FILE"' in render("a.po", content.encode(), swap_case).decode()
@@ -245,7 +245,7 @@ def test_reordered_arguments_are_numbered(flag, text, reversed_text):
 
 
 @pytest.mark.parametrize("flag", ["python-format", "lua-format", "scheme-format"])
-def test_arguments_that_have_no_numbers_stay_as_they_are(flag):
+def test_arguments_that_cannot_be_numbered_are_unchanged(flag):
     entry = f'#, {flag}\nmsgid "Copy %s to %d"\nmsgstr ""\n'.encode()
     assert "$" not in str(texts("a.po", entry)) + render("a.po", entry, swap_case).decode()
 
@@ -260,7 +260,7 @@ def test_arguments_that_have_no_numbers_stay_as_they_are(flag):
         ("Write '{0}' here", None),
     ],
 )
-def test_apostrophes_of_java_are_doubled(text, translation):
+def test_java_message_apostrophes_are_doubled(text, translation):
     """A single apostrophe would quote the placeholders that follow it."""
     entry = f'#, java-format\nmsgid "{text}"\nmsgstr ""\n'.encode()
 
@@ -275,7 +275,7 @@ def test_apostrophes_of_java_are_doubled(text, translation):
         assert f'msgstr "{translation}"' in render("a.po", entry, translate).decode()
 
 
-def test_code_in_backquotes_is_not_markup():
+def test_code_in_backquotes_is_not_parsed_as_markup():
     catalogue = b'msgid "A :ref:`woman <people>` sees ``<dir>`` &amp; <b>%s</b>."\nmsgstr ""\n'
     [plain] = texts("a.po", catalogue.replace(b" &amp; <b>%s</b>", b""))
     assert plain == ("A :ref:`woman <people>` sees ``<dir>``.",)
