@@ -125,7 +125,7 @@ def test_int8_sums_and_levels_are_validated():
         _core.pack_int8(np.zeros((1, 65537), dtype=np.float32), 127)
 
 
-def test_invalid_threads_and_beams_are_rejected():
+def test_invalid_thread_counts_and_beams_are_rejected():
     for threads in (-1, MAX_THREADS + 1, 10**6, 2**70):
         with pytest.raises(SettingsError, match="threads must be"):
             uwaga.load(MODEL, engine="native", threads=threads)

@@ -126,7 +126,7 @@ def test_M43_shortlisted_search_equals_int8_with_the_same_weights():
 
 
 @pytest.mark.numerical
-def test_M43_matrices_kept_in_int8_reduce_the_error():
+def test_M43_keeping_matrices_in_int8_reduces_the_error():
     model = random_model(SHAPE.model_copy(update={"width": 64, "feed_forward": 128}))
     exact, sources = native_model(model), sentences(6)
 
@@ -178,7 +178,7 @@ def test_M43_grid_search_is_more_accurate_than_rounding_to_the_range():
 
 
 @pytest.mark.parametrize("change", ["step", "middle", "number", "sum"])
-def test_M43_grids_and_sums_are_validated(change):
+def test_M43_quantisation_grids_and_sums_are_validated(change):
     panels, scales, sums = _core.pack_int4(np.random.default_rng(0).normal(size=(40, 100)).astype(np.float32))
     _core.Matrix.int4(40, 100, panels, scales, sums)
     group = panels[GROUP_BYTES:]
@@ -223,7 +223,7 @@ def folder(original, tmp_path):
     return tmp_path / "int4"
 
 
-def test_M43_int4_folder_equals_the_engine_in_int4(original, tmp_path, capsys):
+def test_M43_int4_folder_gives_the_results_of_quantising_in_memory(original, tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["convert", "--int4", str(original), str(tmp_path / "made")])
     assert end.value.code == 0

@@ -158,7 +158,7 @@ def test_results_do_not_depend_on_batch_and_threads(name, precision):
 
 @QUIET
 @given(recurrent_settings(), st.integers(0, 1000), st.sampled_from(["float32", "int8"]))
-def test_recorded_attention_equals_that_of_steps(shape, seed, precision):
+def test_recorded_attention_equals_stepwise_attention(shape, seed, precision):
     model = random_model(shape, seed)
     engine, sources = native_model(model, precision), sentences(7, seed)
     recorded = engine.attentions(sources, INPUTS)

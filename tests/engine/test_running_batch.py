@@ -340,7 +340,7 @@ def test_failing_step_is_repeated_without_the_failing_sentence(beams):
     thread.join(10)
 
 
-def test_divisors_do_not_depend_on_the_table_length():
+def test_length_divisors_do_not_depend_on_the_table_size():
     """Searches with different limits can share steps, since their rules have the same divisors."""
     from uwaga.search.rank import Ranking
 
