@@ -76,7 +76,7 @@ def test_inclusion_markers_are_not_reformatted():
     assert [page for page in PAGES if "--8 <" in page.read_text(encoding="utf-8")] == []
 
 
-def test_files_named_by_pages_exist():
+def test_files_mentioned_in_docs_exist():
     missing = []
     for page in PAGES:
         if page.name == "compared.md":  # it names files of other repositories

@@ -80,7 +80,7 @@ def stack(run: Callable[[str], None], engine: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("engine", ["torch", "native"])
-def test_text_reaches_search_in_few_frames(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_stack_from_text_to_search_is_short(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for run, limit in ((on_command_line, 13), (in_python, 8)):
         names = [function for _, function in stack(run, engine, monkeypatch)]
         assert names.index("search") + 1 <= limit, names
@@ -163,7 +163,7 @@ def trace(run: Callable[[], object], is_relevant: Callable[[FrameType], bool]) -
     return walk
 
 
-def test_text_passes_few_modules() -> None:
+def test_translation_passes_text_through_few_modules() -> None:
     translator = uwaga.Translator.load(MODEL, engine="native")
     text = "forty-two"
     ids = translator.model.segmenter().ids(text)
@@ -191,7 +191,7 @@ def test_text_passes_few_modules() -> None:
     assert walk.returns <= 8, walk.callers
 
 
-def test_loading_enters_few_modules() -> None:
+def test_loading_a_model_calls_few_modules() -> None:
     uwaga.load("bundled")
     walk = trace(lambda: uwaga.load("bundled"), lambda frame: True)
     assert len(walk.callers) <= 40, sorted(walk.callers)
@@ -207,7 +207,7 @@ MAX_CALLS = 125
 """Maximum calls of Python functions for each further plain text; fewer in later versions of Python."""
 
 
-def test_plain_text_takes_few_calls():
+def test_translating_plain_text_makes_few_function_calls():
     translator = uwaga.Translator.load(MODEL, engine="native", threads=1)
     texts = [f"{tens}-{ones}" for tens in ("twenty", "thirty", "forty", "fifty") for ones in ("two", "six")]
     translator.translate(texts)

@@ -215,7 +215,7 @@ def check(syntax: str, sizes: tuple[int, ...], max_growth: float, attempts: int 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_copying")
 @pytest.mark.parametrize("syntax", SYNTAXES)
-def test_texts_take_linear_time(syntax):
+def test_parsing_and_masking_take_linear_time(syntax):
     sizes = [500]
     while sizes[-1] < MAX_CHARACTERS:
         sizes.append(sizes[-1] * 10)

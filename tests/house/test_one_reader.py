@@ -84,13 +84,13 @@ def python_names():
     return names
 
 
-def test_only_known_names_are_in_both_python_and_core():
+def test_names_read_by_both_python_and_core_are_listed():
     """The names that are still in both are listed above; a list only gets shorter."""
     assert core_names() & python_names() == CONFIG | FRAME | SETTINGS | ENGINE | WORDS
 
 
 @pytest.mark.parametrize("family", sorted(set(FAMILIES) - {"prophetnet"}))
-def test_setting_defaults_agree_in_core_and_schema(family):
+def test_setting_defaults_of_core_and_schema_are_equal(family):
     """Settings that are not stated have the same values in the core as in the schema."""
     stated, unstated = FAMILIES[family]().model_dump_json(), json.dumps({"family": family})
     assert _core.matrices(stated, 23, 23, "a") == _core.matrices(unstated, 23, 23, "b")

@@ -105,7 +105,7 @@ def foreign_private_names(nodes: list[ast.AST], foreign: set[str]) -> Iterator[s
             yield ast.unparse(node)
 
 
-def test_private_names_stay_in_their_module() -> None:
+def test_private_names_are_not_imported_by_other_modules() -> None:
     private_by_module = {name: private_names(nodes) for name, nodes in modules().items()}
     all_private = set().union(*private_by_module.values())
     assert not [
@@ -115,7 +115,7 @@ def test_private_names_stay_in_their_module() -> None:
     ]
 
 
-def test_only_uwaga_files_replaces_files() -> None:
+def test_only_uwaga_files_package_calls_os_replace() -> None:
     """``os.replace`` is part of atomic writes."""
     assert not [
         f"{name}:{node.lineno}"
