@@ -107,7 +107,7 @@ def test_forced_decoding_matches_attention_of_search(translators, name):
     )
 
 
-def test_attend_gives_the_same_scores_as_score(translators):
+def test_attend_and_score_give_equal_scores(translators):
     pair = (TEXT, "Der Hund sieht die Katze.")
     attended, [scored] = translators["bahdanau"].attend(*pair), translators["bahdanau"].score([pair])
     assert (attended.tokens, attended.source_tokens) == (scored.tokens, scored.source_tokens)
