@@ -97,7 +97,7 @@ def test_only_requested_model_is_fetched(home, server):
     assert len(server.requests) == before
 
 
-def test_best_model_is_the_default(home, server):
+def test_best_model_is_downloaded_by_default(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES, ("en-pt", "base"): model_files("en-pt", 300_000)})
     assert fetch(home, server, architecture="tiny").name == NAME
     assert fetch(home, server, architecture="base").name == "firefox-en-pt-base"
@@ -365,7 +365,7 @@ def test_damaged_model_is_downloaded_again(home, server, damage):
     assert is_complete(fetch(home, server))
 
 
-def test_other_folder_is_not_replaced(home, server):
+def test_unrelated_folder_is_not_replaced(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     folder = home / "models" / NAME
     folder.mkdir(parents=True)
@@ -517,7 +517,7 @@ def tls_certificate(server, tmp_path):
     return certificate
 
 
-def test_https_needs_trusted_certificate(home, server, tls_certificate, monkeypatch):
+def test_https_requires_a_trusted_certificate(home, server, tls_certificate, monkeypatch):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     with pytest.raises(CatalogueError, match="its certificate is not trusted"):
         fetch(home, server)

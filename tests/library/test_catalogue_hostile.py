@@ -162,7 +162,7 @@ def test_refused_entry_does_not_affect_others(server, tmp_path):
         )
 
 
-def test_null_status_is_unreleased(server, entry):
+def test_model_with_null_status_is_unreleased(server, entry):
     """The storage also lists models that were trained but never deployed."""
     entry["releaseStatus"] = None
     entry["serve"]()

@@ -182,7 +182,7 @@ def test_card_has_training_record(tmp_path, trained):
         assert part in text
 
 
-def test_stated_fields_are_written_to_the_card(tmp_path):
+def test_given_fields_are_written_to_the_card(tmp_path):
     model = Translator.load(save(tmp_path / "bare", "# A model\n"))
     fields = {
         "license": "Our own terms, v. 1",
@@ -213,7 +213,7 @@ def test_metrics_override_training_scores(tmp_path, trained):
     assert (result.dataset_name, result.metric_value) == ("Tatoeba", 30.5)
 
 
-def test_unstated_fields_are_omitted(tmp_path):
+def test_unset_card_fields_are_omitted(tmp_path):
     model = Translator.load(save(tmp_path / "bare", "# A model\n"))
     model.save_pretrained(tmp_path / "saved", license="mit")
     front_matter = read_front_matter(tmp_path / "saved")
@@ -237,7 +237,7 @@ def test_front_matter_is_kept(tmp_path):
     assert front_matter["model-index"] == [{"name": "x", "results": []}]
 
 
-def test_save_needs_licence(tmp_path, hub):
+def test_saving_a_model_requires_a_licence(tmp_path, hub):
     model = Translator.load(save(tmp_path / "bare", TRAINED.replace("CC BY 2.0", "not stated")))
     with pytest.raises(SettingsError, match=r"license='cc-by-4\.0'"):
         model.save_pretrained(tmp_path / "saved")
