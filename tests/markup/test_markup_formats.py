@@ -92,12 +92,12 @@ def test_message_tags_are_parsed_and_written_back() -> None:
 @pytest.mark.parametrize(
     "text", ["a <b>", "<br />", "</x>", "<a i=0>", "<0>", '<a href="x" b>', "<x:y z='1'/>"]
 )
-def test_text_with_tags_is_a_message(text: str) -> None:
+def test_text_with_tags_is_parsed_as_a_message(text: str) -> None:
     assert text_format(text) == "message"
 
 
 @pytest.mark.parametrize("text", ["a < b > c", "if (a<b && c>d)", "<", "<>", "R&amp;D", "<a b", "<a <b"])
-def test_text_without_tags_is_plain(text: str) -> None:
+def test_text_without_tags_is_parsed_as_plain_text(text: str) -> None:
     assert text_format(text) == "text"
 
 
