@@ -73,6 +73,6 @@ def test_errors_say_what_to_do(run, arguments: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     "verb", ["create", "import", "export", "search", "add", "remove", "stats", "analyse", "adapt"]
 )
-def test_help_has_an_example(run, verb: str) -> None:
+def test_memory_help_has_an_example(run, verb: str) -> None:
     status, out, _ = run(verb, "--help")
     assert status == 0 and f"uwaga memory {verb}" in out and len(out.splitlines()) <= 60
