@@ -74,7 +74,7 @@ def test_hostile_tokens_are_shown_as_text(page):
         pytest.param("", "zh", "第 3 层", marks=pytest.mark.slow),
     ],
 )
-def test_language_follows_the_option_or_the_document(show, document, language, expected):
+def test_view_language_is_that_of_the_option_or_document(show, document, language, expected):
     head = f'<script>document.documentElement.lang = "{document}"</script>'
     page = show(attention_view(ATTENTIONS, SOURCE, TARGET, language=language), head)
     assert expected in status(page)
@@ -94,7 +94,7 @@ def test_every_kind_view_and_layer_is_drawn(page):
         assert not page.locator("select").is_visible()
 
 
-def test_head_view_fills_the_width_and_uses_the_given_phrases(page, browser):
+def test_head_view_fills_the_width_and_uses_given_labels(page, browser):
     right = page.locator(".lines ul").nth(1).bounding_box()
     assert right["x"] + right["width"] > 950  # of 1000
     page.evaluate(
@@ -134,7 +134,7 @@ def test_heads_are_selected_by_buttons(page):
     assert "no head chosen" in status(page)
 
 
-def test_tokens_show_their_largest_weights(page):
+def test_hovered_token_shows_its_largest_weights(page):
     page.get_by_role("button", name="head 1", exact=True).dblclick()
     page.locator("select").select_option(label="2")
     weights = ATTENTIONS.cross[1, 0]
@@ -160,7 +160,7 @@ def test_tokens_show_their_largest_weights(page):
     assert page.locator("[aria-selected=true]").count() == 0
 
 
-def test_cells_of_the_matrix_show_their_weights(page):
+def test_matrix_cells_show_their_weights(page):
     page.locator("input[value=matrix]").check()
     canvas = page.locator("canvas")
     assert "Heat map of cross attention, layer 3, mean of all heads" in canvas.get_attribute("aria-label")
