@@ -167,7 +167,7 @@ def test_stream_yields_pieces(translator: Translator) -> None:
     assert len(list(translator.shared().stream(TEXTS[5]))) > 10
 
 
-def test_other_translator_attributes_are_unchanged(translator: Translator, models: ModelBatches) -> None:
+def test_shared_translator_keeps_other_attributes(translator: Translator, models: ModelBatches) -> None:
     shared = translator.searched_by(models.decoder_for(CallContext()))
     assert (shared.languages, shared.model.score_stats, shared.decoding) == (
         translator.languages,
@@ -323,7 +323,7 @@ while not shared.decoder.shared.waiting:
     assert run(code)[0] == 0
 
 
-def test_ctrl_c_ends_a_wait_but_not_the_batch() -> None:
+def test_ctrl_c_stops_waiting_without_stopping_the_batch() -> None:
     code = """
 stopped = threading.Event()
 def press():  # again if Python was in a callback, where it ignores exceptions
@@ -342,7 +342,7 @@ except KeyboardInterrupt:
     assert second == f"stopped {first} 0"
 
 
-def test_calls_of_a_shared_model_learn_about_its_tokenisers_once(translator, models):
+def test_calls_of_a_shared_model_reuse_tokeniser_data(translator, models):
     shared = [translator.searched_by(models.decoder_for(CallContext())).model for _ in range(2)]
     assert all(model.characters is translator.model.characters for model in shared)
     assert all(model.segmenter() is translator.model.segmenter() for model in shared)
