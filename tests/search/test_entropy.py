@@ -43,7 +43,7 @@ def test_entropy_is_between_zero_and_that_of_the_uniform_distribution(logits):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", ["torch", "float32", "int8"])
-def test_entropies_are_those_of_the_steps(precision):
+def test_entropies_match_the_step_distributions(precision):
     model = models.random_model(SHAPE)
     decoder = model if precision == "torch" else models.native_model(model, precision)
     sources = models.sentences(5)

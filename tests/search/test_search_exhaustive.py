@@ -143,7 +143,7 @@ def test_M24_exact_stopping_is_never_worse_than_the_estimate():
     assert max(gains) > 0.0
 
 
-def test_M24_exact_stopping_saves_steps():
+def test_M24_exact_stopping_ends_before_the_length_limit():
     """Without a length penalty the score of a running hypothesis can only fall."""
     decoder = RecurrentToy(VOCABULARY, seed=3, end_bias=3.0)
     options = SearchOptions(

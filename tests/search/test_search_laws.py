@@ -74,7 +74,7 @@ def test_M20_log_prob_is_the_sum_of_teacher_forced_log_probabilities(changes):
             assert hypothesis.attention == pytest.approx(weights, abs=1e-6)
 
 
-def test_attention_is_omitted_by_default():
+def test_hypotheses_have_no_attention_by_default():
     ((hypothesis,),) = search(RecurrentToy(8, end_bias=1.0), inputs([SOURCES[0]]), GREEDY)
     assert hypothesis.attention is None
 
@@ -239,7 +239,7 @@ def test_stream_equals_search(options):
         assert (sentence_events[-1].token, sentence_events[-1].hypothesis) == (None, hypothesis)
 
 
-def test_stream_yields_tokens_as_they_are_decided():
+def test_stream_yields_each_token_once_it_is_decided():
     decoder = RecurrentToy(8, seed=6, end_bias=-5.0)
     for number, event in enumerate(
         stream(decoder, inputs([[5, 2]]), dataclasses.replace(GREEDY, max_length=9))
