@@ -124,7 +124,7 @@ def test_pictures_are_saved_as_svg_and_png(page):
 
 
 @pytest.mark.parametrize("target", [pytest.param("pl", marks=pytest.mark.slow), "es"])
-def test_unsupported_models_show_their_attention(browser, server, target):
+def test_models_without_the_lab_still_show_attention(browser, server, target):
     with open_server_page(
         browser, server, f"#source=en&target={target}", expected=("Failed to load",)
     ) as page:
