@@ -147,7 +147,7 @@ BOMB = '<!DOCTYPE martif [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><mart
 OUTSIDE = '<!DOCTYPE martif [<!ENTITY x SYSTEM "file:///etc/passwd">]><martif><term>&x;</term></martif>'
 
 
-def test_lines_without_tabs_are_named(tmp_path, caplog):
+def test_glossary_lines_without_tabs_are_reported(tmp_path, caplog):
     path = tmp_path / "g.tsv"
     path.write_text("car\tWagen\nAcme\ndog Hund\n# a note\ncat Katze\n")
     assert len(list(read_terms(path))) == 4
