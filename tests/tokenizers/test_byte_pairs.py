@@ -128,7 +128,7 @@ def test_byte_level_codec_file_matches_library():
 
 
 @pytest.mark.parametrize("merge", [("a", "b"), ("a", " b"), ("#version", "b")])
-def test_merges_survive_round_trip(merge, tmp_path):
+def test_bpe_merges_survive_round_trip(merge, tmp_path):
     pairs = BytePairs([*LETTERS, "".join(merge), *sorted({*merge} - {*LETTERS})], [merge])
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     codec = byte_level_codec(tokenizers, pairs, "pieces", splitter)
@@ -140,7 +140,7 @@ def test_merges_survive_round_trip(merge, tmp_path):
     assert json.loads(library.to_str())["model"]["merges"] == [list(merge)]
 
 
-def test_added_tokens_follow_vocabulary(tmp_path):
+def test_added_tokens_get_ids_after_the_vocabulary(tmp_path):
     library = Tokenizer.from_str(train_library().to_str())
     codec = write_and_read(tmp_path, library)
     codec.add([Special("<later>"), Special("the"), Special("<s>")])

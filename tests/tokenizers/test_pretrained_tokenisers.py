@@ -129,7 +129,7 @@ def test_texts_survive_round_trip(name):
 
 
 @FAMILY
-def test_symbols_match_transformers(name):
+def test_special_symbol_ids_match_transformers(name):
     case = older_format(name)
     symbols = case.uwaga.symbols
     assert symbols.pad == (case.peer.pad_token_id if name != "gpt2" else symbols.end)
@@ -215,7 +215,7 @@ def test_missing_or_ambiguous_languages_are_rejected():
         READERS["nllb"](older_format("nllb").folder, older_format("nllb").ids).source.add_special_tokens([5])
 
 
-def test_clean_up_matches_transformers(tmp_path):
+def test_tokenization_clean_up_matches_transformers(tmp_path):
     text = "it is n't . Are you , he 's 've ' ok ' ? I 'm we 're !"
     assert clean_up(text) == older_format("t5").peer.clean_up_tokenization(text)
     case = older_format("t5")
@@ -330,7 +330,7 @@ def test_lone_surrogate_is_rejected(name):
         older_format(name).uwaga.encode("a \ud83d b")
 
 
-def test_model_bytes_identify_the_tokeniser():
+def test_model_bytes_are_equal_only_for_equal_tokenisers():
     first = older_format("t5").uwaga
     assert (
         first.model_bytes
