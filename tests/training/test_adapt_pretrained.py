@@ -124,7 +124,7 @@ def test_marian_folder_is_written_as_marian(tmp_path: Path) -> None:
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["bart", "pegasus", "mbart", "mbart50", "m2m100", "nllb"])
-def test_families_are_written_in_their_format(tmp_path: Path, kind: str) -> None:
+def test_adapted_model_is_written_in_the_format_of_its_family(tmp_path: Path, kind: str) -> None:
     model, peer = model_folder(tmp_path / "m", kind)
     lines = ["the dog sees the cat\tder Hund sieht die Katze", "a small house\tein kleines Haus"]
     write_corpus(tmp_path, lines * 3)
@@ -200,7 +200,7 @@ def test_M34_marian_adapter_merges_into_marian_format(tmp_path: Path) -> None:
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("kind", ["intgemm8", "float32"])
-def test_M34_adapter_of_a_format_that_is_only_read(
+def test_M34_adapter_for_a_read_only_format_is_trained_and_merged(
     tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = tmp_path / "student"
