@@ -53,7 +53,7 @@ def test_head_survives_conversion_and_rewriting(model, tmp_path):
     assert Translator.load(tmp_path / "marian", device="cpu").model.alignment_head == HEAD
 
 
-def test_model_without_head_writes_no_file(model, tmp_path, cache_folder):
+def test_model_without_alignment_head_writes_no_head_file(model, tmp_path, cache_folder):
     (model / HEAD_FILE).unlink()
     before = sorted(model.iterdir())
     translator = Translator.load(model, device="cpu")
@@ -62,7 +62,7 @@ def test_model_without_head_writes_no_file(model, tmp_path, cache_folder):
     assert sorted(model.iterdir()) == before and not cache_folder.exists()
 
 
-def test_head_of_a_model_file_is_stored_next_to_it(tmp_path):
+def test_alignment_head_of_a_model_file_is_stored_next_to_it(tmp_path):
     path = tmp_path / "model.npz"
     path.write_bytes(b"x")
     assert read_head(path) is None
@@ -70,7 +70,7 @@ def test_head_of_a_model_file_is_stored_next_to_it(tmp_path):
     assert read_head(path) == HEAD
 
 
-def test_head_of_a_read_only_folder_is_cached(model, cache_folder, monkeypatch):
+def test_alignment_head_of_a_read_only_folder_is_cached(model, cache_folder, monkeypatch):
     (model / HEAD_FILE).unlink()
     if os.geteuid():
         model.chmod(0o500)

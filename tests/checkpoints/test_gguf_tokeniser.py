@@ -277,7 +277,7 @@ def test_vocabulary_that_does_not_fit_the_weights_is_rejected(tmp_path):
         read_gguf(gguf_files.write(tmp_path / "m.gguf", tensors=tensors))
 
 
-def test_byte_level_bpe_needs_tokenizers_library(tmp_path, monkeypatch):
+def test_byte_level_bpe_requires_tokenizers_library(tmp_path, monkeypatch):
     _, metadata = byte_level("smollm")
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(MissingExtraError, match=r"needs `tokenizers`; `pip install 'uwaga\[train\]'`"):

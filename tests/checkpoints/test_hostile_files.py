@@ -240,7 +240,7 @@ def test_infinities_and_lone_surrogates_in_json_files_are_rejected(tmp_path):
                 read(tmp_path / "int8")
 
 
-def test_text_types_are_checked_and_generators_accepted():
+def test_non_string_texts_are_rejected_and_generators_accepted():
     translator = uwaga.load(MODEL)
     for value in (None, 5, b"x", 1.5):
         with pytest.raises(UwagaError, match="text"):
@@ -253,7 +253,7 @@ def test_text_types_are_checked_and_generators_accepted():
     assert translator.translate(texts, prefix=iter(["", ""])) == translator.translate(texts)
 
 
-def test_file_contents_are_truncated_in_messages(tmp_path):
+def test_quoted_file_contents_are_truncated_in_messages(tmp_path):
     header = json.dumps({"a": {"dtype": "9" * 5000, "shape": [1], "data_offsets": [0, 4]}}).encode()
     path = tmp_path / "model.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))

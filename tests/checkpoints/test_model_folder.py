@@ -104,7 +104,7 @@ def test_loaded_model_equals_the_saved_model(tmp_path, changes):
     assert torch.equal(model(source, source), loaded.model(source, source))
 
 
-def test_decoders_without_self_attention_are_written_as_version_3(tmp_path):
+def test_models_without_decoder_self_attention_are_written_as_version_3(tmp_path):
     """Folders that readers of version 2 can read do not contain settings that these readers lack."""
     for kind, version in (("attention", 1), ("ssru", 3), ("aan", 3)):
         save_folder(tmp_path / kind, self_attention=kind)
@@ -139,7 +139,7 @@ def test_sixteen_bit_weights_are_stored_and_loaded(tmp_path, dtype):
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
-def test_int8_weights_equal_those_rounded_by_the_engine(tmp_path, changes):
+def test_int8_weights_equal_weights_rounded_by_the_engine(tmp_path, changes):
     model, *arguments = parts(changes.get("tie") not in ("decoder", "none"), **changes)
     with torch.no_grad():
         next(model.parameters())[0] = 0.0  # a row of zeros
@@ -449,7 +449,7 @@ def test_leftovers_of_killed_writers_are_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-def test_permissions_follow_the_umask(folder):
+def test_saved_files_respect_the_umask(folder):
     mask = os.umask(0)
     os.umask(mask)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o777 & ~mask

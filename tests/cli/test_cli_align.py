@@ -83,7 +83,7 @@ def test_links_of_both_directions_are_symmetrised(folder):
     assert lines("align", "pairs.tsv", "-m", "ende", "--both", "deen") == expected
 
 
-def test_aligner_needs_no_model(folder):
+def test_statistical_aligner_works_without_a_model(folder):
     words = [[split_words(text) for text in texts] for texts in (tiny.ENGLISH, tiny.GERMAN)]
     assert lines("align", "test.en", "test.de", "--aligner") == [
         moses(links) for links in align_corpus(*words)

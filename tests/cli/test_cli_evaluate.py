@@ -127,7 +127,7 @@ def test_against_option_compares_systems(folder):
     assert [row["value"] for row in document["comparison"]] == [row["value"] for row in document["scores"]]
 
 
-def test_unusable_files_are_named_in_errors(folder):
+def test_errors_name_unreadable_files(folder):
     write("short.de", REFERENCES[:1])
     write("empty.de", [])
     Path("binary").write_bytes(bytes(range(256)))

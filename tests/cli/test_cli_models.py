@@ -73,7 +73,7 @@ def test_models_are_listed_from_additional_folders(machine):
         list(installed_models([machine / "nowhere"]))
 
 
-def test_hub_cache_folder_follows_the_environment():
+def test_hub_cache_folder_is_read_from_environment_variables():
     assert hub_cache({"HF_HUB_CACHE": "/a", "HF_HOME": "/b"}) == Path("/a")
     assert hub_cache({"HF_HOME": "/b"}) == Path("/b/hub")
     assert hub_cache({"XDG_CACHE_HOME": "/c"}) == Path("/c/huggingface/hub")

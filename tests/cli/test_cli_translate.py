@@ -65,7 +65,7 @@ def texts(translator, sources, **options):
     return [translation.text for translation in translator.translate(sources, **options)]
 
 
-def test_texts_are_translated(run, translator):
+def test_texts_given_as_arguments_are_translated(run, translator):
     assert out(run("translate", *LINES[::2])) == texts(translator, LINES[::2])
     assert out(run("translate", "--beam", 1, "--max-length", 4, LINES[0])) == texts(
         translator, [LINES[0]], beam=1, max_length=4
@@ -261,7 +261,7 @@ def test_binary_file_is_refused(run, tmp_path):
     assert "binary" in run("translate", "-i", tmp_path / "b", code=1).stderr
 
 
-def test_full_disk_leaves_no_file(run, tmp_path, monkeypatch):
+def test_full_disk_leaves_no_partial_file(run, tmp_path, monkeypatch):
     def full_disk_writer(file):
         def write(text):
             with Path("/dev/full").open("wb", buffering=0) as disk:

@@ -137,7 +137,7 @@ def test_wrong_argument_order_error_shows_the_usage(arguments: list[str]):
     assert f"usage: uwaga {arguments[0]} MODEL" in result.output.replace("root", "uwaga")
 
 
-def test_model_option_needs_a_value():
+def test_model_option_requires_a_value():
     result = CliRunner().invoke(app, ["generate", "--model"])
     assert result.exit_code == 2 and "'--model' requires" in result.output
 

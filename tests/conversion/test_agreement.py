@@ -81,7 +81,7 @@ def test_comparison_sources_are_the_sample_or_random_pieces(exact):
         comparison_sources(["", "forty-two " * 5000], exact.source, exact.decoder)
 
 
-def test_export_equals_write_hugging_face(tmp_path):
+def test_export_writes_the_same_files_as_write_hugging_face(tmp_path):
     pytest.importorskip("torch")
     from uwaga.checkpoints.formats.huggingface.export import ExportFormat, write_hugging_face
 

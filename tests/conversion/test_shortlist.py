@@ -304,7 +304,7 @@ def test_held_out_pairs_are_not_used_for_learning(corpus):
     assert (corpus_read.training, corpus_read.heldout) == (PAIRS[:50], HELD_OUT)
 
 
-def test_errors_leave_no_files(corpus):
+def test_failed_shortlist_commands_leave_no_files(corpus):
     output = corpus / "made"
     (corpus / "short.de").write_text("eins\n")
     (corpus / "empty").write_text("")

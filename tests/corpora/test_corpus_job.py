@@ -257,7 +257,7 @@ def test_foreign_files_in_manifest_are_not_touched(tmp_path, text, name):
     assert part_bytes(tmp_path / "out") == before and text.read_bytes() == content
 
 
-def test_pipe_as_part_is_rejected(tmp_path, text):
+def test_part_file_that_is_a_pipe_is_rejected(tmp_path, text):
     run(job(tmp_path / "out", text))
     (tmp_path / "out/part-00001.tsv.gz").unlink()
     os.mkfifo(tmp_path / "out/part-00001.tsv.gz")
@@ -265,13 +265,13 @@ def test_pipe_as_part_is_rejected(tmp_path, text):
         run(job(tmp_path / "out", text))
 
 
-def test_lone_surrogate_is_counted_as_a_fault(tmp_path):
+def test_line_with_lone_surrogate_is_counted_as_invalid(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"en": "a \\ud800", "de": "b"}\n{"en": "c", "de": "d"}\n')
     lines = list(corpus_input(tmp_path / "a.jsonl", None, ("en", "de")).read())
     assert [(line.text, line.fault) for line in lines] == [("", "bad UTF-8"), ("c", None)]
 
 
-def test_pipe_as_input_is_rejected(tmp_path):
+def test_input_file_that_is_a_pipe_is_rejected(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DataError, match="a pipe or a device"):
         corpus_input(tmp_path / "pipe", None, ("en", "de"))

@@ -254,7 +254,7 @@ def test_job_without_parts_may_be_replaced(tmp_path: Path) -> None:
     assert text_rows(tmp_path / "out") == [*translate_texts(["A dog."]), ""]
 
 
-def test_empty_rows_need_no_worker(tmp_path: Path) -> None:
+def test_empty_rows_are_written_without_a_worker(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text('{"text": null}\n{"text": ""}\n' * 9, encoding="utf-8")
     manifest = run(source, tmp_path / "out", columns=["text=de"])

@@ -58,7 +58,7 @@ def matrix(translator, text, target, heads, entry):
     return cross[-1].mean(axis=0)
 
 
-def test_all_models_compute_the_same_as_in_python(comparison_page, site, monkeypatch):
+def test_browser_models_compute_the_same_results_as_python(comparison_page, site, monkeypatch):
     monkeypatch.setenv("UWAGA_ISA", "portable")
     bundled = uwaga.load(site[0] / "lab/model", device="cpu", threads=1)
     translators = [uwaga.load(MODELS / entry["name"], device="cpu", threads=1) for entry in MODEL_ENTRIES]
@@ -84,7 +84,7 @@ def test_all_models_compute_the_same_as_in_python(comparison_page, site, monkeyp
 
 
 @pytest.mark.slow
-def test_length_buttons_change_text_and_python_program_agrees(comparison_page, monkeypatch):
+def test_length_buttons_change_text_and_python_program_gives_the_same_result(comparison_page, monkeypatch):
     monkeypatch.setenv("UWAGA_ISA", "portable")
     monkeypatch.chdir(ROOT)
     comparison_page.get_by_role("button", name="Longer sentence").click()

@@ -140,7 +140,7 @@ def translator(monkeypatch, site):
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.slow)])
-def test_numbers_equal_those_of_python(browser, site, translator, count):
+def test_laboratory_numbers_match_python(browser, site, translator, count):
     page, rng = start_laboratory(browser, site[1]), random.Random(3)
     settings = translator.decoder.settings
     for seed in range(count):
@@ -319,7 +319,7 @@ def test_opened_box_fits_on_the_screen(browser, site):
     page.close()
 
 
-def test_all_laboratories_of_a_page_start_together(browser, site):
+def test_starting_one_laboratory_starts_all_on_the_page(browser, site):
     (site[0] / "three.html").write_text(
         PAGE.replace("EXERCISES", "").replace(
             "<h2>",
@@ -345,7 +345,7 @@ def test_all_laboratories_of_a_page_start_together(browser, site):
 
 
 @pytest.mark.slow
-def test_address_restores_state_and_python_program_agrees(browser, site, translator):
+def test_url_restores_state_and_python_program_gives_the_same_result(browser, site, translator):
     page = start_laboratory(browser, site[1])
     heads = {"kind": "cross", "layer": 2, "head": 1, "weights": "uniform"}
     changes = {"text": 'Say "no"!', "array": "cross.2.weights", "head": 1}
@@ -718,7 +718,7 @@ def test_calculator_computes_worked_example(browser, site):
     page.close()
 
 
-def test_arrows_are_dragged_and_numbers_follow(browser, site):
+def test_dragging_arrows_updates_the_numbers(browser, site):
     page = open_page(browser, site[1], viewport=WIDE)
     tip = page.get_by_role("slider", name="k2")
     tip.scroll_into_view_if_needed()

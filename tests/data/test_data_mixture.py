@@ -213,7 +213,7 @@ def test_tag_missing_from_the_vocabulary_is_rejected(tokeniser: Tokeniser, tmp_p
     assert tag_ids(tokeniser, "") == ()
 
 
-def test_filters_apply_per_corpus(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_length_filters_are_set_per_corpus(tokeniser: Tokeniser, tmp_path: Path) -> None:
     rows = [("dog", "cat"), ("dog", "dog"), ("dog cat tree", "house"), ("dog " * 30, "cat " * 30)]
     path = write(tmp_path, "a.tsv", rows)
     loose = store(tokeniser, path, tmp_path / "loose", filters=FilterSettings(max_ratio=99))
@@ -272,7 +272,7 @@ def test_file_changed_while_reading_is_rejected(tokeniser: Tokeniser, tmp_path: 
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.tsv"]
 
 
-def test_full_disk_leaves_no_files(tokeniser: Tokeniser, tmp_path: Path, monkeypatch) -> None:
+def test_full_disk_leaves_no_partial_files(tokeniser: Tokeniser, tmp_path: Path, monkeypatch) -> None:
     path = write(tmp_path, "a.tsv", lines(20, 1))
 
     def raise_disk_full(*_: object) -> None:

@@ -263,7 +263,7 @@ def test_memory_for_a_long_unit_is_limited(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_lone_surrogates_are_counted_as_faults(tmp_path: Path) -> None:
+def test_lines_with_lone_surrogates_are_counted_as_invalid(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     lone_surrogate = '{"en": "a", "de": "\\ud800"}\n'
     path.write_text(

@@ -169,7 +169,7 @@ def test_missing_texts_are_reported(tokeniser, corpus: Path) -> None:
         store.source_text(0)
 
 
-def test_failure_keeps_old_store(tokeniser, corpus: Path, monkeypatch) -> None:
+def test_failed_rebuild_keeps_the_old_store(tokeniser, corpus: Path, monkeypatch) -> None:
     store, _ = build(tokeniser, corpus)
 
     def raise_disk_full(*_: object) -> None:
@@ -192,7 +192,7 @@ def test_surface_form_shares_above_one_are_rejected(tokeniser, corpus: Path) -> 
         build(tokeniser, corpus, augment={"lower": 0.7, "upper": 0.7})
 
 
-def test_progress_counts_lines(tokeniser, corpus: Path, monkeypatch) -> None:
+def test_encoding_progress_counts_lines(tokeniser, corpus: Path, monkeypatch) -> None:
     monkeypatch.setattr(store_writer, "CHUNK_PAIRS", 40)
     settings = data_settings(corpus)
     line_counts: list[int] = []

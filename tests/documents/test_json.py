@@ -44,7 +44,7 @@ def test_only_selected_keys_are_translated():
 @pytest.mark.parametrize(
     ("text", "message"), [("{'a': 1}", "line 1, column 2"), ("[" * 100_000, "nested too")]
 )
-def test_invalid_json_is_rejected(text, message):
+def test_invalid_json_documents_are_rejected(text, message):
     with pytest.raises(DataError, match=message):
         texts("a.json", text.encode())
 

@@ -119,7 +119,7 @@ def test_number_sign_that_ends_a_heading_stays_escaped():
     assert render("a.md", b"# X \\#\n", swap_case) == b"# x \\#\n"
 
 
-def test_invalid_emphasis_becomes_html():
+def test_emphasis_that_markdown_cannot_express_is_written_as_html():
     def move_tags(inlines):
         return [("a", inline[1], "b.", inline[3], "c") if len(inline) > 3 else inline for inline in inlines]
 

@@ -228,7 +228,7 @@ def test_damaged_archives_are_read_or_rejected(tmp_path, offset, change):
 @pytest.mark.parametrize(
     "declared", ["<dc:language>en</dc:language>", '<d:language id="l">\n en-US </d:language>']
 )
-def test_language_of_a_book_becomes_the_target_language(tmp_path, declared):
+def test_book_language_is_set_to_the_target_language(tmp_path, declared):
     members = read_zip(epub("<p>One</p>"))
     members["book.opf"] = members["book.opf"].replace(b"<dc:title>", declared.encode() + b"<dc:title>")
     members["book.opf"] = members["book.opf"].replace(b"xmlns:dc", b'xmlns:d="x" xmlns:dc')

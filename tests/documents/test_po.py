@@ -47,7 +47,7 @@ def parse_catalogue(content):
 
 @settings(deadline=None)
 @given(st.lists(ENTRY, max_size=4))
-def test_missing_translations_are_added(entries):
+def test_missing_po_translations_are_added(entries):
     numbered = [
         entry.replace("msgid ", f'msgid "{i}"\n', 1) for i, entry in enumerate(entries)
     ]  # no two are alike
@@ -130,7 +130,7 @@ def render_catalogue(header, target, entries=PLURAL_ENTRY, **options):
     ],
 )
 @pytest.mark.parametrize(("target", "forms"), [("ja", 1), ("pt", 2), ("pl", 3), ("sr_Latn", 3)])
-def test_header_is_completed(header, target, forms):
+def test_missing_po_header_fields_are_added(header, target, forms):
     catalogue = parse_catalogue(render_catalogue(header, target).encode())
     assert str(catalogue.locale) == target and catalogue.num_plurals == forms
     assert catalogue.charset.lower() == "utf-8"
@@ -214,7 +214,7 @@ def test_singular_may_omit_named_arguments():
         ("qt-format", "50% off", True),
     ],
 )
-def test_words_that_gettext_reads_as_conversions_are_left_unchanged(flag, text, is_translated):
+def test_words_that_gettext_parses_as_conversions_are_unchanged(flag, text, is_translated):
     entry = f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'
     source = (HEADER.format("nplurals=2; plural=(n != 1);") + entry).encode()
     assert bool(texts("a.po", source)) is is_translated

@@ -36,7 +36,7 @@ def text_without_markup(text):
 
 
 @given(st.lists(CUE, max_size=7), st.booleans())
-def test_times_and_words_are_preserved(cues, vtt):
+def test_subtitle_times_and_words_are_preserved(cues, vtt):
     text = write_cues(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
     name = "a.vtt" if vtt else "a.srt"
     assert render(name, text.encode(), identity).decode() == text

@@ -67,7 +67,7 @@ def test_log_probs_of_all_instruction_sets_match_torch(name):
         assert max_difference(model, native_model(model, isa=name), sentences(5)) < 1e-4
 
 
-def test_int8_log_probs_of_instruction_sets_agree():
+def test_int8_log_probs_match_across_instruction_sets():
     """Products are exact; only float sums around them may differ by rounding."""
     sources = sentences(4)
     first, *engines = (native_model(MODEL, "int8", isa=name) for name in available_isas())

@@ -56,7 +56,7 @@ def check_equal(actual: list[Attentions], expected: list[Attentions], bound: flo
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000))
 @example(BASE, 0)
-def test_M10_attentions_match_torch(shape, seed):
+def test_M10_recorded_attentions_match_torch(shape, seed):
     model = random_model(shape, seed)
     sources = sentences(3, seed)
     inputs = [[SYMBOLS.start, *attentions] for attentions in sentences(3, seed + 1)]

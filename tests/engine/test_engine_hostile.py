@@ -141,7 +141,7 @@ def test_invalid_thread_counts_and_beams_are_rejected():
         _core.State.join([None])
 
 
-def test_instruction_set_names_ignore_case(monkeypatch):
+def test_instruction_set_names_are_case_insensitive(monkeypatch):
     for name in ("PORTABLE", " Portable "):
         monkeypatch.setenv("UWAGA_ISA", name)
         assert uwaga.load(MODEL, engine="native", threads=1).decoder.isa == "portable"

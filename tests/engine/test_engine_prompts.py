@@ -126,7 +126,7 @@ def unspread(model):
     return NativeModel(model.settings, SYMBOLS, sizes, replace(packed, matrices=matrices))
 
 
-def test_int8_error_stays_low_with_a_few_large_inputs():
+def test_int8_error_is_small_despite_a_few_large_inputs():
     model = random_decoder(family_settings("llama", width=144, feed_forward=96), vocabulary=97)
     with torch.no_grad():
         for block in model.decoder:

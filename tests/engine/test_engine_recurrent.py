@@ -117,7 +117,7 @@ def test_ensemble_search_matches_torch(options):
         ]
 
 
-def test_validation_uses_the_engine():
+def test_training_validation_runs_on_the_engine():
     model = random_model(VARIANTS["luong"], spread=2.0)
     engine = validation_decoder(model)
     assert isinstance(engine, NativeModel)
@@ -268,7 +268,7 @@ def test_non_finite_weights_are_rejected(name):
         pack(shape, (23, 23), weights.__getitem__)
 
 
-def test_custom_scores_need_torch():
+def test_custom_scores_require_torch():
     shape = BahdanauSettings(score="mine")
     assert engine_refusal(shape).endswith("not score: mine")
 

@@ -61,7 +61,7 @@ def test_small_matrices_share_huge_pages():
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
 @pytest.mark.parametrize("width", [64, 256])
-def test_packing_by_rows_equals_packing_at_once(precision, width):
+def test_packing_row_by_row_equals_packing_the_whole_matrix(precision, width):
     settings = DecoderOnlySettings(layers=1, width=width, heads=4, feed_forward=96, max_length=40)
     vocabulary = 2 * BLOCK_ROWS + 33
     rng = np.random.default_rng(0)

@@ -91,7 +91,7 @@ def test_M21_continuations_do_not_depend_on_batch_or_threads(folder, precision, 
         assert generator.generate(PROMPTS[::-1], batch_tokens=8, **options) == expected[::-1]
 
 
-def test_M42_draft_model_needs_the_same_vocabulary(folder, converted, tmp_path):
+def test_M42_draft_model_must_have_the_same_vocabulary(folder, converted, tmp_path):
     plain, drafted = uwaga.load(folder), uwaga.load(folder, draft=converted)
     expected = plain.generate(PROMPTS, beam=1, max_length=20)
     continuations = drafted.generate(PROMPTS, max_length=20)

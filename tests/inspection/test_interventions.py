@@ -80,7 +80,7 @@ def test_silenced_cross_attention_ignores_the_source(translator) -> None:
 
 @pytest.mark.parametrize("weights", ["silent", "uniform", "diagonal"])
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
-def test_search_steps_and_parallel_path_agree(translator, kind, weights) -> None:
+def test_interventions_act_equally_on_search_steps_and_parallel_scoring(translator, kind, weights) -> None:
     edited = intervene(translator, Heads(kind, 2, 3, weights), Heads(kind, 1, None, weights))
     for alternative in edited.translate(TEXT, beam=3, nbest=3).alternatives:
         (scored,) = edited.score([(TEXT, alternative.text)])

@@ -109,7 +109,7 @@ def test_best_model_is_downloaded_by_default(home, server):
 
 
 @pytest.mark.parametrize("answer", [False, True])
-def test_declined_licence_fetches_nothing(home, server, answer):
+def test_declining_the_licence_prevents_the_download(home, server, answer):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     with pytest.raises(CatalogueError, match="licence was not accepted"):
         fetch(home, server, confirm=lambda entry: answer and entry.licence != "MPL-2.0")
@@ -164,7 +164,7 @@ def test_changed_file_is_fetched_again(home, server):
     assert is_complete(fetch(home, server), newer)
 
 
-def test_mixed_versions_are_fetched_again(home, server):
+def test_files_of_mixed_versions_are_fetched_again(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].cut = [30_000] * 3
     with pytest.raises(CatalogueError):
@@ -185,7 +185,7 @@ def test_wrong_hash_discards_download(home, server):
     assert not list((home / "models/.incomplete").rglob(f"{MODEL}*"))
 
 
-def test_decompression_bomb_is_stopped(home, server):
+def test_decompression_bomb_is_aborted(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.put(WEIGHTS_PATH[1:], gzip.compress(bytes(200 * len(FILES[MODEL]))))
     with pytest.raises(CatalogueError, match=rf"{MODEL}: unpacks to more than the 200000 bytes"):
@@ -193,7 +193,7 @@ def test_decompression_bomb_is_stopped(home, server):
     assert listed_models(home) == []
 
 
-def test_endless_body_is_stopped(home, server):
+def test_download_of_an_endless_body_is_aborted(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].endless = server.paths[WEIGHTS_PATH].lengthless = True
     with pytest.raises(CatalogueError, match=r"sends more than the \d+ bytes"):
@@ -208,7 +208,7 @@ def test_too_large_content_length_is_refused(home, server):
         fetch(home, server)
 
 
-def test_slow_download_is_aborted_and_kept(home, server):
+def test_slow_download_is_aborted_and_its_part_kept(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].drip = (100, 0.05)
     started = time.monotonic()
@@ -337,7 +337,7 @@ def test_credentials_are_not_stored(home, server):
     assert "cret" not in str(caught.value)
 
 
-def test_update_replaces_changed_model(home, server):
+def test_update_replaces_a_changed_model(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     folder = fetch(home, server)
     inode = (folder / "origin.json").stat().st_ino

@@ -220,7 +220,7 @@ def test_unset_card_fields_are_omitted(tmp_path):
     assert set(front_matter) == {"library_name", "license", "language", "pipeline_tag", "tags"}
 
 
-def test_front_matter_is_kept(tmp_path):
+def test_front_matter_of_the_card_is_preserved(tmp_path):
     card = (
         "---\nlicense: other\nlicense_name: ours\nlicense_link: https://example.org/ours\n"
         "tags: [law]\ndatasets: [me/laws]\nmodel-index:\n- name: x\n  results: []\n"
@@ -272,7 +272,7 @@ def test_invalid_fields_are_refused(tmp_path, trained, fields):
     assert not (tmp_path / "saved").exists()
 
 
-def test_save_does_not_overwrite(tmp_path, trained):
+def test_saving_does_not_overwrite_existing_files(tmp_path, trained):
     (tmp_path / "empty").mkdir()
     trained.save_pretrained(tmp_path / "empty")
     original = folder_contents(tmp_path / "empty")
@@ -298,7 +298,7 @@ def test_models_without_folder_are_refused(tmp_path, trained):
     assert not (tmp_path / "saved").exists()
 
 
-def test_links_out_of_folder_are_refused(tmp_path, trained):
+def test_symbolic_links_that_leave_the_folder_are_refused(tmp_path, trained):
     secret = tmp_path / "secret"
     secret.write_text("password")
     for name in ("card.md", "README.md"):
@@ -370,7 +370,7 @@ def test_invalid_repository_names_are_refused(trained, hub, name):
     assert hub.requests == []
 
 
-def test_hub_refusal_gives_a_one_line_error(trained, hub):
+def test_hub_upload_failure_gives_a_one_line_error(trained, hub):
     hub.refusing = True
     with pytest.raises(ModelError, match=r"me/ende: cannot be uploaded: .*hf auth login") as caught:
         trained.push_to_hub("me/ende", token="hf_secret")

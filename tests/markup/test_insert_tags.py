@@ -174,7 +174,7 @@ def place_tags(inline: Inline, target: str, links: str) -> str:
     )
 
 
-def test_tags_follow_reordered_words() -> None:
+def test_tags_move_with_reordered_words() -> None:
     inline = ("I ", BOLD, "want", END_BOLD, " to ", open_tag("i"), "buy a car", close_tag("i"), ".")
     assert place_tags(inline, "Ich möchte ein Auto kaufen.", "0-0 1-1 3-4 4-2 5-3 6-5") == (
         "Ich <b>möchte</b> <i>ein Auto kaufen</i>."
@@ -212,7 +212,7 @@ def test_tags_around_the_whole_text_enclose_the_whole_translation() -> None:
     assert place_tags((BOLD, "Hello!", END_BOLD), "¡Hola!", "0-1") == "<b>¡Hola!</b>"
 
 
-def test_tags_follow_word_order_without_alignment() -> None:
+def test_tags_keep_word_positions_without_alignment() -> None:
     stripped = strip_tags(("a ", BOLD, "b", END_BOLD, " c"))
     assert raw_text(insert_tags(stripped, "x y z", None)) == "x <b>y</b> z"
 
@@ -248,7 +248,7 @@ def test_ten_thousand_tags_are_inserted_within_seconds(shape: str) -> None:
     assert sum(isinstance(part, Tag) for part in placed) == 2 * count
 
 
-def test_tags_follow_the_most_probable_links() -> None:
+def test_tags_are_placed_by_the_most_probable_links() -> None:
     source, target = "the red dog", "der rote Hund"
     spans = tuple(word_spans(source)), tuple(word_spans(target))
     likely = ((0, 0, 0.9), (0, 2, 0.3), (1, 1, 0.6), (2, 1, 0.2), (2, 2, 0.4))

@@ -41,7 +41,7 @@ def test_html_survives_round_trip(text: str) -> None:
     assert fragment.write(fragment.inlines).replace("&lt;p", "<p") == text
 
 
-def test_blocks_separate_texts() -> None:
+def test_block_elements_separate_texts() -> None:
     fragment = read_fragment("<p>One <b>two</b>.</p><div>Three<br>four <code>x</code></div>", "html")
     assert marked_texts(fragment) == ["One [o]two[c].", "Three", "four [k]"]
 

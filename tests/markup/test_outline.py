@@ -80,7 +80,7 @@ def test_ignored_elements_are_not_translated():
     ] == [["Open the page ", "<x>Settings <y>now</y></x>", "."]]
 
 
-def test_line_breaks_become_spaces_on_request():
+def test_line_breaks_are_converted_to_spaces_on_request():
     text = "<div>She bought oat\n  biscuits.</div>"
     assert texts(text) == ["She bought oat\n  biscuits."]
     assert texts(text, lines=False) == ["She bought oat biscuits."]

@@ -145,7 +145,7 @@ def test_link_and_role_titles_are_parsed_as_text_between_tags() -> None:
         ("braces", "{}: {:>5} of {!r}, {name} and {{}}", "{0}: {1:>5} of {2!r}, {name} and {{}}"),
     ],
 )
-def test_arguments_are_numbered(name: str, text: str, numbered: str) -> None:
+def test_reordered_format_arguments_are_numbered(name: str, text: str, numbered: str) -> None:
     numbering = NUMBERINGS[name]
     assert number_arguments(text, numbering) == numbered
     assert without_numbers(numbered, numbering) == text
@@ -182,7 +182,7 @@ def test_arguments_that_cannot_be_numbered_give_none(name: str, text: str) -> No
         (("%@", "%lu"), "%#@files@"),
     ],
 )
-def test_arguments_without_a_number_keep_their_order(arguments: tuple[str, ...], named: str) -> None:
+def test_unnumbered_arguments_keep_their_order(arguments: tuple[str, ...], named: str) -> None:
     tags = [Tag("kept", raw, raw) for raw in arguments]
     named_tag = Tag("kept", named, named)
     source = ("Copy ", tags[0], named_tag, *tags[1:])

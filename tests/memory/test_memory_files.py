@@ -170,7 +170,7 @@ def test_file_without_the_languages_is_refused(tmp_path: Path) -> None:
         ("drop", "bold and  of "),
     ],
 )
-def test_inline_codes_are_read_as_requested(tmp_path: Path, codes: str, expected: str) -> None:
+def test_inline_code_option_controls_how_codes_are_read(tmp_path: Path, codes: str, expected: str) -> None:
     segment = (
         '<bpt i="1">&lt;b&gt;</bpt>bold<ept i="1">&lt;/b&gt;</ept><ph x="2">{0}</ph> <hi>and</hi> '
         "<it pos='isolated'>&lt;i/&gt;</it> of <ph>&lt;a href='<sub>x</sub>'&gt;</ph><ph/>"
@@ -203,7 +203,7 @@ def test_damaged_files_do_not_change_the_memory(tmp_path: Path, name: str, conte
     assert len(memory) == 0
 
 
-def test_large_units_are_skipped(tmp_path: Path) -> None:
+def test_too_large_tmx_units_are_skipped(tmp_path: Path) -> None:
     read = file(tmp_path, "a.tmx", tmx(unit(en="a" * 100_001, de="b") + unit(en="a", de="b")))
     assert len(list(read_pairs(read))) == 1 and read.skipped == {"longer than 100,000 characters": 1}
     with pytest.raises(DataError, match="more than 1000 variants"):

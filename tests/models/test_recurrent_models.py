@@ -153,7 +153,7 @@ def test_M14_full_width_window_equals_global_attention() -> None:
     torch.testing.assert_close(make(wide)(PADDED, TARGET), make(settings)(PADDED, TARGET))
 
 
-def test_tied_embeddings_need_joint_vocabulary() -> None:
+def test_tied_embeddings_require_a_joint_vocabulary() -> None:
     settings = BahdanauSettings(**SMALL_SIZES, read_out=8, tie="all")
     with pytest.raises(SettingsError, match="vocabularies of 20 and 21"):
         build_model(settings, SYMBOLS, 20, 21)
@@ -205,7 +205,7 @@ def test_models_learn_to_reverse_words(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(LEARNERS))
-def test_seed_determines_weights(name: str) -> None:
+def test_seed_determines_initial_weights(name: str) -> None:
     """The order of initialisation does not depend on memory addresses (once it followed a set of tensors)."""
     untied = LEARNERS[name].model_copy(update={"tie": "none"})
     models = []  # keep all, so that their addresses differ

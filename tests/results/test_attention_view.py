@@ -96,7 +96,7 @@ def test_tokens_are_escaped(tokens):
     assert labels == [label(token).encode("utf-8", "replace").decode() for token in tokens]
 
 
-def test_ids_are_unique_unless_named():
+def test_view_ids_are_unique_unless_given():
     attentions, tokens = samples.attentions(1, 1, 3, 3), samples.pieces(3)
     first, second = attention_view(attentions, tokens, tokens), attention_view(attentions, tokens, tokens)
     assert first != second

@@ -183,7 +183,7 @@ def test_matrix_cells_show_their_weights(page):
     assert status(page).startswith("“</s>” looks at “</s>”")
 
 
-def test_model_view_opens_head(page):
+def test_selecting_a_head_in_the_model_view_opens_it(page):
     page.locator("input[value=model]").check()
     assert "layer 3, head 1" in status(page)
     canvas = page.locator("canvas")

@@ -31,7 +31,7 @@ from uwaga.results.html import (
 
 
 @given(HOSTILE_TEXTS, HOSTILE_TEXTS)
-def test_all_text_is_escaped(text, other_text):
+def test_all_text_in_reports_is_escaped(text, other_text):
     parts = [
         heading(text),
         paragraph(other_text),
@@ -79,7 +79,7 @@ def test_chart_points_are_scaled_to_the_chart():
     assert [tuple(map(float, pair.split(","))) for pair in line["points"].split()] == expected
 
 
-def test_long_curves_are_thinned():
+def test_long_curves_are_downsampled():
     [line] = Page(chart("t", [Series("a", [(x, 1.0) for x in range(10_000)])])).attributes("polyline")
     assert MAX_POINTS / 2 < len(line["points"].split()) <= MAX_POINTS
 

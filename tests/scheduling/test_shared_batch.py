@@ -163,7 +163,7 @@ def test_closed_stream_leaves_the_batch(translator: Translator, models: ModelBat
     assert is_empty(models)
 
 
-def test_stream_yields_pieces(translator: Translator) -> None:
+def test_shared_stream_yields_pieces(translator: Translator) -> None:
     assert len(list(translator.shared().stream(TEXTS[5]))) > 10
 
 

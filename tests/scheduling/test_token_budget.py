@@ -53,7 +53,7 @@ class Batch:
 
 
 @given(st.data())
-def test_all_sentences_enter_once_in_order(data: st.DataObject) -> None:
+def test_all_sentences_enter_the_batch_exactly_once_in_order(data: st.DataObject) -> None:
     batch = Batch(max_tokens=60, reserved=20, share=0.25)
     left: set[str] = set()
     for step in range(data.draw(st.integers(1, 40))):

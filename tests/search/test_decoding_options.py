@@ -42,7 +42,7 @@ def test_new_option_needs_only_one_field():
         MoreOptions(patience=0.1)
 
 
-def test_option_choices_and_kinds_follow_from_types():
+def test_option_choices_and_kinds_are_derived_from_types():
     fields = option_fields(SearchOptions)
     assert fields["length_formula"].choices == ("average", "gnmt", "none")
     assert fields["early_stopping"].choices == (True, False, "estimate")
@@ -245,6 +245,6 @@ def test_generation_config_ignores_neutral_values():
 @unhurried(deadline=None)
 @given(st.floats(0.0, allow_nan=False), st.integers(1, 500))
 @example(1.7e308, 5)
-def test_step_limit_follows_ratio_and_maximum_length(ratio, source):
+def test_step_limit_is_derived_from_ratio_and_maximum_length(ratio, source):
     options = SearchOptions(max_length=40, max_ratio=ratio, max_extra=2)
     assert step_limit(options, None, source, 0) == min(40, max(1, math.floor(min(ratio * source, 40)) + 2))

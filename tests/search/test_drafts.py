@@ -329,7 +329,7 @@ def test_M42_models_that_cannot_verify_ignore_drafts():
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 0.3, 0.49]))
-def test_M42_bias_prefers_nearly_as_probable_draft_tokens(seed, bias):
+def test_M42_bias_prefers_draft_tokens_of_similar_probability(seed, bias):
     engine = native_model(random_model(SHAPE, seed, spread=1.0))
     rng = np.random.default_rng(seed)
     drafts = [Draft(rng.integers(4, VOCABULARY_SIZE, 12).tolist(), bias) for _ in SOURCES[:8]]

@@ -150,7 +150,7 @@ def test_M22_end_at_the_limit_is_not_truncation():
     assert (hypothesis.tokens, hypothesis.truncated) == ((4, 5), True)
 
 
-def test_M22_forced_end_is_reported_as_truncation():
+def test_M22_end_forced_by_the_length_limit_is_reported_as_truncation():
     options = dataclasses.replace(GREEDY, max_length=2, force_end=True)
     ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), options)
     assert hypothesis.tokens == (4,)

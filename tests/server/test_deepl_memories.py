@@ -236,7 +236,7 @@ def test_exports_can_be_downloaded_as_streams_and_files(client, letters):
     assert client.get_translation_memory_job(job).status == "downloaded"
 
 
-def test_tests_cover_all_memory_methods_of_the_client():
+def test_all_memory_methods_of_the_client_are_covered():
     calls = [name for name in dir(deepl.DeepLClient) if "translation_memor" in name and name[0] != "_"]
     text = Path(__file__).read_text(encoding="utf-8")
     assert len(calls) >= 12 and [name for name in calls if f"client.{name}(" not in text] == []

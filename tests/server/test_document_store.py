@@ -202,7 +202,7 @@ def test_display_name_is_short_and_contains_no_path(name):
     assert display_name(displayed) == displayed
 
 
-def test_file_names_do_not_become_paths(tmp_path):
+def test_file_names_are_not_used_as_paths(tmp_path):
     store = Documents(tmp_path / "store")
     for name in ("../../evil.txt", "/etc/passwd", "a\0b.txt", "x" * 4000, "\ud800.txt"):
         document_id = add(store, name=name, owner=name)

@@ -164,7 +164,7 @@ def test_listing_does_not_read_entries(tmp_path):
         store.summary("bob", second.id)
 
 
-def test_stored_glossaries_do_not_stay_in_memory(state):
+def test_stored_glossaries_are_not_kept_in_memory(state):
     store, saved = open_store(state), glossary()
     entries = tuple(GlossaryEntry(f"word {number}", ("Wort" * 200,)) for number in range(2000))
     tracemalloc.start()

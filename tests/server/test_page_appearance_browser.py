@@ -31,7 +31,7 @@ def server(shared_server):
         ("fr-FR", "en", "Type or paste text"),
     ],
 )
-def test_language_follows_the_browser(browser, server, locale, code, hint):
+def test_page_uses_the_language_of_the_browser(browser, server, locale, code, hint):
     with open_server_page(browser, server, START, locale=locale) as page:
         page.wait_for_selector("#source")
         expect(page.locator("#source")).to_have_attribute("placeholder", hint)

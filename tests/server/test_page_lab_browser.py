@@ -143,7 +143,7 @@ def test_models_without_the_lab_still_show_attention(browser, server, target):
     ("locale", "name"),
     [pytest.param("de-DE", "Schritt für Schritt", marks=pytest.mark.slow), ("zh-CN", "逐步")],
 )
-def test_language_follows_the_page(browser, server, locale, name):
+def test_laboratory_uses_the_language_of_the_page(browser, server, locale, name):
     with open_server_page(browser, server, START, locale=locale) as page:
         page.wait_for_selector("#source")
         translate_text(page, SENTENCE)

@@ -17,7 +17,7 @@ from uwaga_server.auth import Client, KeyRing, add_key, read_keys, remove_key, r
 from uwaga_server.limits import GROUP_SIZE, RateLimiter
 
 
-def test_file_does_not_contain_the_key(tmp_path: Path):
+def test_key_file_does_not_contain_the_plain_key(tmp_path: Path):
     path = tmp_path / "keys.json"
     key = add_key(path, "ann")
     assert key[-16:] not in path.read_text(encoding="utf-8")

@@ -68,7 +68,7 @@ def run(coroutine: Callable[[], object]) -> object:
     return asyncio.run(coroutine())  # type: ignore[arg-type]
 
 
-def test_direct_routes_are_preferred():
+def test_direct_models_are_preferred_to_pivots():
     languages = ServedLanguages(
         [
             served_model("a", "pt", "en"),

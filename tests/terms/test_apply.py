@@ -72,7 +72,7 @@ def test_M27_text_that_consists_of_a_term_is_translated_as_the_term():
             assert [use.applied for use in translation.terms] == [True]
 
 
-def test_M27_prefix_precedes_terms():
+def test_M27_prefix_takes_precedence_over_terms():
     translation = BUNDLED.translate("The dog sleeps.", glossary={"dog": "Köter"}, prefix="Der Hund")
     assert translation.text.startswith("Der Hund") and "Köter" in translation.text
 

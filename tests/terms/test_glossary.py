@@ -28,7 +28,7 @@ def find_terms(glossary, text):
     return [(text[match.start : match.end], match.term.targets[0]) for match in glossary.find(text)]
 
 
-def test_terms_match_at_word_boundaries_longest_first():
+def test_longest_terms_match_first_at_word_boundaries():
     glossary = Glossary.from_argument(TERMS)
     text = "The house's front  door, a doorway; House of Acme in New York. A front of the door."
     assert find_terms(glossary, text) == [

@@ -188,7 +188,7 @@ def test_damaged_or_unknown_model_is_rejected(model: Callable[[], bytes], messag
         SentencePiece(model())
 
 
-def test_control_symbol_spelt_like_normal_piece_matches_library() -> None:
+def test_control_symbol_with_the_text_of_a_normal_piece_matches_library() -> None:
     _, before = peer_and_native("unigram")
     spelt = before.pieces(LINES[0])[0]
     model = trained_model("unigram") + piece_message(spelt, CONTROL)

@@ -42,7 +42,7 @@ def test_surface_forms_are_chosen_with_configured_shares() -> None:
 
 
 @given(st.text(), st.integers(0, 2**32))
-def test_augment_is_deterministic(text: str, seed: int) -> None:
+def test_augmentation_is_deterministic(text: str, seed: int) -> None:
     shares = {"lower": 0.5, "upper": 0.4}
     augmented = [augment(text, shares, np.random.default_rng(seed)) for _ in range(2)]
     assert augmented[0] == augmented[1]

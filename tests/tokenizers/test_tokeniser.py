@@ -161,7 +161,7 @@ def test_errors_while_reading_lines_are_raised(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_unknown_characters_become_unknown_without_byte_fallback(tmp_path: Path) -> None:
+def test_unknown_characters_are_encoded_as_unknown_without_byte_fallback(tmp_path: Path) -> None:
     tokeniser = train_tokeniser(LINES, TextSettings(size=80, byte_fallback=False), tmp_path / "plain")
     for text in ("dog \u65e5", "dog\u2581"):
         assert tokeniser.symbols.unknown in tokeniser.encode(text)

@@ -115,7 +115,7 @@ def test_decoder_only_folder_preserves_all_settings(tmp_path: Path) -> None:
         formats.read(folder)
 
 
-def test_gpt2_like_model_runs_on_engine_and_in_int8(tmp_path: Path) -> None:
+def test_gpt2_like_model_runs_on_the_engine_in_float32_and_int8(tmp_path: Path) -> None:
     folder = train_toy_model(tmp_path, 20, GPT2)
     texts = ["abc", "fg", "hijk"]
     native, reference = (

@@ -59,7 +59,7 @@ def make_batch(sentences: int = 4, seed: int = 0) -> Batch:
     return Batch(source, lengths[0], start, target, lengths[1], np.arange(sentences), link_array)
 
 
-def test_M28_loss_matches_hand_calculation() -> None:
+def test_M28_alignment_loss_matches_hand_calculation() -> None:
     weights = torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]])
     links = torch.tensor([[0, 0, 0], [0, 1, 1], [0, 1, 2]])
     expected = -(np.log(0.5) + (np.log(0.2) + np.log(0.7)) / 2)
@@ -67,7 +67,7 @@ def test_M28_loss_matches_hand_calculation() -> None:
     assert float(alignment_cross_entropy(weights, links[:0])) == 0.0
 
 
-def test_loss_is_minimal_if_attention_equals_alignment() -> None:
+def test_alignment_loss_is_minimal_if_attention_equals_alignment() -> None:
     links = torch.tensor([[0, 0, 1], [0, 1, 0], [0, 1, 2]])
     scores = torch.zeros(1, 2, 3, requires_grad=True)
     optimiser = torch.optim.Adam([scores], 0.1)

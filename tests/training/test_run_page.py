@@ -36,7 +36,7 @@ def records(path: Path) -> list[dict[str, object]]:
     return [values for _, values in read_records(path)]
 
 
-def test_page_contains_the_logged_values(run: Path) -> None:
+def test_report_page_contains_the_logged_values(run: Path) -> None:
     text = (run / REPORT).read_text(encoding="utf-8")
     assert text == run_page(run)
     page = Page(text)

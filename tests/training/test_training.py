@@ -66,7 +66,7 @@ def test_transformer_learns_to_reverse_words(tmp_path: Path) -> None:
     assert (model / "model.safetensors").exists() and "| dev bleu |" in (model / "card.md").read_text()
 
 
-def test_bfloat16_learns_like_float32(folder: Path) -> None:
+def test_bfloat16_training_converges_like_float32(folder: Path) -> None:
     losses = {}
     for precision in ("float32", "bfloat16"):
         shutil.rmtree(folder / "run", ignore_errors=True)
@@ -141,7 +141,7 @@ def test_training_stops_early_and_keeps_the_best_checkpoints(folder: Path) -> No
     assert set(progress.best) == set(sorted(scores, key=lambda step: -scores[step])[:2])
 
 
-def test_best_checkpoint_becomes_the_model_without_averaging(folder: Path) -> None:
+def test_best_checkpoint_is_saved_as_the_model_without_averaging(folder: Path) -> None:
     settings = toy_settings(folder, steps=20, validate_every=5, average=0)
     model = train(settings)
     assert model is not None

@@ -23,7 +23,7 @@ def translator() -> Translator:
     return Translator.load(threads=1)
 
 
-def test_results_equal_translate(translator: Translator) -> None:
+def test_async_results_equal_translate(translator: Translator) -> None:
     async def translate_concurrently() -> list[object]:
         async with AsyncTranslator(translator) as shared:
             requests = [shared.translate(text, nbest=2) for text in TEXTS]

@@ -123,7 +123,7 @@ def test_special_characters_are_escaped_in_html(translator):
     assert "a &lt; b" in text
 
 
-def test_lost_characters_are_reported():
+def test_characters_missing_from_the_translation_are_reported():
     tokeniser = tiny.tokeniser()
     layer = Characters(Losing("★"), KnownCharacters(tokeniser), ("en", "de"))
     text = Text(("a ★ b",), "text 1")
@@ -193,7 +193,7 @@ def test_rare_characters_are_kept_or_reported_with_a_model(translator):
         assert not silently_lost(translation), (ascii(translation.source), translation)
 
 
-def test_lost_quotation_marks_are_restored_around_their_words():
+def test_missing_quotation_marks_are_restored_around_their_words():
     class Forgetful(Losing):
         def translate(self, texts):
             super().translate(texts)
@@ -321,7 +321,7 @@ def test_models_without_byte_pieces_have_no_byte_tokens(translator):
         ("Good.", "Gut 👍.", []),
     ],
 )
-def test_lost_signs_are_reported(source, target, lost):
+def test_signs_missing_from_the_translation_are_reported(source, target, lost):
     assert lost_signs(source, target) == lost
     translation = with_doubts(Translation(target, 0.0, (), (), source=source), "de")
     assert any("signs" in warning for warning in translation.warnings) == bool(lost)

@@ -170,7 +170,7 @@ def test_differing_numbers_are_reported_without_coverage(bundled):
         ("the coat", "o casaco (peça)", ()),
     ],
 )
-def test_added_brackets_are_detected(source, target, added):
+def test_brackets_added_by_the_model_are_detected(source, target, added):
     assert added_brackets(source, target, ["casaco (peça)"]) == added
 
 
@@ -191,11 +191,11 @@ def test_added_brackets_are_detected(source, target, added):
         ("今天天气很好", "Hoje o tempo está muito bom e quente", ()),
     ],
 )
-def test_added_words_of_short_texts_are_detected(source, target, added):
+def test_words_added_to_short_texts_are_detected(source, target, added):
     assert added_words(source, target, "pt") == added
 
 
-def test_unaligned_target_words_are_reported_as_added():
+def test_unaligned_target_words_are_reported_as_additions():
     alignment = WordAlignment(((0, 5),), ((0, 3), (4, 10)), ((0, 1),))
     assert added_words("Hello", "Ola amigos", "pt", alignment) == ("Ola",)
     assert added_words("Hello", "Ola amigos", "pt", alignment, ["Ola"]) == ()

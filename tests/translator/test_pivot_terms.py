@@ -78,7 +78,7 @@ def test_terms_are_in_the_last_translation(chain):
     st.dictionaries(st.sampled_from(WORDS), st.sampled_from(WORDS), min_size=1, max_size=4),
     st.sampled_from(CHAINS),
 )
-def test_any_terms_are_applied(texts, terms, chain):
+def test_arbitrary_terms_are_applied_in_a_chain(texts, terms, chain):
     glossary = Glossary.from_argument(terms)
     for text, translation in zip(
         texts, chain[0].then(*chain[1:]).translate(texts, glossary=terms, max_length=39), strict=True

@@ -403,14 +403,14 @@ def test_hostile_template_is_rejected(monkeypatch, kind):
         ChatTemplate(text, location="m/tokenizer_config.json").render(translation_messages("A"))
 
 
-def test_templates_need_jinja(monkeypatch, tmp_path):
+def test_chat_templates_require_jinja(monkeypatch, tmp_path):
     (tmp_path / "jinja2.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     with pytest.raises(MissingExtraError, match="pip install"):
         ChatTemplate("{{ messages }} without the library").render(translation_messages("A"))
 
 
-def test_templates_need_a_jinja_version_without_known_sandbox_escapes(monkeypatch, tmp_path):
+def test_chat_templates_require_a_jinja_version_without_known_sandbox_escapes(monkeypatch, tmp_path):
     """The package metadata states an earlier version."""
     (tmp_path / "jinja2-3.1.5.dist-info").mkdir()
     (tmp_path / "jinja2-3.1.5.dist-info/METADATA").write_text("Name: jinja2\nVersion: 3.1.5\n")

@@ -165,7 +165,7 @@ def test_alignment_head_setting_selects_the_head():
             Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=invalid_head)).align([pair])
 
 
-def test_longest_target_is_aligned(bundled):
+def test_target_of_maximum_length_is_aligned(bundled):
     limit = bundled["float32"].decoder.max_target
     ids = bundled["float32"].target.encode("Haus " * 400)[: limit - 1]
     long = bundled["float32"].target.decode(ids)

@@ -142,7 +142,7 @@ def test_M25_seed_determines_the_sample(translator):
     assert len(samples) > 1
 
 
-def test_prefix_starts_the_translation(translator):
+def test_translation_starts_with_the_prefix(translator):
     for translation in translator.translate(TEXTS[:4], prefix=" Der Hund ", nbest=3):
         for hypothesis in (translation, *translation.alternatives):
             assert hypothesis.text.startswith("Der Hund")

@@ -70,7 +70,7 @@ def test_stream_yields_the_translation(translator):
     assert "".join(pieces) == TARGETS[0]
 
 
-def test_M24_prefix_is_completed(translator):
+def test_M24_prefix_is_completed_to_the_correct_translation(translator):
     prefixes = [target[: target.index("hundert") + number % 3] for number, target in enumerate(TARGETS[:20])]
     translations = translator.translate(SOURCES[:20], prefix=prefixes)
     assert all(
