@@ -99,7 +99,7 @@ def test_bundled_model_is_small_and_credits_its_data() -> None:
 
 
 def test_M1_word_with_low_attention_weight_can_change_the_translation(translator: Translator) -> None:
-    """The row of *den* gives *letter* less than 0.05, but another noun there changes the article."""
+    """*den* gives *letter* a weight below 0.05, but another noun in its place changes the article."""
     text, target = "The man reads the letter.", "Der Mann liest den Brief."
     found = translator.translate(text, attention=True)
     assert found.text == target

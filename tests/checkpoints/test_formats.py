@@ -78,7 +78,7 @@ def test_custom_format_is_loaded_described_and_converted(plain, tmp_path):
 
 
 def test_model_format_of_a_plugin_is_read_and_converted(plain, tmp_path, monkeypatch):
-    """The command line reads it with the plugin alone, and stores it as a folder that opens without it."""
+    """The command line reads it only with the plugin; the converted folder loads without the plugin."""
     folder, _ = plain
     plugin = plugin_file("Add a model format", tmp_path)
     forget_plugins(monkeypatch, formats.FORMATS)

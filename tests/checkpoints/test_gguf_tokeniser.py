@@ -285,7 +285,7 @@ def test_byte_level_bpe_requires_tokenizers_library(tmp_path, monkeypatch):
 
 
 def test_sentencepiece_tokeniser_is_stored_as_a_sentencepiece_model(sentencepieces):
-    """An int8 folder holds only the SentencePiece model, and the special tokens around texts."""
+    """An int8 folder contains only the SentencePiece model and the special tokens around texts."""
     tokeniser, _ = sentencepieces
     files = tokeniser_files(tokeniser, tokeniser)
     assert list(files) == ["source.spm"] and tokeniser_kind(tokeniser) == "sentencepiece"

@@ -300,7 +300,7 @@ def test_int8_folder_with_a_million_layers_is_rejected(tmp_path):
 
 @pytest.mark.slow
 def test_changing_files_does_not_affect_a_loaded_model(tmp_path):
-    """Run in a separate process, since truncating a memory-mapped file would kill it."""
+    """Run in a separate process, since truncating a memory-mapped file would kill the process."""
     from marian_folders import make
 
     from uwaga.conversion.quantise import quantise

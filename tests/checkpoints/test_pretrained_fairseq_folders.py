@@ -108,7 +108,7 @@ def test_command_line_translates_and_summarises(tmp_path):
 
 
 def test_mask_token_without_embedding_is_rejected_in_texts(tmp_path):
-    """bart-large-cnn has a row less than pieces in its tokeniser: the last piece is the mask."""
+    """bart-large-cnn has one embedding row less than its tokeniser has pieces: the mask is the last piece."""
     case = tokenisers.newer_format("bart")
     mask, size = case.peer.mask_token_id, case.ids.vocabulary
     files = {path.name: path for path in case.folder.iterdir()}

@@ -72,7 +72,7 @@ def padded():
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.usefixtures("numbers")
 def test_M29_logits_match_transformers(tmp_path, version):
-    """The peer runs step by step: for several positions it uses the distance biases of other positions.
+    """transformers runs step by step: for several positions it uses the distance biases of other positions.
 
     (5.23 permutes them to (rows, target, streams, heads) and reads (rows, streams, heads, target).)
     """

@@ -76,7 +76,7 @@ def first_step(adjustments, choice, seed=None):
     ],
 )
 def test_prefix_bias_is_applied_after_bans(prefix, expected):
-    """The rest of the probability is that of the tokens that are not banned; a banned one keeps its bias."""
+    """The remaining probability is shared by tokens that are not banned; a banned token keeps its bias."""
     banned = np.array([[0, 3]])
     step = first_step([biased_prefix([prefix], 0.5)], Choice(4, banned=banned, renormalise=True))
     probabilities = dict(zip(step.tokens[0].tolist(), np.exp(step.log_probs[0]).tolist(), strict=True))

@@ -345,7 +345,7 @@ def test_storage_view_behaves_like_ctranslate2_storage_view(dtype):
 
 
 def test_views_round_to_bfloat16():
-    """To the nearest number with 8 significant bits, and half-way to the even one."""
+    """Values are rounded to the nearest number with 8 significant bits, ties to even."""
     step = 2.0**-7
     numbers = [1 + step / 2, 1 + 1.5 * step, -1 - 0.6 * step, 3e38, np.finfo(np.float32).max, -np.inf, np.nan]
     rounded = [1, 1 + 2 * step, -1 - step, 3.0039e38, np.inf, -np.inf, np.nan]

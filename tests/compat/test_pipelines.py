@@ -100,7 +100,7 @@ def texts(value):
 
 @pytest.mark.release
 def test_results_match_transformers_4(models, tmp_path):
-    """The same structures, texts and token ids; scores of `fill-mask` to float32."""
+    """Structures, texts and token ids are equal; scores of `fill-mask` are equal to float32 precision."""
     folder = tmp_path / "peer"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, *VERSIONS]
     if subprocess.run(command, capture_output=True, check=False).returncode:

@@ -44,7 +44,7 @@ def test_model_agrees_with_itself(exact):
 
 
 def test_agreement_counts_equal_sentences_and_leading_tokens(exact):
-    """Equality with a direct count."""
+    """Compare with a direct count."""
     rounded = uwaga.load(NUMBERS, engine="native", dtype="int8", threads=1).decoder
     sources = comparison_sources(None, exact.source, exact.decoder)
     agreement = measure_agreement(exact.decoder, rounded, sources)

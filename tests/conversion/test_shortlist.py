@@ -49,7 +49,7 @@ def path(translator, learned, tmp_path_factory):
 
 
 def test_learned_shortlist_counts_attention(translator):
-    """Equality with a direct loop over steps, tokens and source positions."""
+    """Compare with a direct loop over steps, tokens and source positions."""
     pairs, model = PAIRS[5:25], translator.decoder
     learned = learn_shortlist(translator, [*pairs, ("", "x"), ("x", " ")], frequent=4, per_word=3)
     assert (learned.pairs, learned.skipped) == (len(pairs), 2)

@@ -81,7 +81,7 @@ def figures(monkeypatch):
     ],
 )
 def test_figure_equals_output_of_its_script(script):
-    """Numbers of the model may differ in their last digits on other processors, words may not."""
+    """The last digits of numbers may differ on other processors, but words may not."""
     svg = importlib.import_module(script.stem).draw().svg()
     committed = script.with_suffix(".svg").read_text(encoding="utf-8")
     if "<metadata>" not in committed:
@@ -94,7 +94,7 @@ def test_figure_equals_output_of_its_script(script):
 
 @pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree holds no bundled model")
 def test_model_figures_show_the_bundled_model():
-    """The numbers that pages quote from these figures, too: a new model needs new figures, and new words."""
+    """Pages quote numbers from these figures: a new model requires new figures and new text."""
     model = hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest()
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.svg")]
     drawn_from = [match for text in texts for match in re.findall(r"<metadata>(.*?)</metadata>", text)]

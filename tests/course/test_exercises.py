@@ -74,7 +74,7 @@ def test_correct_answers_pass_and_wrong_answers_get_remarks(exercise):
 
 
 def test_remark_on_a_table_describes_the_mistake_with_most_cells():
-    """A mistake is recognised by its own cells; of several, that with the most cells is named."""
+    """A mistake is recognised by the cells that it changes; the one with most cells is reported."""
     shapes = find_exercise("7.6")
     transposed, swapped, narrow = (shapes.wrong[index] for index in (0, 1, 3))
     assert check(shapes, ["8 6 5 4 3 5 9 9"]).remark == transposed.remark
@@ -88,7 +88,7 @@ def test_remark_on_a_table_describes_the_mistake_with_most_cells():
 
 
 def test_answers_with_fewer_than_three_digits_get_a_rounding_remark():
-    """A right answer that is rounded too far is not called wrong without saying so."""
+    """The remark on a correct answer with too few digits says that it is rounded too far."""
     message = "That is near, but rounded too far: give at least three digits."
     for exercise in ALL:
         if isinstance(exercise, NumberExercise | TableExercise):
@@ -142,7 +142,7 @@ def test_programs_run_in_a_child_process():
 
 
 def test_program_that_returns_nothing_gets_a_remark_about_its_return_value():
-    """Each program that returns nothing is told so, not that one of its numbers is wrong."""
+    """The remark says that the program returns nothing, not that one of its numbers is wrong."""
     for exercise in CODE_EXERCISES:
         functions = re.findall(r"^def (\w+)\(", exercise.program, re.MULTILINE)
         program = "".join(f"def {name}(*arguments): return None\n" for name in functions)

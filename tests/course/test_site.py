@@ -246,7 +246,7 @@ def test_pages_declare_and_link_languages(site):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_accessible_and_fit_a_phone(site_url, site, scheme):
-    """Check all English pages, and some of each language; none is wider than a small telephone."""
+    """Check all English pages and some pages of each language; none is wider than a small phone."""
     axe = ROOT / "page/node_modules/axe-core/axe.min.js"
     if not axe.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")

@@ -70,7 +70,7 @@ def test_permutation_is_complete_and_allows_random_access(size: int, seed: int, 
 
 
 def test_permutations_are_uniform() -> None:
-    """Chi-square of the 24 permutations of four, for 7,200 keys, within six standard deviations."""
+    """Chi-square of the 24 permutations of four, for 7,200 keys, is within six standard deviations."""
     draws = np.arange(7200)
     keys = make_key(7, draws)
     orders = np.stack([permute(np.full(len(draws), position), 4, keys) for position in range(4)], axis=1)

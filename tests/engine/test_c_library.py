@@ -360,7 +360,7 @@ def test_damaged_marian_files_are_rejected(library, tmp_path, pattern, change, m
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 4, "nbest": 4}])
 def test_bytes_of_outputs_are_characters(library, options):
-    """As Python's search, whose replacements ``tests/translator/test_characters.py`` shows to be needed."""
+    """As in Python's search; ``tests/translator/test_characters.py`` shows that replacements are needed."""
     texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
     check_answers(library.open(BUNDLED), uwaga.load(threads=1), texts, options)
 

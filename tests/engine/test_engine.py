@@ -152,7 +152,7 @@ def test_search_matches_torch(options):
 
 @given(st.data())
 def test_native_token_choice_matches_reference(data):
-    """The C++ twin of :func:`uwaga.search.choose`, on the log-probabilities of the complete vocabulary."""
+    """The C++ code equals :func:`uwaga.search.choose` on the log-probabilities of the vocabulary."""
     engine = ENGINE[data.draw(st.sampled_from(sorted(ENGINE)))]
     rows, vocabulary = 4, engine.vocabulary
     state = engine.start(engine.encode([(5, 6, 3), (7, 3)]), 2)

@@ -54,7 +54,7 @@ def test_damaged_files_load_unchanged_or_are_rejected(files, tmp_path, examples)
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "loop", "empty"])
 def test_special_files_are_rejected(files, tmp_path, kind):
-    """Reading a pipe or a device would not end."""
+    """Reading from a pipe or a device would never end."""
     for original in (files / "int8", MODEL):
         for path in sorted(original.iterdir()):
             if path.name == "card.md":
@@ -275,7 +275,7 @@ except KeyboardInterrupt:
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", ["1", "4"])
 def test_ctrl_c_stops_a_long_call(threads):
-    """During minutes of attention, the call checks for signals in the main thread, and all threads stop."""
+    """A call that takes minutes checks for signals in the main thread, and all threads stop."""
     check_interrupt("-c", LONG, threads)
 
 

@@ -148,7 +148,7 @@ def test_M43_keeping_matrices_in_int8_reduces_the_error():
 @pytest.mark.numerical
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (33, 70), (64, 256), (5, 1000)])
 def test_M43_errors_are_at_most_half_a_step(outputs, inputs):
-    """The step is that of the grid that spans the group, an integer multiple of the output's scale."""
+    """The step belongs to the grid that spans the group: an integer multiple of the output's scale."""
     rng = np.random.default_rng(inputs)
     weight = rng.normal(size=(outputs, inputs)) * np.exp(rng.normal(size=(outputs, 1)))
     weight[:, :: GROUP + 1] += 3 * rng.normal(size=weight[:, :: GROUP + 1].shape)

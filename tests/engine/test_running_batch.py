@@ -227,7 +227,7 @@ def test_exceptions_affect_only_the_search_they_occur_in():
 
 
 def test_new_search_starts_immediately():
-    """Beside a long search, a short one takes few more steps than it has tokens.
+    """During a long search, a short search takes only a few more steps than it has tokens.
 
     Steps during waits of Python threads for each other are counted too, and there are many on a busy machine,
     so the best of several attempts is checked.

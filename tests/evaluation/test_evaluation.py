@@ -51,7 +51,7 @@ def test_copy_of_reference_scores_perfectly(corpus):
 @example([("der", ["der"]), ("der", ["Haus", "kauft"])])
 @given(CORPUS)
 def test_order_of_references_does_not_change_scores(corpus):
-    """Except for chrF if two references have the same score: then the first one counts."""
+    """The exception is chrF with two references of equal score, where the first one counts."""
     hypotheses = [hypothesis for hypothesis, _ in corpus]
     forward = evaluate(hypotheses, [references for _, references in corpus], ["bleu", "chrf"])
     backward = evaluate(hypotheses, [references[::-1] for _, references in corpus], ["bleu", "chrf"])

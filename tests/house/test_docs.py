@@ -72,7 +72,7 @@ FILE_NAME = re.compile(r"`([\w./-]+/[\w./-]*\.(?:cpp|h|inl|md|py|toml|yaml))`")
 
 
 def test_inclusion_markers_are_not_reformatted():
-    """A formatter that takes one for Python inserts a space."""
+    """A formatter that parses a marker as Python inserts a space."""
     assert [page for page in PAGES if "--8 <" in page.read_text(encoding="utf-8")] == []
 
 

@@ -210,7 +210,7 @@ def test_too_large_content_length_is_refused(home, server):
 
 def test_slow_download_is_aborted_and_its_part_kept(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
-    server.paths[WEIGHTS_PATH].drip = (100, 0.05)
+    server.paths[WEIGHTS_PATH].throttle = (100, 0.05)
     started = time.monotonic()
     with pytest.raises(
         CatalogueError, match=r"bytes a second, fewer than .* received and kept: run it again"
@@ -243,7 +243,7 @@ ENDLESS_RESPONSES = {
 
 @pytest.mark.parametrize("response", ENDLESS_RESPONSES)
 def test_trickling_response_times_out(response):
-    """Each chunk comes in time, but the response never ends: an idle timeout would wait forever."""
+    """Each chunk arrives in time, but the response never ends: an idle timeout would wait forever."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def trickle() -> None:
@@ -271,7 +271,7 @@ def test_trickling_response_times_out(response):
 
 def test_first_failure_cancels_other_downloads(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
-    server.paths[WEIGHTS_PATH].drip = (1000, 0.05)  # ten seconds, and fast enough
+    server.paths[WEIGHTS_PATH].throttle = (1000, 0.05)  # ten seconds, and fast enough
     server.paths["/models/en-pt/tiny_x/exported/vocab.enpt.spm.gz"].status = 403
     started = time.monotonic()
     with pytest.raises(CatalogueError, match=r"vocab\.enpt\.spm\.gz: the server answers 403 Forbidden"):
@@ -398,7 +398,7 @@ def test_concurrent_threads_fetch_once(home, server):
     def run() -> None:
         folders.append(fetch(home, server, waiting=messages.append))
 
-    server.paths[WEIGHTS_PATH].drip = (20_000, 0.05)
+    server.paths[WEIGHTS_PATH].throttle = (20_000, 0.05)
     threads = [threading.Thread(target=run) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -424,7 +424,7 @@ def start_download(home: Path, server: ModelServer) -> subprocess.Popen[str]:
 def test_concurrent_processes_fetch_once(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     drop = len(server.paths[WEIGHTS_PATH].body) // 20
-    server.paths[WEIGHTS_PATH].drip = (drop, 0.3)  # long enough for another process to start
+    server.paths[WEIGHTS_PATH].throttle = (drop, 0.3)  # long enough for another process to start
     first = start_download(home, server)
     eventually(lambda: any(path == WEIGHTS_PATH for path, _ in server.requests))
     second = start_download(home, server)
@@ -439,7 +439,7 @@ def test_concurrent_processes_fetch_once(home, server):
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_terminated_download_resumes(home, server, signal_number):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
-    server.paths[WEIGHTS_PATH].drip = (20_000, 0.3)
+    server.paths[WEIGHTS_PATH].throttle = (20_000, 0.3)
     process = start_download(home, server)
     eventually(lambda: (home / "models/.incomplete").exists() and partial_size(home) > 40_000)
     process.send_signal(signal_number)
@@ -447,7 +447,7 @@ def test_terminated_download_resumes(home, server, signal_number):
     assert process.returncode == {signal.SIGKILL: -9, signal.SIGINT: 130, signal.SIGTERM: 143}[signal_number]
     assert "Traceback" not in errors and out == ""
     assert listed_models(home) == []
-    server.paths[WEIGHTS_PATH].drip = None
+    server.paths[WEIGHTS_PATH].throttle = None
     server.requests.clear()
     assert is_complete(fetch(home, server))
     (range_header,) = [range_header for path, range_header in server.requests if path == WEIGHTS_PATH]

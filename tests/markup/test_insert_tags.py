@@ -316,7 +316,7 @@ def test_tags_inside_many_words_take_linear_time() -> None:
 
 @given(st.data())
 def test_tags_around_an_exclusive_source_phrase_enclose_its_target_phrase(data):
-    """Words linked with each other alone, such as a term of a glossary, are enclosed whole."""
+    """Words that are linked only with each other, such as a glossary term, are enclosed completely."""
     lengths = [data.draw(st.integers(1, 3)) for _ in range(2)]
     sides = [
         [f"{name}{number}" for number in range(length)] for name, length in zip("st", lengths, strict=True)

@@ -133,7 +133,7 @@ def test_adjacent_lines_of_a_file_are_context_for_each_other(
 
 
 def test_repeated_texts_without_a_memory_match_are_translated_once(translator: uwaga.Translator) -> None:
-    class Counting:
+    class CountingModel:
         count = 0
 
         def translate(self, texts: Sequence[Text]) -> None:
@@ -141,11 +141,11 @@ def test_repeated_texts_without_a_memory_match_are_translated_once(translator: u
             for text in texts:
                 text.translation = Translation(text.words.upper(), 0.0, (), ())
 
-    class Empty:
+    class EmptyMemory:
         def matches(self, text: str, context=None, *, threshold: float, limit: int) -> list:
             return []
 
-    layer, texts = Counting(), [Text((word,), word) for word in ("one", "two", "one")]
-    plan = make_plan(translator.models, translator.languages, Request("", memory=Empty()), ())
+    layer, texts = CountingModel(), [Text((word,), word) for word in ("one", "two", "one")]
+    plan = make_plan(translator.models, translator.languages, Request("", memory=EmptyMemory()), ())
     FromMemory(layer, plan, plan.memory).translate(texts)
     assert ([text.result.text for text in texts], layer.count) == (["ONE", "TWO", "ONE"], 2)

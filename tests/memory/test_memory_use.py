@@ -163,17 +163,17 @@ def test_any_object_with_a_matches_method_can_be_used_as_memory(translator):
         origin: str = "list"
         created: str = ""
 
-    class Listed:
+    class ListedMemory:
         def matches(self, text: str, context=None, *, threshold: float, limit: int) -> list[Match]:
             return [Match(text, "Hallo!")]
 
-    assert translator.translate(CAR, memory=Listed()).text == "Hallo!"
+    assert translator.translate(CAR, memory=ListedMemory()).text == "Hallo!"
     with pytest.raises(SettingsError, match="memory must be the file"):
         translator.translate(CAR, memory=7)
     with pytest.raises(DataError, match=r"nothing\.uwm"):
         translator.translate(CAR, memory="nothing.uwm")
     with pytest.raises(SettingsError, match="threshold"):
-        translator.translate(CAR, memory=Listed(), threshold=0)
+        translator.translate(CAR, memory=ListedMemory(), threshold=0)
 
 
 @pytest.mark.parametrize("text", ["It is late. {}", "{} It is late.", "It is late.\n\n{} It is late. {}"])
@@ -219,12 +219,12 @@ def test_last_confirmed_translation_is_used(translator, tmp_path):
 
 
 def test_invalid_confirmations_are_refused(translator, path, tmp_path):
-    class Fixed:
+    class ReadOnlyMemory:
         def matches(self, text, context=None, *, threshold, limit):
             return []
 
     with pytest.raises(SettingsError, match=r"pairs cannot be added to it: it has no method confirm\(\)"):
-        translator.confirm(CAR, CAR_IN_GERMAN, memory=Fixed())
+        translator.confirm(CAR, CAR_IN_GERMAN, memory=ReadOnlyMemory())
     with pytest.raises(DataError, match=r"not added: no translation"):
         translator.confirm(CAR, " ", memory=path)
     Memory.create(tmp_path / "other.uwm", "en", "pt").close()

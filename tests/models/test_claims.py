@@ -73,7 +73,7 @@ def test_M30_document_weight_increases_with_similarity() -> None:
 
 
 def test_M30_training_increases_similarity_of_useful_documents() -> None:
-    """The loss falls when the similarity of the document that contains the answer rises."""
+    """The loss decreases when the similarity of the document that contains the answer increases."""
     attend_evidence = experiment("marge").attend_evidence
     answer = torch.tensor([[[1.0, 0.0]]])
     values = torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 1.0]]]])  # (targets, documents, source, width)

@@ -49,7 +49,7 @@ def compare_engine(shape: TransformerSettings) -> tuple[bool, float, float]:
 
 @pytest.mark.numerical
 def test_M36_rounded_model_matches_int8_engine() -> None:
-    """A different order of summation may, rarely, round a number to another integer.
+    """A different order of summation can occasionally round a number to another integer.
 
     In a narrow model this is rare enough that most log-probabilities equal the engine's.
     """

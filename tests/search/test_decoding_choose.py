@@ -138,7 +138,7 @@ def test_torch_token_choice_is_independent_of_chunk_size(case, chunk, device):
 @pytest.mark.parametrize("scale", [0.0, 0.01, 1.0, 8.0])
 @pytest.mark.parametrize(("top_k", "top_p"), [(0, 1.0), (0, 0.95), (700, 0.9), (500, 1.0)])
 def test_torch_token_choice_samples_from_the_tail_of_a_large_vocabulary(scale, top_k, top_p, device):
-    """Flat distributions need more than the head that is tried first; at scale 0 all logits tie."""
+    """Flat distributions need more than the candidates that are tried first; at scale 0 all logits tie."""
     random = np.random.default_rng(7)
     logits = (random.normal(size=(50, 3000)) * scale).astype(np.float32)
     assert_twin_equals(logits, Choice(1, sampling=Sampling(random.random(50), 1.0, top_k, top_p)), device)

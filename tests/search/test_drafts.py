@@ -351,7 +351,7 @@ def test_M42_bias_prefers_draft_tokens_of_similar_probability(seed, bias):
 
 
 def test_M42_one_token_prompts_give_equal_results_verified_or_stepped():
-    """Nothing of such a prompt is read before the first step."""
+    """The decoder reads no token of such a prompt before the first step."""
     model = random_decoder(SMALL, spread=2.0).double()
     state = model.start(model.encode([(5,), (7,)]), 1)
     state = model.step(np.array([5, 7]), state, Choice(4)).state

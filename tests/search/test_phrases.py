@@ -134,7 +134,7 @@ def test_M27_all_targets_contain_their_phrases(seed, phrases, beam, early_stoppi
 
 @given(st.integers(0, 1000), phrase_lists.filter(bool), st.integers(1, 4))
 def test_M27_search_stops_at_the_requested_number_of_hypotheses(seed, phrases, beam):
-    """A wider requested beam takes the same steps at first, and then continues."""
+    """A search with a wider beam begins with the same steps, and then continues."""
     compiled = Phrases(phrases)
     options = SearchOptions(beam=beam, early_stopping=True, max_extra=40)
     wide = beam_size(options, compiled)

@@ -116,7 +116,7 @@ def test_M24_early_stopping_ends_at_beam_finished_hypotheses():
 
 
 def test_M24_exact_bound_stops_earlier_for_smaller_nbest():
-    """The best hypothesis is certain earlier than the six best."""
+    """The best hypothesis is final earlier than the six best."""
     best_only, six_best = RecurrentToy(8, seed=4, end_bias=1.0), RecurrentToy(8, seed=4, end_bias=1.0)
     exact = SearchOptions(beam=6, early_stopping=False, length_formula="none")
     search(best_only, inputs(SOURCES), exact)

@@ -121,7 +121,7 @@ def test_texts_are_translated_from_a_memory(client, letters):
     assert [result.text for result in exact] == [CAR_IN_GERMAN, *plain[1:]]
 
 
-@pytest.mark.usefixtures("short_waits")
+@pytest.mark.usefixtures("short_polling_intervals")
 def test_adjacent_texts_of_a_request_are_used_as_context(client, server):
     with httpx.Client(base_url=server.url) as own:
         created = own.post("/v1/memories", json={"name": "Menus", "source": "en", "target": "de"}).json()
@@ -196,13 +196,13 @@ def test_v1_api_translates_documents_from_a_memory(server, letters):
 
 
 @pytest.fixture
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_polling_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Polls of the client do not sleep for five seconds."""
     sleeping = SimpleNamespace(sleep=lambda seconds: time.sleep(0.05), time=time.time)
     monkeypatch.setattr(deepl.deepl_client, "time", sleeping)
 
 
-@pytest.mark.usefixtures("short_waits")
+@pytest.mark.usefixtures("short_polling_intervals")
 def test_memory_is_imported_exported_and_deleted(client, tmp_path):
     file = tmp_path / "pets.tmx"
     file.write_text(TMX, encoding="utf-8")
@@ -225,7 +225,7 @@ def test_memory_is_imported_exported_and_deleted(client, tmp_path):
         client.get_translation_memory(memory)
 
 
-@pytest.mark.usefixtures("short_waits")
+@pytest.mark.usefixtures("short_polling_intervals")
 def test_exports_can_be_downloaded_as_streams_and_files(client, letters):
     job = client.get_translation_memory_job(client.create_translation_memory_export(letters).job_id)
     job = client.wait_until_translation_memory_job_done(job)
@@ -242,7 +242,7 @@ def test_all_memory_methods_of_the_client_are_covered():
     assert len(calls) >= 12 and [name for name in calls if f"client.{name}(" not in text] == []
 
 
-@pytest.mark.usefixtures("short_waits")
+@pytest.mark.usefixtures("short_polling_intervals")
 def test_failed_imports_leave_no_memory(client):
     before = [memory.name for memory in client.list_translation_memories()]
     entity = TMX.replace('SYSTEM "tmx14.dtd"', '[<!ENTITY a "b">]').replace("cat", "&a;")
@@ -274,7 +274,7 @@ def test_uploads_require_the_token_and_declared_length(client):
         client.create_translation_memory_import("pets.tmx", 1 << 40)
 
 
-@pytest.mark.usefixtures("short_waits")
+@pytest.mark.usefixtures("short_polling_intervals")
 def test_clients_see_only_their_own_memories(folder, tmp_path):
     keys = tmp_path / "keys.json"
     ann, ben = (add_key(keys, name, None, None, 0) for name in ("ann", "ben"))

@@ -275,7 +275,7 @@ def test_setting_errors_name_the_key():
 
 
 def test_failed_request_cancels_its_other_texts():
-    """The model of one language is busy, so the texts in the other language are cancelled."""
+    """The request in one language fails, so the texts in the other language are cancelled."""
     cancelled: list[str] = []
 
     class FakeTranslator:

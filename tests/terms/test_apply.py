@@ -78,7 +78,7 @@ def test_M27_prefix_takes_precedence_over_terms():
 
 
 def test_M27_term_ends_at_word_boundary():
-    """Haus must not become Hausboot, which the model would continue with."""
+    """Haus must not be continued to Hausboot, which the model prefers."""
     terms = finder({"house": "Haus"})
     sentence_terms = terms.find_terms("A house.")
     continuations = word_continuations(BUNDLED.target, BUNDLED.decoder.vocabulary)

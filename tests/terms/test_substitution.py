@@ -80,7 +80,7 @@ def test_M27_soft_terms_are_applied_in_most_sentences():
 
 @pytest.mark.parametrize("mode", ["forced", "soft"])
 def test_M27_term_that_contains_usual_word_replaces_it(mode):
-    """The usual word within the term is no reason to put the term elsewhere."""
+    """A term that contains the usual word is still put in its place."""
     for source, word, term in (
         ("The car is very fast.", "car", "Auto Wagen"),
         ("A man is sitting on a bench.", "bench", "Bank Platz"),
@@ -165,7 +165,7 @@ def test_M27_missing_terms_and_other_changes_are_errors(case, text, errors):
 
 
 def test_M27_unknown_usual_word_is_not_dropped():
-    """Without an alignment any one word may be that which the term replaces."""
+    """Without an alignment, the term may replace any single word."""
     judge = term_sentence("Delete your account.", "Excluir sua conta.", {"account": "cadastro"}, [None])
     for text, errors in (("Excluir seu cadastro.", (0, 0)), ("Seu cadastro.", (0, 1))):
         assert judge.count_errors(hypothesis(text), text) == errors

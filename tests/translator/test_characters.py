@@ -33,8 +33,8 @@ def translator():
     return uwaga.load(threads=1)
 
 
-class Losing:
-    """A model that answers in capitals, and loses some of the pieces that it is given."""
+class LossyModel:
+    """A model that returns its input in capitals without some characters."""
 
     def __init__(self, lost: str) -> None:
         self._lost = lost
@@ -125,14 +125,14 @@ def test_special_characters_are_escaped_in_html(translator):
 
 def test_characters_missing_from_the_translation_are_reported():
     tokeniser = tiny.tokeniser()
-    layer = Characters(Losing("★"), KnownCharacters(tokeniser), ("en", "de"))
+    layer = Characters(LossyModel("★"), KnownCharacters(tokeniser), ("en", "de"))
     text = Text(("a ★ b",), "text 1")
     layer.translate([text])
     assert text.result.warnings == ("characters that the model does not know are missing: ★",)
 
 
-class Reading:
-    """A model that copies what its tokeniser knows, and the untranslated pieces."""
+class CopyingModel:
+    """A model that copies the pieces that its tokeniser knows, and untranslated parts."""
 
     def __init__(self, tokeniser) -> None:
         self._tokeniser = tokeniser
@@ -148,7 +148,7 @@ class Reading:
         return "".join(piece for piece in pieces if piece not in BYTE_PIECES).replace("\u2581", " ")
 
 
-def silently_lost(translation: Translation) -> list[str]:
+def unreported_losses(translation: Translation) -> list[str]:
     """Return the rare characters of a source that neither its translation nor a warning contains."""
     source, target = (unicodedata.normalize("NFC", text) for text in (translation.source, translation.text))
     missing = Counter(clusters(source)) - Counter(clusters(target))
@@ -183,18 +183,18 @@ RARE = st.one_of(
 def test_rare_characters_are_kept_or_reported(translator, parts):
     model = translator.model
     text = Text((f"The {''.join(parts)} sleeps.",), "text 1")
-    Characters(Reading(model.source), model.characters, ("en", "de")).translate([text])
-    assert not silently_lost(text.result), (ascii(text.content), text.result)
+    Characters(CopyingModel(model.source), model.characters, ("en", "de")).translate([text])
+    assert not unreported_losses(text.result), (ascii(text.content), text.result)
 
 
 def test_rare_characters_are_kept_or_reported_with_a_model(translator):
     texts = [text for word in RARE_WORDS for text in (f"The {word} dog sleeps.", f"Tom saw the dog{word}")]
     for translation in translator.translate(texts):
-        assert not silently_lost(translation), (ascii(translation.source), translation)
+        assert not unreported_losses(translation), (ascii(translation.source), translation)
 
 
 def test_missing_quotation_marks_are_restored_around_their_words():
-    class Forgetful(Losing):
+    class TagPreservingModel(LossyModel):
         def translate(self, texts):
             super().translate(texts)
             for text in texts:
@@ -206,16 +206,16 @@ def test_missing_quotation_marks_are_restored_around_their_words():
     characters = set("“”").intersection
     known = SimpleNamespace(unknown=characters, unfamiliar=characters)
     text = Text(("he said “no” to it",), "text 1")
-    Characters(Forgetful('"'), known, ("en", "de")).translate([text])
+    Characters(TagPreservingModel('"'), known, ("en", "de")).translate([text])
     assert text.result.text == "HE SAID „NO“ TO IT"
 
 
 def test_texts_with_known_characters_are_unchanged():
-    class Recording:
+    class RecordingModel:
         def translate(self, texts):
             self.texts = list(texts)
 
-    recording, text = Recording(), Text(("The dog sleeps.",), "text 1")
+    recording, text = RecordingModel(), Text(("The dog sleeps.",), "text 1")
     Characters(recording, KnownCharacters(tiny.tokeniser()), ("en", "de")).translate([text])
     assert recording.texts == [text]
 
@@ -260,7 +260,7 @@ def test_soft_hyphens_are_removed_from_words(translator):
 
 
 def test_incomplete_byte_tokens_are_omitted(translator):
-    """Each answer is decoded from arbitrary tokens, byte tokens among them."""
+    """Each output is decoded from arbitrary tokens, including byte tokens."""
     target = translator.target
     bytes_ = [target.encode("é")[-1], *target.encode("😀")[-4:]]
     from uwaga.translator.checks import decode

@@ -106,7 +106,7 @@ def test_special_tokens_in_a_text_are_plain_text(chat_model, translator):
 
 @pytest.mark.parametrize("card", ["language: en\n", ""])
 def test_M42_draft_model_does_not_change_translations(chat_model, translator, tmp_path, card):
-    """Languages on the model card are those of its training only: a prompt may name others."""
+    """The model card lists only the languages of the training data: a prompt may name others."""
     drafting = tmp_path / "drafting"
     shutil.copytree(chat_model[0], drafting)
     if card:

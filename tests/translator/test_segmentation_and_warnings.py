@@ -69,7 +69,7 @@ def test_cut_parts_fit_the_limit_and_join_to_the_text(text, limit):
 @settings(deadline=None)
 @given(st.text(alphabet="ab ,é\u0301\u2028", max_size=200), st.integers(3, 30))
 def test_texts_with_non_additive_token_counts_are_cut_to_fit(text, limit):
-    """A character may have tokens only between others, as a line separator inside a sentence does."""
+    """A character may add tokens only inside a sentence, such as a line separator."""
 
     def count(part):
         return len(part.strip()) ** 2 // 10
