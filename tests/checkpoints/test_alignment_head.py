@@ -120,7 +120,7 @@ def test_guided_alignment_settings_determine_the_head():
     assert guided_head(parse(Settings, values, "settings")) == AlignmentHead(layer=1, step="reading")
 
 
-def test_description_includes_the_head(model):
+def test_model_description_includes_the_alignment_head(model):
     assert formats.describe(model).alignment_head == "2.1 reading"
     assert formats.describe(model).to_dict()["alignment_head"] == "2.1 reading"
     (model / HEAD_FILE).write_text("{")

@@ -116,7 +116,7 @@ def test_damaged_tokeniser_frames_are_refused(tmp_path, edit, message):
 
 
 @pytest.mark.parametrize("ids", ['{"a": 0, "b": 0}', '{"a": -1}', "[]", '{"a": "x"}', "{}"])
-def test_damaged_ids_are_refused(tmp_path, ids):
+def test_damaged_vocabulary_files_are_refused(tmp_path, ids):
     _, folder = quantised(tmp_path, "m2m100")
     (folder / "source.vocab.json").write_text(ids)
     with pytest.raises(ModelError, match=r"source\.vocab\.json"):

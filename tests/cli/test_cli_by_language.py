@@ -104,7 +104,7 @@ def test_via_option_selects_the_pivot(machine):
     ],
     ids=str,
 )
-def test_errors_fit_on_one_line(machine, arguments, message):
+def test_error_messages_fit_on_one_line(machine, arguments, message):
     result = run(*arguments, "Hi", code=1)
     assert result.stdout == "" and message in result.stderr and result.stderr.count("\n") == 1
 

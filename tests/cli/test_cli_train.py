@@ -84,7 +84,7 @@ def test_average_equals_final_model_of_training(
         ("data.train=[nowhere.tsv]", "nowhere.tsv"),
     ],
 )
-def test_settings_errors_fit_on_one_line(
+def test_settings_error_messages_fit_on_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, message: str
 ) -> None:
     write_reversal_corpus(tmp_path)

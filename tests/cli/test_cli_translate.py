@@ -120,7 +120,7 @@ def test_output_may_replace_input(run, tmp_path, translator):
     assert (tmp_path / "text").read_text("utf-8").split("\n")[:-1] == texts(translator, LINES)
 
 
-def test_chunks_keep_order(run, translator, tmp_path, monkeypatch):
+def test_chunks_are_written_in_input_order(run, translator, tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "CHUNK_LINES", 4)
     sources = [LINES[number % len(LINES)] for number in range(11)]
     (tmp_path / "in").write_text("\n".join(sources), encoding="utf-8")
@@ -216,7 +216,7 @@ def test_text_that_names_a_file_is_refused(run, translator, tmp_path, monkeypatc
         (["--split", "never", "house " * 60], "text 1: the sentence"),
     ],
 )
-def test_errors_fit_on_one_line(run, arguments, words):
+def test_error_messages_fit_on_one_line(run, arguments, words):
     result = run("translate", *arguments, code=1)
     assert "Traceback" not in result.output
     errors = [line for line in result.stderr.splitlines() if "error:" in line]

@@ -34,7 +34,7 @@ def test_selected_instruction_set_is_shown(isa, monkeypatch):
     assert f"instruction set  {isa} of portable" in report()[3]
 
 
-def test_usable_instruction_sets_are_compiled():
+def test_available_instruction_sets_are_compiled_in():
     assert set(cpu.available_isas()) <= {"portable", *_core.COMPILED_ISAS.split()}
 
 

@@ -747,15 +747,15 @@ def test_vocabulary_map_restricts_targets_as_in_ctranslate2(folder, tmp_path):
     common, car = "\t▁Ich ▁möchte .\n", "▁car\t▁ein ▁Auto\n▁buy\t▁kaufen\n"
     prefixed = {"target_prefix": [["▁wir", "▁haben"]]}  # CTranslate2 mistakes others for other tokens
     calls = ([HELLO], {}), ([CAR], {}), ([CAR], prefixed), ([CAR], prefixed | {"prefix_bias_beta": 0.3})
-    for rules, complaint in ((common + car, None), (common + "▁a ▁car\t▁Auto\n", "line 2: .* n-grams")):
+    for rules, message in ((common + car, None), (common + "▁a ▁car\t▁Auto\n", "line 2: .* n-grams")):
         (copy / "vmap.txt").write_text(rules, encoding="utf-8")
         uwaga_model, peer_model = (
             translator(library, str(copy)) for library in (uwaga_ctranslate2, peer_ctranslate2)
         )
         for source, call in calls:
             options = {"use_vmap": True, "beam_size": 3, "max_decoding_length": 12, "return_scores": True}
-            if complaint:
-                with pytest.raises(UwagaError, match=complaint):
+            if message:
+                with pytest.raises(UwagaError, match=message):
                     uwaga_model.translate_batch(source, **options)
                 continue
             options |= {"suppress_sequences": UNPRODUCED, **call}

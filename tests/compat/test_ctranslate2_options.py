@@ -101,7 +101,7 @@ def test_option_names_and_defaults_match_ctranslate2():
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         *(
             ({name: True if accepted is False else 0.5}, name)
@@ -128,8 +128,8 @@ def test_option_names_and_defaults_match_ctranslate2():
         ({"target_prefix": "▁Ich"}, "target_prefix"),
     ],
 )
-def test_invalid_options_are_refused(translator, options, complaint):
-    with pytest.raises(ct2.ArgumentError, match=complaint) as caught:
+def test_invalid_options_are_refused(translator, options, message):
+    with pytest.raises(ct2.ArgumentError, match=message) as caught:
         translator.translate_batch([CAR], **options)
     assert isinstance(caught.value, SettingsError)
     assert isinstance(caught.value, ValueError)
@@ -144,7 +144,7 @@ def test_invalid_inputs_are_refused(translator, source):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         ({"compute_type": "int16"}, "compute_type='int16': unsupported compute type: on cpu"),
         ({"compute_type": "float16"}, "compute_type='float16': unsupported"),
@@ -161,8 +161,8 @@ def test_invalid_inputs_are_refused(translator, source):
         ({"files": {"model.bin": "text"}}, "files: 'model.bin' must be bytes"),
     ],
 )
-def test_invalid_constructor_arguments_are_refused(arguments, complaint):
-    with pytest.raises(ct2.ArgumentError, match=complaint):
+def test_invalid_constructor_arguments_are_refused(arguments, message):
+    with pytest.raises(ct2.ArgumentError, match=message):
         ct2.Translator("bundled", **arguments)
 
 
@@ -302,7 +302,7 @@ def test_import_forms_used_by_scripts_work():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_module_has_the_names_of_ctranslate2():
+def test_module_exports_the_names_of_ctranslate2():
     peer = pytest.importorskip("ctranslate2")
     names = {name for name in dir(peer) if not name.startswith("_")}
     submodules = {"extensions", "logging", "sys", "version"}
@@ -344,7 +344,7 @@ def test_storage_view_behaves_like_ctranslate2_storage_view(dtype):
                 library.StorageView.from_array(wrong)
 
 
-def test_views_round_to_bfloat16():
+def test_storage_views_round_to_bfloat16():
     """Values are rounded to the nearest number with 8 significant bits, ties to even."""
     step = 2.0**-7
     numbers = [1 + step / 2, 1 + 1.5 * step, -1 - 0.6 * step, 3e38, np.finfo(np.float32).max, -np.inf, np.nan]

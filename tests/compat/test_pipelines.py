@@ -165,7 +165,7 @@ def test_task_specific_params_serve_as_defaults(models, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         ({"return_tensors": True}, "return_tensors=True: the result is text"),
         ({"truncation": True}, "truncation=True: a text is never cut"),
@@ -177,14 +177,14 @@ def test_task_specific_params_serve_as_defaults(models, tmp_path):
         ({"num_beams": "four"}, "beam"),
     ],
 )
-def test_unsupported_arguments_are_refused(models, arguments, complaint):
+def test_unsupported_arguments_are_refused(models, arguments, message):
     pipe = uwaga.pipeline("translation", model=models["marian"])
-    with pytest.raises(SettingsError, match=complaint):
+    with pytest.raises(SettingsError, match=message):
         pipe(TEXTS[0], **arguments)
 
 
 @pytest.mark.parametrize(
-    ("task", "options", "complaint"),
+    ("task", "options", "message"),
     [
         ("sentiment-analysis", {}, "task 'sentiment-analysis': uwaga has translation"),
         ("translation", {"trust_remote_code": True}, "no code of a model is run"),
@@ -194,8 +194,8 @@ def test_unsupported_arguments_are_refused(models, arguments, complaint):
         ("summarization", {"model": None}, "model: name one for the task summarization"),
     ],
 )
-def test_invalid_pipelines_are_refused(models, task, options, complaint):
-    with pytest.raises(SettingsError, match=complaint):
+def test_invalid_pipelines_are_refused(models, task, options, message):
+    with pytest.raises(SettingsError, match=message):
         uwaga.pipeline(task, **{"model": models["marian"], **options})
     with pytest.raises(ModelError):
         uwaga.pipeline("fill-mask", model=models["gpt2"])

@@ -94,7 +94,7 @@ def test_each_line_is_kept_unchanged_or_reported(tmp_path):
 
 
 @pytest.mark.slow
-def test_result_is_independent_of_jobs(tmp_path):
+def test_result_is_independent_of_the_number_of_jobs(tmp_path):
     path = write(tmp_path / "in.tsv", corpus(30_000))
     rules = [*BASIC_RULES, "letters", "mojibake"]
     single, parallel = run(path, rules), run(path, rules, jobs=2)

@@ -162,7 +162,7 @@ def test_finished_job_starts_no_worker(tmp_path, text):
         ({"uwaga": "2"}, "uwaga = '.*requested with '2'"),
     ],
 )
-def test_different_job_is_rejected(tmp_path, text, changes, message):
+def test_resuming_a_different_job_is_rejected(tmp_path, text, changes, message):
     interrupt_job(tmp_path / "out", text, 1)
     before = part_bytes(tmp_path / "out")
     with pytest.raises(SettingsError, match=message):

@@ -44,7 +44,7 @@ def comparison_page(browser, site):
     page.get_by_role("button", name="Load the models").click()
     page.wait_for_function(LOADED)
     yield page
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -111,7 +111,7 @@ def test_length_buttons_change_text_and_python_program_gives_the_same_result(com
     assert '"view":"compare"' in comparison_page.evaluate("decodeURIComponent(location.hash)")
     other_page = open_page(comparison_page.context.browser, address)
     other_page.wait_for_selector("uwaga-lab button:has-text('Load the models')")
-    assert other_page.complaints == []
+    assert other_page.errors == []
     other_page.close()
 
 
@@ -172,7 +172,7 @@ def test_frames_selected_by_keyboard_show_recorded_weights(browser, training):
     for name in FRAMES["runs"]:
         frames.get_by_label("model").select_option(name)
         assert frames.locator("svg").count() == (3 if FRAMES["runs"][name]["views"] else 1)
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -196,7 +196,7 @@ def test_toy_task_is_learned_in_the_page(browser, training):
     assert float(toy.get_attribute("data-right")) >= 0.95
     seconds = float(toy.get_by_role("status").inner_text().split(", ")[1].split(" s:")[0])
     assert seconds < 60
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 

@@ -56,7 +56,7 @@ def page(browser, site):  # noqa: F811
     opened = open_page(context, f"{site[0]}/en.html")
     opened.wait_for_selector("fieldset.predict")
     yield opened
-    assert opened.complaints == []
+    assert opened.errors == []
     context.close()
 
 
@@ -166,7 +166,7 @@ def test_tab_key_indents_while_writing_and_moves_focus_otherwise(page, site):
     assert page.evaluate(focused) == "BUTTON"
 
 
-def test_prediction_is_chosen_before_the_answer_opens(page):
+def test_answer_opens_only_after_a_prediction_is_chosen(page):
     answer, hint = page.locator("details.question"), page.locator(".predict-hint")
     options = page.locator("fieldset.predict input")
     assert "Choose an option" in hint.inner_text()

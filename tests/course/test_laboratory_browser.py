@@ -81,15 +81,13 @@ def browser():
 
 def open_page(browser, url, **settings):
     page = browser.new_page(**settings)
-    page.complaints = []
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.on(
-        "console", lambda message: page.complaints.append(message.text) if message.type == "error" else None
-    )
+    page.errors = []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
     allowed = (url.rpartition("/")[0], "data:", "blob:")
     page.on(
         "request",
-        lambda request: None if request.url.startswith(allowed) else page.complaints.append(request.url),
+        lambda request: None if request.url.startswith(allowed) else page.errors.append(request.url),
     )
     page.goto(url)
     return page
@@ -148,7 +146,7 @@ def test_laboratory_numbers_match_python(browser, site, translator, count):
         text = TEXTS[seed % len(TEXTS)][: rng.randint(8, 60)].strip()
         target = rng.choice(["Ein Hund läuft.", "Das ist gut."])
         check_numbers(page, translator, text, target, edits, interventions, rng)
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -178,7 +176,7 @@ def test_views_show_steps_hypotheses_and_samples(browser, site, translator):
     page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
     page.get_by_role("tab", name="Attention").click()
     page.wait_for_selector("uwaga-lab .uwaga-attention")
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -232,7 +230,7 @@ def test_each_box_of_the_drawing_opens_its_arrays(browser, site, translator):
     assert len(set(names)) == len([name for name in names if ": add" not in name]) + 4 + 2
     for name in ("Encoder, block 4: self-attention", "Decoder, block 2: cross-attention", "Decoder: softmax"):
         assert name in names
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -265,7 +263,7 @@ def test_selected_step_highlights_its_path(browser, site, translator):
     page.get_by_role("button", name="Play").click()
     page.wait_for_selector(".lab-steps li:nth-child(3).now .lab-numbers")
     page.get_by_role("button", name="Pause").click()
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -570,7 +568,7 @@ def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, transl
             check_edits(translator, text, display, editor)
     assert changed >= 0.8 * sentences * edits
     assert min(milliseconds) <= 100
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -643,7 +641,7 @@ def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
     page.get_by_role("button", name="stop counting").click()
     page.wait_for_function(SETTLED)
     assert page.locator(".lab-chip small").all_inner_texts() == [*"01222222"]
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -700,7 +698,7 @@ def test_edits_in_the_drawing_equal_interventions(browser, site, translator, sen
             assert marked == any(
                 edit["kind"] == editor.kind and edit["layer"] == editor.layer for edit in state["edits"]
             )
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -738,7 +736,7 @@ def test_dragging_arrows_updates_the_numbers(browser, site):
     assert tip.get_attribute("aria-valuetext") == "(0.4, −1)"
     page.get_by_label("keys = values, k2, column 1").fill("1.2")
     assert tip.get_attribute("aria-valuetext") == "(1.2, −1)"
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -766,7 +764,7 @@ def test_laboratory_uses_language_of_page(browser, site, language):
     for key, text in english.items():
         if " " in text and "{" not in text and text != translated[key]:
             assert text not in text_shown, key
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 

@@ -122,7 +122,7 @@ def learning_pages(site):
 
 
 @pytest.mark.parametrize("path", SEARCHES)
-def test_search_finds_pages_of_the_language(site_url, path):
+def test_site_search_finds_pages_of_the_selected_language(site_url, path):
     words, target, index = SEARCHES[path]
     with chromium() as browser:
         page = browser.new_page()

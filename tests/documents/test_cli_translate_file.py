@@ -70,7 +70,7 @@ def test_source_language_is_detected(tmp_path, capsys):
         ("a.txt", "x", ("--encoding", "klingon"), "encoding"),
     ],
 )
-def test_errors_are_reported(tmp_path, capsys, name, content, options, says):
+def test_translate_file_errors_are_reported_without_traceback(tmp_path, capsys, name, content, options, says):
     (tmp_path / name).write_text(content)
     assert run("translate-file", tmp_path / name, tmp_path / "out", *options) == 1
     error = capsys.readouterr().err

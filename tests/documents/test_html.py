@@ -45,7 +45,7 @@ BLOCK = st.one_of(
 
 
 @given(st.lists(BLOCK, max_size=6))
-def test_page_survives_round_trip(blocks):
+def test_html_page_survives_round_trip(blocks):
     check_laws("a.html", "<!DOCTYPE html>\n<html><body>{}</body></html>".format("".join(blocks)).encode())
 
 

@@ -139,7 +139,7 @@ def test_missing_po_header_fields_are_added(header, target, forms):
     assert render("a.po", again, swap_case, DocumentOptions(target=target)) == again
 
 
-def test_stated_language_and_plural_forms_are_kept():
+def test_existing_language_and_plural_forms_headers_are_kept():
     header = '"Language: pt_BR\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
     header += '"Plural-Forms: nplurals=3; plural=(n==1 ? 0 : n ? 1 : 2);\\n"\n'
     rendered = render_catalogue(header, "pt")

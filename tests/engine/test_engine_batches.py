@@ -175,7 +175,7 @@ def test_model_is_thread_safe():
     assert mismatches == []
 
 
-def test_state_outlives_its_model():
+def test_state_remains_usable_after_its_model_is_deleted():
     model = native_model(MODEL)
     state = model.start(model.encode(SOURCES[:1]), 1)
     expected = model.step(np.array([2]), state, Choice(3)).log_probs

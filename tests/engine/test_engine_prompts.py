@@ -227,7 +227,7 @@ def test_prompts_with_shared_prefixes_equal_separate_prompts(name, precision):
         assert np.array_equal(log_probs, expected[rows])
 
 
-def test_shared_prefix_outlives_its_sentences():
+def test_shared_prefix_is_kept_until_its_last_prompt_finishes():
     """Keys shared by several prompts are retained until the last of these finishes."""
     model = engine("int8", name="gemma3")
     texts = [(*range(1, 31), last_token) for last_token in (40, 41, 42)]

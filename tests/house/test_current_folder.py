@@ -49,7 +49,7 @@ def run(*arguments: str) -> str:
     return result.output
 
 
-def test_hostile_modules_are_imported_without_safe_path(hostile_folder):
+def test_modules_of_the_current_folder_are_imported_without_safe_path(hostile_folder):
     """Check that the folder of the other tests is hostile."""
     subprocess.run([sys.executable, "-c", "import json"], capture_output=True, check=False)
     assert (hostile_folder / EXECUTED).read_text(encoding="utf-8") == "json\n"

@@ -127,7 +127,7 @@ def test_wrong_hashes_are_refused(server, entry, tmp_path, value):
     "key", ["architecture", "sourceLanguage", "targetLanguage", "releaseStatus", "files"]
 )
 @pytest.mark.parametrize("value", ODD_VALUES)
-def test_values_of_wrong_types_give_printable_errors(server, entry, tmp_path, key, value):
+def test_values_of_wrong_types_give_printable_error_messages(server, entry, tmp_path, key, value):
     entry[key] = value
     entry["serve"]()
     listing, error = try_listing(server.url)

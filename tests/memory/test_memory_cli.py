@@ -64,7 +64,7 @@ def test_memory_is_created_searched_and_exported(run, tmp_path: Path) -> None:
         (["create", "a.uwm", "--from", "en", "--to", "de"], "already exists"),
     ],
 )
-def test_errors_say_what_to_do(run, arguments: list[str], message: str) -> None:
+def test_memory_errors_explain_the_problem(run, arguments: list[str], message: str) -> None:
     run("create", "a.uwm", "--from", "en", "--to", "de")
     status, _, err = run(*arguments)
     assert status == 1 and message in err and err.count("\n") == 1

@@ -57,7 +57,7 @@ def test_formatted_numbers_are_read_by_value(text: str, value: str) -> None:
     assert number_value(text) == value
 
 
-def test_words_of_scripts_without_spaces_are_letters() -> None:
+def test_unspaced_scripts_are_counted_by_character() -> None:
     assert count_words("这是句子。", "zh") == 4
     assert count_words("It isn't 7 <b>words</b>.", "en") == 4
 
@@ -133,7 +133,7 @@ def test_failed_addition_adds_no_pairs(memory: Memory) -> None:
     assert memory.add([Pair("A", "B")]).new == 1
 
 
-def test_errors_say_what_to_do(tmp_path: Path, memory: Memory) -> None:
+def test_memory_errors_explain_the_problem(tmp_path: Path, memory: Memory) -> None:
     with pytest.raises(DataError, match="no such memory; create it"):
         Memory(tmp_path / "none.uwm")
     with pytest.raises(SettingsError, match="already exists"):

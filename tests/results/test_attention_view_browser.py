@@ -32,15 +32,15 @@ def show(browser, tmp_path):
     def show_page(body, head="", wait=True, **settings):
         path = tmp_path / f"page{len(opened)}.html"
         path.write_text(f'<!DOCTYPE html><meta charset="utf-8">{head}<body>{body}', encoding="utf-8")
-        page, complaints = open_page(browser, path, **settings)
-        opened.append((page, complaints))
+        page, errors = open_page(browser, path, **settings)
+        opened.append((page, errors))
         if wait:
             page.wait_for_selector(DRAWN)
         return page
 
     yield show_page
-    for page, complaints in opened:
-        assert complaints == []
+    for page, errors in opened:
+        assert errors == []
         page.close()
 
 
@@ -251,9 +251,9 @@ def test_static_heat_map_is_shown_under_content_security_policy(browser, tmp_pat
     path = tmp_path / "page.html"
     policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
     path.write_text(policy + attention_view(ATTENTIONS, SOURCE, TARGET), encoding="utf-8")
-    page, complaints = open_page(browser, path)
+    page, errors = open_page(browser, path)
     assert page.locator("svg").is_visible() and page.locator(DRAWN).count() == 0
-    assert all("Content Security Policy" in complaint for complaint in complaints)
+    assert all("Content Security Policy" in message for message in errors)
     page.close()
 
 

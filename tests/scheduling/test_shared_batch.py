@@ -274,7 +274,7 @@ def test_close_cancels_waiting_requests_and_allows_new_ones(translator: Translat
     models.close()
 
 
-def test_thread_ends_with_the_translator(translator: Translator) -> None:
+def test_batch_thread_ends_when_the_translator_is_deleted(translator: Translator) -> None:
     before = set(threading.enumerate())
     shared = translator.shared()
     shared.translate(TEXTS[0])

@@ -302,7 +302,7 @@ def test_memory_estimate_is_an_upper_bound(letters, length, forms):
     assert used <= counted < 3 * used + 50_000
 
 
-def test_first_of_contradicting_glossaries_takes_precedence(state):
+def test_first_of_conflicting_glossaries_takes_precedence(state):
     store, first, second = open_store(state), glossary("One"), glossary("Two", dog="Dackel", cat="Katze")
     other = glossary("Three", "de", "en", Hund="dog")
     for saved in (first, second, other):

@@ -192,7 +192,7 @@ def test_invalid_mappings_are_rejected(value):
         Glossary.from_argument(value)
 
 
-def test_contradictory_entries_are_rejected():
+def test_contradictory_glossary_entries_are_rejected():
     with pytest.raises(DataError, match="'Haus' in entry 1 and 'Heim' in entry 2"):
         Glossary.from_argument({"my house": "Haus", "my  house": "Heim"})
     assert len(Glossary.from_argument({"my house": "Haus", "my  house": "Haus"})) == 1

@@ -99,7 +99,7 @@ def test_ids_and_texts_match_library(pair, data):
     assert codec.encode_plain(text) == plain.encode(text, add_special_tokens=False).ids
 
 
-def test_pieces_and_numbers_match_library(pair):
+def test_pieces_and_ids_match_library(pair):
     library, codec = pair
     for number in range(library.get_vocab_size() + 2):
         assert codec.piece(number) == library.id_to_token(number)
@@ -107,14 +107,14 @@ def test_pieces_and_numbers_match_library(pair):
         assert codec.number(piece) == library.token_to_id(piece)
 
 
-def test_file_matches_library(pair, tmp_path):
+def test_written_tokenizer_json_matches_library(pair, tmp_path):
     library, codec = pair
     assert Tokenizer.from_str(codec.content.decode()).to_str() == library.to_str()
     (tmp_path / "tokenizer.json").write_bytes(codec.content)
     assert read_tokenizer_json(tmp_path, read_declared(tmp_path)).content == codec.content
 
 
-def test_byte_level_codec_file_matches_library():
+def test_tokenizer_json_of_byte_level_codec_matches_library():
     bpe = json.loads(train_library().to_str())["model"]
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     merges = list(map(" ".join, bpe["merges"]))

@@ -92,14 +92,14 @@ def test_pieces_of_older_files_match_sentencepiece(name, text):
 
 @pytest.mark.parametrize("name", JSON_FAMILIES)
 @given(ANY_TEXT)
-def test_any_text_matches_transformers(name, text):
+def test_encoding_any_text_matches_transformers(name, text):
     case = newer_format(name)
     assert ids(case, text) == case.peer(text).input_ids
 
 
 @pytest.mark.parametrize("name", ["bart", "gpt2", "bert", "bert-cased", "t5", "m2m100"])
 @given(ANY_TEXT)
-def test_any_text_of_older_files_matches_transformers(name, text):
+def test_encoding_any_text_with_older_files_matches_transformers(name, text):
     case = older_format(name)
     text = text.replace("\x85", "")  # white space to transformers' T5, a character to SentencePiece
     assert ids(case, text) == case.peer(text).input_ids
@@ -107,7 +107,7 @@ def test_any_text_of_older_files_matches_transformers(name, text):
 
 @FAMILY
 @given(data=st.data())
-def test_any_ids_match_transformers(name, data):
+def test_decoding_any_ids_matches_transformers(name, data):
     for case in (older_format(name), *([newer_format(name)] if name in JSON_FAMILIES else [])):
         limit = len(case.peer) if name != "m2m100" else len(case.peer) - 108
         row = data.draw(st.lists(st.integers(0, limit - 1), max_size=12))

@@ -76,7 +76,7 @@ def test_all_characters_survive_round_trip(tokenisers) -> None:
         assert tokeniser.decode(tokeniser.encode(text)) == text
 
 
-def test_symbols_have_fixed_ids(tokenisers) -> None:
+def test_special_symbols_have_fixed_ids(tokenisers) -> None:
     for tokeniser in tokenisers.values():
         symbols = tokeniser.symbols
         assert (symbols.pad, symbols.unknown, symbols.start, symbols.end) == (0, 1, 2, 3)

@@ -68,7 +68,7 @@ def test_unsupported_language_is_rejected():
         known_source("auto", ["ᚠᚢᚦ"], PAIR)
 
 
-def test_texts_in_target_language_or_without_letters_are_copied():
+def test_texts_in_the_target_language_or_without_letters_are_copied():
     translator = load()
     texts = ["A dog runs.", TEXTS["de"], "12, 34!", ENGLISH, "Open file"]
     plain = translator.translate(texts)

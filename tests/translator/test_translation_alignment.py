@@ -184,7 +184,7 @@ def test_pairs_of_texts_and_translations_are_aligned(bundled):
         bundled["int8"].align(pairs, words="letters")
 
 
-def test_ensemble_aligns_by_its_first_member():
+def test_ensemble_alignment_uses_the_first_member():
     models = [tiny.transformer(tiny.TINY, JOINT, JOINT, seed) for seed in (0, 1)]
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
     ensemble = Translator(Model(Ensemble(models), JOINT, JOINT, tiny.SEARCH))

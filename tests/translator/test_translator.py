@@ -101,7 +101,7 @@ def test_E6_greedy_steps_equal_the_translation(translator):
     assert JOINT.pieces(tokens) == list(translator.translate(text, beam=1).tokens[:3])
 
 
-def test_model_settings_are_the_defaults(translator):
+def test_model_settings_are_used_as_default_options(translator):
     plain = translator.translate(TEXTS)
     for default, explicit in zip(plain, translator.translate(TEXTS, beam=3, max_length=8), strict=True):
         assert_same(default, explicit)
