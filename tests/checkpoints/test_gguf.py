@@ -153,7 +153,7 @@ def test_logits_match_transformers(tmp_path, case):
 
 @pytest.mark.parametrize(("case", "layers", "scale"), [("gemma2", 46, 0.25), ("gemma3", 62, 0.25)])
 def test_largest_gemma_scales_scores_by_width_and_heads(tmp_path, case, layers, scale):
-    """Only the number of layers identifies them; their heads are wider than width / heads."""
+    """The model is identified only by its number of layers; its heads are wider than width / heads."""
     model = gguf_files.peer(case)
     empty = np.zeros((1, 1), np.float32)
     path = gguf_files.write(

@@ -54,7 +54,7 @@ def test_multilingual_directions_are_resolved_or_rejected():
         direction_of(plain, "en", "xx")
 
 
-def test_mbart_starts_from_the_target_language():
+def test_mbart_target_starts_with_the_language_token():
     case = older_format("mbart")
     plain = read_mbart_tokeniser(case.folder, case.ids)
     direction = direction_of(plain, "en", "ro_RO", first=plain.target.languages["de_DE"])
@@ -123,7 +123,7 @@ def test_marian_prepends_target_language_token(marian, tmp_path):
     )
 
 
-def test_cached_opus_model_needs_no_network(marian, tmp_path, monkeypatch):
+def test_cached_opus_model_loads_without_network(marian, tmp_path, monkeypatch):
     """The cache has the layout of huggingface_hub's."""
     commit = "0123456789abcdef0123456789abcdef01234567"
     repository = tmp_path / "cache/models--Helsinki-NLP--opus-mt-en-de"

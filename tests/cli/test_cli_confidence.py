@@ -43,7 +43,7 @@ def test_colours_preserve_text(translation):
     assert coloured.count("\x1b[33m") == sum(DOUBTFUL <= word.mean < UNSURE for word in translation.words)
 
 
-def test_copied_text_is_unmarked():
+def test_copied_text_has_no_colours():
     assert confident_text(Translation("12", 0.0, (), ()), colours=True) == "12"
 
 

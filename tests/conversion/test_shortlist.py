@@ -49,7 +49,7 @@ def path(translator, learned, tmp_path_factory):
 
 
 def test_learned_shortlist_counts_attention(translator):
-    """Equality with a direct loop over steps, tokens and source positions."""
+    """Compare with a direct loop over steps, tokens and source positions."""
     pairs, model = PAIRS[5:25], translator.decoder
     learned = learn_shortlist(translator, [*pairs, ("", "x"), ("x", " ")], frequent=4, per_word=3)
     assert (learned.pairs, learned.skipped) == (len(pairs), 2)
@@ -304,7 +304,7 @@ def test_held_out_pairs_are_not_used_for_learning(corpus):
     assert (corpus_read.training, corpus_read.heldout) == (PAIRS[:50], HELD_OUT)
 
 
-def test_errors_leave_no_files(corpus):
+def test_failed_shortlist_commands_leave_no_files(corpus):
     output = corpus / "made"
     (corpus / "short.de").write_text("eins\n")
     (corpus / "empty").write_text("")

@@ -143,7 +143,7 @@ def test_M37_scaled_frequencies_are_bounded(
     assert (share >= min_share - 1e-9).all()
 
 
-def test_weight_shapes_follow_the_settings() -> None:
+def test_weight_shapes_match_the_settings() -> None:
     shape = settings(
         **ROTARY,
         key_value_heads=2,

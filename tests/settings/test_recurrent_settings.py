@@ -111,7 +111,7 @@ def test_invalid_models_are_rejected(model: Any, message: str) -> None:
         settings(model)
 
 
-def test_fixed_settings_differ_by_preset() -> None:
+def test_fixed_settings_distinguish_all_presets() -> None:
     prints = {str(fixed_settings(settings(name))) for name in ("transformer", *PRESETS)}
     assert len(prints) == 1 + len(PRESETS)
 

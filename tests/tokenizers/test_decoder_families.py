@@ -60,14 +60,14 @@ def test_declared_end_symbol_is_preferred():
 
 @KIND
 @given(ANY_TEXT)
-def test_any_text_matches_transformers(kind, text):
+def test_encoding_any_text_matches_transformers(kind, text):
     uwaga_tokeniser, peer = cached_both(kind)
     assert ids(uwaga_tokeniser, text) == peer(text).input_ids
 
 
 @KIND
 @given(st.data())
-def test_any_ids_match_transformers(kind, data):
+def test_decoding_any_ids_matches_transformers(kind, data):
     uwaga_tokeniser, peer = cached_both(kind)
     row = data.draw(st.lists(st.integers(0, len(peer) - 1), max_size=12))
     assert uwaga_tokeniser.decode(row) == peer.decode(row, skip_special_tokens=True)
@@ -142,7 +142,7 @@ def test_sentencepiece_model_without_tokenizer_json_is_read(kind, legacy):
 
 @pytest.mark.parametrize("kind", ["llama2", "gemma"])
 @given(text=ANY_TEXT)
-def test_any_text_matches_sentencepiece(kind, text):
+def test_encoding_any_text_matches_sentencepiece(kind, text):
     if kind not in CACHED_SENTENCEPIECE:
         directory = sentencepiece_folder(kind)
         peer = SentencePieceProcessor(model_file=str(directory / "tokenizer.model"))
