@@ -45,7 +45,7 @@ class UnclearNumberError(ValueError):
 
 
 def read_number(text: str) -> float:
-    """Return the number that a text means.
+    """Return the number that a text represents.
 
     Raises:
         UnclearNumberError: it means none, or could mean two.

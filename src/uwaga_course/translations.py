@@ -84,7 +84,7 @@ def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
 
 
 def other_messages(exercise: CodeExercise) -> list[str]:
-    """Return the messages of an exercise's tests that none of its wrong programs gets."""
+    """Return the messages of an exercise's tests that none of its wrong programs triggers."""
     remarks = {mistake.remark for mistake in exercise.wrong}
     return [message for message in exercise.remarks if message not in remarks]
 

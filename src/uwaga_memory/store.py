@@ -529,7 +529,7 @@ class Memory:
         penalties: Penalties,
         best: _BestMatches,
     ) -> None:
-        """Add the pairs at positions of the index to the best matches if they belong to these."""
+        """Add the pairs at these positions of the index that are among the best matches."""
         sources = self._database.execute(
             "SELECT position, terms FROM pairs WHERE position IN (SELECT value FROM json_each(?))",
             (json.dumps(positions),),

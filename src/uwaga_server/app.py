@@ -232,7 +232,7 @@ def _description_routes(routes: list[Route]) -> list[Route]:
         return Response(document()[0], media_type=JSON)
 
     async def page(request: Request) -> Response:
-        """The OpenAPI document as a page, which loads nothing."""
+        """The OpenAPI document as a page, which loads no other files."""
         return Response(document()[1], media_type="text/html", headers=DESCRIPTION_HEADERS)
 
     return [Route("GET", OPENAPI_PATH, description), Route("GET", "/docs", page)]

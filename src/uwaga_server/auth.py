@@ -32,7 +32,7 @@ EMPTY_KEY_HASH = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True)
 class Client:
-    """A client and its limits; 0 for none.
+    """A client and its limits; 0 means no limit.
 
     Attributes:
         name: the name of the key, or the address on a server without keys.

@@ -99,7 +99,7 @@ INVALID_FOLDERS = {
     r"unsupported revision 9 of TransformerDecoderSpec": lambda f: rewrite(
         f / "model.bin", name="TransformerDecoderSpec", revision=9
     ),
-    r"'decoder/position_encodings/encodings' is missing, which a TransformerDecoderSpec": lambda f: rewrite(
+    r"'decoder/position_encodings/encodings', which a TransformerDecoderSpec requires": lambda f: rewrite(
         f / "model.bin", **DECODER, drop=["decoder/position_encodings/encodings"]
     ),
     r"rotary_dim.*not supported|rotary_dim.*unknown": lambda f: rewrite(

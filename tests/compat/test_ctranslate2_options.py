@@ -113,7 +113,7 @@ def test_option_names_and_defaults_match_ctranslate2():
         ({"num_hypotheses": 3}, "num_hypotheses 3 is greater than beam_size"),
         ({"sampling_topk": 5}, "sampling_topk=5 and beam_size=2: sampling in a beam"),
         ({"sampling_topp": 0}, "sampling_topp"),
-        ({"end_token": "."}, "end_token='.': a target ends with that of the model, '</s>'"),
+        ({"end_token": "."}, "end_token='.': a target ends with the model's end token, '</s>'"),
         ({"suppress_sequences": ["▁ein"]}, "suppress_sequences: '▁ein': each must be a list of tokens"),
         ({"suppress_sequences": [["▁ein", "x-y"]]}, "the token 'x-y' is not in the vocabulary"),
         ({"prefix_bias_beta": 1}, "prefix_bias_beta=1: it must be below 1"),

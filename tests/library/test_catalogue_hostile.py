@@ -192,7 +192,7 @@ def test_missing_vocabulary_and_wrong_pair_are_refused(server, entry, tmp_path):
     entry["files"]["vocab"] = vocabulary
     entry["targetLanguage"] = "es"
     entry["serve"]()
-    refuse(server, tmp_path, "translates en-es and is listed as 'en-pt'")
+    refuse(server, tmp_path, "translates en-es but is listed as 'en-pt'")
 
 
 INVALID_CATALOGUES = [

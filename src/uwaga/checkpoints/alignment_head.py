@@ -19,7 +19,7 @@ HEAD_FILE = "alignment_head.json"
 
 
 def read_head(path: Path) -> AlignmentHead | None:
-    """Return the attention head stored for a model, None if there is none.
+    """Return the attention head stored for a model, or None if there is none.
 
     Args:
         path: the model's folder or file.

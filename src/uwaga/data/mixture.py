@@ -188,7 +188,7 @@ class Mixture:
 
 
 def temperature_draws(sizes: Sequence[int], temperature: float) -> list[int]:
-    """Return the number of draws from each corpus, at least one; together, as many as there are pairs.
+    """Return the number of draws from each corpus, at least one; their sum is the total number of pairs.
 
     The shares ``p_i ∝ n_i ** (1 / temperature)`` are rounded by the largest remainder method, which keeps
     their sum.

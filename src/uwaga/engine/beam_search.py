@@ -60,7 +60,7 @@ class NativeBeamSearch:
 
 
 class CoreSentences(TypedDict):
-    """The values of sentences as the core takes them; see :class:`uwaga.decoder.NewSentence`.
+    """The values of sentences as arguments of the core; see :class:`uwaga.decoder.NewSentence`.
 
     ``forced`` is a :func:`uwaga.decoder.forced_matrix`; ``phrases`` and ``drafts`` are empty if no
     sentence has any.

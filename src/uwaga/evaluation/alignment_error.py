@@ -73,7 +73,7 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[HandAlignmen
     """
     if len(links) != len(gold):
         raise DataError(
-            f"alignments of {len(links)} pairs cannot be compared with manual ones of {len(gold)}"
+            f"alignments of {len(links)} pairs cannot be compared with manual alignments of {len(gold)}"
         )
     pairs = list(zip(links, gold, strict=True))
     hits = sum(len(pair & manual.sure) + len(pair & manual.possible) for pair, manual in pairs)

@@ -233,7 +233,9 @@ def decode_lines(raw: Iterable[bytes | None], name: str) -> Iterator[str]:
     """
     for number, line in enumerate(raw, start=1):
         if line is None:
-            raise DataError(f"{name}: line {number} is longer than any sentence: is this text, line by line?")
+            raise DataError(
+                f"{name}: line {number} is longer than any sentence; expected text with one sentence per line"
+            )
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:

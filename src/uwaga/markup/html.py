@@ -281,7 +281,7 @@ class _Finder:
         self._missing: set[str] = set()
 
     def find_end(self, string: str, position: int) -> int | None:
-        """Return the end of the next occurrence, None if there is none."""
+        """Return the end of the next occurrence, or None if there is none."""
         start = -1 if string in self._missing else self._text.find(string, position)
         if start < 0:
             self._missing.add(string)
@@ -403,7 +403,7 @@ def _has_untranslated_attribute(raw: str) -> bool:
 
 
 def tag_pieces(raw: str) -> list[Piece]:
-    """Return the pieces of a tag, none if it has no attribute with text for readers."""
+    """Return the pieces of a tag, or none if it has no attribute with text for readers."""
     token = next(html_tokens(raw), None)
     pieces = [] if token is None or token.end != len(raw) else list(_tag_pieces(token, raw))
     return [] if pieces == [raw] else pieces

@@ -59,7 +59,7 @@ def written_text(inline: Sequence[str | Tag]) -> str:
 
 
 def with_tags_of(inline: Inline, original: Inline) -> Inline:
-    """Return an inline whose tags that an original does not have, such as placeholders, are text."""
+    """Return an inline with the tags that an original lacks, such as placeholders, converted to text."""
     tags = {part for part in original if isinstance(part, Tag)}
     return join_parts(part.raw if isinstance(part, Tag) and part not in tags else part for part in inline)
 

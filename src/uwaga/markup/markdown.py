@@ -46,7 +46,7 @@ class MarkdownParser:
             from markdown_it.rules_inline import autolink, backtick, image, link
         except ImportError:
             raise MissingExtraError(
-                "Markdown is read with markdown-it-py: pip install 'uwaga[documents]'"
+                "reading Markdown needs markdown-it-py: pip install 'uwaga[documents]'"
             ) from None
         self._parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
         self._parser.inline.ruler2.disable("fragments_join")

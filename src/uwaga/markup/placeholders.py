@@ -116,7 +116,7 @@ CONVERSIONS = re.compile(rf"%%|{CONVERSION}")
 
 @dataclass(frozen=True)
 class Numbering:
-    """How a language numbers the arguments of a text, so that they may change places.
+    """The syntax for numbered arguments in a programming language, so that a text can reorder them.
 
     Attributes:
         argument: an argument without a number, with a group up to where its number is written; or another

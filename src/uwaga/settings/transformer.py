@@ -178,7 +178,9 @@ class DecoderOnlySettings(BlockSettings):
                 raise ValueError("position_offset is for learned positions: omit it with positions: rotary")
         elif self.rotary is not None or self.local_rotary is not None:
             name = "local_rotary" if self.rotary is None else "rotary"
-            raise ValueError(f"{name} is for positions: rotary, not {self.positions}: choose them or omit it")
+            raise ValueError(
+                f"{name} is for positions: rotary, not {self.positions}: choose rotary positions or omit it"
+            )
         if self.heads % self.groups:
             raise ValueError(
                 f"key_value_heads {self.groups} does not divide heads {self.heads}: each must serve the same "

@@ -53,11 +53,11 @@ class Codec(Protocol):
         ...
 
     def piece(self, token: int) -> str | None:
-        """Return the piece of an id, None if it has none."""
+        """Return the piece of an id, or None if it has none."""
         ...
 
     def number(self, piece: str) -> int | None:
-        """Return the id of a piece, None if it has none."""
+        """Return the id of a piece, or None if it has none."""
         ...
 
 
@@ -118,7 +118,7 @@ class FramedTokeniser:
 
     @property
     def first(self) -> int | None:
-        """The language token with which the target must begin, None if there is none."""
+        """The language token with which the target must begin, or None if there is none."""
         if self.language is None or self.language_position != "before":
             return None
         return self.languages[self.language]
@@ -176,7 +176,7 @@ class FramedTokeniser:
         ]
 
     def number(self, piece: str) -> int | None:
-        """Return the id of a piece such as ``[MASK]``, None if the vocabulary lacks it."""
+        """Return the id of a piece such as ``[MASK]``, or None if the vocabulary lacks it."""
         return self.codec.number(piece)
 
     def _check(self, ids: Sequence[int]) -> None:

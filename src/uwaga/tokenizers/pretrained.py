@@ -230,7 +230,7 @@ def build_tokeniser(
 
 
 def has_sentencepiece(folder: Path) -> bool:
-    """Return True if the folder has a SentencePiece model, of which ``tokenizer.json`` is a copy."""
+    """Return True if the folder has a SentencePiece model; its ``tokenizer.json`` is then only a copy."""
     return any((folder / name).exists() for name in SENTENCEPIECE_FILES)
 
 

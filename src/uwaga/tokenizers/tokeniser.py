@@ -24,7 +24,7 @@ _CANDIDATE = re.compile(rb">>[^<>\s]{1,60}<<|<[^<>\s]{1,60}>")
 
 
 def tag_language(tag: str) -> str | None:
-    """Return the language code of a tag, None for other tags."""
+    """Return the language code of a tag, or None for other tags."""
     match = TARGET_TAG.fullmatch(tag)
     return (match[1] or match[2]) if match else None
 

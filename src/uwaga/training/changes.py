@@ -54,7 +54,7 @@ def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def fixed_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings that must not change within a run, without those that have their default.
+    """Return the settings that must not change within a run, except those that have their default.
 
     Defaults are omitted, so that a setting added to uwaga later does not invalidate an old run.
     """

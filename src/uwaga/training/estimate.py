@@ -119,7 +119,7 @@ def estimate_time(settings: Settings, seconds: float = MAX_SECONDS) -> TimeEstim
 
 
 def _model(settings: Settings, base: Base | None) -> Seq2Seq:
-    """Return the run's model; for a new vocabulary, the base model with its old one."""
+    """Return the run's model; if its vocabulary is new, return the base model with the old one."""
     if base is not None:
         adapt = settings.adapt.model_copy(update={"vocabulary": "keep"})
         return start_model(settings.model_copy(update={"adapt": adapt}), base, base.source, base.target)

@@ -18,7 +18,7 @@ Adjustment = Callable[[Table, Ids], None]
 
 
 def repetition_penalty(penalty: float) -> Adjustment:
-    """Divide the positive logits of tokens that a row has by a penalty, and multiply the negative ones.
+    """Divide the positive logits of a row's previous tokens by a penalty, and multiply the negative ones.
 
     Keskar et al. 2019, §4.1, as CTranslate2 and ``transformers`` compute it.
     """
@@ -32,7 +32,7 @@ def repetition_penalty(penalty: float) -> Adjustment:
 
 
 def suppressed_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
-    """Suppress the last token of a sequence where a row ends with its others."""
+    """Suppress the last token of a sequence in rows that end with the sequence's other tokens."""
 
     def adjust(logits: Table, written: Ids) -> None:
         for *beginning, last in sequences:

@@ -199,7 +199,7 @@ def _alignment(file: ModelFile) -> tuple[int, int]:
     layers = variables.layer_count("decoder")
     if not -layers <= layer < layers or heads < 0:
         raise ModelError(
-            f"{file.path}: it returns the attention of {heads} heads of layer {layer} of {layers}"
+            f"{file.path}: invalid alignment: {heads} heads of layer {layer}, but there are {layers} layers"
         )
     return layer, heads
 

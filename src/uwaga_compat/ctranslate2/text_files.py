@@ -43,7 +43,7 @@ class FileOptions:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> FileOptions:
-        """Take these options out of those of a call."""
+        """Remove the file options from the options of a call, and return them."""
         return cls(**{name: options.pop(name) for name in cls.__dataclass_fields__ if name in options})
 
     def read(

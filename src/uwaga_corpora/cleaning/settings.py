@@ -17,7 +17,7 @@ SETTING_GROUPS = ("plugins", "languages", "rules")
 
 
 class CleaningSettings:
-    """Settings of the rules by name, in order of application, and two language codes, perhaps empty."""
+    """Settings of the rules by name, in order of application, and two language codes, which may be empty."""
 
     def __init__(self, rules: Mapping[str, StrictModel], languages: tuple[str, str] = ("", "")) -> None:
         self.rules, self.languages = dict(rules), languages

@@ -199,7 +199,7 @@ class TranslationSpec:
             translator = self.select_models().load(self.load)
         except SettingsError as error:
             if self.choice is not None and "must share their vocabularies" in str(error):
-                raise SettingsError(f"{error}, or add --pool to search with each alone") from None
+                raise SettingsError(f"{error}, or add --pool to search with each model alone") from None
             raise
         search: SearchOverrides = {**self.search, "nbest": 1, "alignment": self.alignment}
         search["batch_tokens"] = self.batch_tokens

@@ -156,7 +156,7 @@ def _pieces(text: str, cues: Sequence[Cue], escaped: bool) -> Iterator[Piece]:
 
 
 def _sentences(text: str, cues: Sequence[Cue]) -> Iterator[list[Cue]]:
-    """Yield groups of cues, each of one or more sentences of which the last ends with a cue."""
+    """Yield groups of cues; each group has one or more sentences, and a cue ends after the last one."""
     group: list[Cue] = []
     for cue in cues:
         words = text[cue.start : cue.end]

@@ -167,7 +167,7 @@ class _XliffUnits:
         return next(named, None)
 
     def _reason(self, segment: Element, tag: str, is_untranslated: bool) -> str | None:
-        """Return why a segment is not translated, None if it is."""
+        """Return why a segment is not translated, or None if it is."""
         text, target = self._text, self._child(segment, "target")
         if is_untranslated:
             return "marked as untranslated"
@@ -288,7 +288,7 @@ def _has_words(content: str) -> bool:
 
 
 def _outside(raw: str) -> str:
-    """Return what stands between segments, with a reason if it has words."""
+    """Return the content between segments, with the reason why it is copied if it has words."""
     return untranslated(raw, OUTSIDE, MARKUP.sub("", raw))
 
 

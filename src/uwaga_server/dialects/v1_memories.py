@@ -85,7 +85,7 @@ class MemoriesAnswer(BaseModel):
 
 
 class AddedAnswer(BaseModel):
-    """The numbers of new pairs, of pairs that the memory had, and of skipped ones by reason."""
+    """The numbers of new pairs, of pairs already in the memory, and of skipped pairs by reason."""
 
     new: int
     known: int
@@ -187,7 +187,7 @@ def memory_routes(context: ServerContext) -> Routes:
         body=LookUpBody, response_model=LookUpAnswer,
     )  # fmt: skip
     async def look_up_pieces(request: Request, memory_id: str) -> Response:
-        """Translate a text with a memory, and return which remembered word each piece looked at.
+        """Translate a text with a memory, and return the nearest remembered word for each piece.
 
         The text is translated as `/v1/translate` does with the memory, without a glossary and placeholders.
         Chains of models are refused with the code `not_inspectable`.

@@ -160,7 +160,7 @@ def open_shards(
         file_tensors = open_file(path)
         for name in sorted(file_tensors.keys() & tensors.keys())[:1]:
             raise ModelError(
-                f"{path}: {name!r} is stored in {tensors[name].path.name}, too; fetch both files again"
+                f"{path}: {name!r} is also stored in {tensors[name].path.name}; fetch both files again"
             )
         tensors |= file_tensors
     for name, path in paths.items():

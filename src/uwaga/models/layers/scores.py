@@ -79,7 +79,7 @@ class DotScore(AttentionScore):
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
         if query_width != key_width:
             raise SettingsError(
-                f"the dot score needs queries and keys of one width, not {query_width} and {key_width}; "
+                f"the dot score needs queries and keys of equal width, not {query_width} and {key_width}; "
                 "use `general`"
             )
         super().__init__(query_width, key_width, positions)

@@ -171,7 +171,7 @@ def _shared_setting(stored: Variables, name: str, read: Callable[[str], Value]) 
 
 
 def _position_count(stored: Variables, scope: str) -> int:
-    """Return the rows of the position table, 0 if the positions are computed."""
+    """Return the rows of the position table, or 0 if the positions are computed."""
     name = f"{scope}/position_encodings/encodings"
     return stored.shape(name, 2)[0] if stored.has(name) else 0
 

@@ -51,7 +51,7 @@ NUMBER_TYPES: Mapping[int, np.dtype[Any]] = {
 
 
 class Strings:
-    """An array of strings, decoded on access: those of a vocabulary would take 100 bytes each as objects."""
+    """An array of strings, decoded on access, since a string object would take 100 bytes per token."""
 
     def __init__(self) -> None:
         self._content, self._ends = bytearray(), array("Q", (0,))
@@ -237,7 +237,7 @@ class _Info:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row, the last axis."""
+        """Number of bytes in a row (along the last axis)."""
         if self.format in PLAIN_FORMATS:
             return self.shape[-1] * int(np.dtype(NUMPY_TYPES[PLAIN_FORMATS[self.format]]).itemsize)
         kind = BLOCK_KINDS[self.format]
@@ -245,7 +245,7 @@ class _Info:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the tensor."""
+        """Number of bytes of the tensor."""
         return math.prod(self.shape[:-1]) * self.row_bytes
 
 

@@ -354,7 +354,7 @@ def _ends(reader: ConfigReader) -> list[int]:
 
 
 def _optional_id(reader: ConfigReader, name: str) -> int | None:
-    """Return a token id, None if it is not stated, or stated as -1."""
+    """Return a token id, or None if it is not stated, or stated as -1."""
     return None if reader.values.get(name) in (None, -1) else reader.integer(name)
 
 

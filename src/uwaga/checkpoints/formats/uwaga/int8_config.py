@@ -55,8 +55,8 @@ class SpecialToken(StrictModel):
 
 
 class LanguageTokens(StrictModel):
-    """The tokens of a multilingual model's languages by code; of source and target, their positions and the
-    languages of the folder that was converted, None for none.
+    """The language tokens of a multilingual model by code, and for source and target, the position of the
+    token and the language that was selected in the converted folder, or None.
     """
 
     tokens: dict[str, TokenId] = Field(min_length=1, max_length=4096)

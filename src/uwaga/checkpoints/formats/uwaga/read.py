@@ -156,7 +156,7 @@ def check_config(values: object, location: str) -> FolderConfig:
 
 
 def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSettings | None:
-    """Return the group ``decoding`` of ``config.json`` for options, None if it cannot express them."""
+    """Return the group ``decoding`` of ``config.json`` for options, or None if it cannot express them."""
     values = {**vars(search), **vars(text)}
     try:
         settings = parse(
