@@ -322,7 +322,7 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
 
 
 def _joined(pieces: Sequence[Piece], text: str) -> Piece:
-    """Return the unit of the pieces of a text, or the text if none of them is translated."""
+    """Return a unit with the pieces of a text, or the text if no piece is translated."""
     message = Fragment(tuple(pieces))
     copied = tuple(untranslated_texts(pieces))
     return Unit(tuple(message.inlines), message.write, text, copied) if message.inlines else text

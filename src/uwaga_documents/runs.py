@@ -301,7 +301,7 @@ class _RunReader:
 
 
 class Children:
-    """The child elements of the elements of a part of a document.
+    """The child elements of each element in a part of a document.
 
     The part is tokenised only once, whatever the depth of nesting.
     """

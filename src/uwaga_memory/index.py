@@ -215,7 +215,7 @@ class TermLists:
         self._lock = threading.Lock()
 
     def text_range(self, shortest: int, longest: int) -> tuple[int, int]:
-        """Return the first text, and the end, of the blocks of texts whose number of words is in a range."""
+        """Return the first text and the end of each block whose texts have a number of words in a range."""
         first, last = bucket_of(np.array([shortest, longest])).tolist()
         blocks = np.searchsorted(self._blocks, [first << SERIAL_BITS, last + 1 << SERIAL_BITS])
         start, stop = self._starts[blocks].tolist()

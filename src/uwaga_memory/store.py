@@ -574,7 +574,7 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Close the connection of this thread; those of others close when their threads end."""
+        """Close this thread's connection; the connections of other threads close when the threads end."""
         database = getattr(self._threads, "database", None)
         if database is not None:
             database.close()

@@ -257,7 +257,7 @@ def loader(threads: int, mapped: bool) -> Loader:
                 continue  # not int8: each process loads a copy
             if isinstance(translator, Translator):
                 return translator
-            raise ModelError(f"{settings.name}: it is not a translator")
+            raise ModelError(f"{settings.name}: not a translation model")
         raise AssertionError("unreachable")
 
     return load_model

@@ -25,7 +25,7 @@ Links = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class LinkFile:
-    """A file of word alignments and its word segmentation; line n belongs to line n of the corpus."""
+    """A word alignment file and its word segmentation; line n belongs to line n of the corpus."""
 
     path: str
     kind: WordKind
@@ -36,7 +36,7 @@ class LinkFile:
 
 
 class LinkLines:
-    """Reads the lines of a file of word alignments in order."""
+    """Reads the lines of a word alignment file in order."""
 
     def __init__(self, file: LinkFile) -> None:
         self._file = file
@@ -54,7 +54,7 @@ class LinkLines:
             )
         self._number += 1
         if line is None:
-            raise DataError(f"{self._location}: longer than the links of any sentence")
+            raise DataError(f"{self._location}: too long for the alignment of a sentence")
         self._line = line
 
     def links(self, source: str, target: str) -> Links:

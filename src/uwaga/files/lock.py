@@ -77,7 +77,7 @@ class LockOwner:
 
 
 class RunLock:
-    """A context manager that holds the lock of a training run or of the folder of another job.
+    """A context manager that holds the lock of a training run or of another job's folder.
 
     Args:
         run: the folder.

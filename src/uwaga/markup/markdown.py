@@ -313,7 +313,7 @@ def _common_blocks(
 
 
 def _copied_block(token: Token, start: int, end: int, in_quote: bool) -> TextBlock:
-    """Return a block of HTML, which the reader of HTML reads, or of code."""
+    """Return an HTML block, which the HTML reader reads, or a code block."""
     if token.type != "html_block":
         return TextBlock("code", min(start, end), end, "", "", 0)
     if in_quote:  # whose lines begin with a mark

@@ -70,7 +70,7 @@ class Ensemble:
     join: None = None
     beam_search: None = None
     attentions: None = None
-    """Use those of the members."""
+    """Not available: use the members' methods."""
     recording: None = None
 
     @property

@@ -110,7 +110,7 @@ class TransformerSettings(BlockSettings):
 
     @property
     def aan_sizes(self) -> list[tuple[int, int]]:
-        """The input and output widths of the matrices of the average's feed-forward.
+        """The input and output widths of the matrices in the feed-forward of average attention.
 
         The last one maps back to the model's width; it is omitted if the vectors already have that width.
         """

@@ -151,7 +151,7 @@ class SentencePieceCodec:
         return [self._unknown if number < 0 else number for number in numbers]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens and ids without a piece."""
+        """Decode ids to text, without special tokens and ids without a piece."""
         pieces_or_none = (self.piece(token) for token in ids if token not in self._dropped)
         pieces = [piece for piece in pieces_or_none if piece is not None]
         if not pieces:
@@ -315,7 +315,7 @@ class TokenizersCodec:
         return copy
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens and ids without a piece."""
+        """Decode ids to text, without special tokens and ids without a piece."""
         with self._call:
             text: str = self._model.decode(ids, skip_special_tokens=True)
         return text
@@ -426,7 +426,7 @@ class BytePairCodec(TokenizersCodec):
         return {content: self._numbers[symbol] for content, symbol in super().added.items()}
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens and ids without a piece."""
+        """Decode ids to text, without special tokens and ids without a piece."""
         symbols: list[int] = []
         for number in ids:
             if number in self._symbols:

@@ -75,7 +75,7 @@ def read_decoder_tokeniser(
     for number in (*prefix, *suffix):
         if number >= ids.vocabulary:
             raise ModelError(
-                f"{folder}: adds {codec.piece(number)} to texts, but the weights have no row for it"
+                f"{folder}: the tokeniser adds {codec.piece(number)}, but the weights have no row for it"
             )
     return replace(tokeniser, prefix=prefix, suffix=suffix)
 

@@ -49,7 +49,7 @@ class Codec(Protocol):
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens and ids without a piece."""
+        """Decode ids to text, without special tokens and ids without a piece."""
         ...
 
     def piece(self, token: int) -> str | None:
@@ -161,14 +161,14 @@ class FramedTokeniser:
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens."""
+        """Decode ids to text, without special tokens."""
         self._check(ids)
         text = self.codec.decode(list(ids))
         text = text.partition(self.stop)[0].strip() if self.stop else text
         return clean_up(text) if self.clean else text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids; ``<unused N>`` for embeddings without a piece."""
+        """Return the pieces for the given ids; ``<unused N>`` for embeddings without a piece."""
         self._check(ids)
         pieces = [self.codec.piece(int(token)) for token in ids]
         return [

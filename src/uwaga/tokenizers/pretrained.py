@@ -161,7 +161,7 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     for role in ("pad", "eos", "unk"):
         number = model.number(special[role].content)
         if model.piece(number) != special[role].content:
-            raise ModelError(f"{sentencepiece_file(folder)}: no piece {special[role].content}")
+            raise ModelError(f"{sentencepiece_file(folder)}: has no piece {special[role].content}")
         added[number] = special[role]
     codec = SentencePieceCodec(model, range(size), added | declared.numbered, model.unknown)
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)

@@ -38,11 +38,11 @@ class Subwords(Protocol):
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens."""
+        """Decode ids to text, without special tokens."""
         ...
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids as they are in the vocabulary."""
+        """Return the vocabulary pieces for the given ids."""
         ...
 
 

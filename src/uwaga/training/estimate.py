@@ -131,7 +131,7 @@ def _model(settings: Settings, base: Base | None) -> Seq2Seq:
 def _validation_seconds(
     settings: Settings, model: Seq2Seq, options: SearchOptions, batch: Batch, length: float
 ) -> float:
-    """Return the time of all validations of a run, for sentences of this mean length, measured on a batch.
+    """Measure a batch, and return the estimated time of a run's validations for sentences of this length.
 
     Translations are as long as the longest target of the batch, because an untrained model does not end them.
     """

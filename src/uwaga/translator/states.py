@@ -104,7 +104,7 @@ class StateCache:
         return known
 
     def radius(self, model: PairReader, store: StateStore) -> float:
-        """Return the radius of datastores, from the variance of the features of a sample of pairs."""
+        """Return the radius of datastores, estimated from the features' variance in a sample of pairs."""
         with self._lock:
             radius = self._radii.get(store)
         if radius is None:

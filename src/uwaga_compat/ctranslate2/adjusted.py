@@ -64,7 +64,7 @@ def biased_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
 
 
 class Draws:
-    """Random draws as CTranslate2 makes them: those of ``std::mt19937`` and ``std::discrete_distribution``.
+    """Random draws equal to CTranslate2's, which uses ``std::mt19937`` and ``std::discrete_distribution``.
 
     Args:
         seed: the seed, of 32 bits.
@@ -157,7 +157,7 @@ class AdjustedDecoder(StepwiseDecoder):
         return Step(candidates, log_probs, following, step.attention)
 
     def _sampled(self, logits: Table, choice: Choice, state: AdjustedState) -> Choice:
-        """Return a choice of the drawn tokens; forced rows use random numbers too, finished ones none."""
+        """Return a choice of the drawn tokens; forced rows use random numbers, finished rows do not."""
         assert choice.sampling is not None
         tokens = np.full(len(logits), self.symbols.end)
         finished = np.isin(state.fed[:, -1], self.symbols.ends) & (state.fed.shape[1] > 1)

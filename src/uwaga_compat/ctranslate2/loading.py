@@ -217,7 +217,7 @@ class Vocabulary:
         return [self._ids.get(token, self._unknown) for token in tokens]
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Return the tokens of ids."""
+        """Return the tokens for the given ids."""
         return [self._tokens[number] for number in ids]
 
     @property

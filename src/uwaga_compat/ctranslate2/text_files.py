@@ -49,7 +49,7 @@ class FileOptions:
     def read(
         self, source_path: str | Path, target_path: str | Path | None = None
     ) -> tuple[Iterator[Tokens], ...]:
-        """Return the tokens of the lines of the sources, and of the targets if there are any.
+        """Return the tokens of each source line, and of each target line if there are targets.
 
         Raises:
             ArgumentError: a function is missing.

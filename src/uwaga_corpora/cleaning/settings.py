@@ -97,7 +97,7 @@ class CleaningSettings:
         return {"languages": list(self.languages), "rules": rules}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the values: a child process loads the classes of plugins before it can name them."""
+        """Pickle the raw values, since a child process must load plugins before their rules."""
         return CleaningSettings.read, (self.to_dict(), "settings")
 
 

@@ -280,7 +280,7 @@ class JsonLinesFormat:
 
 
 def _key(value: object) -> str:
-    """Return a value of a column of keys as text."""
+    """Return a value of a key column as text."""
     return str(value) if isinstance(value, str | int) else ""
 
 

@@ -98,12 +98,12 @@ class TranslationSpec:
 
     @property
     def glossary(self) -> str | None:
-        """The file of terms."""
+        """The glossary file."""
         return None if self.request.glossary is None else str(self.request.glossary)
 
     @property
     def memory(self) -> str | None:
-        """The file of the translation memory."""
+        """The translation memory file."""
         return None if self.request.memory is None else str(self.request.memory)
 
     def to_dict(self) -> dict[str, Any]:

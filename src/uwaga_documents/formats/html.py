@@ -15,7 +15,7 @@ from uwaga_documents.language import html_in_target
 
 
 def read_html(source: DocumentSource) -> Reading:
-    """Read the texts of a page's blocks and of attributes with text for readers."""
+    """Read the texts of a page's blocks and of attributes with human-readable text."""
     decoded = html_text(source)
     return decoded.reading(html_pieces(html_in_target(decoded.text, source.options)), "xmlcharrefreplace")
 

@@ -95,7 +95,7 @@ class Term(BaseModel):
 
 
 class TranslationOptions(BaseModel):
-    """Languages of the text, as the Qwen-MT models of Alibaba Cloud take them."""
+    """Languages of the text, in the format of Alibaba Cloud's Qwen-MT models."""
 
     model_config = Strict
 
@@ -326,7 +326,7 @@ def _pair(languages: ServedLanguages, model: str) -> tuple[str | None, str | Non
 
 
 def _texts(body: ChatBody) -> tuple[str, str]:
-    """Return the text of the system messages and of the last message by the user."""
+    """Return the text of the system messages and of the user's last message."""
     system = [_text(message) for message in body.messages if message.role in ("system", "developer")]
     user = [message for message in body.messages if message.role == "user"]
     if not user:

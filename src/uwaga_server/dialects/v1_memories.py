@@ -102,7 +102,7 @@ class LookedUpPair(BaseModel):
 
 
 class PieceLookUp(BaseModel):
-    """The nearest remembered state of a piece of the translation, or of its end symbol.
+    """The remembered state that is nearest to a piece of the translation, or to its end symbol.
 
     `remembered` is the piece that follows this state: that at `position` in the `pieces` of the pair with the
     index `pair`. `distance` is squared and divided by the radius; `weight`, λ, is 0 if it is 1 or more.

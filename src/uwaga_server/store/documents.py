@@ -387,7 +387,7 @@ class ClaimedDocument:
 
     @property
     def resumed(self) -> bool:
-        """True if there is a journal by an earlier worker."""
+        """True if there is a journal from an earlier worker."""
         return journal_path(self.output).exists()
 
     def count(self, characters: int) -> None:
@@ -423,7 +423,7 @@ class ClaimedDocument:
         self._end(state="done", done=max(translated, total), total=total)
 
     def fail(self, error: str, code: str) -> None:
-        """End without a translation."""
+        """Finish without a translation."""
         with contextlib.suppress(OSError):
             self.output.unlink(missing_ok=True)
             self.restart()

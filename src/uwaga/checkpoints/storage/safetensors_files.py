@@ -183,7 +183,7 @@ def _read_index(index: Path) -> dict[str, Path]:
 
 
 def count_tensors(path: Path) -> tuple[int, int]:
-    """Return the numbers of tensors and of bytes of a weight file, reading only its header."""
+    """Return the number of tensors and the size in bytes of a weight file, reading only its header."""
     return len(read_header(path)), path.stat().st_size
 
 

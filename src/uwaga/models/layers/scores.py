@@ -143,7 +143,7 @@ class GeneralScore(AttentionScore):
 
 @SCORES.register("additive")
 class AdditiveScore(AttentionScore):
-    """``vᵀ tanh(W1 h + W2 s)`` (M2; Bahdanau 2014 §A.1.2), with as many hidden units as the query is wide.
+    """``vᵀ tanh(W1 h + W2 s)`` (M2; Bahdanau 2014 §A.1.2), with a hidden layer as wide as the query.
 
     ``W1 h`` is the prepared part.
     """

@@ -312,7 +312,7 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
         return end - start
 
     def extended(word: int, step: int) -> int:
-        """Return the index of the last word of the translation to the left or right of a word."""
+        """Return the index of the last word that belongs to the translation, going left or right."""
         while True:
             beyond = word + 2 * step
             if len(linked) > 1 and chances.get(word + step, 0.0) > LINKED:

@@ -349,7 +349,7 @@ class _Reader:
             raise ModelError(f"{self.path}: {label} is not UTF-8 text; the file is damaged") from None
 
     def value(self, key: str) -> Value:
-        """Return the value of a key: its type, then its content."""
+        """Read the value of a key, which is stored as a type followed by the content."""
         label = f"the value of {quoted(key)}"
         kind = self.number("<u4", label)
         if kind == STRING:

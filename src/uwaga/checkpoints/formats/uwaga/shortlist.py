@@ -115,7 +115,7 @@ def _check_model(
     ):
         if _fingerprint(tokeniser) != expected:
             raise ModelError(
-                f"{path}: made for another {side} tokeniser than the model's: it is another model's shortlist"
+                f"{path}: made for a {side} tokeniser other than the model's: it is another model's shortlist"
             )
 
 
