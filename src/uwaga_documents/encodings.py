@@ -187,7 +187,7 @@ def _check_xml(source: DocumentSource) -> None:
     def entity(name: str, *_: object) -> None:
         raise DataError(
             f"{source.name}: line {parser.CurrentLineNumber} declares the entity {quoted(name)}; entities "
-            "are never followed, because they could read other files or grow without bound: write the text "
+            "are never expanded, because they could read other files or grow without bound: write the text "
             "itself instead"
         )
 

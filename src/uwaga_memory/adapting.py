@@ -165,7 +165,8 @@ def _copy_pairs(memory: Memory, work: Path, job: dict[str, Any]) -> None:
     if len(held_out) < MIN_SCORED:
         raise DataError(
             f"{memory.origin}: of its {len(sources):,} sources, {len(held_out)} are held out to compare "
-            f"models; at least {MIN_SCORED} are needed: add pairs up to about {MIN_SCORED * HELD_OUT} sources"
+            f"models; at least {MIN_SCORED} are needed: add pairs, up to about {MIN_SCORED * HELD_OUT} "
+            "sources"
         )
     scored = set(held_out)
     write_file(work / HELD_OUT_PAIRS, _lines(pair for pair in pairs if pair[0] in scored))

@@ -113,7 +113,7 @@ INVALID_FOLDERS = {
     r"neither|contains vocabulary|vocabulary \(\.json or \.txt\)": lambda f: (f / "vocabulary.json").unlink(),
     r"contains no tokeniser; copy tokenizer.json": lambda f: (f / TOKENISER).unlink(),
     r"lacks the eos_token '<stop>'": lambda f: edit_config(f, eos_token="<stop>"),
-    r"tokens in the vocabulary, and 400 in model.bin": lambda f: (f / "vocabulary.json").write_text(
+    r"tokens in the vocabulary, but 400 in model.bin": lambda f: (f / "vocabulary.json").write_text(
         json.dumps([*json.loads((f / "vocabulary.json").read_text()), "one more"])
     ),
 }

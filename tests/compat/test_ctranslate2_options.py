@@ -117,7 +117,7 @@ def test_option_names_and_defaults_match_ctranslate2():
         ({"suppress_sequences": ["▁ein"]}, "suppress_sequences: '▁ein': each must be a list of tokens"),
         ({"suppress_sequences": [["▁ein", "x-y"]]}, "the token 'x-y' is not in the vocabulary"),
         ({"prefix_bias_beta": 1}, "prefix_bias_beta=1: it must be below 1"),
-        ({"prefix_bias_beta": 0.5, "return_alternatives": True}, "prefix_bias_beta: not with"),
+        ({"prefix_bias_beta": 0.5, "return_alternatives": True}, "prefix_bias_beta cannot be combined with"),
         ({"repetition_penalty": 0}, "repetition_penalty must be"),
         ({"callback": print}, "callback: tokens are reported with beam_size=1"),
         ({"min_alternative_expansion_prob": 2}, "min_alternative_expansion_prob"),

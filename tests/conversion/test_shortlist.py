@@ -310,8 +310,8 @@ def test_errors_leave_no_files(corpus):
     (corpus / "empty").write_text("")
     train = (corpus / "train.en", corpus / "train.de")
     for arguments, message in (
-        ((train[0], corpus / "short.de"), r"short\.de has 1 lines and .*train\.en more"),
-        ((corpus / "short.de", train[1]), r"short\.de has 1 lines and .*train\.de more"),
+        ((train[0], corpus / "short.de"), r"short\.de has 1 lines, but .*train\.en has more"),
+        ((corpus / "short.de", train[1]), r"short\.de has 1 lines, but .*train\.de has more"),
         ((corpus / "empty", corpus / "empty"), "too few to hold any out"),
         ((corpus / "none", train[1]), "no such file"),
         ((*train, "--dev-source", train[0]), "give both"),

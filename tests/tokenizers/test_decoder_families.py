@@ -203,5 +203,5 @@ def test_invalid_folders_are_rejected(tmp_path):
     with pytest.raises(ModelError, match="adds <new>, but the weights have no row"):
         read_decoder_tokeniser(tmp_path / "p", TokenIds(size))
     write_json(tmp_path / "p/tokenizer_config.json", config | {"added_tokens_decoder": {"99999999": "<far>"}})
-    with pytest.raises(ModelError, match="numbers an added token 99999999"):
+    with pytest.raises(ModelError, match="gives an added token the id 99999999"):
         read_decoder_tokeniser(tmp_path / "p", TokenIds(600))

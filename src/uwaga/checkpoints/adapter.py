@@ -204,5 +204,5 @@ def weights_checksum(weights: Weights) -> str:
 
 
 def _layer(name: str) -> str:
-    """Return the name of a weight's layer, empty unless the weight is the layer's matrix."""
+    """Return the name of the layer whose matrix a weight is, or an empty string for another weight."""
     return name.removesuffix(".weight") if name.endswith(".weight") else ""

@@ -56,7 +56,7 @@ def write_head(path: Path, head: AlignmentHead) -> Path:
 
 
 def head_bytes(head: AlignmentHead) -> bytes:
-    """Return the contents of the file of an attention head."""
+    """Return the contents of an attention head file."""
     return (json.dumps(head.model_dump(exclude_none=True), ensure_ascii=False) + "\n").encode()
 
 

@@ -195,7 +195,7 @@ class StoredPlan(Plan):
     """A plan of stored segmentations."""
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], budget: int) -> None:
-        """``key`` holds seed and epoch; ``budget`` is the maximum of tokens of a side, with padding."""
+        """``key`` holds seed and epoch; ``budget`` is the maximum tokens of a side, with padding."""
         super().__init__(sides, key, POOL_PAIRS)
         self._budget = budget
         self._strips: int | None = None
@@ -290,7 +290,7 @@ class SampledPlan(Plan):
     def __init__(
         self, sampler: SegmentationSampler, sides: MixedSides, key: tuple[int, int], budget: int
     ) -> None:
-        """``key`` holds seed and epoch; ``budget`` is the maximum of tokens of a side, with padding."""
+        """``key`` holds seed and epoch; ``budget`` is the maximum tokens of a side, with padding."""
         super().__init__(sides, key, min(POOL_PAIRS, max(MIN_SAMPLED_POOL, 2 * budget)))
         self._sampler = sampler
         self._budget = budget

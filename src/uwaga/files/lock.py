@@ -156,7 +156,7 @@ def current_owner() -> LockOwner:
 
 
 def is_stale(owner: LockOwner, locked: bool) -> bool:
-    """Return whether the owner in a lock file has ended.
+    """Return whether the process that a lock file names has ended.
 
     Args:
         owner: the owner in the file.

@@ -54,7 +54,7 @@ def plain_text(inline: Sequence[str | Tag]) -> str:
 
 
 def written_text(inline: Sequence[str | Tag]) -> str:
-    """Return the text as in the document, with its tags, but with characters in place of entities."""
+    """Return the text as it is in the document, with its tags, but with characters in place of entities."""
     return "".join(part if isinstance(part, str) else part.raw for part in inline)
 
 

@@ -222,7 +222,7 @@ def _block_unit(parser: MarkdownParser, raw: str, block: TextBlock) -> Piece:
 
 
 def _tag_pieces(tag: Tag) -> list[Piece]:
-    """Return the pieces of a tag with texts: an image, a link with a title, or a tag of HTML; else none."""
+    """Return the pieces of a tag with texts: an image, a link with a title, or an HTML tag."""
     raw = tag.raw
     if raw.startswith("<") and "=" in raw:
         return tag_pieces(raw)

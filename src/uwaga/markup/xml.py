@@ -30,7 +30,7 @@ Treatment = Literal["pair", "void", "kept"]
 
 
 class Token(NamedTuple):
-    """A tag, or the text between tags, at ``start`` to ``end`` in the document."""
+    """A tag, or the text between tags, from ``start`` to ``end`` in the document."""
 
     kind: TokenKind
     name: str

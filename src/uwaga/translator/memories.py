@@ -198,7 +198,7 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
         opened: TranslationMemory = STORES["sqlite"](memory, languages)
     elif memory is None or not callable(getattr(memory, "matches", None)):
         raise SettingsError(
-            f"memory must be the file of a translation memory, or have matches(), not {quoted(memory)}"
+            f"memory must be a translation memory file, or an object with matches(), not {quoted(memory)}"
         )
     else:
         opened = memory

@@ -198,7 +198,7 @@ ROWS = 256
 
 
 def parallel_scorer(model: Seq2Seq) -> Scorer:
-    """Return a scorer that uses the training path; equals :func:`step_scorer` of the same model."""
+    """Return a scorer that uses the training path; its scores equal those of :func:`step_scorer`."""
     import torch
 
     from uwaga.models.base import pad

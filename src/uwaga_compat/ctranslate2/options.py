@@ -200,7 +200,7 @@ class TranslationOptions(DecodingOptions):
         if self.prefix_bias_beta == 1:
             raise SettingsError("prefix_bias_beta=1: it must be below 1; without it, a prefix is forced")
         if self.prefix_bias_beta and (self.return_alternatives or self.callback is not None):
-            raise SettingsError("prefix_bias_beta: not with return_alternatives or a callback")
+            raise SettingsError("prefix_bias_beta cannot be combined with return_alternatives or a callback")
 
     @property
     def needs_attention(self) -> bool:

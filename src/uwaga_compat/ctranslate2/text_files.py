@@ -63,7 +63,7 @@ class FileOptions:
         return read_tokens((source_path, self.source_tokenize_fn), (target_path, self.target_tokenize_fn))
 
     def text(self, tokens: Tokens) -> str:
-        """Return the text of tokens."""
+        """Return the text for the given tokens."""
         return (self.target_detokenize_fn or " ".join)(tokens)
 
 

@@ -481,7 +481,7 @@ def _check_replaceable(target: FileStore, name: str) -> None:
     if isinstance(target, LocalStore):
         path = target.path / name
         if path.exists() and not path.is_file():
-            raise DataError(f"{path}: not a regular file; delete it, and it is written again")
+            raise DataError(f"{path}: not a regular file; delete it, and the next run writes it again")
 
 
 def _save(job: Job, state: _State, finished: bool = False) -> None:

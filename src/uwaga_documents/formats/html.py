@@ -49,7 +49,7 @@ def members(archive: Archive) -> Mapping[str, Reader]:
 def _page(source: DocumentSource) -> Reading:
     if b"<!ENTITY" in source.content:
         raise DataError(
-            f"{source.name}: declares entities, which are never followed; write the text itself instead"
+            f"{source.name}: declares entities, which are never expanded; write the text itself instead"
         )
     return read_html(source)
 

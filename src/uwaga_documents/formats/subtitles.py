@@ -73,7 +73,7 @@ def read_vtt(source: DocumentSource) -> Reading:
     decoded = decode_text(source)
     text = decoded.text
     if not text.startswith("WEBVTT"):
-        raise DataError(f"{source.name}: does not begin with WEBVTT: is it a file of WebVTT?")
+        raise DataError(f"{source.name}: does not begin with WEBVTT: is it WebVTT?")
     cues = _voices(text, _cues(text, VTT_TIMES, numbered=False))
     return decoded.reading(_pieces(text, _with_text(text, cues), escaped=True))
 

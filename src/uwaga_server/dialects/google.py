@@ -117,7 +117,7 @@ class GoogleLanguagesAnswer(BaseModel):
 
 
 class GoogleReason(BaseModel):
-    """The reason of an error."""
+    """The reason for an error."""
 
     message: str
     domain: str

@@ -410,7 +410,7 @@ class ClaimedDocument:
         journal_path(self.output).unlink(missing_ok=True)
 
     def finish(self, untranslated: Mapping[str, int] | None = None) -> None:
-        """End with the translation in :attr:`output`.
+        """Finish with the translation in :attr:`output`.
 
         Args:
             untranslated: the number of texts that were copied, by reason.

@@ -99,7 +99,7 @@ class TermSentence:
         return max(0, dropped - added - (len(self.spans) - len(spans)))
 
     def _continues_after_end(self, text: str) -> bool:
-        """Return True if a text has other marks at its end than the usual translation, or more sentences."""
+        """Return True if a text has different final marks from the usual translation, or more sentences."""
         text, usual = (
             without_stop(part) if self.sentence.is_bare else part.rstrip() for part in (text, self.text)
         )

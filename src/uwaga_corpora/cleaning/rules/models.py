@@ -86,7 +86,7 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
         settings = self.settings
         if not settings.forward or not settings.backward:
             raise SettingsError(
-                "the rule `score` needs a model of each direction: set score.forward and score.backward"
+                "the rule `score` needs a model for each direction: set score.forward and score.backward"
             )
         if settings.max is None and settings.share is None:
             raise SettingsError(

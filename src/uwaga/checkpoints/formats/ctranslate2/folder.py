@@ -251,7 +251,7 @@ def _table(stored: Variables, settings: TransformerSettings, vocabularies: Vocab
     source, target = len(vocabularies.source), len(vocabularies.target)
     if settings.tie in ("all", "embeddings") and source != target:
         raise ModelError(
-            f"{stored.file.path}: one embedding for vocabularies of {source} and {target} tokens; "
+            f"{stored.file.path}: one embedding, but vocabularies of {source} and {target} tokens; "
             "the files belong to different models"
         )
     padding = {name: RowPadding(target) for name in ("target_embedding.weight", "output_weight")}

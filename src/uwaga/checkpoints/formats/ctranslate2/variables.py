@@ -53,7 +53,7 @@ class StoredVariable(StoredTensor):
 
     @property
     def floating(self) -> bool:
-        """True, since integers are dequantised to weights."""
+        """Always True, since integers are dequantised to weights."""
         return True
 
     def floats(self) -> Floats:

@@ -341,7 +341,7 @@ class _Reader:
         """Return the next string."""
         size = self.number("<u8", label)
         if size > max_bytes:
-            raise ModelError(f"{self.path}: {label} of {quoted(size)} bytes; the file is damaged")
+            raise ModelError(f"{self.path}: {label} has {quoted(size)} bytes; the file is damaged")
         content = self.read(size, label)
         try:
             return content.decode("utf-8")
@@ -374,7 +374,7 @@ class _Reader:
         return self._numbers(NUMBER_TYPES.get(kind, np.dtype("u1")), count, label)
 
     def _strings(self, key: str, count: int) -> Strings:
-        """Return an array of strings, split in one loop, since vocabularies have hundreds of thousands."""
+        """Return an array of strings, read in one loop, since it may have hundreds of thousands."""
         strings = Strings()
         while len(strings) < count:
             strings.append(self.string(f"entry {len(strings)} of {quoted(key)}").encode())

@@ -240,7 +240,7 @@ def weight_bytes(model: Transformer, exported: ExportedModel, *, drop_sinusoids:
 
 
 def _checked_weight(name: str, weight: Tensor | None, shape: torch.Size) -> Tensor:
-    """Return a checked weight, zeros for a bias that the model lacks."""
+    """Return a weight after checking it, or zeros for a bias that the model lacks."""
     if weight is None:
         assert name.endswith(".bias"), name
         return torch.zeros(shape)

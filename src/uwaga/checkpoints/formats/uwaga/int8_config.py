@@ -71,7 +71,7 @@ class LanguageTokens(StrictModel):
 
 
 class Task(StrictModel):
-    """The text before each source for a pair of languages, such as T5's."""
+    """The text that a language pair puts before each source, such as T5's."""
 
     source: Language
     target: Language
@@ -181,7 +181,7 @@ class QuantisedConfig(StrictModel):
 
     @property
     def tasks(self) -> list[Task]:
-        """The texts before sources by pair of languages."""
+        """The texts before sources, by language pair."""
         return [] if self.frame is None else self.frame.tasks
 
     @property

@@ -125,7 +125,7 @@ class FolderConfig(StrictModel):
     def _check_symbols(self) -> FolderConfig:
         self.symbols.check(self.vocabulary.target)
         if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
-            raise ValueError("a decoder-only model has one vocabulary, and vocabulary.joint is false")
+            raise ValueError("a decoder-only model has one vocabulary, but vocabulary.joint is false")
         return self
 
 

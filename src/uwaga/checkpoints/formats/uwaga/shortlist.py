@@ -81,7 +81,7 @@ def read_shortlist(
     try:
         return Shortlist(common, first, targets, target_vocabulary)
     except ModelError as error:
-        raise ModelError(f"{path}: damaged: {error}; make it again") from None
+        raise ModelError(f"{path}: damaged: {error}; create it again") from None
 
 
 def _fingerprint(tokeniser: Subwords) -> str:
