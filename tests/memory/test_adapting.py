@@ -114,6 +114,6 @@ def test_memory_and_model_must_fit(memory, model, tmp_path):
     with pytest.raises(SettingsError, match="abc"):
         adapt(memory, tmp_path / "adapter", "bundled")
     (tmp_path / "adapter").mkdir()
-    with pytest.raises(ModelError, match="no adapter"):
+    with pytest.raises(ModelError, match="not an adapter"):
         adapt(memory, tmp_path / "adapter", model)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["adapter"]
