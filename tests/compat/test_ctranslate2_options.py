@@ -207,7 +207,7 @@ def test_output_is_unchanged_after_an_error(translator, tmp_path):
     out.write_text("before\n")
     with pytest.raises(TextTooLongError):
         translator.translate_file(source, out, max_input_length=0)
-    with pytest.raises(ct2.ArgumentError, match="return_attention: not for files"):
+    with pytest.raises(ct2.ArgumentError, match="return_attention: not supported for files"):
         translator.translate_file(source, out, return_attention=True)
     assert out.read_text() == "before\n"
     stats = translator.translate_file(source, out, max_input_length=4, with_scores=True, num_hypotheses=2)

@@ -175,7 +175,7 @@ def has_self_attention(settings: StrictModel) -> bool:
 
 
 def model_values(settings: StrictModel) -> dict[str, Any]:
-    """Return a model's settings as JSON values, without unused ones that older versions lack."""
+    """Return a model's settings as JSON values, without unused settings that older versions lack."""
     values = settings.model_dump(mode="json")
     omitted: tuple[str, ...] = AVERAGE_SETTINGS if values.get("self_attention") != "aan" else ()
     omitted += ("self_attention",) if has_self_attention(settings) else ()
