@@ -213,7 +213,7 @@ class Vocabulary:
         self._unknown = tokeniser.symbols.unknown
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        """Return the ids of tokens, that of the unknown token for tokens not in the vocabulary."""
+        """Return the ids of tokens; a token that is not in the vocabulary has the unknown token's id."""
         return [self._ids.get(token, self._unknown) for token in tokens]
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
