@@ -229,7 +229,7 @@ def test_sliding_window_pattern_determines_global_layers(tmp_path):
         (
             "llama3",
             {"llama.rope.freq_base": 1000.0},
-            "'rope_freqs.weight' changes the rotary positions in another way",
+            "'rope_freqs.weight' changes the rotary positions differently",
         ),
         (
             "llama3",

@@ -296,5 +296,5 @@ def test_adapters_are_described(tmp_path):
     document = json.loads(show(tmp_path, "--json"))
     assert (document["base"], document["rank"], document["parameters"]) == ("base-model", 2, 20)
     assert "base-model" in show(tmp_path) and "decoder.0.query" in show(tmp_path)
-    with pytest.raises(ModelError, match="an adapter: give it with --adapter"):
+    with pytest.raises(ModelError, match="an adapter: give it with --adapter, and"):
         describe(tmp_path)

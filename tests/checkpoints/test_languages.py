@@ -46,9 +46,9 @@ def test_multilingual_directions_are_resolved_or_rejected():
     assert (forced.languages, forced.first) == (("en", "de"), plain.source.languages["de"])
     changed = direction_of(plain, "en", "fr", first=plain.source.languages["de"])
     assert changed.first == changed.target.languages["fr"]
-    with pytest.raises(SettingsError, match=r"multilingual model without a source; choose .* af am ar"):
+    with pytest.raises(SettingsError, match=r"multilingual model needs a source; choose .* af am ar"):
         direction_of(plain, None, "fr")
-    with pytest.raises(SettingsError, match="without a target; choose"):
+    with pytest.raises(SettingsError, match="needs a target; choose"):
         direction_of(plain, "en", None)
     with pytest.raises(SettingsError, match="no language 'xx'"):
         direction_of(plain, "en", "xx")

@@ -330,7 +330,7 @@ def test_damaged_shards_are_rejected(folders, tmp_path):
         load_torch(path)
     files[1].write_bytes(content)
     save_file(load_file(files[0]) | load_file(files[1]), files[1])
-    with pytest.raises(ModelError, match=f"is stored in {files[0].name}, too"):
+    with pytest.raises(ModelError, match=f"is also stored in {files[0].name}"):
         load_torch(path)
     files[1].write_bytes(content)
     index["weight_map"][name] = files[0].name

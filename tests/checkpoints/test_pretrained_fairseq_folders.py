@@ -84,10 +84,10 @@ def test_many_to_one_model_does_not_require_a_target_language(tmp_path):
 def test_missing_or_unknown_languages_are_rejected(tmp_path, kind):
     model_folder(tmp_path / "m", kind)
     source, target = PAIRS[kind]
-    with pytest.raises(SettingsError, match="multilingual model without"):
+    with pytest.raises(SettingsError, match="multilingual model needs a"):
         uwaga.load(tmp_path / "m", device="cpu", target=target).translate("Hi")
     if kind != "mbart":  # whose start is a language
-        with pytest.raises(SettingsError, match="multilingual model without"):
+        with pytest.raises(SettingsError, match="multilingual model needs a"):
             uwaga.load(tmp_path / "m", device="cpu", source=source).translate("Hi")
     with pytest.raises(SettingsError, match="no language 'xx_XX'"):
         uwaga.load(tmp_path / "m", device="cpu", source=source, target="xx_XX")

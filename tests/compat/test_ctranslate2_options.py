@@ -113,11 +113,11 @@ def test_option_names_and_defaults_match_ctranslate2():
         ({"num_hypotheses": 3}, "num_hypotheses 3 is greater than beam_size"),
         ({"sampling_topk": 5}, "sampling_topk=5 and beam_size=2: sampling in a beam"),
         ({"sampling_topp": 0}, "sampling_topp"),
-        ({"end_token": "."}, "end_token='.': a target ends with that of the model, '</s>'"),
+        ({"end_token": "."}, "end_token='.': a target ends with the model's end token, '</s>'"),
         ({"suppress_sequences": ["▁ein"]}, "suppress_sequences: '▁ein': each must be a list of tokens"),
         ({"suppress_sequences": [["▁ein", "x-y"]]}, "the token 'x-y' is not in the vocabulary"),
         ({"prefix_bias_beta": 1}, "prefix_bias_beta=1: it must be below 1"),
-        ({"prefix_bias_beta": 0.5, "return_alternatives": True}, "prefix_bias_beta: not with"),
+        ({"prefix_bias_beta": 0.5, "return_alternatives": True}, "prefix_bias_beta cannot be combined with"),
         ({"repetition_penalty": 0}, "repetition_penalty must be"),
         ({"callback": print}, "callback: tokens are reported with beam_size=1"),
         ({"min_alternative_expansion_prob": 2}, "min_alternative_expansion_prob"),
@@ -207,7 +207,7 @@ def test_output_is_unchanged_after_an_error(translator, tmp_path):
     out.write_text("before\n")
     with pytest.raises(TextTooLongError):
         translator.translate_file(source, out, max_input_length=0)
-    with pytest.raises(ct2.ArgumentError, match="return_attention: not for files"):
+    with pytest.raises(ct2.ArgumentError, match="return_attention: not supported for files"):
         translator.translate_file(source, out, return_attention=True)
     assert out.read_text() == "before\n"
     stats = translator.translate_file(source, out, max_input_length=4, with_scores=True, num_hypotheses=2)

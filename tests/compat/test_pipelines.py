@@ -210,7 +210,7 @@ def test_invalid_input_errors_name_the_input_number(models):
     with pytest.raises(DataError, match="not int"):
         pipe(3)
     generator = uwaga.pipeline("text-generation", model=models["gpt2"])
-    with pytest.raises(DataError, match="max_length=2 counts them"):
+    with pytest.raises(DataError, match="which max_length=2 includes"):
         generator("the dog sees the cat", max_length=2)
 
 

@@ -154,8 +154,8 @@ INVALID_METADATA = {
     "no version": ({"version": None}, "version"),
     "unknown key": ({"sentences": "7"}, "sentences"),
     "huge version": ({"version": "9" * 5000}, "version"),
-    "another source": ({"source_tokeniser": "0" * 64}, "another source tokeniser"),
-    "another target": ({"target_tokeniser": "f" * 64}, "another target tokeniser"),
+    "another source": ({"source_tokeniser": "0" * 64}, "source tokeniser other"),
+    "another target": ({"target_tokeniser": "f" * 64}, "target tokeniser other"),
     "other sizes": ({"target_vocabulary": "331"}, "another model's"),
     "impossible size": ({"target_vocabulary": "-1"}, "target_vocabulary"),
     "no number": ({"pairs": "many"}, "pairs"),
@@ -310,8 +310,8 @@ def test_failed_shortlist_commands_leave_no_files(corpus):
     (corpus / "empty").write_text("")
     train = (corpus / "train.en", corpus / "train.de")
     for arguments, message in (
-        ((train[0], corpus / "short.de"), r"short\.de has 1 lines and .*train\.en more"),
-        ((corpus / "short.de", train[1]), r"short\.de has 1 lines and .*train\.de more"),
+        ((train[0], corpus / "short.de"), r"short\.de has 1 lines, but .*train\.en has more"),
+        ((corpus / "short.de", train[1]), r"short\.de has 1 lines, but .*train\.de has more"),
         ((corpus / "empty", corpus / "empty"), "too few to hold any out"),
         ((corpus / "none", train[1]), "no such file"),
         ((*train, "--dev-source", train[0]), "give both"),

@@ -290,7 +290,7 @@ def test_dual_cross_entropy_keeps_pairs_within_the_limit(tmp_path):
     assert out.read_text().splitlines() == kept
     for values, match in (
         ({}, r"score\.max or score\.share"),
-        ({"forward": "", "max": 1}, "a model of each direction"),
+        ({"forward": "", "max": 1}, "a model for each direction"),
     ):
         with pytest.raises(SettingsError, match=match):
             clean([path], [out], score_settings(**values))

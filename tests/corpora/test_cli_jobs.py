@@ -230,7 +230,7 @@ def test_resume_with_other_settings_is_refused(workspace, folders):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["distil", "pairs.tsv"], "give a model, or several, and then the corpus"),
+        (["distil", "pairs.tsv"], "give one or more models, and then the corpus"),
         (["distil", "MODEL", "c.en"], "no references to choose by; give a TSV of source and reference"),
         (["distil", "MODEL", "nothing"], "neither a file nor a Moses prefix: there is no nothing.en"),
         (["distil", "MODEL", "nothing", "--from", "en"], "; check the path and its languages (--from, --to)"),

@@ -128,7 +128,7 @@ def test_links_connect_pieces_of_linked_words(tmp_path: Path, mode: str, tag: st
     ("links", "message"),
     [
         (LINKS[:3], r"c.links: ends after line 3, but .*c.tsv is longer"),
-        ([*LINKS, ""], r"c.links: has more than 4 lines, where .*c.tsv ends"),
+        ([*LINKS, ""], r"c.links: has more lines than .*c.tsv, which ends after line 4"),
         ([LINKS[0], "0-0 1:1", *LINKS[2:]], r"c.links, line 2: '1:1' is not a link"),
         ([LINKS[0], "0-0 12-1", *LINKS[2:]], r"c.links, line 2: source word 12, but the source has 10"),
         (["0-5", *LINKS[1:]], r"c.links, line 1: target word 5, but the target has 5"),

@@ -170,9 +170,9 @@ def test_several_files_form_one_corpus(tmp_path: Path) -> None:
         (tmp_path / f"{number}.tsv").write_bytes(tsv(PAIRS[number * 5 : number * 5 + 5]))
     assert texts(read(*(tmp_path / f"{number}.tsv" for number in range(3)))) == PAIRS[:15]
     assert find_sources(corpus("memory://a.en", "memory://a.de")).format == "text"
-    with pytest.raises(DataError, match="suffixes do not give one format"):
+    with pytest.raises(DataError, match="suffixes of the files indicate different formats"):
         read(tmp_path / "0.tsv", tmp_path / "1.tsv", "c.tmx")
-    with pytest.raises(DataError, match="aligned texts are two files, not 3"):
+    with pytest.raises(DataError, match="give two aligned files, not 3"):
         read(*(tmp_path / f"{number}.tsv" for number in range(3)), format="text")
 
 

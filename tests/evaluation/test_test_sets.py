@@ -151,7 +151,7 @@ def test_echo_option_prints_texts_of_set():
     ("arguments", "message"),
     [
         (["--echo", "source"], "--echo prints texts of a test set: add --set"),
-        (["--set", "wmt17:en-de"], "name a file of translations; `-` reads standard input"),
+        (["--set", "wmt17:en-de"], "give a file with translations, or `-` for standard input"),
         (["-"], "give either --reference or --set"),
         (["-", "--set", "wmt17:en-de", "-r", "test.de"], "give either --reference or --set"),
         (["-", "--set", "wmt17:en-de", "--alignments"], "give --reference"),

@@ -105,7 +105,7 @@ def test_M42_draft_model_must_have_the_same_vocabulary(folder, converted, tmp_pa
     tokenizer = json.loads((mismatched / "tokenizer.json").read_text())
     tokenizer["model"]["merges"].pop()
     (mismatched / "tokenizer.json").write_text(json.dumps(tokenizer))
-    with pytest.raises(SettingsError, match="has another vocabulary"):
+    with pytest.raises(SettingsError, match="does not have the vocabulary"):
         uwaga.load(folder, draft=mismatched)
 
 

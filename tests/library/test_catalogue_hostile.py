@@ -188,11 +188,11 @@ def test_duplicate_catalogue_entries_are_refused(server, entry, tmp_path):
 def test_missing_vocabulary_and_wrong_pair_are_refused(server, entry, tmp_path):
     vocabulary = entry["files"].pop("vocab")
     entry["serve"]()
-    refuse(server, tmp_path, "no vocab")
+    refuse(server, tmp_path, "has neither vocab nor")
     entry["files"]["vocab"] = vocabulary
     entry["targetLanguage"] = "es"
     entry["serve"]()
-    refuse(server, tmp_path, "translates en-es and is listed as 'en-pt'")
+    refuse(server, tmp_path, "translates en-es but is listed as 'en-pt'")
 
 
 INVALID_CATALOGUES = [
@@ -352,7 +352,7 @@ def test_zstd_bomb_is_aborted(server, tmp_path):
 def test_truncated_zstd_file_is_refused(tmp_path, cut):
     zstandard = pytest.importorskip("zstandard")
     (tmp_path / "sent").write_bytes(zstandard.ZstdCompressor().compress(FILES[MODEL])[:cut])
-    with pytest.raises(CatalogueError, match=f"{MODEL}: is damaged or truncated"):
+    with pytest.raises(CatalogueError, match=f"{MODEL}: was damaged or truncated"):
         unpack(tmp_path / "sent", tmp_path / "out", RemoteFile(MODEL, (), "zstd"))
 
 

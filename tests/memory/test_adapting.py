@@ -114,6 +114,6 @@ def test_adapting_requires_matching_languages_and_enough_pairs(memory, model, tm
     with pytest.raises(SettingsError, match="abc"):
         adapt(memory, tmp_path / "adapter", "bundled")
     (tmp_path / "adapter").mkdir()
-    with pytest.raises(ModelError, match="no adapter"):
+    with pytest.raises(ModelError, match="not an adapter"):
         adapt(memory, tmp_path / "adapter", model)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["adapter"]

@@ -248,7 +248,7 @@ def test_po_pairs_are_read_and_written(tmp_path: Path) -> None:
     assert texts(pairs) == [("Open", "Öffnen"), ("%d file\n", "%d Datei\n"), ("%d files\n", "%d Dateien\n")]
     assert pairs[0].key == "menu" and read.skipped == {"fuzzy": 1, "not translated": 1}
     with pytest.raises(
-        DataError, match="header: the translations are declared as 'de', those of the memory are fr"
+        DataError, match="header: the translations are declared as 'de', but those of the memory are fr"
     ):
         list(read_pairs(file(tmp_path, "b.po", PO, ("en", "fr"))))
 
@@ -379,7 +379,9 @@ def test_xliff_pairs_are_read_and_written(tmp_path: Path) -> None:
     assert read.skipped == {"not translated": 1}
     placeholders = file(tmp_path, "c.xlf", XLIFF_1, codes="placeholders")
     assert next(iter(read_pairs(placeholders))).source == "Hello <1>you</1><2/>"
-    with pytest.raises(DataError, match="the translations are declared as 'de', those of the memory are fr"):
+    with pytest.raises(
+        DataError, match="the translations are declared as 'de', but those of the memory are fr"
+    ):
         list(read_pairs(file(tmp_path, "a.xlf", XLIFF_1, ("en", "fr"))))
 
 

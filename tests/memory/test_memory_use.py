@@ -168,7 +168,7 @@ def test_any_object_with_a_matches_method_can_be_used_as_memory(translator):
             return [Match(text, "Hallo!")]
 
     assert translator.translate(CAR, memory=ListedMemory()).text == "Hallo!"
-    with pytest.raises(SettingsError, match="memory must be the file"):
+    with pytest.raises(SettingsError, match="memory must be a translation memory file"):
         translator.translate(CAR, memory=7)
     with pytest.raises(DataError, match=r"nothing\.uwm"):
         translator.translate(CAR, memory="nothing.uwm")

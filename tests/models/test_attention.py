@@ -177,5 +177,5 @@ def test_M10_heads_are_concatenated_in_order() -> None:
 def test_invalid_scores_are_rejected() -> None:
     with pytest.raises(SettingsError, match=r"'cosine'.*scaled_dot"):
         make_score("cosine", 4, 4)
-    with pytest.raises(SettingsError, match="one width, not 4 and 5"):
+    with pytest.raises(SettingsError, match="equal width, not 4 and 5"):
         make_score("dot", 4, 5)

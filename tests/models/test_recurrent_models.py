@@ -155,7 +155,7 @@ def test_M14_full_width_window_equals_global_attention() -> None:
 
 def test_tied_embeddings_require_a_joint_vocabulary() -> None:
     settings = BahdanauSettings(**SMALL_SIZES, read_out=8, tie="all")
-    with pytest.raises(SettingsError, match="vocabularies of 20 and 21"):
+    with pytest.raises(SettingsError, match=r"vocabularies differ \(20 and 21 tokens\)"):
         build_model(settings, SYMBOLS, 20, 21)
 
 

@@ -260,7 +260,7 @@ def test_invalid_input_is_rejected_before_encoding():
         (DataError, r"sentence 1: no tokens", [[]], {}, None),
         (SettingsError, r"token 8 .*vocabulary of 8", [[5, 2]], {}, [(8,)]),
         (SettingsError, r"special token 2", [[5, 2]], {}, [(4, 2)]),
-        (TextTooLongError, r"prefix has 6 tokens, and a target may have 6", [[5, 2]], {}, [(4,) * 6]),
+        (TextTooLongError, r"prefix has 6 tokens, but a target may have 6", [[5, 2]], {}, [(4,) * 6]),
         (TextTooLongError, r"may have 3.*raise max_length", [[5, 2]], {"max_length": 3}, [(4,) * 3]),
         (SettingsError, r"first: token 8", [[5, 2]], {"first": 8}, None),
         (SettingsError, r"end symbol cannot be banned", [[5, 2]], {"banned": (2,)}, None),

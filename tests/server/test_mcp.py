@@ -296,7 +296,7 @@ def test_paths_outside_folders_are_refused(client: McpClient, folder: Path, path
         ("translate", {"target": "de"}, "parameter 'text' is missing"),
         ("translate", {"text": "a", "target": "de", "formality": "more"}, "formality"),
         ("translate", {"text": "a", "target": ["de"]}, "target"),
-        ("translate_file", {"document": "missing.md", "target": "de"}, "files there: "),
+        ("translate_file", {"document": "missing.md", "target": "de"}, "there is no such file; there are: "),
         ("translate_file", {"document": "page.md", "target": "de", "output": "a/b.md"}, "create it first"),
         ("translate_file", {"document": "page.md", "target": "de", "output": "b.txt"}, "name it page.de.md"),
         ("translate_file", {"document": "page.md", "target": "de", "output": "bashrc"}, "supported: "),

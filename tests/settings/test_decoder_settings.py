@@ -34,7 +34,7 @@ def settings(**values: Any) -> DecoderOnlySettings:
     ("values", "message"),
     [
         ({"positions": "rotary"}, "needs the group rotary, such as rotary: {base: 10000}"),
-        ({"rotary": {}}, "rotary is for positions: rotary, not learned: choose them or omit it"),
+        ({"rotary": {}}, "rotary is for positions: rotary, not learned: choose rotary positions or omit it"),
         ({"local_rotary": {}}, "local_rotary is for positions: rotary"),
         ({**ROTARY, "local_rotary": {}}, "local_rotary is for layers with a window"),
         ({**ROTARY, "head_width": 7}, "even head width of at least 4, not 7: change head_width"),

@@ -191,7 +191,7 @@ def test_adapter_of_another_model_is_rejected(base: Path, tmp_path: Path) -> Non
     assert run_main("convert", "--int8", model, tmp_path / "int8") == 0
     with pytest.raises(SettingsError, match=r"a quantised model cannot take an adapter"):
         uwaga.load(tmp_path / "int8", adapter=adapter)
-    with pytest.raises(ModelError, match=r"no adapter: there is no adapter\.json"):
+    with pytest.raises(ModelError, match=r"not an adapter: there is no adapter\.json"):
         uwaga.load(model, adapter=other)
     content = bytearray((adapter / "adapter.safetensors").read_bytes())
     content[-1] ^= 1

@@ -66,7 +66,7 @@ except uwaga.errors.ModelError as error:
 """
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
-    assert "engine.safetensors: was changed while it is shared" in process.stdout
+    assert "engine.safetensors: was changed while shared" in process.stdout
 
 
 def test_shared_weight_file_can_be_replaced_or_removed(folder):

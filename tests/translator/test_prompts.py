@@ -299,7 +299,7 @@ def test_texts_and_chats_can_be_mixed_and_invalid_prompts_rejected(generator):
     assert chat.text == generator.generate(TURNS, max_length=9).text
     with pytest.raises(DataError, match="the prompt: message 2 must be a mapping with a 'role'"):
         generator.generate([TURNS[0], {"role": "user"}])
-    with pytest.raises(DataError, match="prompt 2: its messages hold more than JSON values"):
+    with pytest.raises(DataError, match="prompt 2: its messages hold values that JSON cannot represent"):
         generator.generate([TURNS, [{"role": "user", "content": [{1: print}]}]])
     with pytest.raises(DataError, match="prompt 1 is not a string but int"):
         generator.generate([3])
@@ -422,5 +422,5 @@ def test_chat_templates_require_a_jinja_version_without_known_sandbox_escapes(mo
 def test_template_without_the_text_is_rejected(chat_model, tmp_path):
     shutil.copytree(chat_model[0], tmp_path / "m")
     (tmp_path / "m/chat_template.jinja").write_text("Hello")
-    with pytest.raises(ModelError, match="does not contain the message once"):
+    with pytest.raises(ModelError, match="does not contain the message exactly once"):
         uwaga.load(tmp_path / "m", source="en", target="de").translate("A dog.")

@@ -61,7 +61,7 @@ def test_supported_languages_are_listed_and_missing_ones_rejected(tmp_path):
         lambda: translator.attend("Hi"),
         lambda: translator.attend("Hi", "Ho"),
     ):
-        with pytest.raises(SettingsError, match=r"multilingual model without a (source|target); choose"):
+        with pytest.raises(SettingsError, match=r"multilingual model needs a (source|target); choose"):
             call()
     with pytest.raises(SettingsError, match="no language 'xx'"):
         translator.translate("Hi", source="en", target="xx")

@@ -126,7 +126,7 @@ def weighted_sum(evidence: Evidence, weights: Sequence[float]) -> Evidence:
 
 
 def logistic(logits: Evidence) -> Evidence:
-    """Return the probabilities of logits."""
+    """Convert logits to probabilities."""
     probabilities: Evidence = 1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0)))
     return probabilities
 
@@ -136,7 +136,7 @@ def _words(piece_words: Sequence[range]) -> int:
 
 
 def _shifted(table: Evidence, down: int, right: int) -> Evidence:
-    """Return a shifted table, padded with zeros."""
+    """Shift a table and pad it with zeros."""
     rows, columns = table.shape
     result = np.zeros_like(table)
     result[max(down, 0) : rows + min(down, 0), max(right, 0) : columns + min(right, 0)] = table[

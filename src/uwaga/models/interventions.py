@@ -207,7 +207,7 @@ class _Edit:
         if table.shape[-2] < needed or (table.shape[-1] < width if growing else table.shape[-1] != width):
             raise SettingsError(
                 f"a table of shape {table.shape} for {self.heads.kind} attention does not fit "
-                f"{needed} rows and {width} columns; it is of one sentence with its end"
+                f"{needed} rows and {width} columns; give the table of one sentence with its end symbol"
             )
         columns = torch.where(real, keys, 0)[:, None, :]  # (batch or 1, 1, source)
         stored = torch.from_numpy(np.ascontiguousarray(table))

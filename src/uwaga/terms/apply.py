@@ -58,7 +58,7 @@ class SentenceTerms:
     replaced: tuple[str | None, ...] = ()
 
     def kept_words(self, text: str) -> list[str]:
-        """Return the usual words that a translation still contains, although terms replace them."""
+        """Return the usual words that a translation still contains, although terms should replace them."""
         if not self.replaced:
             return []
         rest, usual = self.without_terms(text), self.without_terms(self.usual)

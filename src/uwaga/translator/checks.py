@@ -123,7 +123,7 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
 def unknown_word(
     sentences: Sequence[Sentence], options: SearchOptions, stats: ScoreStats | None
 ) -> str | None:
-    """Return a text that is one word if the model does not know it.
+    """Return the text if it is a single word that the model does not know, else None.
 
     Such a word is copied, since its translation would be invented, unless its attention, alternatives or
     samples are requested.
