@@ -5,8 +5,8 @@
 Writes data/final.copy.tsv: made_up.py's training templates with more names that nobody has, times of twelve
 hours and prices; data/known.tsv.gz: the pairs of data/mix.tsv.gz whose German words hunspell knows, or the
 English side has too; data/known.tatoeba.tsv.gz and data/known.scenes.tsv.gz: those of Tatoeba and of the
-scenes alone, from stage 9 on; data/phrases.tsv: the everyday phrases of phrases.tsv, which were written by hand.
-Values and phrases that equal a sentence of a test set are left out.
+scenes alone, from stage 9 on; data/phrases.tsv: the everyday phrases of phrases.tsv, which were written by
+hand. Values and phrases that equal a sentence of a test set are left out.
 """
 
 from __future__ import annotations
