@@ -142,7 +142,7 @@ class Report(StrictModel):
 
     def to_json(self) -> str:
         """Return the report as JSON, with rates rounded to five significant digits."""
-        return json.dumps(_rounded(self.model_dump()), ensure_ascii=False, indent=1)
+        return json.dumps(_round(self.model_dump()), ensure_ascii=False, indent=1)
 
     def figures(self) -> Iterator[Figure]:
         """Yield all rates, under names that are the same on all machines."""
@@ -227,9 +227,9 @@ def _value(figure: Figure | None) -> float | None:
     return None if figure is None else figure.value
 
 
-def _rounded(values: object) -> object:
+def _round(values: object) -> object:
     if isinstance(values, dict):
-        return {name: _rounded(value) for name, value in values.items()}
+        return {name: _round(value) for name, value in values.items()}
     if isinstance(values, list):
-        return [_rounded(value) for value in values]
+        return [_round(value) for value in values]
     return float(f"{values:.5g}") if isinstance(values, float) else values

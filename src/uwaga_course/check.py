@@ -52,7 +52,7 @@ def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Ve
     Args:
         exercise: the exercise, in any language.
         answer: command line arguments: a number; the numbers of a table, row by row; the number of an
-            option, from 1; the numbers of the items that :func:`shuffled` lists, from 1, in the right
+            option, from 1; the numbers of the items that :func:`alphabetical_items` lists, from 1, in the right
             order; or the name of a Python file. :mod:`uwaga_course.numbers` says how numbers are written.
         language: the language of the verdict on a program that cannot be run, and of errors.
     """
@@ -70,7 +70,7 @@ def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Ve
         option = exercise.options[_item_indexes(answer, 1, len(exercise.options), language)[0]]
         return _right(exercise) if option.remark is None else Verdict(False, option.remark)
     if isinstance(exercise, OrderExercise):
-        items = shuffled(exercise)
+        items = alphabetical_items(exercise)
         indexes = _item_indexes(answer, len(items), len(items), language)
         return _check_order(exercise, [items[index] for index in indexes])
     if len(answer) != 1:
@@ -82,7 +82,7 @@ def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Ve
     return check_program(exercise, program, language)
 
 
-def shuffled(exercise: OrderExercise) -> list[str]:
+def alphabetical_items(exercise: OrderExercise) -> list[str]:
     """Return the items in alphabetical order, in which they are shown."""
     return sorted(exercise.items)
 

@@ -101,7 +101,7 @@ def show(number: Numbers, language: Language = None) -> None:
     """
     from uwaga_course import all_exercises
     from uwaga_course.messages import choose_language
-    from uwaga_course.terminal import plain_markdown, styled
+    from uwaga_course.terminal import plain_markdown, style_text
     from uwaga_course.translations import exercise_in
 
     spoken = choose_language(language)
@@ -110,7 +110,7 @@ def show(number: Numbers, language: Language = None) -> None:
         _show_chapter([exercise_in(spoken, name) for name in chapter], spoken)
         return
     exercise = exercise_in(spoken, number)
-    typer.echo(styled(plain_markdown(exercise.question) + "\n" + _answer_choices(exercise, spoken)))
+    typer.echo(style_text(plain_markdown(exercise.question) + "\n" + _answer_choices(exercise, spoken)))
 
 
 def hint(number: Number, language: Language = None) -> None:
@@ -148,7 +148,7 @@ def check(number: Number, answer: Answer, language: Language = None) -> None:
     from uwaga_course import check as check_answer
     from uwaga_course.messages import choose_language, say
     from uwaga_course.progress import mark_solved
-    from uwaga_course.terminal import plain_text, styled
+    from uwaga_course.terminal import plain_text, style_text
     from uwaga_course.translations import exercise_in
 
     spoken = choose_language(language)
@@ -160,7 +160,7 @@ def check(number: Number, answer: Answer, language: Language = None) -> None:
     remark = (
         verdict.remark
         if exercise.kind == "code" and not verdict.right
-        else styled(plain_text(verdict.remark))
+        else style_text(plain_text(verdict.remark))
     )
     if not verdict.right:
         typer.echo(remark)
@@ -171,36 +171,36 @@ def check(number: Number, answer: Answer, language: Language = None) -> None:
 
 def _text(number: str, name: str, language: str | None) -> str:
     from uwaga_course.messages import choose_language
-    from uwaga_course.terminal import plain_markdown, styled
+    from uwaga_course.terminal import plain_markdown, style_text
     from uwaga_course.translations import exercise_in
 
-    return styled(plain_markdown(str(getattr(exercise_in(choose_language(language), number), name))))
+    return style_text(plain_markdown(str(getattr(exercise_in(choose_language(language), number), name))))
 
 
 def _show_chapter(exercises: Sequence[Exercise], language: str) -> None:
     """List exercises with their kind and the start of their question."""
     from uwaga_course.messages import say
     from uwaga_course.progress import solved_exercises
-    from uwaga_course.terminal import plain_text, shortened, styled
+    from uwaga_course.terminal import plain_text, shorten, style_text
 
     solved = solved_exercises()
     for exercise in exercises:
         kind = say(f"{exercise.kind} of", language)
-        question = shortened(plain_text(" ".join(exercise.question.split())), QUESTION_WIDTH)
+        question = shorten(plain_text(" ".join(exercise.question.split())), QUESTION_WIDTH)
         tick = "✓" if exercise.number in solved else " "
-        typer.echo(styled(f"{exercise.number:5}{tick} {question} [{kind}]"))
+        typer.echo(style_text(f"{exercise.number:5}{tick} {question} [{kind}]"))
 
 
 def _answer_choices(exercise: Exercise, language: str) -> str:
     """Return the options, items, cells or code that an answer refers to."""
-    from uwaga_course.check import shuffled
+    from uwaga_course.check import alphabetical_items
     from uwaga_course.messages import say
     from uwaga_course.terminal import plain_text
 
     if exercise.kind == "choice":
         options = [plain_text(option.text) for option in exercise.options]
     elif exercise.kind == "order":
-        options = [plain_text(item) for item in shuffled(exercise)]
+        options = [plain_text(item) for item in alphabetical_items(exercise)]
     elif exercise.kind == "table":
         rows, columns = (", ".join(map(plain_text, names)) for names in (exercise.rows, exercise.columns))
         return f"\n{say('rows', language, names=rows)}\n{say('columns', language, names=columns)}"

@@ -346,12 +346,12 @@ class _Batches:
             count += len(texts)
             size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
             if count >= self._batch or size >= MAX_PENDING_CHARACTERS:
-                file.write(self._encoded(encoder, "".join(self._written(pending, location))))
+                file.write(self._encode(encoder, "".join(self._written_pieces(pending, location))))
                 pending, count, size = [], 0, 0
-        text = "".join(self._written(pending, location))
-        file.write(self._encoded(encoder, text, final=True))
+        text = "".join(self._written_pieces(pending, location))
+        file.write(self._encode(encoder, text, final=True))
 
-    def _encoded(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
+    def _encode(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
         try:
             encoded: bytes = encoder.encode(text, final)
         except UnicodeEncodeError as error:
@@ -361,7 +361,7 @@ class _Batches:
             ) from None
         return encoded
 
-    def _written(
+    def _written_pieces(
         self, pieces: Sequence[tuple[Piece, Sequence[DocumentText]]], location: Location
     ) -> Iterator[str]:
         translations = iter(self._translated([text for _, texts in pieces for text in texts]))

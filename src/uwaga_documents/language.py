@@ -23,10 +23,10 @@ def target_code(code: str, options: DocumentOptions) -> str:
     """Return the target language if a code is that of the source language, else the code unchanged."""
     if not options.source or not options.target or base_language(code) != base_language(options.source):
         return code
-    return written_code(options.target, "_" if "_" in code else "-")
+    return format_code(options.target, "_" if "_" in code else "-")
 
 
-def written_code(code: str, separator: str) -> str:
+def format_code(code: str, separator: str) -> str:
     """Return a language code in the form of documents, with a separator before script and region."""
     language, *subtags = re.split("[-_]", code)
     # codes of NLLB name the script, those of mBART may have the region XX

@@ -143,7 +143,7 @@ def message_unit(
         part if is_separator else _message_piece(part, syntax, tags or {})
         for part, is_separator in _branches(numbered or text, syntax)
     ]
-    piece = _joined(pieces, numbered or text) if len(pieces) > 1 else pieces[0]
+    piece = _join_pieces(pieces, numbered or text) if len(pieces) > 1 else pieces[0]
     if isinstance(piece, str):
         return untranslated(raw, KEPT, TAG.sub("", text))
 
@@ -318,10 +318,10 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
         )
         for piece in html_pieces(text, message=True)
     ]
-    return _joined(pieces, text)
+    return _join_pieces(pieces, text)
 
 
-def _joined(pieces: Sequence[Piece], text: str) -> Piece:
+def _join_pieces(pieces: Sequence[Piece], text: str) -> Piece:
     """Return the unit of the pieces of a text, or the text if none of them is translated."""
     message = Fragment(tuple(pieces))
     copied = tuple(untranslated_texts(pieces))

@@ -58,7 +58,7 @@ class RunNames(NamedTuple):
     def with_prefix(self, prefix: str) -> RunNames:
         """Return the names with another prefix, such as ``ns0:``, or with none."""
 
-        def renamed(names: Iterable[str]) -> frozenset[str]:
+        def rename_all(names: Iterable[str]) -> frozenset[str]:
             return frozenset(rename(name) for name in names)
 
         def rename(name: str) -> str:
@@ -69,12 +69,12 @@ class RunNames(NamedTuple):
             run=rename(self.run),
             properties=rename(self.properties),
             text=rename(self.text),
-            wrappers=renamed(self.wrappers),
-            run_containers=renamed(self.run_containers),
-            dropped=renamed(self.dropped),
+            wrappers=rename_all(self.wrappers),
+            run_containers=rename_all(self.run_containers),
+            dropped=rename_all(self.dropped),
             signs=tuple((rename(name), sign) for name, sign in self.signs),
-            deleted=renamed(self.deleted),
-            breaks=renamed(self.breaks),
+            deleted=rename_all(self.deleted),
+            breaks=rename_all(self.breaks),
             field=rename(self.field),
             ruby=rename(self.ruby),
         )

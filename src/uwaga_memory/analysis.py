@@ -8,7 +8,7 @@ from typing import Any
 
 from uwaga.translator.memories import SIMILARITY_CLASSES, similarity_class
 from uwaga_memory.similarity import is_word, stemmer_of, tokens_of
-from uwaga_memory.store import EXACT, Context, Memory, Pair, normalised
+from uwaga_memory.store import EXACT, Context, Memory, Pair, normalise_spaces
 
 REPETITION = "repetition"
 """The class of repeated texts, which follows the classes with a score of 100 % or more."""
@@ -74,9 +74,9 @@ def analyse(
         matches = memory.matches(text, context, threshold=LOWEST, limit=1)
         score = matches[0].score if matches else 0.0
         name = similarity_class(score)
-        if score < EXACT and normalised(text) in known:
+        if score < EXACT and normalise_spaces(text) in known:
             name = REPETITION
-        known.add(normalised(text))
+        known.add(normalise_spaces(text))
         bucket = buckets[name]
         bucket.texts += 1
         bucket.words += count_words(text, memory.languages[0])

@@ -205,7 +205,7 @@ def export(
         raise SettingsError(f"{output}: exists; add --force to replace it, or name another file")
     count: Counter[str] = Counter()
     with Memory(path) as store:
-        pairs = _counted(store.pairs(containing), count)
+        pairs = _count_pairs(store.pairs(containing), count)
         skipped = write_pairs(output, pairs, store.languages, format_)
     typer.echo(f"{output}: {count['pairs'] - skipped.total():,} pairs", err=True)
     _print_skipped(skipped)
@@ -365,7 +365,7 @@ def _with_progress(pairs: Iterator[Pair], file: TranslationFile, update: Update)
         yield pair
 
 
-def _counted(pairs: Iterator[tuple[int, Pair]], count: Counter[str]) -> Iterator[Pair]:
+def _count_pairs(pairs: Iterator[tuple[int, Pair]], count: Counter[str]) -> Iterator[Pair]:
     for _, pair in pairs:
         count["pairs"] += 1
         yield pair

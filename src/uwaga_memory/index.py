@@ -152,11 +152,11 @@ class Index:
         for term in distinct_terms(terms):
             key = term << BLOCK_BITS | block
             for (content,) in self._database.execute("SELECT slots FROM postings WHERE key = ?", (key,)):
-                slots = _decoded(content)
+                slots = _decode_list(content)
                 slots = slots[slots != slot]
                 self._database.execute("DELETE FROM postings WHERE key = ?", (key,))
                 if slots.size:
-                    self._database.execute("INSERT INTO postings VALUES (?, ?)", (key, _encoded(slots)))
+                    self._database.execute("INSERT INTO postings VALUES (?, ?)", (key, _encode_list(slots)))
 
     def similar(self, text: ComparableText, threshold: float) -> Candidates:
         """Return the texts whose score may reach a threshold, without penalties.
@@ -264,11 +264,11 @@ class TermLists:
             for index, block, content in rows:
                 contents[index].append((self._first_texts[block], content))
             for term, content_of_blocks in zip(missing, contents, strict=True):
-                lists[term] = self._joined(content_of_blocks)
+                lists[term] = self._join_lists(content_of_blocks)
                 self._keep(term, lists[term])
         return [lists[term] for term in terms]
 
-    def _joined(self, blocks: Sequence[tuple[int, bytes]]) -> Integers:
+    def _join_lists(self, blocks: Sequence[tuple[int, bytes]]) -> Integers:
         """Return the list of a term from its lists in blocks, each with the first text of the block."""
         bitmaps = [(first, content) for first, content in blocks if len(content) % 2]
         short = [(first, content) for first, content in blocks if len(content) % 2 == 0]
@@ -276,7 +276,7 @@ class TermLists:
         count += sum(int.from_bytes(content).bit_count() for _, content in bitmaps)
         is_bitmap = count * 32 > self.lengths.size
         decoded = short if is_bitmap else blocks
-        slots = [_decoded(content) for _, content in decoded]
+        slots = [_decode_list(content) for _, content in decoded]
         firsts = np.array([first for first, _ in decoded], np.int64)
         texts = np.concatenate([np.zeros(0, np.uint16), *slots])
         texts = texts + np.repeat(firsts, [each.size for each in slots])
@@ -311,7 +311,7 @@ def _starts(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def merged_postings(content: bytes, other: bytes) -> bytes:
     """Return the union of two lists."""
-    return _encoded(np.concatenate([_decoded(content), _decoded(other)]))
+    return _encode_list(np.concatenate([_decode_list(content), _decode_list(other)]))
 
 
 def _lists(postings: Postings) -> Iterator[tuple[int, bytes]]:
@@ -321,10 +321,10 @@ def _lists(postings: Postings) -> Iterator[tuple[int, bytes]]:
     starts = _starts(keys)
     stops = np.append(starts, keys.size)[1:]
     for key, start, stop in zip(keys[starts].tolist(), starts.tolist(), stops.tolist(), strict=True):
-        yield key, _encoded(slots[start:stop])
+        yield key, _encode_list(slots[start:stop])
 
 
-def _encoded(slots: Integers) -> bytes:
+def _encode_list(slots: Integers) -> bytes:
     """Encode a list with 16 bits for each text, or as a bitmap, which has an odd number of bytes."""
     width = bitmap_bytes(int(slots.max()) + 1)
     if slots.size * 2 < width:
@@ -334,7 +334,7 @@ def _encoded(slots: Integers) -> bytes:
     return np.packbits(bits).tobytes()
 
 
-def _decoded(content: bytes) -> Integers:
+def _decode_list(content: bytes) -> Integers:
     if len(content) % 2 == 0:
         return np.frombuffer(content, np.uint16)
     return np.flatnonzero(np.unpackbits(np.frombuffer(content, np.uint8)))

@@ -200,7 +200,7 @@ class MemoryStats:
         return dict(vars(self))
 
 
-def normalised(text: str) -> str:
+def normalise_spaces(text: str) -> str:
     """Return a text with runs of white space replaced by single spaces, as it is compared."""
     return " ".join(text.split())
 
@@ -399,7 +399,7 @@ class Memory:
         database = self._database
         [(last,)] = database.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence")
         identities = list(map(_identity, pairs))
-        known = self._known(identities)
+        known = self._find_known(identities)
         new = []
         for pair, identity in zip(pairs, identities, strict=True):
             if reason := _reason_to_skip(pair):
@@ -416,7 +416,7 @@ class Memory:
         )
         added.new += len(new)
 
-    def _known(self, identities: Sequence[int]) -> set[int]:
+    def _find_known(self, identities: Sequence[int]) -> set[int]:
         """Return the identities among ``identities`` that the memory has."""
         values = json.dumps(identities)
         query = "SELECT identity FROM pairs WHERE identity IN (SELECT value FROM json_each(?))"
@@ -503,7 +503,7 @@ class Memory:
         return int(version)
 
     def _exact(self, text: str, context: Context, penalties: Penalties) -> list[Match]:
-        neighbours = normalised(context.before), normalised(context.after)
+        neighbours = normalise_spaces(context.before), normalise_spaces(context.after)
         rows = self._database.execute(
             "SELECT id, source, target, origin, created, key, before, after FROM pairs "
             "WHERE identity BETWEEN ? AND ?",
@@ -511,10 +511,12 @@ class Memory:
         )
         matches = []
         for id_, source, target, origin, created, key, before, after in rows:
-            if normalised(source) != normalised(text):
+            if normalise_spaces(source) != normalise_spaces(text):
                 continue
             same_key = bool(key) and key == context.key
-            same_neighbours = any(neighbours) and (normalised(before), normalised(after)) == neighbours
+            same_neighbours = (
+                any(neighbours) and (normalise_spaces(before), normalise_spaces(after)) == neighbours
+            )
             score = IN_CONTEXT if same_key or same_neighbours else EXACT
             if score < IN_CONTEXT and key and context.key:
                 score -= penalties.context
@@ -590,13 +592,13 @@ def _identity(pair: Pair) -> int:
     """Return a 63-bit hash of a pair in its context; its high bits are those of the source's hash."""
     lowest, _ = _identities(pair.source)
     return lowest | _digest(
-        pair.source, pair.target, pair.key, normalised(pair.before), normalised(pair.after)
+        pair.source, pair.target, pair.key, normalise_spaces(pair.before), normalise_spaces(pair.after)
     ) % (1 << SOURCE_SHIFT)
 
 
 def _identities(text: str) -> tuple[int, int]:
     """Return the range of identities of the pairs with a source: minimum and maximum."""
-    lowest = _digest(normalised(text)) >> SOURCE_SHIFT << SOURCE_SHIFT
+    lowest = _digest(normalise_spaces(text)) >> SOURCE_SHIFT << SOURCE_SHIFT
     return lowest, lowest + (1 << SOURCE_SHIFT) - 1
 
 

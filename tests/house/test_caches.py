@@ -15,7 +15,7 @@ from uwaga_server.served_models import ServedLanguages
 SOURCE = Path(__file__).parents[2] / "src"
 BOUNDS = {
     "uwaga/alignment/piece_spans.py:_byte_letters": "no argument",
-    "uwaga/alignment/piece_spans.py:_decomposed": "one character",
+    "uwaga/alignment/piece_spans.py:_decompose": "one character",
     "uwaga/alignment/piece_spans.py:_surface": "pieces of vocabularies",
     "uwaga/conversion/quantise.py:bundled_sentences": "no argument",
     "uwaga/languages/codes.py:_base_language": "at most 32 characters",

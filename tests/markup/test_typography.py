@@ -12,11 +12,11 @@ from uwaga.markup.typography import (
     apply_edits,
     enclose_quotations,
     insertions,
-    inverse,
+    inverse_edits,
     kept_characters,
-    moved,
+    move_spans,
     plain_equivalents,
-    typographic,
+    typographic_edits,
     visible_text,
 )
 
@@ -39,7 +39,7 @@ def test_plain_replacements_are_undone_by_their_inverse(parts):
     source = tuple(parts)
     edits = plain_equivalents(visible_text(source), WITHOUT_TYPOGRAPHY)
     plain = apply_edits(source, edits)
-    restored = apply_edits(plain, inverse(edits, visible_text(source)))
+    restored = apply_edits(plain, inverse_edits(edits, visible_text(source)))
     assert visible_text(restored) == visible_text(source)
     assert [part for part in plain if isinstance(part, Tag)] == [
         part for part in source if isinstance(part, Tag)
@@ -51,7 +51,7 @@ def test_spans_move_with_their_words(text):
     edits = plain_equivalents(text, WITHOUT_TYPOGRAPHY)
     plain = plain_text(apply_edits((text,), edits))
     spans = [(i, i + 1) for i, character in enumerate(text) if character.isalnum()]
-    assert [plain[start:end] for start, end in moved(spans, edits)] == [
+    assert [plain[start:end] for start, end in move_spans(spans, edits)] == [
         text[start:end] for start, end in spans
     ]
 
@@ -98,7 +98,7 @@ def test_known_typography_is_not_replaced():
     ],
 )
 def test_marks_are_written_in_the_style_of_the_target_language(source, translation, language, expected):
-    edits = typographic(source, translation, language)
+    edits = typographic_edits(source, translation, language)
     assert plain_text(apply_edits((translation,), edits)) == expected
 
 
@@ -165,4 +165,4 @@ def test_quotations_become_tags():
 
 
 def test_spans_beside_an_insertion_do_not_grow():
-    assert moved([(0, 2), (3, 5)], [Edit(3, 3, "„"), Edit(5, 5, "“")]) == [(0, 2), (4, 6)]
+    assert move_spans([(0, 2), (3, 5)], [Edit(3, 3, "„"), Edit(5, 5, "“")]) == [(0, 2), (4, 6)]

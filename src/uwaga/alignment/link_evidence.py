@@ -72,7 +72,7 @@ def first_evidence(
     shares = maps / (maps.sum(axis=1, keepdims=True) + SHARE_SMOOTHING)
     spelling = np.array([[_spelling_features(word, partner) for word in source] for partner in target])
     spelling = spelling.reshape(len(target), len(source), 3).transpose(2, 0, 1)
-    neighbours = [_shifted(maps[0], *by) for by in DIAGONALS]
+    neighbours = [_shift(maps[0], *by) for by in DIAGONALS]
     lexical = [] if lexicon is None else _lexical(source, target, lexicon)
     return np.stack([*maps, *shares, *spelling, *neighbours, *lexical], axis=-1)
 
@@ -89,10 +89,8 @@ def second_evidence(logits: Evidence) -> Evidence:
     probabilities = logistic(logits)
     competitors = [probabilities.sum(axis=axis, keepdims=True) - probabilities for axis in (1, 0)]
     largest = [_largest_other(probabilities, axis) for axis in (1, 0)]
-    diagonal = [_shifted(probabilities, *by) for by in DIAGONALS[:2]]
-    adjacent = [
-        _shifted(probabilities, *before) + _shifted(probabilities, *after) for before, after in ADJACENT
-    ]
+    diagonal = [_shift(probabilities, *by) for by in DIAGONALS[:2]]
+    adjacent = [_shift(probabilities, *before) + _shift(probabilities, *after) for before, after in ADJACENT]
     return np.stack([logits, probabilities, *competitors, *largest, *diagonal, *adjacent], axis=-1)
 
 
@@ -135,7 +133,7 @@ def _words(piece_words: Sequence[range]) -> int:
     return max((words.stop for words in piece_words), default=0)
 
 
-def _shifted(table: Evidence, down: int, right: int) -> Evidence:
+def _shift(table: Evidence, down: int, right: int) -> Evidence:
     """Return a shifted table, padded with zeros."""
     rows, columns = table.shape
     result = np.zeros_like(table)

@@ -110,8 +110,8 @@ def _match_characters(
             for index in range(len(piece_text)):
                 yield first[index], last[index], index, index + 1
             return
-    text, owner_indices = _folded(letters)
-    folded = [(*_folded(piece_text), first, last) for piece_text, first, last in spellings]
+    text, owner_indices = _fold(letters)
+    folded = [(*_fold(piece_text), first, last) for piece_text, first, last in spellings]
     match = next((spelling for spelling in folded if spelling[0] == text), None)
     piece_text, letters_of, first, last = match or max(
         folded, key=lambda spelling: _similarity(spelling[0], text)
@@ -124,14 +124,14 @@ def _match_characters(
 def _spellings(pieces: Sequence[str | None], surfaces: Sequence[str]) -> Iterator[OwnedCharacters]:
     """Yield possible spellings of the pieces: unchanged, without WordPiece marks, or decoded from bytes."""
     if any(piece is not None and _is_byte(piece) for piece in pieces):
-        yield _decoded([_bytes(piece) for piece in pieces])
+        yield _decode_bytes([_bytes(piece) for piece in pieces])
     else:
-        yield _owned(surfaces)
+        yield _join_pieces(surfaces)
     if any(piece.startswith(WORDPIECE_MARK) for piece in surfaces):
-        yield _owned([piece.removeprefix(WORDPIECE_MARK) for piece in surfaces])
+        yield _join_pieces([piece.removeprefix(WORDPIECE_MARK) for piece in surfaces])
     table = _byte_letters()
     if not "".join(surfaces).isascii() and all(letter in table for piece in surfaces for letter in piece):
-        yield _decoded([bytes(table[letter] for letter in piece) for piece in surfaces])
+        yield _decode_bytes([bytes(table[letter] for letter in piece) for piece in surfaces])
 
 
 @lru_cache(1 << 16)
@@ -155,12 +155,12 @@ def _bytes(piece: str | None) -> bytes:
     return _surface(piece).encode("utf-8", "replace")
 
 
-def _owned(surfaces: Sequence[str]) -> OwnedCharacters:
+def _join_pieces(surfaces: Sequence[str]) -> OwnedCharacters:
     piece_indices = [piece for piece, surface in enumerate(surfaces) for _ in surface]
     return "".join(surfaces), piece_indices, piece_indices
 
 
-def _decoded(surfaces: Sequence[bytes]) -> OwnedCharacters:
+def _decode_bytes(surfaces: Sequence[bytes]) -> OwnedCharacters:
     """Decode bytes to characters; an invalid byte is a separate character."""
     content = b"".join(surfaces)
     piece_indices = [piece for piece, surface in enumerate(surfaces) for _ in surface]
@@ -184,13 +184,13 @@ def _byte_letters() -> dict[str, int]:
 
 
 @cache
-def _decomposed(letter: str) -> str:
+def _decompose(letter: str) -> str:
     return "".join(unicodedata.normalize("NFKD", letter).casefold().split()) or letter
 
 
-def _folded(letters: str) -> tuple[str, list[int]]:
+def _fold(letters: str) -> tuple[str, list[int]]:
     """Return decomposed, case-folded characters, and the index of the original character of each."""
-    parts = [_decomposed(letter) for letter in letters]
+    parts = [_decompose(letter) for letter in letters]
     return "".join(parts), [index for index, part in enumerate(parts) for _ in part]
 
 

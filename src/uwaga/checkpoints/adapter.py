@@ -168,7 +168,7 @@ def read_adapter(folder: str | Path) -> Adapter:
     return Adapter(folder, config.base, config.base_sha256, config.rank, config.alpha, factors)
 
 
-def adapted(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
+def apply_adapter(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
     """Return a model whose weights are merged with an adapter as they are read."""
     weights = checkpoint.weights
     if weights is None:

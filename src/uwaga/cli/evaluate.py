@@ -172,7 +172,7 @@ def evaluate(
     if source is not None:
         sources = read_aligned(source, str(hypotheses), len(lines))
     if COMET in metrics:
-        learned = _comet(sources, lines, reference_set.references, comet_model)
+        learned = _score_with_comet(sources, lines, reference_set.references, comet_model)
         metrics.remove(COMET)
     system = System(
         lines, reference_set.references, metrics, learned, tokenize or reference_set.tokeniser, lowercase
@@ -257,7 +257,7 @@ class System:
         )
 
 
-def _comet(
+def _score_with_comet(
     sources: Sequence[str] | None, lines: Sequence[str], references: References, model: str
 ) -> CometScores:
     from uwaga import evaluation

@@ -314,7 +314,7 @@ def read_pairs(files: list[Path]) -> Iterator[Pairs]:
             f"{len(files)} files given: expected one TSV, or one file of sources and one of targets"
         )
     if len(files) == MAX_FILES:
-        return _aligned(files[0], files[1])
+        return _aligned_pairs(files[0], files[1])
     if files:
         return _columns(file_chunks(files[0]), str(files[0]))
     return _columns(standard_input_chunks(), STANDARD_INPUT)
@@ -331,7 +331,7 @@ def _columns(chunks: Iterator[Chunk], name: str) -> Iterator[Pairs]:
         yield Pairs(chunk, pairs)
 
 
-def _aligned(source: Path, target: Path) -> Iterator[Pairs]:
+def _aligned_pairs(source: Path, target: Path) -> Iterator[Pairs]:
     counts = [0, 0]
     for left, right in zip_longest(file_chunks(source), file_chunks(target)):
         counts = [

@@ -84,10 +84,10 @@ def confident_text(translation: Translation, colours: bool) -> str:
             red and underlined if it is below 0.15; otherwise as ``word[0.24]``.
     """
     parts = split_words(translation.text, translation.words)
-    return "".join(part if word is None else _marked(word, colours) for part, word in parts)
+    return "".join(part if word is None else _mark_word(word, colours) for part, word in parts)
 
 
-def _marked(word: Word, colours: bool) -> str:
+def _mark_word(word: Word, colours: bool) -> str:
     if word.mean >= UNSURE:
         return word.text
     if not colours:
@@ -447,7 +447,7 @@ class _Job:
             advance = files.enter_context(meter(source, "translating"))
             for chunk in chunks:
                 started = time.monotonic()
-                earlier = self._replayed(chunk)
+                earlier = self._replay(chunk)
                 remaining = chunk.without(len(earlier))
                 write("".join(result.text for result in earlier))
                 if self.output_format.streams:
@@ -465,7 +465,7 @@ class _Job:
             if self.journal is not None and self.journal.replay(1):
                 raise self._input_mismatch("has more lines")
 
-    def _replayed(self, chunk: Chunk) -> list[Result]:
+    def _replay(self, chunk: Chunk) -> list[Result]:
         """Return the results of an interrupted run for the first lines of a chunk."""
         if self.journal is None:
             return []

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.adapter import adapted, read_adapter
+from uwaga.checkpoints.adapter import apply_adapter, read_adapter
 from uwaga.checkpoints.alignment_head import write_head
 from uwaga.checkpoints.formats.uwaga.int8 import write_quantised
 from uwaga.checkpoints.rewrite import can_rewrite, rewrite
@@ -78,7 +78,7 @@ def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> 
         raise ModelError(f"{error}{hint}") from None
     if out.resolve() == Path(location).resolve():
         raise SettingsError(f"{out}: is the base model of the adapter; choose another folder")
-    checkpoint = adapted(formats.read(location), loaded)
+    checkpoint = apply_adapter(formats.read(location), loaded)
     weights = checkpoint.weights
     assert weights is not None
     card = checkpoint.card.text or f"# {location.name}\n"

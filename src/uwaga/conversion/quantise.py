@@ -201,10 +201,10 @@ def default_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tu
     if not codes:
         nearest = nearest_language(tokeniser)
         codes = [nearest] if nearest else []
-    usable = _usable(tokeniser, model, [line for code in codes for line in bundled_sentences()[code]])
+    usable = _usable_sources(tokeniser, model, [line for code in codes for line in bundled_sentences()[code]])
     if len(usable) >= MIN_SENTENCES:
         return usable, f"sentences that come with uwaga in {', '.join(codes)} (no --sample)"
-    return _sampled(checkpoint, model)
+    return _sample_texts(checkpoint, model)
 
 
 def in_one_direction(checkpoint: Checkpoint) -> Checkpoint:
@@ -234,7 +234,7 @@ def _letters_per_piece(tokeniser: Subwords, lines: Sequence[str]) -> float:
     return sum(map(len, lines)) / len(ids)
 
 
-def _usable(tokeniser: Subwords, model: NativeModel, lines: Sequence[str]) -> list[tuple[int, ...]]:
+def _usable_sources(tokeniser: Subwords, model: NativeModel, lines: Sequence[str]) -> list[tuple[int, ...]]:
     """Return the token ids of the sentences that fit the model and contain no unknown token."""
     limit = model.max_source or 512
     rows = [tokeniser.encode(line) for line in lines]
@@ -244,7 +244,7 @@ def _usable(tokeniser: Subwords, model: NativeModel, lines: Sequence[str]) -> li
     return [source for source in framed if 0 < len(source) <= limit]
 
 
-def _sampled(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:
+def _sample_texts(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:
     """Sample texts from the model: from the start symbol if it is decoder-only, else from random pieces."""
     tokeniser, symbols = checkpoint.source, checkpoint.symbols
     random_sources = comparison_sources(None, tokeniser, model)

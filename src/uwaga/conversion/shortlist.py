@@ -330,8 +330,8 @@ def evaluate_shortlist(
     for model in (translator, limited):  # warm up: the first call builds caches
         list(model.run(_requests(lines[:8], options)))
     return ShortlistTrial(
-        _timed(translator, lines, options),
-        _timed(limited, lines, options),
+        _time_translations(translator, lines, options),
+        _time_translations(limited, lines, options),
         tuple(target for _, target in pairs),
         shortlist.vocabulary,
         float(np.mean([len(tokens) for tokens in lists])),
@@ -353,7 +353,9 @@ def _requests(lines: Sequence[str], options: SearchOptions) -> Iterator[Request]
         yield Request(line, search=options, name=f"line {number}")
 
 
-def _timed(translator: Translator, lines: Sequence[str], options: SearchOptions) -> TimedTranslations:
+def _time_translations(
+    translator: Translator, lines: Sequence[str], options: SearchOptions
+) -> TimedTranslations:
     start = time.perf_counter()
     translations = list(translator.run(_requests(lines, options)))
     return TimedTranslations(translations, time.perf_counter() - start)

@@ -269,7 +269,7 @@ class SegmentationSampler:
         target = self._tokenisers[1].sample([text for _, text, _ in texts], self._alpha, seeds[1])
         return Column.from_rows(tagged), Column.from_rows(target)
 
-    def expected(self, source: Ids, target: Ids) -> tuple[Ids, Ids]:
+    def expected_widths(self, source: Ids, target: Ids) -> tuple[Ids, Ids]:
         """Return the widths (pairs,) to reserve for sources and targets of these stored lengths, including
         the end symbol.
         """
@@ -294,7 +294,7 @@ class SampledPlan(Plan):
         super().__init__(sides, key, min(POOL_PAIRS, max(MIN_SAMPLED_POOL, 2 * budget)))
         self._sampler = sampler
         self._budget = budget
-        self._strips = best_strips(*self._expected(self.pool(0)), budget)
+        self._strips = best_strips(*self._expected_widths(self.pool(0)), budget)
         self._latest: tuple[int, SampledPool] | None = None
 
     def count(self, number: int) -> int:
@@ -309,16 +309,18 @@ class SampledPlan(Plan):
         source, target = sampled.source.block(indices), sampled.target.block(indices)
         return Rows(sampled.pool.pairs[indices], sampled.pool.forms[indices], source, target)
 
-    def _expected(self, pool: Pool) -> tuple[Ids, Ids]:
-        return self._sampler.expected(self.source.lengths_of(*pool), self.target.lengths_of(pool.pairs))
+    def _expected_widths(self, pool: Pool) -> tuple[Ids, Ids]:
+        return self._sampler.expected_widths(
+            self.source.lengths_of(*pool), self.target.lengths_of(pool.pairs)
+        )
 
     def _planned_batches(self, pool: Pool) -> list[Ids]:
-        return arrange(*self._expected(pool), self._budget, self._strips)
+        return arrange(*self._expected_widths(pool), self._budget, self._strips)
 
     def _draw(self, number: int) -> SampledPool:
         pool = self.pool(number)
         planned_batches = self._planned_batches(pool)
-        expected_widths = self._expected(pool)
+        expected_widths = self._expected_widths(pool)
         state = np.random.SeedSequence([*self._key, number]).generate_state(3)
         sampled = self._sampler.draw(pool, (int(state[0]), int(state[1])))
         stored = (

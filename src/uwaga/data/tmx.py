@@ -70,7 +70,7 @@ class XmlItems(ABC, Generic[Item]):
         """Return the position reached, for messages: ``after ...``."""
 
     @abstractmethod
-    def damaged_error(self, problem: str, line: int) -> DataError:
+    def damage_error(self, problem: str, line: int) -> DataError:
         """Return the error of a file that is damaged at a line."""
 
     @abstractmethod
@@ -107,10 +107,10 @@ class XmlItems(ABC, Generic[Item]):
         try:
             self._parser.Parse(block, not block)
         except expat.ExpatError as error:
-            raise self.damaged_error(expat.ErrorString(error.code), error.lineno) from None
+            raise self.damage_error(expat.ErrorString(error.code), error.lineno) from None
         self._parsed_bytes += len(block)
         if self._parsed_bytes - self._parser.CurrentByteIndex > MAX_MARKUP_BYTES:
-            raise self.damaged_error(f"a tag or comment of more than {MAX_MARKUP_BYTES >> 20} MiB", self.line)
+            raise self.damage_error(f"a tag or comment of more than {MAX_MARKUP_BYTES >> 20} MiB", self.line)
 
     def _entity(self, name: str, *_: object) -> None:
         raise DataError(
@@ -207,7 +207,7 @@ class _Units(XmlItems[NumberedRow]):
         """Return the last complete unit."""
         return f"after unit {self.count}"
 
-    def damaged_error(self, problem: str, line: int) -> DataError:
+    def damage_error(self, problem: str, line: int) -> DataError:
         """Return an error that names the last complete unit."""
         return DataError(
             f"{self.file}: not a complete TMX file: {problem} in line {line}, {self.progress()}; "

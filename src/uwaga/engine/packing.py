@@ -173,7 +173,7 @@ def pack(
             blocks = _blocks(product, read, stored.rows)
             matrices[product.name] = _matrix(product, blocks, number_format, levels, arena, spread)
         if product.biases:
-            biases = _concatenated([read(bias) for bias in product.biases])
+            biases = _concatenate([read(bias) for bias in product.biases])
             packed_vectors[f"{product.name}.bias"] = np.array(
                 biases if product.shape is None else biases[product.rows]
             )
@@ -210,10 +210,10 @@ def _blocks(product: Product, read: ReadTensor, rows: ReadRows) -> Iterator[Floa
             block = rows(product.weights[0], first, min(first + BLOCK_ROWS, outputs))
             if block is None:  # for all rows
                 break
-            yield _concatenated([block])
+            yield _concatenate([block])
         else:
             return
-    weight = _concatenated([read(weight) for weight in product.weights])
+    weight = _concatenate([read(weight) for weight in product.weights])
     yield weight if product.shape is None else np.ascontiguousarray(weight[product.rows, product.columns])
 
 
@@ -281,7 +281,7 @@ def _matching_names(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
     return matches
 
 
-def _concatenated(parts: Sequence[Floats]) -> Floats:
+def _concatenate(parts: Sequence[Floats]) -> Floats:
     weight = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return np.ascontiguousarray(weight, dtype=np.float32)
 

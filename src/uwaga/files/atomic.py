@@ -39,7 +39,7 @@ def replace_file(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     temporary: Path | None = None
     target = path
     try:
-        target = _resolved(path)
+        target = _resolve_links(path)
         _remove_abandoned(target)
         temporary, handle = _open_beside(target, mode)
         with open(temporary, "wb", opener=lambda *_: handle) as file:
@@ -74,7 +74,7 @@ def write_file(path: Path, content: bytes | str, mode: int | None = None) -> Non
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
-def _resolved(path: Path) -> Path:
+def _resolve_links(path: Path) -> Path:
     """Return the path with links resolved; raise OSError if they are circular."""
     try:
         return path.resolve()

@@ -120,7 +120,7 @@ class HttpClient:
                         raise BrokenTransferError(f"{public_url(url)}: {status_text(response.status)}")
                     yield response
                     return
-                url = _redirected(url, response.header("Location"))
+                url = _redirect_target(url, response.header("Location"))
             finally:
                 response.close()
         raise CatalogueError(f"{public_url(url)}: more than {MAX_REDIRECTS} redirects")
@@ -397,7 +397,7 @@ def _read_file(location: str, max_bytes: int) -> bytes:
         raise CatalogueError(f"{location}: cannot be read: {error.strerror or error}") from None
 
 
-def _redirected(url: str, location: str) -> str:
+def _redirect_target(url: str, location: str) -> str:
     """Return the target of a redirect, without credentials; redirects from HTTPS to HTTP are errors."""
     try:
         target = urllib.parse.urljoin(_without_credentials(url), location)

@@ -79,7 +79,7 @@ class MaskFiller:
         self.model, self.tokeniser = model, tokeniser
 
     def __repr__(self) -> str:
-        return f"MaskFiller({self.model.described})"
+        return f"MaskFiller({self.model.description})"
 
     @classmethod
     def load(cls, name: str | Path, **options: Unpack[FillerFields]) -> MaskFiller:
@@ -228,14 +228,14 @@ class MaskFiller:
         rows = zip(tokens.tolist(), np.exp(log_probs.astype(np.float64)).tolist(), strict=True)
         return [
             [
-                Filling(piece, probability, _filled(text, gap, piece))
+                Filling(piece, probability, _fill_gap(text, gap, piece))
                 for piece, probability in zip(self.tokeniser.pieces(row), chances, strict=True)
             ]
             for gap, (row, chances) in enumerate(rows)
         ]
 
 
-def _filled(text: str, gap: int, piece: str) -> str:
+def _fill_gap(text: str, gap: int, piece: str) -> str:
     """Return the text with a piece in one of its gaps; a piece that continues a word is joined to it."""
     parts = text.split(MASK)
     before, after = MASK.join(parts[: gap + 1]), MASK.join(parts[gap + 1 :])

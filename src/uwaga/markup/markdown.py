@@ -111,15 +111,15 @@ class _HiddenTemplates:
                 for index, part in enumerate(parts):
                     if part:
                         kind = "untranslated" if index % 2 else "text"
-                        restored.append(token.copy(type=kind, content=self._shown(part)))
+                        restored.append(token.copy(type=kind, content=self._restore_text(part)))
                 continue
-            token.content = self._shown(token.content)
+            token.content = self._restore_text(token.content)
             if "raw" in token.meta:
-                token.meta = {**token.meta, "raw": self._shown(token.meta["raw"])}
+                token.meta = {**token.meta, "raw": self._restore_text(token.meta["raw"])}
             restored.append(token)
         return restored
 
-    def _shown(self, text: str) -> str:
+    def _restore_text(self, text: str) -> str:
         return HIDDEN.sub(lambda match: self._templates[ord(match[0][1]) - ord(HIDDEN_START) - 1], text)
 
 
@@ -524,11 +524,11 @@ def _reads_as(parser: MarkdownParser, text: str, expected: Inline) -> bool:
 
 
 def _flatten(inline: Inline) -> list[str]:
-    parts = [part if isinstance(part, str) else f"\x01{_normalised_raw(part)}\x01" for part in inline]
+    parts = [part if isinstance(part, str) else f"\x01{_normalise_raw(part)}\x01" for part in inline]
     return "".join(parts).split()
 
 
-def _normalised_raw(tag: Tag) -> str:
+def _normalise_raw(tag: Tag) -> str:
     return " ".join(tag.raw.split()) if tag.raw != "<br>" else "\\"
 
 

@@ -137,8 +137,8 @@ def insert_symbols(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inlin
     parts: list[str | Tag] = []
     inserted: list[Symbol] = []
     remaining = iter(symbols)
-    touched_left = _touched(inline, last=True)
-    touched_right = _touched(inline[::-1], last=False)[::-1]
+    touched_left = _find_touched(inline, last=True)
+    touched_right = _find_touched(inline[::-1], last=False)[::-1]
     for part, left, right in zip(inline, touched_left, touched_right, strict=True):
         symbol = next(remaining) if is_kept(part) else None
         if symbol is None or isinstance(part, str):
@@ -208,7 +208,7 @@ def pair_with_symbols(source: Inline, target: Inline) -> tuple[Inline, Inline]:
     return inserted, translated
 
 
-def _touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
+def _find_touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
     """Return for each part whether a word or an untranslated piece immediately precedes it.
 
     Args:

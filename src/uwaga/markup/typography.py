@@ -124,7 +124,7 @@ def enclose_quotations(inline: Inline, language: str) -> Inline:
     return apply_edits(inline, [replace(edit, tag=tag) for edit, tag in zip(edits, tags, strict=True)])
 
 
-def inverse(edits: Sequence[Edit], text: str) -> list[Edit]:
+def inverse_edits(edits: Sequence[Edit], text: str) -> list[Edit]:
     """Return the replacements that undo ``edits`` in the edited text."""
     shift, restoring = 0, []
     for edit in edits:
@@ -134,7 +134,7 @@ def inverse(edits: Sequence[Edit], text: str) -> list[Edit]:
     return restoring
 
 
-def moved(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
+def move_spans(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
     """Return the spans of words after replacements; words and replacements must be in order.
 
     A text that is inserted between two words belongs to neither. Words that one replacement covers all
@@ -200,7 +200,7 @@ def plain_equivalents(text: str, unknown: Callable[[str], Collection[str]]) -> l
     for cluster in clusters(text):
         start, end = end, end + len(cluster)
         if len(cluster) > 1:
-            twin = _composed(cluster, missing, unknown)
+            twin = _compose(cluster, missing, unknown)
         else:
             twin = _equivalent(text, start) if cluster in missing else None
         if twin is not None and not unknown(twin):
@@ -208,7 +208,7 @@ def plain_equivalents(text: str, unknown: Callable[[str], Collection[str]]) -> l
     if not edits:
         return []
     replaced = {text[edit.start : edit.end] for edit in edits}
-    kept = list(_merged(text, _pieces(text, missing.difference(replaced, OBJECT))))
+    kept = list(_merge_spans(text, _pieces(text, missing.difference(replaced, OBJECT))))
     return [edit for edit in edits if not _is_within(edit, kept)]
 
 
@@ -218,9 +218,7 @@ def _is_within(edit: Edit, spans: Sequence[Span]) -> bool:
     return index >= 0 and edit.end <= spans[index][1]
 
 
-def _composed(
-    cluster: str, missing: Collection[str], unknown: Callable[[str], Collection[str]]
-) -> str | None:
+def _compose(cluster: str, missing: Collection[str], unknown: Callable[[str], Collection[str]]) -> str | None:
     """Return the letter that a letter and its marks compose, or the letter without optional marks."""
     composed = compose(cluster)
     if composed != cluster and not unknown(composed):
@@ -246,7 +244,7 @@ def _equivalent(text: str, index: int) -> str | None:
     return twin
 
 
-def typographic(source: str, target: str, language: str) -> list[Edit]:
+def typographic_edits(source: str, target: str, language: str) -> list[Edit]:
     """Return the replacements of plain marks in a translation by the typographic marks of its source.
 
     Args:
@@ -338,7 +336,7 @@ def kept_characters(text: str, unknown: Collection[str]) -> Inline:
         return (text,) if text else ()
     parts: list[str | Tag] = []
     position = 0
-    for span in _merged(text, _pieces(text, unknown)):
+    for span in _merge_spans(text, _pieces(text, unknown)):
         start, end = _with_brackets(text, *span)
         piece = text[start:end]
         parts += [text[position:start], Tag("kept", piece, piece)]
@@ -364,7 +362,7 @@ def _pieces(text: str, unknown: Collection[str]) -> Iterator[Span]:
         yield start, end
 
 
-def _merged(text: str, spans: Iterator[Span]) -> Iterator[Span]:
+def _merge_spans(text: str, spans: Iterator[Span]) -> Iterator[Span]:
     """Yield spans, joined where they overlap or only punctuation is between them."""
     current: Span | None = None
     for start, end in spans:

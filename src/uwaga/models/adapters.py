@@ -94,7 +94,7 @@ def round_as_int8(model: Seq2Seq) -> None:
         )
     for cached in (False, True):
         names = [name for name in _linear_layers(model) if name.endswith("key_value") == cached]
-        replace_layers(model, names, partial(_quantised, cached=cached))
+        replace_layers(model, names, partial(_quantise_layer, cached=cached))
     replace_layers(
         model,
         ("source_embedding", "target_embedding"),
@@ -103,7 +103,7 @@ def round_as_int8(model: Seq2Seq) -> None:
     model.rounded = True
 
 
-def _quantised(layer: nn.Module, cached: bool) -> QuantisedLinear:
+def _quantise_layer(layer: nn.Module, cached: bool) -> QuantisedLinear:
     return QuantisedLinear(cast(nn.Linear, layer), cached)
 
 

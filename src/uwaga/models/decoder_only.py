@@ -76,7 +76,7 @@ class PromptState:
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
         return self.reorder(rows)
 
-    def unshared(self) -> PromptState:
+    def unshare(self) -> PromptState:
         """Return the state with separate caches for each row."""
         return (
             self
@@ -199,7 +199,7 @@ class DecoderOnly(Seq2Seq):
 
     @torch.inference_mode()
     def step(self, tokens: Ids, state: PromptState, choice: Choice) -> Step:  # type: ignore[override]
-        state = state.unshared()
+        state = state.unshare()
         if state.furthest >= self.settings.max_length:
             raise _too_long(state.furthest + 1, self.settings.max_length)
         ids = torch.from_numpy(tokens).to(self.device) if state.first is None else state.first  # (rows,)
@@ -224,7 +224,7 @@ class DecoderOnly(Seq2Seq):
     @torch.inference_mode()
     def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
         assert isinstance(state, PromptState)
-        state = state.unshared()
+        state = state.unshare()
         ids = pad(tokens, self.symbols.pad, self.device)  # (sentences, new)
         if state.first is not None:
             ids[:, 0] = state.first

@@ -81,9 +81,9 @@ class BatchingDecoder:
         self.shared_positions = shared_positions(self._decoder)
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Description of the model."""
-        return f"{getattr(self._decoder, 'described', type(self._decoder).__name__)}, shared"
+        return f"{getattr(self._decoder, 'description', type(self._decoder).__name__)}, shared"
 
     def beam_search(self, rules: BeamRules) -> BatchingBeamSearch:
         """See :attr:`uwaga.decoder.Decoder.beam_search`."""

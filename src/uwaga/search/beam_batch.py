@@ -470,7 +470,7 @@ class BeamBatch(StepBatch):
         if self._history is not None:
             history = gather(self._history[remaining], parent_beams)
             self._history = np.concatenate([history, self._tokens[:, :, None]], axis=2)
-        self._state = _reordered(state, remaining, parent_beams, sentences)
+        self._state = _reorder(state, remaining, parent_beams, sentences)
         return unfinished
 
     def _undecided(self, ranks: Scores, steps: Ids, phrase_states: PhraseStates | None) -> Flags:
@@ -492,7 +492,7 @@ class BeamBatch(StepBatch):
         )
 
 
-def _reordered(state: State, sentences: Ids, parent_beams: Ids, count: int) -> State:
+def _reorder(state: State, sentences: Ids, parent_beams: Ids, count: int) -> State:
     """Return the state of the remaining sentences, with each row replaced by the row that it extends.
 
     Args:

@@ -149,7 +149,7 @@ class _Entries(XmlItems[Term]):
         """Return the position as a line."""
         return f"after line {self.line}"
 
-    def damaged_error(self, problem: str, line: int) -> DataError:
+    def damage_error(self, problem: str, line: int) -> DataError:
         """Return the error for an incomplete file; the message begins with the line."""
         return DataError(f"{self.file}, line {line}: not a complete TBX file: {problem}")
 

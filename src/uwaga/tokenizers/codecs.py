@@ -139,14 +139,14 @@ class SentencePieceCodec:
             if isinstance(part, int):
                 ids.append(part)
             else:
-                ids += self._numbered(self._model.encode(part, prefix=self._words or not ids))
+                ids += self._to_ids(self._model.encode(part, prefix=self._words or not ids))
         return ids
 
     def encode_plain(self, text: str) -> list[int]:
         """Return the ids of a text without recognising special tokens."""
-        return self._numbered(self._model.encode(text))
+        return self._to_ids(self._model.encode(text))
 
-    def _numbered(self, indices: Sequence[int]) -> list[int]:
+    def _to_ids(self, indices: Sequence[int]) -> list[int]:
         numbers = (self._numbers[index] for index in indices)
         return [self._unknown if number < 0 else number for number in numbers]
 
@@ -294,13 +294,13 @@ class TokenizersCodec:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text; a special token spelt in the text is one id."""
-        return self._encoded(self._model, text)
+        return self._encode_with(self._model, text)
 
     def encode_plain(self, text: str) -> list[int]:
         """Return the ids of a text without recognising special tokens."""
-        return self._encoded(self._plain, text)
+        return self._encode_with(self._plain, text)
 
-    def _encoded(self, model: Tokenizer, text: str) -> list[int]:
+    def _encode_with(self, model: Tokenizer, text: str) -> list[int]:
         with self._call:
             ids: list[int] = model.encode(text, add_special_tokens=False).ids
         return ids
@@ -461,7 +461,7 @@ class BytePairCodec(TokenizersCodec):
             tokens = self._model.encode(PROBE_TEXT, add_special_tokens=framed).tokens
         return [number for token in tokens if (number := self.number(token)) is not None]
 
-    def _encoded(self, model: Tokenizer, text: str) -> list[int]:
+    def _encode_with(self, model: Tokenizer, text: str) -> list[int]:
         with self._call:
             encoding = model.encode(text, add_special_tokens=False)
             return self._pairs.encode(encoding.ids, cast("list[int]", encoding.word_ids), self._special_ids)

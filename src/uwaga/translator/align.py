@@ -55,10 +55,12 @@ def add_alignments(
     ]
     alignments = iter(token_alignments(decoder, head, pairs, start))
     for sentence in sentences:
-        sentence.hypotheses = [_aligned(hypothesis, next(alignments)) for hypothesis in sentence.hypotheses]
+        sentence.hypotheses = [
+            _add_alignment(hypothesis, next(alignments)) for hypothesis in sentence.hypotheses
+        ]
 
 
-def _aligned(hypothesis: Hypothesis, tokens: TokenAlignment) -> Hypothesis:
+def _add_alignment(hypothesis: Hypothesis, tokens: TokenAlignment) -> Hypothesis:
     return replace(hypothesis, alignment=tokens.weights, link_maps=tokens.maps)
 
 

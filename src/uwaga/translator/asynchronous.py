@@ -381,7 +381,7 @@ class AsyncTranslator:
         try:
             request.check()
             with request.active():
-                result = function(self.translator.searched_by(self._models.decoder_for(request)))
+                result = function(self.translator.wrap_decoders(self._models.decoder_for(request)))
         except BaseException as error:
             with suppress(InvalidStateError):  # the request was cancelled
                 outcome.set_exception(_task_error(error))

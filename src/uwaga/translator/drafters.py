@@ -40,8 +40,8 @@ class ListedDrafter:
                 sentence.draft = Draft(nbest[0].tokens)
         return None
 
-    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> ListedDrafter:
-        """See :meth:`uwaga.translator.model.Drafter.searched_by`."""
+    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> ListedDrafter:
+        """See :meth:`uwaga.translator.model.Drafter.wrap_decoders`."""
         return ListedDrafter(wrap(self.decoder))
 
 
@@ -62,9 +62,9 @@ class TextDrafter:
             sentence.draft = text_draft(model, translation.text) if translation.text else None
         return None
 
-    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> TextDrafter:
-        """See :meth:`uwaga.translator.model.Drafter.searched_by`."""
-        return TextDrafter(self.model.searched_by(wrap))
+    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> TextDrafter:
+        """See :meth:`uwaga.translator.model.Drafter.wrap_decoders`."""
+        return TextDrafter(self.model.wrap_decoders(wrap))
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class BlockDrafter:
         """See :meth:`uwaga.translator.model.Drafter.draft`."""
         return self.decoder
 
-    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> BlockDrafter:
-        """See :meth:`uwaga.translator.model.Drafter.searched_by`."""
+    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> BlockDrafter:
+        """See :meth:`uwaga.translator.model.Drafter.wrap_decoders`."""
         return BlockDrafter(wrap(self.decoder))
 
 

@@ -86,9 +86,9 @@ def read_model(
     else:
         checkpoint = formats.read(find_model(base_of_adapter(adapter, name)), memory == "shared")
         if adapter is not None:
-            from uwaga.checkpoints.adapter import adapted, read_adapter
+            from uwaga.checkpoints.adapter import apply_adapter, read_adapter
 
-            checkpoint = adapted(checkpoint, read_adapter(adapter))
+            checkpoint = apply_adapter(checkpoint, read_adapter(adapter))
     if task is not None:
         check_task(checkpoint, task)
     return checkpoint
@@ -104,7 +104,7 @@ def check_task(checkpoint: Checkpoint, task: Task) -> None:
     raise ModelError(f"{checkpoint.path}: {description} is {kind}, which {runner} run")
 
 
-def prompted(checkpoint: Checkpoint) -> Checkpoint:
+def with_prompt(checkpoint: Checkpoint) -> Checkpoint:
     """Return a language model as a model that translates with a prompt; other models unchanged.
 
     It translates whole lines greedily, and a target ends where the assistant's message ends, or, without a
@@ -173,7 +173,7 @@ def load_model(name: Name, options: LoadOptions) -> Model:
     from uwaga.translator.drafters import ListedDrafter
 
     complete = replace(shortlisted, decoder=shortlisted.decoder.without_shortlist(), scorer=None)
-    return complete.drafted_by(ListedDrafter(shortlisted.decoder))
+    return complete.with_drafter(ListedDrafter(shortlisted.decoder))
 
 
 def with_draft(model: Model, options: LoadOptions) -> Model:
@@ -187,12 +187,12 @@ def with_draft(model: Model, options: LoadOptions) -> Model:
     draft_options = LoadOptions(
         device=options.device, threads=options.threads, engine=options.engine, memory=options.memory
     )
-    return model.drafted_by(drafter_of(model, _model(options.draft, draft_options)))
+    return model.with_drafter(drafter_of(model, _model(options.draft, draft_options)))
 
 
 def _model(name: Name, options: LoadOptions) -> Model:
     """Load one translation model with its scorer; raises as :meth:`Translator.load`."""
-    checkpoint = prompted(read_model(name, None, options.memory, options.adapter))
+    checkpoint = with_prompt(read_model(name, None, options.memory, options.adapter))
     check_task(checkpoint, "translate")
     languages = checkpoint.languages.with_default(options.source, options.target)
     pair = languages.stated
@@ -213,7 +213,7 @@ def _model(name: Name, options: LoadOptions) -> Model:
         decoder,
         source=checkpoint.source,
         target=checkpoint.target,
-        decoding=_batched(checkpoint.decoding, decoder),
+        decoding=_limit_batches(checkpoint.decoding, decoder),
         languages=pair,
         scorer=scorer,
         text=checkpoint.text,
@@ -224,7 +224,7 @@ def _model(name: Name, options: LoadOptions) -> Model:
     )
 
 
-def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:
+def _limit_batches(options: SearchOptions, decoder: Decoder) -> SearchOptions:
     """Return options with smaller batches for a model with a shortlist, as larger ones only use memory."""
     if not isinstance(decoder, NativeModel) or decoder.shortlist is None:
         return options

@@ -97,10 +97,10 @@ def translate_inlines(plan: Plan, inlines: Sequence[InlineText]) -> list[Transla
         content = with_placeholders(text.inline, plan.placeholders, prefix)
         texts[Text(content, f"text {number}", prefix, context=text.context)] = text.inline
     Failures(inline_pipeline(plan), plan.request.on_error).translate(list(texts))
-    return [_translated(inline, text) for text, inline in texts.items()]
+    return [_translated_inline(inline, text) for text, inline in texts.items()]
 
 
-def _translated(inline: Inline, text: Text) -> TranslatedInline:
+def _translated_inline(inline: Inline, text: Text) -> TranslatedInline:
     translation = text.result
     if text.error is None:
         first, *alternatives = (with_tags_of(written, inline) for _, written in text.written())

@@ -35,7 +35,7 @@ class Sources(NamedTuple):
     untranslated: frozenset[str] = frozenset()
 
 
-def known_source(
+def resolve_source(
     source: str | None, texts: Sequence[str], languages: LanguagePair, target: str | None = None
 ) -> Sources:
     """Return the source language of texts; ``auto`` detects the common language of all texts.
@@ -204,7 +204,7 @@ def make_plan(
         streaming: search for a single hypothesis.
     """
     request.check()
-    source, untranslated = known_source(request.source, texts, languages, request.target)
+    source, untranslated = resolve_source(request.source, texts, languages, request.target)
     if len(models) == 1:
         models = [models[0].between(source, request.target)]
     else:

@@ -195,7 +195,7 @@ class Translator:
         """
         return Translator(self.model.with_decoder(decoder, scorer))
 
-    def drafted_by(self, drafting: Translator) -> Translator:
+    def with_drafter(self, drafting: Translator) -> Translator:
         """Return a copy that uses the translations of a faster translator as drafts.
 
         Searches are greedy, and the results are those of this translator without drafts: its model checks
@@ -210,7 +210,7 @@ class Translator:
         """
         from uwaga.translator.drafters import drafter_of
 
-        return Translator(self.model.drafted_by(drafter_of(self.model, drafting.model)))
+        return Translator(self.model.with_drafter(drafter_of(self.model, drafting.model)))
 
     def shared(self) -> Translator:
         """Return a copy whose calls in several threads share one batch.
@@ -220,12 +220,12 @@ class Translator:
         from uwaga.scheduling.batching_decoder import ModelBatches
         from uwaga.scheduling.call_context import CallContext
 
-        return self.searched_by(ModelBatches().decoder_for(CallContext()))
+        return self.wrap_decoders(ModelBatches().decoder_for(CallContext()))
 
-    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Translator:
+    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> Translator:
         """Return a copy that searches with decoders wrapped by ``wrap``."""
         translator = copy(self)
-        translator.models = tuple(model.searched_by(wrap) for model in self.models)
+        translator.models = tuple(model.wrap_decoders(wrap) for model in self.models)
         return translator
 
     @overload

@@ -186,7 +186,7 @@ def _property_pieces(text: str) -> Iterator[Piece]:
     return text_elements(text, (*names, *(f"{core}{name}" for name in ("keywords", "category"))))
 
 
-def _copied(text: str) -> Iterator[Piece]:
+def _copy_part(text: str) -> Iterator[Piece]:
     """Yield a part without text; its declared languages become the target language."""
     yield text
 
@@ -211,7 +211,7 @@ WORD_PARTS: Sequence[PartKind] = (
         re.compile(r"word/diagrams/(?:data|drawing)\d+\.xml"),
         _drawing_pieces,
     ),
-    (NO_TYPE, re.compile(r"word/styles\.xml"), _copied),
+    (NO_TYPE, re.compile(r"word/styles\.xml"), _copy_part),
     PROPERTIES,
 )
 
@@ -316,14 +316,14 @@ def workbook_members(archive: Archive) -> Mapping[str, Reader]:
         (*WORKSHEET, partial(_worksheet, compared)),
         (*STRINGS, partial(_strings, compared)),
         (*WORKBOOK, _sheet_names),
-        (*TABLE, _copied),
+        (*TABLE, _copy_part),
         (*SHEET_DRAWING, _drawing_pieces),
         (*SHEET_CHART, read_chart),
         PROPERTIES,
     ]
     parts = find_parts(archive, kinds, "xl/workbook", "workbook")
     for name, read in list(parts.items()):
-        if read is _copied:
+        if read is _copy_part:
             del parts[name]
             for double, single in COLUMN_NAME.findall(archive.read(name).decode("utf-8", "replace")):
                 compared.names.add(unescape(double or single))

@@ -14,8 +14,8 @@ from uwaga.markup import Inline
 from uwaga.markup.placeholders import CONVERSIONS
 from uwaga.markup.units import Fragment, Piece, Unit, paired_texts, untranslated, write_pieces
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
-from uwaga_documents.encodings import DecodedText, decode, marked_encoding, normalise_encoding
-from uwaga_documents.language import written_code
+from uwaga_documents.encodings import DecodedText, byte_order_mark, decode, normalise_encoding
+from uwaga_documents.language import format_code
 from uwaga_documents.messages import MessageSyntax, message_unit
 from uwaga_documents.plurals import plural_expression, repeats_singular, singular_forms
 
@@ -226,7 +226,7 @@ def _complete_header(header: PoEntry, target: str, charset: str, is_other: bool,
         has_forms: whether its plural forms are those that are written.
     """
     fields = {
-        "Language": written_code(target, "_"),
+        "Language": format_code(target, "_"),
         "MIME-Version": "1.0",
         "Content-Type": f"text/plain; charset={charset}",
         "Content-Transfer-Encoding": "8bit",
@@ -383,7 +383,7 @@ def read(source: DocumentSource) -> Reading:
 
 def po_text(source: DocumentSource) -> DecodedText:
     """Decode a catalogue: as other documents, but by the encoding of its header before the default."""
-    mark, encoding = marked_encoding(source.content)
+    mark, encoding = byte_order_mark(source.content)
     declared = CHARSET.search(source.content[:16384])
     if encoding is None and source.options.encoding:
         encoding = normalise_encoding(source.options.encoding, source.name)

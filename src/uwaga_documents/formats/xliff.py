@@ -41,7 +41,7 @@ from uwaga.markup.xml import (
 )
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import xml_text
-from uwaga_documents.language import written_code
+from uwaga_documents.language import format_code
 from uwaga_documents.messages import MessageSyntax, inline_message_unit
 
 SYNTAX = MessageSyntax(accelerators=True)
@@ -131,7 +131,7 @@ class _XliffUnits:
             return tag
         declared = attributes(tag)
         self._other_language = ""
-        written = written_code(target, "-")
+        written = format_code(target, "-")
         if name not in declared:
             return f'{tag[:-1]} {name}="{escape_attribute(written)}">'
         if base_language(declared[name]) == base_language(target):
@@ -151,7 +151,7 @@ class _XliffUnits:
             if segment.name == f"{self._prefix}segment":
                 yield text[position : segment.start]
                 tag = segment.tag(text)
-                yield _translated_state(tag) if self._reason(segment, tag, is_untranslated) is None else tag
+                yield _mark_translated(tag) if self._reason(segment, tag, is_untranslated) is None else tag
                 yield from self._segment_pieces(segment, tag, is_untranslated)
                 position = segment.inner_end
             elif segment.name == f"{self._prefix}ignorable":
@@ -197,7 +197,7 @@ class _XliffUnits:
             return
         name = f"{self._prefix}target"
         if target is not None:
-            start = text[segment.inner : target.start] + _open_tag(_translated_state(target.tag(text)))
+            start = text[segment.inner : target.start] + _open_tag(_mark_translated(target.tag(text)))
             end = f"</{name}>{text[target.end : segment.inner_end]}"
         else:
             last = seg_source.end if seg_source is not None else source.end
@@ -322,7 +322,7 @@ def _segments(text: str, element: Element, prefix: str) -> Iterator[Element]:
                 first = None
 
 
-def _translated_state(tag: str) -> str:
+def _mark_translated(tag: str) -> str:
     return re.sub(r"""(\sstate\s*=\s*)(["'])(?:new|needs-translation|initial)\2""", r"\1\2translated\2", tag)
 
 

@@ -77,7 +77,7 @@ class TmxUnits(XmlItems[Pair]):
     def progress(self) -> str:
         return f"after unit {self._count}"
 
-    def damaged_error(self, problem: str, line: int) -> DataError:
+    def damage_error(self, problem: str, line: int) -> DataError:
         return DataError(
             f"{self.file}: not a complete TMX file: {problem} in line {line}, "
             f"{self.progress()}; fetch it again"
@@ -181,7 +181,7 @@ class TmxUnits(XmlItems[Pair]):
         ]
         origin = next((value for name, value in properties if name == ORIGIN), self._source.origin)
         properties = [item for item in properties if item[0] != ORIGIN]
-        derived = _derived(properties)
+        derived = _derive(properties)
         return Pair(source.text, target.text, origin, *derived, _remaining(properties, derived))
 
 
@@ -198,7 +198,7 @@ WRITTEN = ("unit.prop.x-context", "unit.prop.prev", "unit.prop.next", "target.ch
 """The property in which each of these is written, unless another property states it."""
 
 
-def _derived(properties: Iterable[tuple[str, str]]) -> _Derived:
+def _derive(properties: Iterable[tuple[str, str]]) -> _Derived:
     values = dict(properties)
     key, before, after = (
         next((value for name in names if (value := values.get(name))), "")
@@ -214,7 +214,7 @@ def _remaining(properties: Sequence[tuple[str, str]], derived: _Derived) -> tupl
     remaining = tuple(properties)
     for index, name in enumerate(WRITTEN):
         others = tuple(item for item in remaining if item[0] != name)
-        if len(others) == len(remaining) - 1 and _derived(others)[index] != derived[index]:
+        if len(others) == len(remaining) - 1 and _derive(others)[index] != derived[index]:
             remaining = others
     return remaining
 
@@ -250,7 +250,7 @@ def write_tmx(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]
 
 def _unit(pair: Pair, source: str, target: str) -> str:
     properties = [item for item in pair.properties if item[0].partition(".")[0] in LEVELS]
-    derived = _derived(properties)
+    derived = _derive(properties)
     for index, value in enumerate((pair.key, pair.before, pair.after, pair.created)):
         if index == len(WRITTEN) - 1:
             match = ISO_DATE.fullmatch(value)

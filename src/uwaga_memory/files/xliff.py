@@ -59,7 +59,7 @@ class XliffUnits(XmlItems[Pair]):
     def progress(self) -> str:
         return f"after unit {self._count}"
 
-    def damaged_error(self, problem: str, line: int) -> DataError:
+    def damage_error(self, problem: str, line: int) -> DataError:
         return DataError(
             f"{self.file}: not a complete XLIFF file: {problem} in line {line}, "
             f"{self.progress()}; fetch it again"

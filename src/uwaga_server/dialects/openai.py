@@ -268,7 +268,7 @@ def _add_chat(routes: Routes, context: ServerContext) -> None:
             if json_key is not None:
                 content = json.dumps({json_key: content}, ensure_ascii=False)
         if body.stream:
-            count = partial(_known, answer) if body.streams_usage else None
+            count = partial(_wrap_answer, answer) if body.streams_usage else None
             return stream_completion(request, body.model, _single_piece(content), count)
         return json_response(_completion(request, body.model, content, answer))
 
@@ -288,7 +288,7 @@ async def _greedy(context: ServerContext, client: Client, text: TextRequest) -> 
     )
 
 
-async def _known(answer: TextAnswer) -> TextAnswer:
+async def _wrap_answer(answer: TextAnswer) -> TextAnswer:
     return answer
 
 

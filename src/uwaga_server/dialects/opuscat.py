@@ -28,7 +28,7 @@ from uwaga_server.http import (
     parse_json,
     read_body,
     read_parameters,
-    validated,
+    validate,
 )
 from uwaga_server.routing import Body, ResponseDescription, Routes, error_responses
 from uwaga_server.served_models import ServedLanguage
@@ -115,7 +115,7 @@ def routes(context: ServerContext) -> Routes:
 
 def _add_translation(routes: Routes, context: ServerContext) -> None:
     async def translate(request: Request, client: Client, parameters: Mapping[str, Any]) -> Translation:
-        query = validated(parameters, TextQuery)
+        query = validate(parameters, TextQuery)
         text = TextRequest(
             query.input,
             source=query.srcLangCode or AUTO,
@@ -176,7 +176,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
     async def pre_order_batch(request: Request) -> Response:
         """Check the languages only: the server has no cache to fill with translations."""
         KEY.admit(context, request)
-        query = validated(request.query_params, PairQuery)
+        query = validate(request.query_params, PairQuery)
         if not parse_json(await read_body(request), BatchBody).root:
             raise ApiError(400, "missing", "the list of texts is empty", "input")
         if query.srcLangCode:
@@ -203,7 +203,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
     async def get_language_pair_model_tags(request: Request) -> Response:
         """Return an empty list: only models that OPUS-CAT has fine-tuned have tags."""
         KEY.admit(context, request)
-        validated(request.query_params, PairQuery)
+        validate(request.query_params, PairQuery)
         return json_response([])
 
     status = ResponseDescription("The status", content={"application/json": {"schema": {"type": "string"}}})
@@ -218,7 +218,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
     async def check_model_status(request: Request) -> Response:
         """Name the model that is used for a pair, or state that there is none."""
         KEY.admit(context, request)
-        query = validated(request.query_params, PairQuery)
+        query = validate(request.query_params, PairQuery)
         pair = f"{query.srcLangCode[:20]}-{query.trgLangCode[:20]}"
         source, target = languages.resolve(query.srcLangCode), languages.resolve(query.trgLangCode)
         route = languages.route(source, target) if source and target else None

@@ -308,7 +308,7 @@ class DocumentStore:
         folder = self._folder / row_id
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(_locked(folder))
+                stack.enter_context(_hold_lock(folder))
             except (BlockingIOError, FileNotFoundError):
                 return None
             row = self._row(row_id)
@@ -354,7 +354,7 @@ class DocumentStore:
 
     def _remove_files(self, row_id: str) -> None:
         """Remove a folder without a row, unless a worker has locked it and will remove it."""
-        with contextlib.suppress(OSError), _locked(self._folder / row_id):
+        with contextlib.suppress(OSError), _hold_lock(self._folder / row_id):
             shutil.rmtree(self._folder / row_id, ignore_errors=True)
 
 
@@ -480,14 +480,14 @@ def _journal_size(folder: Path) -> int:
         return 0
 
 
-def _locked(folder: Path) -> AbstractContextManager[None]:
+def _hold_lock(folder: Path) -> AbstractContextManager[None]:
     """Hold a document's lock."""
     return file_lock(folder / LOCK, wait=False)
 
 
 def _is_locked(folder: Path) -> bool:
     try:
-        with _locked(folder):
+        with _hold_lock(folder):
             return False
     except OSError as error:
         return isinstance(error, BlockingIOError)

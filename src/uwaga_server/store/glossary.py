@@ -256,7 +256,7 @@ class StoredGlossary:
             dictionaries: the new dictionaries, one for each language pair.
             merge: add entries to existing dictionaries, replacing the entries with the same source.
         """
-        changed = self if name is None else self._changed(name=check_name(name))
+        changed = self if name is None else self._with_version(name=check_name(name))
         for new in dictionaries:
             existing = [
                 old for old in changed.dictionaries if merge and old.translates(new.source, new.target)
@@ -273,7 +273,7 @@ class StoredGlossary:
             check_language(code)
         Glossary(_terms(self.name, new))
         remaining = [old for old in self.dictionaries if not old.translates(new.source, new.target)]
-        changed = self._changed(dictionaries=(*remaining, new))
+        changed = self._with_version(dictionaries=(*remaining, new))
         if len(changed.dictionaries) > MAX_DICTIONARIES:
             raise DataError(
                 f"a glossary has at most {MAX_DICTIONARIES} dictionaries; make several glossaries"
@@ -285,9 +285,9 @@ class StoredGlossary:
     def without_dictionary(self, source: str, target: str) -> StoredGlossary:
         """Return the glossary without the dictionary of a language pair."""
         removed = self.dictionary(source, target)
-        return self._changed(dictionaries=tuple(old for old in self.dictionaries if old is not removed))
+        return self._with_version(dictionaries=tuple(old for old in self.dictionaries if old is not removed))
 
-    def _changed(
+    def _with_version(
         self, name: str | None = None, dictionaries: tuple[Dictionary, ...] | None = None
     ) -> StoredGlossary:
         return replace(

@@ -124,9 +124,9 @@ class MemoryStore:
 
     def list(self, owner: str) -> list[StoredMemory]:
         """Return the memories that an owner may use, those of all clients first."""
-        memories = [self._stored(path, bool(owner)) for path in _files(self._folder)]
+        memories = [self._stored_memory(path, bool(owner)) for path in _files(self._folder)]
         if owner:
-            memories += [self._stored(path, False) for path in _files(self._client_folder(owner))]
+            memories += [self._stored_memory(path, False) for path in _files(self._client_folder(owner))]
         return memories
 
     def find(self, owner: str, memory_id: str) -> StoredMemory:
@@ -253,7 +253,7 @@ class MemoryStore:
         """Return an export of a memory, and whether an earlier one is used again."""
         stored = self.find(owner, memory_id)
         memory = self.open(stored)
-        count, changed = len(memory), _changed(stored.path)
+        count, changed = len(memory), _change_time(stored.path)
         for path in self._jobs.glob("*.json") if self._jobs.is_dir() else ():
             old = _read_job(path)
             if (
@@ -270,7 +270,7 @@ class MemoryStore:
             write_tmx(file, (pair for _, pair in memory.pairs()), memory.languages)
         return self.add_job(job), False
 
-    def exported(self, job: MemoryJob) -> Path:
+    def export_file(self, job: MemoryJob) -> Path:
         """Return the file of an export, which is then downloaded."""
         path = self._export_path(job.id)
         if job.operation != "export" or job.status == "expired" or not path.is_file():
@@ -292,7 +292,7 @@ class MemoryStore:
             return self._folder
         return self._folder / CLIENTS / hashlib.sha256(owner.encode()).hexdigest()[:32]
 
-    def _stored(self, path: Path, shared: bool) -> StoredMemory:
+    def _stored_memory(self, path: Path, shared: bool) -> StoredMemory:
         try:
             memory_id = str(uuid.UUID(path.stem))
         except ValueError:
@@ -339,7 +339,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
 
 
-def _changed(path: Path) -> float:
+def _change_time(path: Path) -> float:
     """Return the time of the last change of a memory."""
     paths = [path, path.with_name(path.name + "-wal")]
     return max(each.stat().st_mtime for each in paths if each.exists())

@@ -71,7 +71,7 @@ class StoredTensor:
         return self.content.shape
 
     @property
-    def floating(self) -> bool:
+    def is_floating(self) -> bool:
         """True if the number format is a floating-point format, as required for weights."""
         return self.format in FLOATING_FORMATS
 
@@ -126,7 +126,7 @@ class QuantisedTensor(StoredTensor):
         return self.content.shape[::-1] if self.transposed else self.content.shape
 
     @property
-    def floating(self) -> bool:
+    def is_floating(self) -> bool:
         return True
 
     def floats(self) -> Floats:

@@ -16,11 +16,11 @@ from uwaga.markup.typography import (
     count_quotation_marks,
     enclose_quotations,
     insertions,
-    inverse,
+    inverse_edits,
     kept_characters,
-    moved,
+    move_spans,
     plain_equivalents,
-    typographic,
+    typographic_edits,
     visible_text,
 )
 from uwaga.markup.units import translatable
@@ -53,7 +53,11 @@ class Characters:
         edits = {text: self._equivalents(text) for text in texts if self._is_concerned(text)}
         readable = {text: self._readable(text, text_edits) for text, text_edits in edits.items()}
         self._layer.translate([readable.get(text, text) for text in texts])
-        enclosed = {text: self._enclosed(copy) for text, copy in readable.items() if _lost_quotations(copy)}
+        enclosed = {
+            text: self._enclose_quotations(copy)
+            for text, copy in readable.items()
+            if _has_lost_quotations(copy)
+        }
         if enclosed:
             self._layer.translate(list(enclosed.values()))
         for text, copy in readable.items():
@@ -92,7 +96,7 @@ class Characters:
                 parts += kept_characters(part, self._known.unknown(part))
         return parts
 
-    def _enclosed(self, copy: Text) -> Text:
+    def _enclose_quotations(self, copy: Text) -> Text:
         """Return the text with its quotation marks replaced by tags."""
         content = enclose_quotations(copy.content, self._language)
         return Text(content, copy.name, copy.prefix, parent=copy, is_aligned=copy.is_aligned)
@@ -103,7 +107,7 @@ class Characters:
         given = {id(part) for part in text.content}
         quotations = {id(part) for part in copy.content if isinstance(part, Tag) and not part.text} - given
         for hypothesis, inline in copy.tagged:
-            edits = typographic(text.words, visible_text(inline), self._language)
+            edits = typographic_edits(text.words, visible_text(inline), self._language)
             marked = apply_edits(inline, edits)
             written = [
                 part.raw if isinstance(part, Tag) and id(part) not in given else part for part in marked
@@ -111,15 +115,15 @@ class Characters:
             text.inlines.append(join_parts(written))
             words, alignment = plain_text(text.inlines[-1]), hypothesis.alignment
             if alignment is not None:
-                sources = moved(alignment.source, insertions(copy.content, quotations))
-                sources = moved(sources, inverse(source_edits, source))
-                targets = moved(alignment.target, edits)
-                targets = moved(targets, insertions(marked, quotations))
+                sources = move_spans(alignment.source, insertions(copy.content, quotations))
+                sources = move_spans(sources, inverse_edits(source_edits, source))
+                targets = move_spans(alignment.target, edits)
+                targets = move_spans(targets, insertions(marked, quotations))
                 alignment = align_again(alignment, (source, sources), (words, targets))
             results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
         first, *alternatives = results
         warnings: tuple[str, ...] = ()
-        if lost := self._lost(source, first.text):
+        if lost := self._lost_characters(source, first.text):
             warnings = (f"characters that the model does not know are missing: {lost}",)
         if not translatable(copy.content):
             strange = script_warning(source, self._source_language)
@@ -128,25 +132,25 @@ class Characters:
             first, warnings=(*first.warnings, *warnings), alternatives=tuple(alternatives)
         )
 
-    def _lost(self, source: str, translation: str) -> str:
+    def _lost_characters(self, source: str, translation: str) -> str:
         """Return the unfamiliar characters that a translation lacks, except those replaced by plain marks."""
         source, translation = compose(source), compose(translation)
         unfamiliar = self._known.unfamiliar(source).difference(PLAIN_EQUIVALENTS)
         if not unfamiliar:
             return ""
         missing = Counter(clusters(source)) - Counter(clusters(translation))
-        shown = [_shown(cluster) for cluster in missing if not unfamiliar.isdisjoint(cluster)]
+        shown = [_format_character(cluster) for cluster in missing if not unfamiliar.isdisjoint(cluster)]
         return " ".join(shown[:MAX_SHOWN]) + (" ..." if len(shown) > MAX_SHOWN else "")
 
 
-def _shown(cluster: str) -> str:
+def _format_character(cluster: str) -> str:
     """Return a character as a warning shows it: one that is invisible by itself by its code."""
     is_visible = unicodedata.category(cluster[0])[0] not in "CMZ"
     shown = cluster[:MAX_SHOWN_MARKS]
     return shown if is_visible else " ".join(f"U+{ord(character):04X}" for character in shown)
 
 
-def _lost_quotations(copy: Text) -> bool:
+def _has_lost_quotations(copy: Text) -> bool:
     """Return True if a translation has more or fewer quotation marks than its text."""
     expected = count_quotation_marks(visible_text(copy.content))
     return expected > 0 and expected != count_quotation_marks(visible_text(copy.tagged[0].inline))

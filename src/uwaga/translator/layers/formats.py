@@ -98,7 +98,7 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
         parts: its parts, translated.
         alignment: False to drop the alignment, which is that of the words between the tags.
     """
-    written = list(map(_written, parts, fragment.inlines))
+    written = list(map(_write_part, parts, fragment.inlines))
     if len(parts) == 1:
         results = []
         for hypothesis, inline in written[0]:
@@ -113,7 +113,7 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
     return join_results([part.result for part in parts], text, source)
 
 
-def _written(part: Text, original: Inline) -> list[TaggedTranslation]:
+def _write_part(part: Text, original: Inline) -> list[TaggedTranslation]:
     """Return the translations of a part, in which what is no tag of the document is text."""
     return [TaggedTranslation(best, with_tags_of(inline, original)) for best, inline in part.written()]
 

@@ -84,13 +84,13 @@ class Placeholders:
             return
         errors = translate_separately(self._layer, list(attempts.values()))
         for text, attempt in attempts.items():
-            if attempt not in errors and len(_lost(attempt)) < len(_lost(best[text])):
+            if attempt not in errors and len(_lost_symbols(attempt)) < len(_lost_symbols(best[text])):
                 best[text] = attempt
 
     def _without_lost(self, text: Text, attempt: Text, all_pieces: bool) -> Text:
         """Return the text with symbols for the pieces that they preserved, and tags for the others."""
-        lost = {id(attempt.symbols[number].tag) for number in _lost(attempt)}
-        dropped = _dropped(attempt)
+        lost = {id(attempt.symbols[number].tag) for number in _lost_symbols(attempt)}
+        dropped = _dropped_pieces(attempt)
         choice: list[str | None] = []
         symbols = iter(attempt.symbols)
         for part in text.content:
@@ -138,23 +138,23 @@ def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
     return example._replace(source=replaced(example.source), target=replaced(example.target))
 
 
-def _lost(attempt: Text) -> list[int]:
+def _lost_symbols(attempt: Text) -> list[int]:
     """Return the numbers of the symbols that a translation lacks or repeats."""
     return missing_symbols(attempt.symbols, attempt.result.text)
 
 
 def _incomplete(best: Mapping[Text, Text]) -> list[Text]:
-    return [text for text, attempt in best.items() if _lost(attempt)]
+    return [text for text, attempt in best.items() if _lost_symbols(attempt)]
 
 
-def _dropped(attempt: Text) -> tuple[str, ...]:
+def _dropped_pieces(attempt: Text) -> tuple[str, ...]:
     """Return the pieces without a symbol."""
     return tuple(part.text for part in attempt.content if is_kept(part))
 
 
 def _with_forced_symbol(attempt: Text) -> Text | None:
     """Return a text whose forced prefix ends in the first lost symbol; None if its position is unknown."""
-    symbol, alignment = attempt.symbols[_lost(attempt)[0]], attempt.result.alignment
+    symbol, alignment = attempt.symbols[_lost_symbols(attempt)[0]], attempt.result.alignment
     source = strip_tags(attempt.content).text
     if alignment is None or len(source) > MAX_FORCED_SOURCE or "\n" in source or "\r" in source:
         return None
@@ -184,7 +184,7 @@ def _finish(text: Text, attempt: Text) -> None:
         first,
         *(each for each in alternatives if not missing_symbols(symbols, each.translation.text)),
     ]
-    source, dropped = plain_text(text.content), _dropped(attempt)
+    source, dropped = plain_text(text.content), _dropped_pieces(attempt)
     stripped = strip_tags(attempt.content).text
     warnings = [
         f"the model lost every symbol for {quoted(piece)}, which was placed by the words around it"

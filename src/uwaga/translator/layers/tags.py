@@ -25,7 +25,7 @@ class Tags:
 
     def translate(self, texts: Sequence[Text]) -> None:
         stripped = {text: strip_tags(text.content) for text in while_active(texts) if text.has_tags}
-        untagged = {text: self._untagged(text, without) for text, without in stripped.items()}
+        untagged = {text: self._remove_tags(text, without) for text, without in stripped.items()}
         self._layer.translate([untagged.get(text, text) for text in texts])
         if not stripped:
             return
@@ -40,7 +40,7 @@ class Tags:
                 for translation in text.hypotheses
             ]
 
-    def _untagged(self, text: Text, stripped: StrippedText) -> Text:
+    def _remove_tags(self, text: Text, stripped: StrippedText) -> Text:
         is_aligned = text.is_aligned or (self._can_align and has_inner_tags(stripped))
         content, examples = (stripped.text,), text.examples
         return Text(content, text.name, text.prefix, parent=text, is_aligned=is_aligned, examples=examples)

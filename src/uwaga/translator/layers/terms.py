@@ -178,7 +178,7 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
         for tokens, phrases in _prefixes(term_sentence, target)
         if len(tokens) < _max_tokens(stage, term_sentence.sentence)
     ]
-    for searched, hypothesis, text in _searched(stage, searches):
+    for searched, hypothesis, text in _run_searches(stage, searches):
         if _is_in_position(searched, text):
             errors = searched.count_errors(hypothesis, text)
             candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
@@ -187,7 +187,7 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
         for term_sentence in lacking
         if all(any(candidate.errors) for candidate in candidates[term_sentence.sentence])
     ]
-    for searched, hypothesis, text in _searched(stage, forced):
+    for searched, hypothesis, text in _run_searches(stage, forced):
         errors = searched.count_errors(hypothesis, text)
         candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
     for term_sentence in lacking:
@@ -217,7 +217,9 @@ class _Search(NamedTuple):
     phrases: Phrases | None
 
 
-def _searched(stage: Stage, searches: Sequence[_Search]) -> Iterator[tuple[TermSentence, Hypothesis, str]]:
+def _run_searches(
+    stage: Stage, searches: Sequence[_Search]
+) -> Iterator[tuple[TermSentence, Hypothesis, str]]:
     """Search, and yield each hypothesis with its sentence and its text.
 
     The search itself does not normalise by length, so that a hypothesis with an improbable term does not gain

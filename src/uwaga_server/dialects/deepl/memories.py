@@ -171,7 +171,7 @@ def _add_jobs(routes: Routes, context: ServerContext) -> None:
         """Return the file of an export; the token in the URL replaces the key."""
         fields, store = await _token(request), context.stores.memories
         stored = await in_thread(lambda: store.job(job_id, token=fields.token))
-        path = await in_thread(store.exported, stored)
+        path = await in_thread(store.export_file, stored)
         return await in_thread(file_response, path, f"{stored.memory}.tmx")
 
     routes.routes += hidden.routes

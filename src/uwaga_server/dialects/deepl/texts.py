@@ -114,7 +114,7 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
         """Translate texts."""
         client = DEEPL_KEY.admit(context, request)
         fields = await read_fields(request, TranslateParameters)
-        refuse_unsupported(fields.formality, _unsupported(fields))
+        refuse_unsupported(fields.formality, _unsupported_fields(fields))
         characters = context.charge(client, fields.text)
         ids = check_glossary_ids(fields.glossary_id, fields.glossary_ids, fields.source_lang)
         glossary = None
@@ -210,7 +210,7 @@ def check_glossary_ids(
     return ids
 
 
-def _unsupported(fields: TranslateParameters) -> dict[str, object]:
+def _unsupported_fields(fields: TranslateParameters) -> dict[str, object]:
     return {
         "style_id": fields.style_id,
         "custom_instructions": fields.custom_instructions,

@@ -52,7 +52,7 @@ class StoredVariable(StoredTensor):
         return cls(variable.name, path, kind, variable.stored, variable)
 
     @property
-    def floating(self) -> bool:
+    def is_floating(self) -> bool:
         """True, since integers are dequantised to weights."""
         return True
 

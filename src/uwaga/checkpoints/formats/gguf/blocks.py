@@ -62,7 +62,7 @@ class BlockTensor(StoredTensor):
         return (*rows, size // self.kind.layout.itemsize * self.kind.size)
 
     @property
-    def floating(self) -> bool:
+    def is_floating(self) -> bool:
         return True
 
     def floats(self) -> Floats:

@@ -407,7 +407,7 @@ def _card(file: GgufFile) -> Card:
     languages = metadata.get("general.languages")
     front_matter = {
         "license": metadata.get("general.license.name", metadata.get("general.license")),
-        "language": languages.decoded() if isinstance(languages, Strings) else languages,
+        "language": languages.decode_all() if isinstance(languages, Strings) else languages,
     }
     lines = [
         f"{key}: {json.dumps(value)}" for key, value in front_matter.items() if isinstance(value, str | list)

@@ -196,7 +196,7 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
         sides,
         traits.table(settings, tied),
         tensors,
-        generation_defaults=_unstated(traits, reader, end),
+        generation_defaults=_default_settings(traits, reader, end),
     )
 
 
@@ -215,7 +215,7 @@ def full_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, St
     return values
 
 
-def _unstated(traits: Traits, reader: ConfigReader, end: int) -> dict[str, Any]:
+def _default_settings(traits: Traits, reader: ConfigReader, end: int) -> dict[str, Any]:
     """Return defaults for generation settings that the folder leaves to `transformers`."""
     defaults: dict[str, Any] = {"max_length": MAX_TARGET_TOKENS + 1}
     if (reader.path.parent / GENERATION).exists():

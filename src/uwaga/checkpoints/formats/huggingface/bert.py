@@ -70,13 +70,13 @@ def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
     pad = reader.integer("pad_token_id", 0)
     reader.check_ids(size, pad_token_id=pad)
     tokeniser = read_bert_tokeniser(folder.path, TokenIds(size, pad=pad)).source
-    tensors = _renamed(folder.tensors)
+    tensors = _normalise_names(folder.tensors)
     head = any(name.startswith(HEAD) for name in tensors)
     settings = settings.model_copy(update={"head": head})
     return FamilyModel(settings, (size, size), TokeniserPair(tokeniser, tokeniser), table(settings), tensors)
 
 
-def _renamed(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+def _normalise_names(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
     """Normalise the names of the weights, which depend on the saved class and the version."""
     tensors: dict[str, StoredTensor] = {}
     for name, tensor in stored.items():

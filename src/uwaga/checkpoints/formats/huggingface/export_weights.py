@@ -44,10 +44,10 @@ def deinterleave(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     Args:
         weights: ``state_dict()`` of a Transformer; tied weights may share a tensor.
     """
-    return {name: _deinterleaved(name, weight) for name, weight in weights.items()}
+    return {name: _deinterleave_weight(name, weight) for name, weight in weights.items()}
 
 
-def _deinterleaved(name: str, weight: Tensor) -> Tensor:
+def _deinterleave_weight(name: str, weight: Tensor) -> Tensor:
     axis = _width_axis(name)
     if axis is None:
         return weight

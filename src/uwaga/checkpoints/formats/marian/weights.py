@@ -60,10 +60,10 @@ def read_arrays(path: Path, contents: bool = True) -> tuple[dict[str, StoredTens
     """Return the weights of an ``.npz`` file, and its settings by name."""
     arrays = read_npz(path, None if contents else SETTINGS)
     other_tensors = {SETTINGS: arrays.pop(SETTINGS)} if SETTINGS in arrays else {}
-    return {name: _stored(path, name, array) for name, array in arrays.items()}, other_tensors
+    return {name: _stored_tensor(path, name, array) for name, array in arrays.items()}, other_tensors
 
 
-def _stored(path: Path, name: str, array: NDArray[Any]) -> StoredTensor:
+def _stored_tensor(path: Path, name: str, array: NDArray[Any]) -> StoredTensor:
     kind = FORMAT_NAMES.get(array.dtype.name)
     if kind is None:
         raise ModelError(f"{path}: {name!r} is of {array.dtype}, not a supported number format")
