@@ -26,8 +26,8 @@ from uwaga.markup.units import (
     Fragment,
     Piece,
     Unit,
+    is_translatable,
     text_unit,
-    translatable,
     untranslated,
     untranslated_texts,
     write_pieces,
@@ -283,16 +283,16 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
         )
 
     def marked_parts(text: str) -> Iterator[str | Tag]:
-        for stretch in _split_at(text, characters):
-            stand_in = stand_ins.get(stretch)
-            tagged = placeholders.split(stretch) if stand_in is None else (stand_in,)
-            if stand_in is None and numbering is None and tagged == COMMON_PLACEHOLDERS.split(stretch):
-                yield stretch  # the translator finds the same
+        for segment in _split_at(text, characters):
+            stand_in = stand_ins.get(segment)
+            tagged = placeholders.split(segment) if stand_in is None else (stand_in,)
+            if stand_in is None and numbering is None and tagged == COMMON_PLACEHOLDERS.split(segment):
+                yield segment  # the translator finds the same
                 continue
             for part in tagged:
                 if isinstance(part, Tag):
                     displayed = without_numbers(part.text, numbering) if numbering else part.text
-                    mark = Tag(part.kind, stretch if stand_in else part.raw, displayed)
+                    mark = Tag(part.kind, segment if stand_in else part.raw, displayed)
                     marks[mark] = mark.raw
                     yield mark
                 else:
@@ -303,7 +303,7 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
 
     if "gcc" in syntax.names or MARKUP.search(QUOTED_CODE.sub("", text)) is None:  # %<int%> is no tag
         if not any(
-            translatable(placeholders.split(part)) for part in marked((text,)) if isinstance(part, str)
+            is_translatable(placeholders.split(part)) for part in marked((text,)) if isinstance(part, str)
         ):
             return text  # placeholders alone
         return text_unit(text, marked((text,)), lambda inline: plain_text(unmarked(inline)))

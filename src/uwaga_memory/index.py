@@ -239,13 +239,17 @@ class TermLists:
         lists = self._read(database, terms)
         integer = np.uint8 if len(lists) < 128 else np.uint16  # two counts are added
         ends = np.array([first, stop], np.int32)
-        parts = [each[slice(*each.searchsorted(ends))] for each in lists if each.dtype == np.int32]
+        parts = [
+            term_list[slice(*term_list.searchsorted(ends))]
+            for term_list in lists
+            if term_list.dtype == np.int32
+        ]
         texts = np.concatenate([np.zeros(0, np.int32), *parts]) - first
         counts: Integers = np.bincount(texts, minlength=stop - first).astype(integer)
-        bitmaps = [each[first >> 3 : stop >> 3] for each in lists if each.dtype == np.uint8]
+        bitmaps = [term_list[first >> 3 : stop >> 3] for term_list in lists if term_list.dtype == np.uint8]
         for start in range(0, stop - first if bitmaps else 0, BLOCK_TEXTS):
             end = min(start + BLOCK_TEXTS, stop - first)
-            joined = np.concatenate([each[start >> 3 : end >> 3] for each in bitmaps])
+            joined = np.concatenate([term_list[start >> 3 : end >> 3] for term_list in bitmaps])
             bits = np.unpackbits(joined).reshape(len(bitmaps), -1)
             counts[start:end] += np.add.reduce(bits, axis=0, dtype=integer)
         return counts
@@ -279,7 +283,7 @@ class TermLists:
         slots = [_decode_list(content) for _, content in decoded]
         firsts = np.array([first for first, _ in decoded], np.int64)
         texts = np.concatenate([np.zeros(0, np.uint16), *slots])
-        texts = texts + np.repeat(firsts, [each.size for each in slots])
+        texts = texts + np.repeat(firsts, [block_slots.size for block_slots in slots])
         if not is_bitmap:
             return texts.astype(np.int32)
         bitmap = np.zeros((self.lengths.size >> 3) + 1, np.uint8)

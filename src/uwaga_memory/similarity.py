@@ -248,6 +248,6 @@ def ratio(tokens: Sequence[Hashable], others: Sequence[Hashable], score_cutoff: 
     longer = max(len(tokens), len(others))
     if not longer:
         return 0.0
-    most = int(longer * (100 - score_cutoff) / 100 + 1e-6)
-    distance = Levenshtein.distance(tokens, others, score_cutoff=most)
-    return 0.0 if distance > most else 100.0 * (longer - distance) / longer
+    max_distance = int(longer * (100 - score_cutoff) / 100 + 1e-6)
+    distance = Levenshtein.distance(tokens, others, score_cutoff=max_distance)
+    return 0.0 if distance > max_distance else 100.0 * (longer - distance) / longer

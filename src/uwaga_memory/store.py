@@ -438,11 +438,11 @@ class Memory:
     def pairs(self, text: str = "") -> Iterator[tuple[int, Pair]]:
         """Yield all pairs, or those whose source or target contains a text, with their ids."""
         columns = "id, source, target, origin, key, before, after, created, properties"
-        contained = text.casefold()
+        folded_text = text.casefold()
         with self._reading() as database:
             rows = database.execute(f"SELECT {columns} FROM pairs ORDER BY id")  # noqa: S608
             for id_, source, target, origin, key, before, after, created, properties in rows:
-                if not text or contained in source.casefold() or contained in target.casefold():
+                if not text or folded_text in source.casefold() or folded_text in target.casefold():
                     others = (
                         tuple((name, value) for name, value in json.loads(properties)) if properties else ()
                     )

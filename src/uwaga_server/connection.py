@@ -158,8 +158,8 @@ class WatchedConnection(HttpToolsProtocol):
     def _progress(self) -> ClientProgress | None:
         """Return the client's progress; None while the client waits for the server."""
         closing, paused = self.transport.is_closing(), self.flow.write_paused
-        answering = self.cycle is not None and not self.cycle.response_complete
-        if not closing and not paused and (answering or self.timeout_keep_alive_task is not None):
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        if not closing and not paused and (is_answering or self.timeout_keep_alive_task is not None):
             return None
         unread = self.transport.get_write_buffer_size()
         return ClientProgress(self._requests, self._in_head, closing, unread)

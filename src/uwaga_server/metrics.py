@@ -81,11 +81,11 @@ class Metrics:
 
     def request(self, route: str, status: str, seconds: float) -> None:
         """Count a request and its latency."""
-        labelled = self._labelled.get((route, status))
-        if labelled is None:
-            labelled = self.requests.labels(route, status), self.latency.labels(route)
-            self._labelled[route, status] = labelled
-        requests, latency = labelled
+        labelled_metrics = self._labelled.get((route, status))
+        if labelled_metrics is None:
+            labelled_metrics = self.requests.labels(route, status), self.latency.labels(route)
+            self._labelled[route, status] = labelled_metrics
+        requests, latency = labelled_metrics
         requests.inc()
         latency.observe(seconds)
 

@@ -51,7 +51,7 @@ Words = Annotated[
         help="Units that links refer to: words and punctuation marks, or tokens between spaces (Moses)."
     ),
 ]
-Choose = Annotated[
+ChooseHead = Annotated[
     bool,
     typer.Option(
         "--choose",
@@ -80,7 +80,7 @@ def align(
     aligner: Aligner = False,
     words: Words = "words",
     output: options.Output = None,
-    choose: Choose = False,
+    choose: ChooseHead = False,
     gold: Gold = None,
     *,
     load: Load,

@@ -77,7 +77,7 @@ Echo = Annotated[
     Literal["source", "reference"] | None,
     typer.Option(help="Print the sources of --set instead, or the first reference of each."),
 ]
-Against = Annotated[
+BaselineFiles = Annotated[
     Path | None,
     typer.Option(help="Another system's translations; test the difference with paired bootstrap resampling."),
 ]
@@ -118,7 +118,7 @@ def evaluate(
     columns: options.Columns = "2-",
     test_set: SetName = None,
     echo: Echo = None,
-    against: Against = None,
+    against: BaselineFiles = None,
     metric: Metrics = "bleu,chrf,ter",
     tokenize: Tokenize = None,
     lowercase: Lowercase = False,

@@ -38,8 +38,8 @@ def help_page(context: Any, panel: str | None) -> str:
     full = narrowest.full_page()
     if full.count("\n") < MAX_LINES or not page.can_be_shorter:
         return page.full_page()
-    shortened = narrowest.brief_page(few_examples=False).count("\n") >= MAX_LINES
-    return page.brief_page(few_examples=shortened)
+    is_shortened = narrowest.brief_page(few_examples=False).count("\n") >= MAX_LINES
+    return page.brief_page(few_examples=is_shortened)
 
 
 class _Page:
@@ -158,13 +158,15 @@ class _Page:
         command = f"{self.context.command_path} --help PANEL"
         return f"{_title(f'More options, shown by {command}')}\n{self._table(rows, 15)}"
 
-    def _examples(self, shortened: bool = False) -> str:
+    def _examples(self, is_shortened: bool = False) -> str:
         lines = []
         for text in self.examples.split("\n\n"):
             if text.strip():
                 lines += self._paragraph(text).splitlines()
         return (
-            "\n".join([_title("Examples"), *(lines[:FEW_EXAMPLES] if shortened else lines)]) if lines else ""
+            "\n".join([_title("Examples"), *(lines[:FEW_EXAMPLES] if is_shortened else lines)])
+            if lines
+            else ""
         )
 
 

@@ -58,7 +58,7 @@ TableFile = Annotated[
     Path | None,
     typer.Option(help="Write the results to this file (.tsv or .json)."),
 ]
-Earlier = Annotated[
+EarlierTables = Annotated[
     list[Path] | None,
     typer.Option(
         help="Earlier results (.json) for the same lines, to show next to the new ones; a system measured "
@@ -85,7 +85,7 @@ def lengths(
     beam: Beam = None,
     output: Drawing = None,
     table: TableFile = None,
-    earlier: Earlier = None,
+    earlier: EarlierTables = None,
     title: Title = "",
     *,
     load: Load,

@@ -108,18 +108,18 @@ def is_complete(texts: list[str] | None, path: Path | None) -> bool:
 
 def with_contexts(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """Yield chunks with the texts before and after them, once the text after them has been read."""
-    held, context = list[Chunk](), TextContext()
+    waiting, context = list[Chunk](), TextContext()
     try:
         for chunk in chunks:
             if after := _first_text(chunk.lines):
-                yield from (each._replace(context=context._replace(after=after)) for each in held)
-                lines = (line for each in reversed(held) for line in reversed(each.lines))
-                held, context = [], TextContext(before=_first_text(lines))
-            held.append(chunk)
+                yield from (each._replace(context=context._replace(after=after)) for each in waiting)
+                lines = (line for each in reversed(waiting) for line in reversed(each.lines))
+                waiting, context = [], TextContext(before=_first_text(lines))
+            waiting.append(chunk)
     except DataError:
-        yield from (each._replace(context=context) for each in held)
+        yield from (each._replace(context=context) for each in waiting)
         raise
-    yield from (each._replace(context=context) for each in held)
+    yield from (each._replace(context=context) for each in waiting)
 
 
 def _first_text(lines: Iterable[str]) -> str:

@@ -80,12 +80,12 @@ def shortlist(
     corpus = read_corpus(source, target, sentences, held_out, _dev(dev_source, dev_target))
     translator = Translator.load(model, **vars(replace(load, device="cpu")))
     with count_meter(len(corpus.training), "reading") as advance:
-        counted = learn_shortlist(translator, corpus.training, frequent, per_word, advance)
-    write_shortlist(output, counted.shortlist, translator.source, translator.target, counted.pairs)
-    typer.echo(f"{output}: {counted.summary()}")
+        learned = learn_shortlist(translator, corpus.training, frequent, per_word, advance)
+    write_shortlist(output, learned.shortlist, translator.source, translator.target, learned.pairs)
+    typer.echo(f"{output}: {learned.summary()}")
     kind = "held-out" if dev_source is None else "dev"
     typer.echo(f"evaluating on {len(corpus.heldout):,} {kind} pairs ...", err=True)
-    _print(evaluate_shortlist(translator, counted.shortlist, corpus.heldout, translator.options(beam=beam)))
+    _print(evaluate_shortlist(translator, learned.shortlist, corpus.heldout, translator.options(beam=beam)))
 
 
 def _dev(source: Path | None, target: Path | None) -> tuple[Path, Path] | None:

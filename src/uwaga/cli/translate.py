@@ -92,8 +92,8 @@ def _mark_word(word: Word, colours: bool) -> str:
         return word.text
     if not colours:
         return f"{word.text}[{word.mean:.2f}]"
-    strong = word.mean < DOUBTFUL
-    return typer.style(word.text, fg="red" if strong else "yellow", underline=strong or None)
+    is_doubtful = word.mean < DOUBTFUL
+    return typer.style(word.text, fg="red" if is_doubtful else "yellow", underline=is_doubtful or None)
 
 
 MAX_NAMED_LINES = 3

@@ -90,7 +90,7 @@ def measure_agreement(
         [hypothesis for [hypothesis] in search(model, sentences, options)] for model in (exact, rounded)
     ]
     pairs = [(left.tokens, right.tokens) for left, right in zip(*results, strict=True)]
-    agreeing = sum(_common_prefix(left, right) for left, right in pairs)
+    agreeing_tokens = sum(_common_prefix(left, right) for left, right in pairs)
     scored = [
         TokenPair(
             source,
@@ -106,7 +106,7 @@ def measure_agreement(
     return Agreement(
         sentences=len(pairs),
         same=sum(left == right for left, right in pairs) / len(pairs),
-        tokens=agreeing / max(1, sum(max(len(left), len(right)) for left, right in pairs)),
+        tokens=agreeing_tokens / max(1, sum(max(len(left), len(right)) for left, right in pairs)),
         difference=float(np.abs(all_differences).mean()),
         largest=max(float(np.abs(difference).mean()) for difference in differences),
         continued=continues,
@@ -304,18 +304,18 @@ def quantise(
         SettingsError: a pattern in ``keep`` matches no matrix, or there is a sample for a multilingual model.
     """
     checkpoint = read(folder)
-    directed = in_one_direction(checkpoint)
+    pair_checkpoint = in_one_direction(checkpoint)
     packed = pack_weights(checkpoint, precision, tuple(keep))
     card = checkpoint.card.text or f"# {folder.name}\n"
     card += f"\nWeights quantised to {precision} by `uwaga convert --{precision}`.\n"
     if not check:
         write_quantised(out, checkpoint, packed, card)
         return None
-    exact = to_engine(directed, "float32", threads=1)
-    rounded = to_engine(directed, precision, threads=1, packed=packed)
+    exact = to_engine(pair_checkpoint, "float32", threads=1)
+    rounded = to_engine(pair_checkpoint, precision, threads=1, packed=packed)
     if sample is None:
-        sources, description = default_sources(directed, exact)
-    elif directed is not checkpoint:
+        sources, description = default_sources(pair_checkpoint, exact)
+    elif pair_checkpoint is not checkpoint:
         raise SettingsError(
             "a multilingual model is always compared on the built-in sentences: leave out the sample "
             "(--sample)"
@@ -326,7 +326,7 @@ def quantise(
         checkpoint.score_stats if sample is None else measure_score_stats(checkpoint, rounded, sources)
     )
     write_quantised(out, replace(checkpoint, score_stats=score_stats), packed, card)
-    agreement = measure_agreement(exact, rounded, sources, directed.decoding.first)
+    agreement = measure_agreement(exact, rounded, sources, pair_checkpoint.decoding.first)
     return replace(agreement, measured_on=description)
 
 

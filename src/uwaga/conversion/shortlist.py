@@ -325,7 +325,7 @@ def evaluate_shortlist(
     if not usable:
         raise DataError("nothing to evaluate the shortlist on: all lines are empty or too long")
     lists = [shortlist.allowed_tokens(pair.source) for pair in usable]
-    contained = [np.isin(pair.target, tokens) for pair, tokens in zip(usable, lists, strict=True)]
+    is_listed = [np.isin(pair.target, tokens) for pair, tokens in zip(usable, lists, strict=True)]
     lines = [source for source, _ in pairs]
     for model in (translator, limited):  # warm up: the first call builds caches
         list(model.run(_requests(lines[:8], options)))
@@ -335,7 +335,7 @@ def evaluate_shortlist(
         tuple(target for _, target in pairs),
         shortlist.vocabulary,
         float(np.mean([len(tokens) for tokens in lists])),
-        float(np.concatenate(contained).mean()),
+        float(np.concatenate(is_listed).mean()),
     )
 
 

@@ -59,8 +59,8 @@ def _cut(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
     start = 0
     while start < len(indices):
         stop = start + max(1, budget // int(width[start]))
-        widest = np.maximum.accumulate(width[start:stop])  # (run,)
-        size = widest * np.arange(1, len(widest) + 1)  # (run,) of the batch that ends here, ascending
+        max_widths = np.maximum.accumulate(width[start:stop])  # (run,)
+        size = max_widths * np.arange(1, len(max_widths) + 1)  # (run,) of the batch that ends here, ascending
         count = max(1, int(np.searchsorted(size, budget, side="right")))
         yield indices[start : start + count]
         start += count

@@ -550,4 +550,4 @@ def _replace_positions(settings: TransformerSettings, tables: dict[str, Floats])
         elif settings.positions == "learned":
             tables[f"{side}_positions"] = weight[settings.position_offset :]
         else:
-            tables[f"{side}_relative_bias"] = distances(weight, settings, both_ways=side == "source")
+            tables[f"{side}_relative_bias"] = distances(weight, settings, bidirectional=side == "source")

@@ -231,14 +231,14 @@ def _matrix(
     arrays: tuple[NDArray[Any], ...] = ()
     for block_index, block in enumerate(blocks):
         _check_finite(block, product.name)
-        single = len(block) == outputs
+        is_complete = len(block) == outputs
         try:
-            parts = _pack_block(block, number_format, levels, arena if single else None, spread)
+            parts = _pack_block(block, number_format, levels, arena if is_complete else None, spread)
         except ValueError as error:
             raise ModelError(
                 f"weight {product.name!r} cannot be {number_format}: {error}; keep it in bfloat16"
             ) from None
-        if single:
+        if is_complete:
             arrays = parts
         else:
             arrays = arrays or tuple(_allocate(part, outputs, arena) for part in parts)

@@ -125,20 +125,20 @@ class HttpClient:
                 response.close()
         raise CatalogueError(f"{public_url(url)}: more than {MAX_REDIRECTS} redirects")
 
-    def repeat(self, call: Callable[[], Result], received: Callable[[], int] = lambda: 0) -> Result:
+    def repeat(self, call: Callable[[], Result], received_bytes: Callable[[], int] = lambda: 0) -> Result:
         """Return the result of a request, repeated after broken transfers within the limits.
 
         Args:
             call: sends the request.
-            received: returns the number of bytes received so far, which a repeated request keeps.
+            received_bytes: returns the number of bytes received so far, which a repeated request keeps.
         """
-        latest, since = received(), time.monotonic()
+        latest, last_change = received_bytes(), time.monotonic()
 
         def may_succeed(error: Exception) -> bool:
-            nonlocal latest, since
-            if latest != received():
-                latest, since = received(), time.monotonic()
-            waited = time.monotonic() - since
+            nonlocal latest, last_change
+            if latest != received_bytes():
+                latest, last_change = received_bytes(), time.monotonic()
+            waited = time.monotonic() - last_change
             return isinstance(error, BrokenTransferError) and waited < self.limits.patience
 
         return retry(call, self.limits.attempts, self.limits.pause, may_succeed, self.stopped.wait)

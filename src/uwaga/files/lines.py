@@ -81,8 +81,8 @@ class _ZstdFile(io.RawIOBase):
 class _Decompressed(io.BufferedReader):
     """A decompressing reader that also closes the compressed file."""
 
-    def __init__(self, decompressing: io.RawIOBase, compressed: io.BufferedReader) -> None:
-        super().__init__(decompressing, BLOCK_BYTES)
+    def __init__(self, reader: io.RawIOBase, compressed: io.BufferedReader) -> None:
+        super().__init__(reader, BLOCK_BYTES)
         self._compressed = compressed
 
     def close(self) -> None:
@@ -112,20 +112,20 @@ def open_bytes(path: str | Path) -> io.BufferedReader:
     return open_decompressed(plain, path, not is_url(path) and not Path(path).is_file())
 
 
-def open_decompressed(plain: io.BufferedReader, path: str | Path, piped: bool = False) -> io.BufferedReader:
+def open_decompressed(plain: io.BufferedReader, path: str | Path, is_pipe: bool = False) -> io.BufferedReader:
     """Decompress an open file, like :func:`open_bytes`; closing the result closes the file.
 
     Args:
         plain: the file, at its start.
         path: its name, for messages.
-        piped: whether it is a pipe, which cannot seek.
+        is_pipe: whether it is a pipe, which cannot seek.
     """
     try:
         start = plain.peek(6)
         opener = next((constructor for magic, constructor in _DECOMPRESSORS if start.startswith(magic)), None)
         if opener is None:
             return plain
-        if piped:
+        if is_pipe:
             raise DataError(f"{path}: a compressed pipe; decompress it first, for example with zcat")
         return _Decompressed(cast(io.RawIOBase, opener(path, plain)), plain)
     except OSError as error:

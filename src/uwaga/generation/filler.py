@@ -229,9 +229,9 @@ class MaskFiller:
         return [
             [
                 Filling(piece, probability, _fill_gap(text, gap, piece))
-                for piece, probability in zip(self.tokeniser.pieces(row), chances, strict=True)
+                for piece, probability in zip(self.tokeniser.pieces(row), probabilities, strict=True)
             ]
-            for gap, (row, chances) in enumerate(rows)
+            for gap, (row, probabilities) in enumerate(rows)
         ]
 
 

@@ -61,7 +61,7 @@ class Continuation(JsonRecord):
         return f"Continuation({shorten(self.prompt)!r}, {shorten(self.text)!r}, {', '.join(notes)})"
 
     @property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """The prompt and its continuation."""
         return self.prompt + self.text
 

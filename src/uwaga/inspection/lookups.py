@@ -186,8 +186,8 @@ def _forced_steps(
         decoder = RetrievalDecoder(decoder)
         attach = decoder.with_datastores
     # A shortlist holds the tokens of the datastore, as in the search, but no key is near.
-    distant = Datastore(np.full_like(datastore.keys, np.inf), datastore.tokens, 1.0, 1.0)
-    state = decoder.start(attach(decoder.encode([sentence.ids]), [distant]), 1)
+    unreachable = Datastore(np.full_like(datastore.keys, np.inf), datastore.tokens, 1.0, 1.0)
+    state = decoder.start(attach(decoder.encode([sentence.ids]), [unreachable]), 1)
     steps = list[tuple[Floats, Floats]]()
     for token in inputs:
         step = decoder.step(np.array([token]), state, Choice(1, all_tokens=True, features=True))

@@ -54,7 +54,7 @@ NLLB200 = (
 
 TWO_LETTERS = {
     longer: short
-    for short, _, rest in (
+    for short, _, other_codes in (
         entry.partition(":")
         for entry in (
             "aa:aar ab:abk ae:ave af:afr ak:aka am:amh an:arg ar:ara/arb as:asm av:ava ay:aym/ayr az:aze/azj "
@@ -75,7 +75,7 @@ TWO_LETTERS = {
             "vo:vol wa:wln wo:wol xh:xho yi:ydd/yid yo:yor za:zha zh:chi/cmn/zho zu:zul"
         ).split()
     )
-    for longer in rest.split("/")
+    for longer in other_codes.split("/")
 }
 """The two-letter code of ISO 639 for each three-letter and each old two-letter code; for a macrolanguage such
 as Arabic or Persian also for the code of its standard variety."""

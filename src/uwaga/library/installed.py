@@ -433,8 +433,8 @@ def packaged_models(*, describe_all: bool = False) -> Iterator[InstalledModel]:
         describe_all: also describe models whose origin states their languages.
     """
     visited: set[Path] = set()
-    for dotted in sorted({*UNDECLARED_PACKAGES.values(), *_entry_points()}):
-        package, folder = _package_folder(dotted)
+    for package_name in sorted({*UNDECLARED_PACKAGES.values(), *_entry_points()}):
+        package, folder = _package_folder(package_name)
         if folder is None:
             continue
         for path in _find_models(folder, MAX_PACKAGE_DEPTH):
@@ -473,9 +473,9 @@ def _entry_points() -> Iterator[str]:
             yield point.value
 
 
-def _package_folder(dotted: str) -> tuple[str, Path | None]:
+def _package_folder(package_name: str) -> tuple[str, Path | None]:
     """Return the top-level package and the folder of a dotted path, None if it is not installed."""
-    package, *subfolders = dotted.split(".")
+    package, *subfolders = package_name.split(".")
     try:
         spec = importlib.util.find_spec(package)  # imports nothing for a top-level name
     except (ImportError, ValueError):

@@ -113,7 +113,7 @@ def _with_spaces(
     if white_space and not any(slots) and not any(mark.divides for mark in marks):
         slots[_default_slot(marks)] = white_space
     elif white_space and any(slots):
-        _exchange_white_space(slots, white_space)
+        _replace_white_space(slots, white_space)
     for number, mark in enumerate(marks):
         if mark.tag.kind == "kept" and not _is_invisible(mark.tag.text):  # separated from the adjacent words
             slots[number] = slots[number] or _separating_space(neighbours[0] if number == 0 else "")
@@ -126,7 +126,7 @@ def _with_spaces(
     return parts
 
 
-def _exchange_white_space(slots: list[str], white_space: str) -> None:
+def _replace_white_space(slots: list[str], white_space: str) -> None:
     """Put the white space of the translation in place of that of the source; no line break is repeated."""
     breaks = LINE_BREAK.findall(white_space)
     if breaks:

@@ -26,8 +26,8 @@ from uwaga.markup.units import (
     Piece,
     Untranslated,
     balance_tags,
+    is_translatable,
     text_unit,
-    translatable,
     untranslated,
 )
 from uwaga.markup.wrapping import fill
@@ -308,7 +308,7 @@ def _common_blocks(
                 if block is not None:
                     yield block
                     position = block.end
-                elif translatable((" ".join(part),)):
+                elif is_translatable((" ".join(part),)):
                     yield TextBlock("unknown", position, position, "", "", 0)
 
 
@@ -481,13 +481,13 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
         (_with_asterisks(inline), True),
         (_with_html_tags(inline), True),
     ):
-        text = _lay_out(parts, block, escaped)
+        text = _fill_lines(parts, block, escaped)
         if block.kind == "paragraph" and not parser.is_paragraph(text):
             text = BLOCK_MARKER.sub(_escape_leading, text)
         if block.kind == "heading":
             text = HEADING_END.sub(r"\1\\\2", text)
         is_single_block = block.kind != "paragraph" or parser.is_paragraph(text)
-        if is_single_block and _reads_as(parser, text, parts):
+        if is_single_block and _parses_as(parser, text, parts):
             break
     if block.kind == "cell":
         text = re.sub(r"(?<!\\)\|", r"\\|", text)
@@ -496,7 +496,7 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
     return text.replace("\n", block.between) if block.between else text
 
 
-def _lay_out(parts: Inline, block: TextBlock, escaped: bool) -> str:
+def _fill_lines(parts: Inline, block: TextBlock, escaped: bool) -> str:
     """Lay out a text in lines as wide as those of the block, or in one line if the block has only one."""
     written = []
     for part in parts:
@@ -518,7 +518,7 @@ def _escape_leading(match: re.Match[str]) -> str:
     return f"{space}\\{marker}" if marker else f"{space}{number}\\{end}"
 
 
-def _reads_as(parser: MarkdownParser, text: str, expected: Inline) -> bool:
+def _parses_as(parser: MarkdownParser, text: str, expected: Inline) -> bool:
     """Return whether a text is parsed as the expected parts; runs of spaces count as one."""
     return _flatten(_inline(parser, text)) == _flatten(expected)
 

@@ -68,8 +68,8 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
         while words and contents and indentation < contents[-1] and "\t" not in line[:1]:
             contents.pop()
             fence = ""
-        moved = line.replace("\t", " " * WIDTH, 1)[WIDTH * len(contents) :] if contents else line
-        depth = len(moved) - len(moved.lstrip())
+        dedented = line.replace("\t", " " * WIDTH, 1)[WIDTH * len(contents) :] if contents else line
+        depth = len(dedented) - len(dedented.lstrip())
         is_code = depth >= WIDTH and not in_list
         in_statement = in_statement and bool(words)
         mark = FENCE.match(words)
@@ -86,14 +86,14 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
                 contents.append(indentation + WIDTH)
             footnote = FOOTNOTE.match(words)
             if footnote is not None:  # an item, so that the next footnote is another
-                moved = f"- {words[footnote.end() :]}"
+                dedented = f"- {words[footnote.end() :]}"
                 contents.append(indentation + WIDTH)
             if ITEM.match(words):
                 in_list = True
             elif depth == 0 and after_blank and not hidden:
                 in_list = False
         after_blank = not words
-        result.lines.append(end if hidden else moved + end)
+        result.lines.append(end if hidden else dedented + end)
         start += len(raw)
     return result
 

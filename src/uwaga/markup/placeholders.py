@@ -323,6 +323,6 @@ def keep_order(source: Inline, translation: Inline) -> Inline:
     if len(places) != len(arguments):
         return translation
     parts = list(translation)
-    for place, argument in zip(places, arguments, strict=True):
-        parts[place] = argument
+    for insertion_point, argument in zip(places, arguments, strict=True):
+        parts[insertion_point] = argument
     return tuple(parts)

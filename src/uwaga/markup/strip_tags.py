@@ -47,13 +47,13 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     Args:
         inline: the text with its tags; stretches of text may be adjacent.
     """
-    stretches, tags = _alternating(inline)
-    texts: list[str] = [stretches[0]]
+    text_runs, tags = _alternating(inline)
+    texts: list[str] = [text_runs[0]]
     marks: list[Mark] = []
-    length = len(stretches[0])
-    words_before = stretches[0]
-    spaced = not stretches[0] or stretches[0][-1].isspace()  # whether the text so far ends in white space
-    for tag, before, after in zip(tags, stretches, stretches[1:], strict=False):
+    length = len(text_runs[0])
+    words_before = text_runs[0]
+    spaced = not text_runs[0] or text_runs[0][-1].isspace()  # whether the text so far ends in white space
+    for tag, before, after in zip(tags, text_runs, text_runs[1:], strict=False):
         sentences = after[:1].isupper() and SENTENCE_END.search(words_before) is not None
         divides = not spaced and not after[:1].isspace() and (separates(tag) or sentences)
         marks.append(Mark(tag, length, _trailing_space(before), _leading_space(after), divides))
@@ -73,15 +73,15 @@ def separates(tag: Tag) -> bool:
 
 def _alternating(inline: Sequence[str | Tag]) -> tuple[list[str], list[Tag]]:
     """Return the texts before, between and after the tags, and the tags."""
-    stretches: list[list[str]] = [[]]
+    text_runs: list[list[str]] = [[]]
     tags: list[Tag] = []
     for part in inline:
         if isinstance(part, Tag):
             tags.append(part)
-            stretches.append([])
+            text_runs.append([])
         else:
-            stretches[-1].append(part)
-    return ["".join(parts) for parts in stretches], tags
+            text_runs[-1].append(part)
+    return ["".join(parts) for parts in text_runs], tags
 
 
 def _trailing_space(text: str) -> str:

@@ -12,7 +12,7 @@ from uwaga.alignment.words import word_spans
 from uwaga.markup.inline import Inline, Tag, is_kept, join_parts
 from uwaga.markup.placeholders import UNITS, is_number_like, is_quantity
 from uwaga.markup.strip_tags import separates
-from uwaga.markup.units import translatable
+from uwaga.markup.units import is_translatable
 from uwaga.markup.words import overlapping, project_links
 from uwaga.results.translation import Span, WordAlignment, noisy_or
 
@@ -96,7 +96,7 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
         inline: the text.
         attempt: the attempt, from 0; each one uses different symbols.
     """
-    if not translatable(inline):
+    if not is_translatable(inline):
         return [None for part in inline if is_kept(part)]
     texts = [part if isinstance(part, str) else part.text for part in inline]
     used_words = {word for text in texts for word in WORD.findall(text)}
@@ -215,16 +215,16 @@ def _find_touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
         parts: the parts, in forward or reverse order.
         last: True if the order is forward, so that the last character of a text is next to the next part.
     """
-    touched, touches = list[bool](), False
+    touching, is_touching = list[bool](), False
     for part in parts:
-        touched.append(touches)
+        touching.append(is_touching)
         if isinstance(part, str):
-            touches = _in_word(part[-1 if last else 0]) if part else touches
+            is_touching = _in_word(part[-1 if last else 0]) if part else is_touching
         elif part.kind == "kept":
-            touches = True
+            is_touching = True
         elif separates(part):
-            touches = False
-    return touched
+            is_touching = False
+    return touching
 
 
 def written_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[str, ...]:
@@ -284,8 +284,10 @@ def realign(
         starts = [start for start, _ in words]
         final_spans = [[span for span in positions[start:end] if span is not None] for start, end in spans]
         word_ranges = [
-            overlapping(words, starts, word_spans_[0][0], word_spans_[-1][1]) if word_spans_ else range(0)
-            for word_spans_ in final_spans
+            overlapping(words, starts, spans_of_words[0][0], spans_of_words[-1][1])
+            if spans_of_words
+            else range(0)
+            for spans_of_words in final_spans
         ]
         texts.append((tuple(words), word_ranges))
         symbol_words.append(

@@ -200,11 +200,11 @@ def plain_equivalents(text: str, unknown: Callable[[str], Collection[str]]) -> l
     for cluster in clusters(text):
         start, end = end, end + len(cluster)
         if len(cluster) > 1:
-            twin = _compose(cluster, missing, unknown)
+            equivalent = _compose(cluster, missing, unknown)
         else:
-            twin = _equivalent(text, start) if cluster in missing else None
-        if twin is not None and not unknown(twin):
-            edits.append(Edit(start, end, twin))
+            equivalent = _equivalent(text, start) if cluster in missing else None
+        if equivalent is not None and not unknown(equivalent):
+            edits.append(Edit(start, end, equivalent))
     if not edits:
         return []
     replaced = {text[edit.start : edit.end] for edit in edits}
@@ -231,8 +231,8 @@ def _compose(cluster: str, missing: Collection[str], unknown: Callable[[str], Co
 def _equivalent(text: str, index: int) -> str | None:
     """Return the plain equivalent of an unknown character."""
     character, is_inside = text[index], _is_word(text, index - 1) and _is_word(text, index + 1)
-    twin = PLAIN_EQUIVALENTS.get(character)
-    if twin is None:
+    equivalent = PLAIN_EQUIVALENTS.get(character)
+    if equivalent is None:
         is_apostrophe = character == "′" and is_inside and text[index - 1 : index + 2 : 2].isalpha()
         is_removed = is_inside and is_control(character)
         return "'" if is_apostrophe else "" if is_removed else None
@@ -240,8 +240,8 @@ def _equivalent(text: str, index: int) -> str | None:
         return None
     if character in "–—―" and is_inside:
         is_range = text[index - 1].isdigit() and text[index + 1].isdigit()
-        return twin if is_range else f" {twin} "
-    return twin
+        return equivalent if is_range else f" {equivalent} "
+    return equivalent
 
 
 def typographic_edits(source: str, target: str, language: str) -> list[Edit]:

@@ -149,7 +149,7 @@ def paired_texts(source: Piece, translation: Piece) -> Iterator[tuple[Inline, In
         yield from zip(texts, translations, strict=True)
 
 
-def translatable(inline: Inline) -> bool:
+def is_translatable(inline: Inline) -> bool:
     """Return whether a text has a letter outside its tags."""
     return any(isinstance(part, str) and any(map(str.isalpha, part)) for part in inline)
 
@@ -167,7 +167,7 @@ def trim(inline: Inline) -> tuple[str, Inline, str]:
     return before, join_parts(parts), after
 
 
-def peel(inline: Inline) -> tuple[Inline, Inline, Inline]:
+def split_ends(inline: Inline) -> tuple[Inline, Inline, Inline]:
     """Split a text into its leading part, the text itself, and its trailing part.
 
     White space, void tags and pairs of tags around the complete text are split off.
@@ -280,7 +280,7 @@ def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
     """
     layout: list[str | Tag | int] = []
     lines: list[Inline] = []
-    before, core, after = peel(inline)
+    before, core, after = split_ends(inline)
     stretch: list[str | Tag] = []
     cuts = _link_cuts(core)
     is_single = not cuts and not any(_is_break(part) for part in core)
@@ -289,8 +289,8 @@ def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
             stretch.append(part)
             if index not in cuts:
                 continue
-        start, line, end = ((), core, ()) if is_single else peel(balance_tags(tuple(stretch)))
-        if translatable(line):
+        start, line, end = ((), core, ()) if is_single else split_ends(balance_tags(tuple(stretch)))
+        if is_translatable(line):
             layout += [*start, len(lines), *end]
             lines.append(line)
         else:
@@ -313,7 +313,7 @@ def _link_cuts(inline: Inline) -> set[int]:
         else:
             outside.append(part)
         index += 1
-    return cuts if links > 1 and not translatable(tuple(outside)) else set()
+    return cuts if links > 1 and not is_translatable(tuple(outside)) else set()
 
 
 def _is_break(part: str | Tag) -> bool:

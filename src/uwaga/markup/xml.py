@@ -59,8 +59,8 @@ class Element(NamedTuple):
 def attributes(tag: str) -> dict[str, str]:
     """Return the raw values of a tag's attributes by name; the first value of a repeated name."""
     values: dict[str, str] = {}
-    for name, double, single, bare in ATTRIBUTE.findall(tag):
-        values.setdefault(name, double or single or bare)
+    for name, double, single, unquoted in ATTRIBUTE.findall(tag):
+        values.setdefault(name, double or single or unquoted)
     return values
 
 

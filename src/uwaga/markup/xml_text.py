@@ -113,15 +113,15 @@ def read_xml(text: str, ignored: frozenset[str] = frozenset(), outline: XmlOutli
     tree = _build_tree(parts)
     _mark_splitting(tree, outline)
     pieces: list[Piece] = []
-    stretch: list[_Part] = []
+    text_parts: list[_Part] = []
     for part, number in zip(parts, tree.part_elements, strict=True):
         is_tag = isinstance(part.content, Tag) and part.content.kind != "kept" and part.name
         if is_tag and tree.elements[number].splits:
-            pieces += [*_pieces(stretch, outline.lines), part.raw]
-            stretch = []
+            pieces += [*_pieces(text_parts, outline.lines), part.raw]
+            text_parts = []
         else:
-            stretch.append(part)
-    return Fragment((*pieces, *_pieces(stretch, outline.lines)))
+            text_parts.append(part)
+    return Fragment((*pieces, *_pieces(text_parts, outline.lines)))
 
 
 class _Part(NamedTuple):

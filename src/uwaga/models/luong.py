@@ -78,7 +78,7 @@ class Luong(Recurrent):
         if self.feeding:
             return self._unroll_with_feeding(embedded, memory, parts, position, need_weights)
         states, ends = self.decoder.run(embedded, unflatten_states(parts))
-        features, weights = self._attentional(states, memory, position)
+        features, weights = self._attentional_states(states, memory, position)
         return Unrolled(self.dropout(features), flatten_states(ends), weights if need_weights else None)
 
     def _unroll_with_feeding(
@@ -113,7 +113,9 @@ class Luong(Recurrent):
         mask = self.dropout.mask(rows, time, like.shape[1], like)
         return None if mask is None else mask.unbind(1)
 
-    def _attentional(self, states: Tensor, memory: RecurrentMemory, position: int) -> tuple[Tensor, Tensor]:
+    def _attentional_states(
+        self, states: Tensor, memory: RecurrentMemory, position: int
+    ) -> tuple[Tensor, Tensor]:
         """Return ``h̃`` (rows, time, units) of decoder states (rows, time, units) and the weights."""
         context, weights = attend_memory(self.score, states, memory, position, self.window)
         return torch.tanh(self.combine(torch.cat([context, states], dim=-1))), weights

@@ -200,7 +200,7 @@ class ProphetNet(Seq2Seq):
         """Return (rows, 1 + ngram, target, width) of ids (rows, target), the first at position ``start``."""
         rows, target = ids.shape
         reading = self.embedding(ids) + self.target_positions(start, target)  # (rows, target, width)
-        further = self.target_positions(start + 1, target)  # (target, width)
-        predicting = self.streams.weight[:ngram, None] + further  # (ngram, target, width)
+        next_positions = self.target_positions(start + 1, target)  # (target, width)
+        predicting = self.streams.weight[:ngram, None] + next_positions  # (ngram, target, width)
         x = torch.cat([reading[:, None], predicting.expand(rows, -1, -1, -1)], dim=1)
         return self.dropout(self.target_norm(x))  # type: ignore[no-any-return]

@@ -138,9 +138,11 @@ class Banks:
             row = np.repeat(row, counts)  # (edges of these rows,)
             offset = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
             edge = np.repeat(self._first[node], counts) + offset
-            useful = (self._serves[edge] & missing.reshape(sentences * beams, -1)[row]).any(axis=1)
-            rows.append(row[useful])
-            tokens.append(self._tokens[edge[useful]])
+            has_missing_phrase = (self._serves[edge] & missing.reshape(sentences * beams, -1)[row]).any(
+                axis=1
+            )
+            rows.append(row[has_missing_phrase])
+            tokens.append(self._tokens[edge[has_missing_phrase]])
         pairs = np.unique(np.concatenate(rows) * self._vocabulary + np.concatenate(tokens))
         if not len(pairs):
             return None
@@ -162,8 +164,8 @@ class Banks:
 
     def gains(self, beams: Ids, states: PhraseStates) -> Scores:
         """Return the bonus (sentences, n) added to ranks for phrase tokens gained or lost."""
-        gained = states.banks - self._states.select(beams).banks
-        return np.asarray(self._bonus[self._indices][:, None] * gained)
+        banks_gained = states.banks - self._states.select(beams).banks
+        return np.asarray(self._bonus[self._indices][:, None] * banks_gained)
 
     def potential(self, banks: Ids) -> Scores:
         """Return the bonus (sentences, n) that hypotheses of these banks can still gain."""
@@ -180,8 +182,8 @@ class Banks:
         """
         forced = self._forced[self._indices][:, None]
         needed = np.where(forced, self.totals[self._indices][:, None], 0)
-        fullest = np.where(alive, banks, 0).max(axis=1, keepdims=True)
-        return np.asarray(banks >= np.where(last[:, None], np.minimum(needed, fullest), needed))
+        max_bank = np.where(alive, banks, 0).max(axis=1, keepdims=True)
+        return np.asarray(banks >= np.where(last[:, None], np.minimum(needed, max_bank), needed))
 
     def share(self, banks: Ids, eligible: Flags) -> Flags:
         """Return a mask (sentences, n) of the candidates that get a slot in the beam.
@@ -237,6 +239,6 @@ class Banks:
         for origin in (roots, nodes):
             keys = origin * self._vocabulary + tokens
             edge = np.minimum(np.searchsorted(self._keys, keys), max(len(self._keys) - 1, 0))
-            hit = self._keys[edge] == keys if len(self._keys) else np.zeros(keys.shape, dtype=np.bool_)
-            result = np.where(hit, self._targets[edge] if len(self._keys) else 0, result)
+            has_edge = self._keys[edge] == keys if len(self._keys) else np.zeros(keys.shape, dtype=np.bool_)
+            result = np.where(has_edge, self._targets[edge] if len(self._keys) else 0, result)
         return np.asarray(result)

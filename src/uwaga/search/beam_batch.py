@@ -403,18 +403,18 @@ class BeamBatch(StepBatch):
         continued = candidates.ranks > -np.inf
         if continued.all():
             return
-        stuck = self._stuck(continued)  # (sentences, beams)
-        sentences = np.nonzero(stuck.any(axis=1))[0]
+        is_stuck = self._stuck(continued)  # (sentences, beams)
+        sentences = np.nonzero(is_stuck.any(axis=1))[0]
         if len(sentences):
             scores = np.where(
-                stuck[sentences], self._scores(self._ranks[sentences], sentences, steps - 1), -np.inf
+                is_stuck[sentences], self._scores(self._ranks[sentences], sentences, steps - 1), -np.inf
             )
             self._pool.add(
                 self._indices[sentences],
                 scores,
                 self._nodes[sentences],
                 steps[sentences] - 1,
-                stuck[sentences],
+                is_stuck[sentences],
             )
 
     def _stuck(self, continued: Flags) -> Flags:

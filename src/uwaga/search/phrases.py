@@ -246,7 +246,7 @@ def _trie(phrases: Sequence[Phrase]) -> tuple[list[dict[int, int]], list[set[int
         (0, 0, number, tokens) for number, phrase in enumerate(phrases) for tokens in phrase.alternatives
     ]
     while level:  # (node, tokens read, phrase, tokens)
-        deeper = []
+        next_level = []
         for node, read, number, tokens in level:
             child = children[node].get(tokens[read])
             if child is None:
@@ -256,6 +256,6 @@ def _trie(phrases: Sequence[Phrase]) -> tuple[list[dict[int, int]], list[set[int
             if read + 1 == len(tokens):
                 ends[child].add(number)
             else:
-                deeper.append((child, read + 1, number, tokens))
-        level = deeper
+                next_level.append((child, read + 1, number, tokens))
+        level = next_level
     return children, ends

@@ -111,8 +111,8 @@ class RotarySettings(StrictModel):
         if self.scaling == "dynamic":
             assert self.factor is not None
             assert self.original_length is not None
-            stretch = max(max_length, self.original_length) / self.original_length
-            base *= (self.factor * stretch - (self.factor - 1)) ** (head_width / (head_width - 2))
+            length_ratio = max(max_length, self.original_length) / self.original_length
+            base *= (self.factor * length_ratio - (self.factor - 1)) ** (head_width / (head_width - 2))
         unscaled = base ** (-2.0 * pairs / head_width)
         if self.scaling in ("none", "dynamic"):
             return unscaled

@@ -61,11 +61,12 @@ class SentenceTerms:
         """Return the usual words that a translation still contains, although terms replace them."""
         if not self.replaced:
             return []
-        rest, usual = self.without_terms(text), self.without_terms(self.usual)
+        text_without_terms, usual_without_terms = self.without_terms(text), self.without_terms(self.usual)
         return [
             word
             for word, times in Counter(filter(None, self.replaced)).items()
-            if _count_inflected(word, rest) > max(0, _count_inflected(word, usual) - times)
+            if _count_inflected(word, text_without_terms)
+            > max(0, _count_inflected(word, usual_without_terms) - times)
         ]
 
     def without_terms(self, text: str) -> str:

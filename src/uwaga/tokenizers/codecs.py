@@ -334,7 +334,7 @@ class TokenizersCodec:
 
     def add_special_tokens(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the ids that the file adds before and after a text."""
-        inner, with_special = self._probe(framed=False), self._probe(framed=True)
+        inner, with_special = self._probe(has_frame=False), self._probe(has_frame=True)
         for start in range(len(with_special) - len(inner) + 1):
             if with_special[start : start + len(inner)] == inner:
                 return tuple(with_special[:start]), tuple(with_special[start + len(inner) :])
@@ -359,9 +359,9 @@ class TokenizersCodec:
                         [added_token]
                     )
 
-    def _probe(self, framed: bool) -> list[int]:
+    def _probe(self, has_frame: bool) -> list[int]:
         with self._call:
-            ids: list[int] = self._model.encode(PROBE_TEXT, add_special_tokens=framed).ids
+            ids: list[int] = self._model.encode(PROBE_TEXT, add_special_tokens=has_frame).ids
         return ids
 
 
@@ -456,9 +456,9 @@ class BytePairCodec(TokenizersCodec):
         super().add(tokens)
         self._number_added()
 
-    def _probe(self, framed: bool) -> list[int]:
+    def _probe(self, has_frame: bool) -> list[int]:
         with self._call:  # the ids that a post-processor adds are not those of the library's tokens
-            tokens = self._model.encode(PROBE_TEXT, add_special_tokens=framed).tokens
+            tokens = self._model.encode(PROBE_TEXT, add_special_tokens=has_frame).tokens
         return [number for token in tokens if (number := self.number(token)) is not None]
 
     def _encode_with(self, model: Tokenizer, text: str) -> list[int]:

@@ -188,11 +188,11 @@ def _find_cut_at_full_stop(
         names.add("str")  # Goethestr.
     word = following["word"] or ""
     numbered = word[:1].isdigit() or ROMAN.fullmatch(word) is not None
-    dotted = line[following.end() : following.end() + 1] == "."
-    starts = not dotted and word.lower().replace("\u2019", "'") in stops.starters
+    has_full_stop = line[following.end() : following.end() + 1] == "."
+    starts = not has_full_stop and word.lower().replace("\u2019", "'") in stops.starters
     if names & stops.titles:
         return stop if starts and names & stops.final else None
-    if (numbered and names & stops.before_numbers) or (letter and dotted and len(word) == 1):
+    if (numbered and names & stops.before_numbers) or (letter and has_full_stop and len(word) == 1):
         return None
     final = bool(names & stops.final)
     if acronym or final or (letter and part.isalpha() and not part.islower()):

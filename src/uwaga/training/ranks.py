@@ -134,10 +134,10 @@ class Ranks:
             return [value]
         return [json.loads(text) for text in self._messages.gather(json.dumps(value))]
 
-    def stop_waiting_when(self, stopping: Callable[[], bool]) -> None:
-        """Stop waiting for silent processes once ``stopping`` returns True."""
+    def set_stop_condition(self, is_stopping: Callable[[], bool]) -> None:
+        """Stop waiting for silent processes once ``is_stopping`` returns True."""
         if self._messages is not None:
-            self._messages.is_stopping = stopping
+            self._messages.is_stopping = is_stopping
 
     def describe(self, rank: int) -> str:
         """Return a rank with its process and host, for messages."""

@@ -76,7 +76,7 @@ def train(settings: Settings, ranks: Ranks = SINGLE_PROCESS) -> Path | None:
             reporter.log(f"finished already: {folder}; delete it to validate and write it again")
             return folder
         interrupt = stack.enter_context(Interrupt(ignore_repeats=ranks.world > 1))
-        ranks.stop_waiting_when(lambda: interrupt.requested)
+        ranks.set_stop_condition(lambda: interrupt.requested)
         run = _open_run(settings, base, device, reporter, ranks)
         if not run.train(interrupt):
             reporter.log(f"stopped at step {run.progress.step}; rerun the same command to resume")

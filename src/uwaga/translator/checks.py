@@ -72,11 +72,11 @@ def script_warning(text: str, language: str) -> str | None:
     if expected is None or (expected == LATIN and text.isascii()):
         return None
     scripts = [script for script in map(character_script, text) if script]
-    strange = [script for script in scripts if script not in expected]
-    if 2 * len(strange) <= len(scripts):
+    unexpected = [script for script in scripts if script not in expected]
+    if 2 * len(unexpected) <= len(scripts):
         return None
-    commonest = max(sorted(set(strange)), key=strange.count)
-    return f"{UNFAMILIAR_TEXT}: letters of {commonest.title()}, where its source language is {language!r}"
+    most_common = max(sorted(set(unexpected)), key=unexpected.count)
+    return f"{UNFAMILIAR_TEXT}: letters of {most_common.title()}, where its source language is {language!r}"
 
 
 def loops(tokens: Sequence[int]) -> bool:
@@ -85,8 +85,9 @@ def loops(tokens: Sequence[int]) -> bool:
         return False
     for period in range(1, min(MAX_PERIOD, len(tokens) // MIN_REPETITIONS) + 1):
         run = max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period
-        every = slice(run - 1, None, run)  # any run includes one of these pairs, so most periods need no more
-        has_equal_pair = any(map(operator.eq, tokens[every], tokens[period:][every]))
+        # any run includes one of these pairs, so most periods need no more
+        every_nth = slice(run - 1, None, run)
+        has_equal_pair = any(map(operator.eq, tokens[every_nth], tokens[period:][every_nth]))
         if has_equal_pair and b"\x01" * run in bytes(map(operator.eq, tokens, tokens[period:])):
             return True
     return False

@@ -202,10 +202,10 @@ def choose_models(
     usable = list(models)
     while route := find_route(source, target, usable, intermediate):
         steps = [ChosenStep(step, read_model(Path(step.model.path), memory=memory)) for step in route]
-        false = [step.model for step, checkpoint in steps if not _supports_pair(checkpoint, step)]
-        if not false:
+        mismatched = [step.model for step, checkpoint in steps if not _supports_pair(checkpoint, step)]
+        if not mismatched:
             return ChosenModels((), tuple(steps))
-        usable = [model for model in usable if model not in false]
+        usable = [model for model in usable if model not in mismatched]
     raise _not_installed((source, *intermediate, target), models)
 
 

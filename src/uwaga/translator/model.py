@@ -198,7 +198,7 @@ class Drafter(Protocol):
 
 
 @runtime_checkable
-class Summarised(Protocol):
+class SupportsDescription(Protocol):
     """A decoder that has a description."""
 
     @property
@@ -209,7 +209,7 @@ class Summarised(Protocol):
 
 def summary(decoder: object) -> str:
     """Describe a decoder in a line: by its own description, or by the name of its class."""
-    return decoder.description if isinstance(decoder, Summarised) else type(decoder).__name__
+    return decoder.description if isinstance(decoder, SupportsDescription) else type(decoder).__name__
 
 
 def model_origin(location: str, pair: LanguagePair) -> str:

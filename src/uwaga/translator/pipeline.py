@@ -33,7 +33,7 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
         else:
             layer = Markup(layer, plan.placeholders, plan.request)
     else:
-        layer = Chain(plan.stages, finds_doubts=True)
+        layer = Chain(plan.stages, find_doubts=True)
     if plan.untranslated:
         from uwaga.translator.layers.untranslated import Untranslated
 

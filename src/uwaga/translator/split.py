@@ -79,9 +79,9 @@ def divide_text(
     allowed = [0, *(cut for cut in cuts if cut not in forbidden), len(text)]
     bounds, total = [0], sum(sizes)
     for size in accumulate(sizes[:-1]):
-        ideal = len(text) * size / total
-        index = bisect_left(allowed, ideal)
-        _, nearest = min((abs(cut - ideal), cut) for cut in allowed[max(index - 1, 0) : index + 1])
+        ideal_position = len(text) * size / total
+        index = bisect_left(allowed, ideal_position)
+        _, nearest = min((abs(cut - ideal_position), cut) for cut in allowed[max(index - 1, 0) : index + 1])
         bounds.append(nearest)
     return [text[first:last] for first, last in pairwise([*bounds, len(text)])]
 
@@ -135,9 +135,9 @@ def _even_ranges(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
     low, high = 0, limit
     while low < high:
         middle = (low + high) // 2
-        tried = _pack(sizes, middle)
-        if len(tried) <= len(best) and max(sizes) <= middle:
-            best, high = tried, middle
+        packed_ranges = _pack(sizes, middle)
+        if len(packed_ranges) <= len(best) and max(sizes) <= middle:
+            best, high = packed_ranges, middle
         else:
             low = middle + 1
     return best
@@ -315,8 +315,8 @@ class Segmenter:
             yield piece
 
     def _doubts(self, text: str) -> list[str]:
-        strange = script_warning(text, self.languages[0]) if self._languages_differ else None
-        return [] if strange is None else [strange]
+        unexpected_script = script_warning(text, self.languages[0]) if self._languages_differ else None
+        return [] if unexpected_script is None else [unexpected_script]
 
     def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
         copy = BLANKS.sub(" ", part.strip()) if self._languages_differ and is_copied(part) else None

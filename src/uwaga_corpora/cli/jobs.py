@@ -147,8 +147,8 @@ class JobReporter:
             for part in manifest.parts.values()
             for row in part.cut_rows
         ]
-        further = ", …; manifest.json lists them" if len(cut) > REPORTED_FAILURES else ""
-        return f" ({self._unit}s {', '.join(cut[:REPORTED_FAILURES])}{further})"
+        ellipsis = ", …; manifest.json lists them" if len(cut) > REPORTED_FAILURES else ""
+        return f" ({self._unit}s {', '.join(cut[:REPORTED_FAILURES])}{ellipsis})"
 
     def _report_failures(self, name: str, record: PartRecord) -> None:
         for row, error in record.failures[: max(0, REPORTED_FAILURES - self._failed)]:

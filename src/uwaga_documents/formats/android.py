@@ -162,11 +162,11 @@ def _quote(inline: Inline, tags: Mapping[str, str]) -> Inline:
         if isinstance(part, Tag):
             parts.append(part)
             continue
-        stretches = [
-            tags.get(stretch) or _escape(stretch) if index % 2 else _escape(stretch)
-            for index, stretch in enumerate(HTML_TAG.split(part))
+        segments = [
+            tags.get(segment) or _escape(segment) if index % 2 else _escape(segment)
+            for index, segment in enumerate(HTML_TAG.split(part))
         ]
-        text = "".join(stretches)
+        text = "".join(segments)
         if number == 0:
             text = f"\\{text}" if text[:1] in ("@", "?") else text
             spaces = len(text) - len(text.lstrip(" "))

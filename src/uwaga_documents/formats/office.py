@@ -174,8 +174,8 @@ def _chart_pieces(text: str, compared: ComparedTexts | None = None) -> Iterator[
         else:
             yield from content_pieces(text, (value,), read, element.inner, element.inner_end)
 
-    held = ("strCache", "multiLvlStrCache", "strLit", "numCache", "numLit", "externalData", "v")
-    chart_names = (names.paragraph, *(f"{prefix}{name}" for name in held))
+    value_elements = ("strCache", "multiLvlStrCache", "strLit", "numCache", "numLit", "externalData", "v")
+    chart_names = (names.paragraph, *(f"{prefix}{name}" for name in value_elements))
     return described_pieces(content_pieces(text, chart_names, read))
 
 

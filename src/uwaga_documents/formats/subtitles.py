@@ -15,7 +15,7 @@ from typing import NamedTuple
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.inline import join_parts, paired_tags
-from uwaga.markup.units import Piece, Unit, balance_tags, text_unit, translatable, trim
+from uwaga.markup.units import Piece, Unit, balance_tags, is_translatable, text_unit, trim
 from uwaga.markup.wrapping import balance
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
@@ -206,7 +206,7 @@ def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
     inlines = [_read(REOPENED.sub(r"\2", raw_cue), escaped) for raw_cue in raws]
     inline = balance_tags(_join_cues(inlines))
     _, core, _ = trim(inline)
-    if not translatable(core):
+    if not is_translatable(core):
         return raw
     between = [text[cue.end : following.start] for cue, following in pairwise(group)]
     shares = [max(1, len(plain_text(inline_).strip())) for inline_ in inlines]

@@ -18,10 +18,10 @@ from uwaga.markup.units import (
     Piece,
     Unit,
     Untranslated,
+    is_translatable,
     paired_texts,
-    peel,
+    split_ends,
     text_unit,
-    translatable,
     untranslated,
     with_key,
 )
@@ -270,8 +270,8 @@ class _XliffUnits:
     def _text_piece(self, source: Element) -> Piece:
         """Return the content of a target as a piece, from that of its source."""
         raw = source.content(self._text)
-        before, core, after = peel(_inline(self._text, source, self._prefix))
-        if not translatable(core):
+        before, core, after = split_ends(_inline(self._text, source, self._prefix))
+        if not is_translatable(core):
             return text_unit(raw, core, write_xml)
 
         def write(inline: Inline) -> str:

@@ -89,11 +89,11 @@ class TmxUnits(XmlItems[Pair]):
     def check(self) -> None:
         """Check that the file had a pair of the memory's languages."""
         if self._count and not self._pairs:
-            listed = ", ".join(sorted(self._languages)[:MAX_LISTED_LANGUAGES]) or "none"
+            language_list = ", ".join(sorted(self._languages)[:MAX_LISTED_LANGUAGES]) or "none"
             source, target = self._source.languages
             raise DataError(
                 f"{self.file}: none of its {self._count} units has both {source} and {target}; its languages "
-                f"are {listed}: import it into a memory of two of them"
+                f"are {language_list}: import it into a memory of two of them"
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:

@@ -442,8 +442,8 @@ def _detection_response(detected: DetectedLanguage) -> dict[str, object]:
 
 def model_code(code: str) -> str:
     """Return the server's code for a LibreTranslate code."""
-    lowered = code.lower()
-    return lowered if lowered not in ("pb", "zt") else ALIASES[lowered]
+    lowercase_code = code.lower()
+    return lowercase_code if lowercase_code not in ("pb", "zt") else ALIASES[lowercase_code]
 
 
 def _server_code(context: ServerContext, code: str, parameter: str) -> str:

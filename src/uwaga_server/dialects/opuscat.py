@@ -239,8 +239,8 @@ def _only_target(service: Service) -> str:
     """Return the language that all models translate to, like the override model of OPUS-CAT."""
     targets = {target for source in service.languages.sources for target in source.targets}
     if len(targets) > 1:
-        listed = ", ".join(sorted(targets)[:20])
-        message = f"trgLangCode is missing, and the models translate to several languages: {listed}"
+        language_list = ", ".join(sorted(targets)[:20])
+        message = f"trgLangCode is missing, and the models translate to several languages: {language_list}"
         raise ApiError(400, "missing", message, "trgLangCode")
     return targets.pop()
 

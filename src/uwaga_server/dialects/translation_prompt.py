@@ -168,7 +168,7 @@ def _prompt(
     json_key = _json_key(instruction)
     if json_key is not None and (example := JSON_EXAMPLE.match(body.lstrip())) is not None:
         json_key, body = example[1], body.lstrip()[example.end() :]
-    text = _without_labels(_unwrap(body.strip()), languages, labelled=json_key is not None)
+    text = _without_labels(_unwrap(body.strip()), languages, has_label=json_key is not None)
     if not text:
         quoted = QUOTED.search(line)
         if quoted is not None:
@@ -178,13 +178,13 @@ def _prompt(
     return Prompt(text, languages.source, languages.target, json_key) if text else None
 
 
-def _without_labels(text: str, languages: RequestedLanguages, labelled: bool = False) -> str:
+def _without_labels(text: str, languages: RequestedLanguages, has_label: bool = False) -> str:
     r"""Return a text without the label that begins an answer, and that of the text itself.
 
     Args:
         text: a text such as ``English: A man sleeps.\nGerman:``.
         languages: the languages that the labels may name.
-        labelled: whether the text may have a label although none begins an answer.
+        has_label: whether the text may have a label although none begins an answer.
     """
     start = text.rfind("\n") + 1
     last = LABEL.fullmatch(text, start)
@@ -197,7 +197,7 @@ def _without_labels(text: str, languages: RequestedLanguages, labelled: bool = F
             is_quoted = len(text) > 1 and text[0] in QUOTATION_MARKS and text[-1] in QUOTATION_MARKS
             return text[1:-1] if is_quoted else text
     first = LABEL.match(text)
-    if first is not None and (answer or labelled) and _is_label(first[1], languages.source):
+    if first is not None and (answer or has_label) and _is_label(first[1], languages.source):
         return text[first.end() :].strip()
     return text
 
@@ -223,8 +223,8 @@ def _unwrap(text: str) -> str:
     if text.startswith(LETTERS_SIGN):
         return text[len(LETTERS_SIGN) :].partition(LETTERS_SIGN)[0].strip()
     for opening, closing in FENCES:
-        enclosed = len(text) >= len(opening) + len(closing)
-        if enclosed and text.startswith(opening) and text.endswith(closing):
+        is_enclosed = len(text) >= len(opening) + len(closing)
+        if is_enclosed and text.startswith(opening) and text.endswith(closing):
             return text[len(opening) : -len(closing)].strip()
     return text
 

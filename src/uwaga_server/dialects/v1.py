@@ -81,18 +81,18 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
             source = None if body.source == AUTO else body.source
             memory = await memory_of_request(context, client, body.memory, source, body.target)
             requests = [replace(each, memory=memory, threshold=body.threshold) for each in requests]
-        caller = Caller(client=client.name, deadline=context.settings.limits.deadline)
+        call_context = Caller(client=client.name, deadline=context.settings.limits.deadline)
         if body.stream:
             check_streams(body)
             await context.spend(client, characters)
             number = request_id(request)
             return EventStream(
                 request,
-                _events(context, requests[0], body, caller),
+                _events(context, requests[0], body, call_context),
                 lambda error: error_response(error, number),
             )
         async with context.spending(client, characters), while_connected(request):
-            answer = await context.service.translate(requests, **caller)
+            answer = await context.service.translate(requests, **call_context)
         translations = await in_thread(translations_response, answer, body)  # long for many words
         return json_response({"translations": translations, "model": answer.model})
 
@@ -146,18 +146,18 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
 
 
 async def _events(
-    context: ServerContext, request: TextRequest, body: TranslateBody, caller: Caller
+    context: ServerContext, request: TextRequest, body: TranslateBody, call_context: Caller
 ) -> AsyncGenerator[tuple[str, object], None]:
     """Yield the pieces of a translation, then its requested parts."""
     [detected] = await context.service.sources([request])
     resolved = request if detected is None else replace(request, source=detected.code)
     pieces = []
-    async for piece in context.service.stream(resolved, **caller):
+    async for piece in context.service.stream(resolved, **call_context):
         pieces.append(piece)
         yield "piece", {"text": piece}
     if body.tokens or body.scores or body.alignment or body.attention:
         answer = await context.service.translate(
-            [replace(resolved, search={**_search(body), "beam": 1})], **caller
+            [replace(resolved, search={**_search(body), "beam": 1})], **call_context
         )
         [result] = translations_response(answer, body)
     else:

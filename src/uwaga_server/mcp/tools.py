@@ -235,11 +235,11 @@ async def languages(call: Call, arguments: schema.LanguagesArguments) -> schema.
         if source in (None, language.code) and (target is None or target in language.targets)
     ]
     count = sum(len(language.targets) for language in listed)
-    brief = count > MAX_LISTED_PAIRS and source is None
+    is_summary = count > MAX_LISTED_PAIRS and source is None
     return schema.LanguagesResult(
         languages=[
             schema.SourceLanguage(
-                code=language.code, name=language.name, targets=None if brief else list(language.targets)
+                code=language.code, name=language.name, targets=None if is_summary else list(language.targets)
             )
             for language in listed
         ],
@@ -248,7 +248,7 @@ async def languages(call: Call, arguments: schema.LanguagesArguments) -> schema.
             for model in service.served
             if not model.problem
         ],
-        note=f"{count} pairs: name a source language to list its targets" if brief else None,
+        note=f"{count} pairs: name a source language to list its targets" if is_summary else None,
     )
 
 

@@ -171,12 +171,12 @@ class DocumentStore:
                     os.fsync(file.fileno())
                 with self._engine.begin() as connection:
                     connection.execute(DOCUMENTS.insert().values(created=time.time(), **row))
-                    displaced = self._make_room(connection, owner_key(spec.owner))
+                    removable = self._make_room(connection, owner_key(spec.owner))
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
-        for displaced_id in displaced:
-            self._remove_files(displaced_id)
+        for removable_id in removable:
+            self._remove_files(removable_id)
         return document_id
 
     def status(self, owner: str | None, document_id: str, key: str | None = None) -> DocumentStatus:
@@ -274,11 +274,11 @@ class DocumentStore:
 
     def _make_room(self, connection: sql.Connection, owner: str) -> list[str]:
         """Delete downloaded documents beyond the limits and return their ids."""
-        displaced: list[str] = []
-        all_documents, owned = sql.true(), DOCUMENTS.c.owner == owner
+        removable: list[str] = []
+        all_documents, of_owner = sql.true(), DOCUMENTS.c.owner == owner
         for condition, limit, message in (
             (
-                owned,
+                of_owner,
                 self._limits.per_owner,
                 "you have {} documents; delete one, or wait until one is translated",
             ),
@@ -293,7 +293,7 @@ class DocumentStore:
             deletable = sql.or_(DOCUMENTS.c.downloaded, DOCUMENTS.c.state == "failed")
             query = (
                 sql.select(DOCUMENTS.c.id)
-                .where(condition, owned, deletable)
+                .where(condition, of_owner, deletable)
                 .order_by(DOCUMENTS.c.ended)
                 .limit(excess)
             )
@@ -301,8 +301,8 @@ class DocumentStore:
             if len(ids) < excess:
                 raise QuotaError(message.format(limit))
             connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id.in_(ids)))
-            displaced += ids
-        return displaced
+            removable += ids
+        return removable
 
     def _claim(self, row_id: str) -> ClaimedDocument | None:
         folder = self._folder / row_id

@@ -135,9 +135,9 @@ class MemoryStore:
         Raises:
             NotStoredError: there is none.
         """
-        wanted = memory_id.lower()
+        normalised_id = memory_id.lower()
         for memory in self.list(owner):
-            if memory.id == wanted:
+            if memory.id == normalised_id:
                 return memory
         raise NotStoredError(NO_MEMORY)
 

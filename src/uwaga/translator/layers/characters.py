@@ -23,7 +23,7 @@ from uwaga.markup.typography import (
     typographic_edits,
     visible_text,
 )
-from uwaga.markup.units import translatable
+from uwaga.markup.units import is_translatable
 from uwaga.results.translation import Translation
 from uwaga.tokenizers.text import clusters, compose
 from uwaga.translator.checks import UNFAMILIAR_TEXT, script_warning
@@ -53,19 +53,19 @@ class Characters:
         edits = {text: self._equivalents(text) for text in texts if self._is_concerned(text)}
         readable = {text: self._readable(text, text_edits) for text, text_edits in edits.items()}
         self._layer.translate([readable.get(text, text) for text in texts])
-        enclosed = {
+        retried = {
             text: self._enclose_quotations(copy)
             for text, copy in readable.items()
             if _has_lost_quotations(copy)
         }
-        if enclosed:
-            self._layer.translate(list(enclosed.values()))
+        if retried:
+            self._layer.translate(list(retried.values()))
         for text, copy in readable.items():
-            self._finish(text, enclosed.get(text, copy), edits[text])
+            self._finish(text, retried.get(text, copy), edits[text])
 
     def _is_concerned(self, text: Text) -> bool:
         """Return True for a text with unfamiliar characters, unless it has no letters and is copied."""
-        return bool(self._known.unfamiliar(text.words)) and translatable(text.content)
+        return bool(self._known.unfamiliar(text.words)) and is_translatable(text.content)
 
     def _equivalents(self, text: Text) -> list[Edit]:
         return plain_equivalents(visible_text(text.content), self._known.unknown)
@@ -76,7 +76,7 @@ class Characters:
         if not text.prefix:  # which no piece may precede
             parts: list[str | Tag] = []
             for line in lines(content):
-                parts += self._with_pieces(line) if translatable(line) else line
+                parts += self._with_pieces(line) if is_translatable(line) else line
             content = join_parts(parts)
         return Text(
             content,
@@ -104,13 +104,16 @@ class Characters:
     def _finish(self, text: Text, copy: Text, source_edits: Sequence[Edit]) -> None:
         """Set the translation of a text from that of its simplified copy, with the marks of its source."""
         source, results = plain_text(text.content), list[Translation]()
-        given = {id(part) for part in text.content}
-        quotations = {id(part) for part in copy.content if isinstance(part, Tag) and not part.text} - given
+        source_parts = {id(part) for part in text.content}
+        quotations = {
+            id(part) for part in copy.content if isinstance(part, Tag) and not part.text
+        } - source_parts
         for hypothesis, inline in copy.tagged:
             edits = typographic_edits(text.words, visible_text(inline), self._language)
             marked = apply_edits(inline, edits)
             written = [
-                part.raw if isinstance(part, Tag) and id(part) not in given else part for part in marked
+                part.raw if isinstance(part, Tag) and id(part) not in source_parts else part
+                for part in marked
             ]
             text.inlines.append(join_parts(written))
             words, alignment = plain_text(text.inlines[-1]), hypothesis.alignment
@@ -125,9 +128,11 @@ class Characters:
         warnings: tuple[str, ...] = ()
         if lost := self._lost_characters(source, first.text):
             warnings = (f"characters that the model does not know are missing: {lost}",)
-        if not translatable(copy.content):
-            strange = script_warning(source, self._source_language)
-            warnings = (strange or f"{UNFAMILIAR_TEXT}: it knows none of the words, which were copied",)
+        if not is_translatable(copy.content):
+            unexpected_script = script_warning(source, self._source_language)
+            warnings = (
+                unexpected_script or f"{UNFAMILIAR_TEXT}: it knows none of the words, which were copied",
+            )
         text.translation = replace(
             first, warnings=(*first.warnings, *warnings), alternatives=tuple(alternatives)
         )

@@ -124,9 +124,9 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
     assert alignment is not None
     links: dict[int, float] = {}
     best: dict[int, tuple[float, int]] = {}
-    for (source, target), chance in alignment.link_probabilities.items():
-        links[source] = max(chance, links.get(source, 0.0))
-        best[target] = max((chance, source), best.get(target, (0.0, source)))
+    for (source, target), probability in alignment.link_probabilities.items():
+        links[source] = max(probability, links.get(source, 0.0))
+        best[target] = max((probability, source), best.get(target, (0.0, source)))
     best_sources = {source for _, source in best.values()}
     doubtful = improbably_translated(passage)
     starts = [start for start, _ in alignment.source]

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from uwaga.errors import TextTooLongError
 from uwaga.markup.inline import Inline, Tag, cut_inline, is_kept, join_parts, plain_text, written_text
-from uwaga.markup.units import translatable, trim
+from uwaga.markup.units import is_translatable, trim
 from uwaga.results.translation import MemoryUsage, MemoryUse, Translation
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.layers.formats import join_results
@@ -98,8 +98,8 @@ class FromMemory:
                     break
                 continue
             words = words or [*tokens(written, self._plan.placeholders)]
-            fitted = fit(words, match.source, match.target, self._plan.placeholders)
-            if fitted is not None and self._apply(text, match, fitted, "fitted"):
+            fitted_match = fit(words, match.source, match.target, self._plan.placeholders)
+            if fitted_match is not None and self._apply(text, match, fitted_match, "fitted"):
                 break
             similar.append(match)
         return similar
@@ -126,7 +126,7 @@ class FromMemory:
 
         Returns an empty dictionary for a single sentence, and if there are several models.
         """
-        if len(self._plan.stages) > 1 or text.prefix or not translatable(text.content):
+        if len(self._plan.stages) > 1 or text.prefix or not is_translatable(text.content):
             return {}
         try:
             passage = self._plan.stages[0].split_text(plain_text(text.content), text.name)
@@ -144,7 +144,7 @@ class FromMemory:
         return {part: passage.sentences[index].after for index, part in enumerate(parts)}
 
     def _matches(self, text: Text, written: str, threshold: float) -> Sequence[MemoryMatch]:
-        if text.prefix or not translatable(text.content):
+        if text.prefix or not is_translatable(text.content):
             return ()
         threshold = max(threshold, self._plan.request.threshold)
         return self._memory.matches(written, text.context, threshold=threshold, limit=CANDIDATES)

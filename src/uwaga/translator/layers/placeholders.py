@@ -28,7 +28,7 @@ from uwaga.markup.symbols import (
     replace_symbols,
     written_pieces,
 )
-from uwaga.markup.units import translatable
+from uwaga.markup.units import is_translatable
 from uwaga.results.translation import Translation, WordAlignment
 from uwaga.translator.layers.failures import translate_separately
 from uwaga.translator.text import Example, Layer, Text
@@ -96,8 +96,8 @@ class Placeholders:
         for part in text.content:
             if is_kept(part):
                 symbol = None if part.text in dropped else next(symbols, None)
-                keeps = not all_pieces and symbol is not None and id(symbol.tag) not in lost
-                choice.append(symbol.text if keeps and symbol is not None else None)
+                keeps_symbol = not all_pieces and symbol is not None and id(symbol.tag) not in lost
+                choice.append(symbol.text if keeps_symbol and symbol is not None else None)
         return self._with_symbols(text, choice)
 
 
@@ -117,7 +117,7 @@ def with_placeholders(content: Inline, patterns: Patterns | None, prefix: str = 
     parts: list[str | Tag] = []
     for part in content:
         parts += patterns.split(part) if isinstance(part, str) else (part,)
-    return content if prefix and not translatable(tuple(parts)) else tuple(parts)
+    return content if prefix and not is_translatable(tuple(parts)) else tuple(parts)
 
 
 def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
@@ -175,7 +175,7 @@ def _with_forced_symbol(attempt: Text) -> Text | None:
 
 def _finish(text: Text, attempt: Text) -> None:
     """Set the translation of a text from that of its best attempt, with the pieces in place."""
-    if not translatable(text.content):
+    if not is_translatable(text.content):
         _copy(text, attempt.result)
         return
     translation, symbols = attempt.result, attempt.symbols

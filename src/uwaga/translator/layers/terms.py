@@ -86,28 +86,31 @@ class TermSentence:
         Inflections have the same first letters; a word that replaces another is not dropped. As many words
         may differ as terms replace unknown words.
         """
-        usual, spans = word_spans(self.text), [span for span in self.spans if span is not None]
+        usual_without_terms, spans = word_spans(self.text), [span for span in self.spans if span is not None]
         remaining = [
             (start, end)
-            for start, end in usual
+            for start, end in usual_without_terms
             if not any(start < last and first < end for first, last in spans)
         ]
-        rest = self.terms.without_terms(text)
-        candidate = [rest[start:end] for start, end in word_spans(rest)]
+        text_without_terms = self.terms.without_terms(text)
+        candidate = [text_without_terms[start:end] for start, end in word_spans(text_without_terms)]
         dropped = _count_missing([self.text[start:end] for start, end in remaining], candidate)
-        added = _count_missing(candidate, [self.text[start:end] for start, end in usual])
+        added = _count_missing(candidate, [self.text[start:end] for start, end in usual_without_terms])
         return max(0, dropped - added - (len(self.spans) - len(spans)))
 
     def _continues_after_end(self, text: str) -> bool:
         """Return True if a text has other marks at its end than the usual translation, or more sentences."""
-        text, usual = (
+        text, usual_without_terms = (
             without_stop(part) if self.sentence.is_bare else part.rstrip() for part in (text, self.text)
         )
         forms = tuple(form for term_forms in self.terms.forms for form in term_forms)
-        if _mark(text) != _mark(usual) and not text.endswith(forms):
+        if _mark(text) != _mark(usual_without_terms) and not text.endswith(forms):
             return True
-        rest, usual = self.terms.without_terms(text), self.terms.without_terms(usual)
-        return len(INNER_END.findall(rest)) > len(INNER_END.findall(usual))
+        text_without_terms, usual_without_terms = (
+            self.terms.without_terms(text),
+            self.terms.without_terms(usual_without_terms),
+        )
+        return len(INNER_END.findall(text_without_terms)) > len(INNER_END.findall(usual_without_terms))
 
     def allows(self, hypothesis: Hypothesis) -> bool:
         """Return True if a hypothesis is not much less probable than the first."""
@@ -161,20 +164,20 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
         sentences: sentences with their hypotheses and terms.
     """
     target, options = stage.model.target, stage.options
-    lacking: list[TermSentence] = []
+    incomplete: list[TermSentence] = []
     for sentence in sentences:
         if sentence.terms is not None:
             best = sentence.hypotheses[0].tokens
             text = sentence_text(best, target)
             if not all(use.applied for use in sentence.terms.find_uses(best, text)):
-                lacking.append(TermSentence(sentence, sentence.terms, text))
-    if not lacking:
+                incomplete.append(TermSentence(sentence, sentence.terms, text))
+    if not incomplete:
         return
-    lacking = _with_spans(stage, lacking)
-    candidates: dict[Sentence, list[Candidate]] = {term_sentence.sentence: [] for term_sentence in lacking}
+    incomplete = _with_spans(stage, incomplete)
+    candidates: dict[Sentence, list[Candidate]] = {term_sentence.sentence: [] for term_sentence in incomplete}
     searches = [
         _Search(term_sentence, tokens, phrases)
-        for term_sentence in lacking
+        for term_sentence in incomplete
         for tokens, phrases in _prefixes(term_sentence, target)
         if len(tokens) < _max_tokens(stage, term_sentence.sentence)
     ]
@@ -184,13 +187,13 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
             candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
     forced = [
         _Search(term_sentence, term_sentence.sentence.prefix, term_sentence.terms.phrases)
-        for term_sentence in lacking
+        for term_sentence in incomplete
         if all(any(candidate.errors) for candidate in candidates[term_sentence.sentence])
     ]
     for searched, hypothesis, text in _run_searches(stage, forced):
         errors = searched.count_errors(hypothesis, text)
         candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
-    for term_sentence in lacking:
+    for term_sentence in incomplete:
         distinct = {
             candidate.hypothesis.tokens: candidate for candidate in candidates[term_sentence.sentence]
         }
@@ -290,10 +293,10 @@ def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Sp
     has several words, its neighbours that are linked too.
     """
     index, linked = WordIndex(words.source), dict[int, dict[int, float]]()
-    for (source, target), chance in words.link_probabilities.items():
+    for (source, target), probability in words.link_probabilities.items():
         start, end = words.target[target]
         if any(letter.isalnum() for letter in text[start:end]):
-            linked.setdefault(source, {})[target] = chance
+            linked.setdefault(source, {})[target] = probability
     return [
         _span(words, [linked.get(word, {}) for word in index.overlapping((match.start, match.end))])
         for match in matches
@@ -302,11 +305,11 @@ def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Sp
 
 def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span | None:
     """Return the span of the translation of words, given the probable links of each; see :func:`_spans`."""
-    chances: dict[int, float] = {}
+    link_probabilities: dict[int, float] = {}
     for links in linked:
-        for target, chance in links.items():
-            chances[target] = max(chances.get(target, 0.0), chance)
-    if not chances:
+        for target, probability in links.items():
+            link_probabilities[target] = max(link_probabilities.get(target, 0.0), probability)
+    if not link_probabilities:
         return None
 
     def length(word: int) -> int:
@@ -316,15 +319,17 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
     def extended(word: int, step: int) -> int:
         """Return the last word of the translation in a direction."""
         while True:
-            beyond = word + 2 * step
-            if len(linked) > 1 and chances.get(word + step, 0.0) > LINKED:
+            next_but_one = word + 2 * step
+            if len(linked) > 1 and link_probabilities.get(word + step, 0.0) > LINKED:
                 word += step
-            elif chances.get(beyond, 0.0) > LINKED and length(word + step) <= STEM < length(beyond):
-                word = beyond  # "caixa de entrada"
+            elif link_probabilities.get(next_but_one, 0.0) > LINKED and length(word + step) <= STEM < length(
+                next_but_one
+            ):
+                word = next_but_one  # "caixa de entrada"
             else:
                 return word
 
-    best = max(chances, key=lambda word: (chances[word], length(word)))
+    best = max(link_probabilities, key=lambda word: (link_probabilities[word], length(word)))
     return words.target[extended(best, -1)][0], words.target[extended(best, 1)][1]
 
 

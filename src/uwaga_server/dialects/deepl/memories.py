@@ -141,9 +141,9 @@ def _add_jobs(routes: Routes, context: ServerContext) -> None:
     async def export(request: Request, memory_id: str) -> Response:
         """Export a memory as TMX; 200 if an earlier export is used again, else 202."""
         owner = DEEPL_KEY.admit_owner(context, request)
-        job, reused = await in_thread(context.stores.memories.export, owner, memory_id)
+        job, is_existing = await in_thread(context.stores.memories.export, owner, memory_id)
         content = {"job_id": job.id, "parameters": {"translation_memory_id": job.memory}}
-        return json_response(content, 200 if reused else 202)
+        return json_response(content, 200 if is_existing else 202)
 
     @routes.add("GET", JOB_PATH, "State of an import or export")
     async def job(request: Request, job_id: str) -> Response:
@@ -194,8 +194,8 @@ def _segments(memory: Memory, fields: SegmentParameters) -> dict[str, object]:
             return True
         return text in pair.source or text in pair.target
 
-    found = ((id_, pair) for id_, pair in memory.pairs(text) if id_ > after and contains(pair))
-    page = list(islice(found, fields.page_size + 1))
+    matching = ((id_, pair) for id_, pair in memory.pairs(text) if id_ > after and contains(pair))
+    page = list(islice(matching, fields.page_size + 1))
     content: dict[str, object] = {
         "segments": [_segment(memory, *row) for row in page[: fields.page_size]],
         "segment_count": len(memory),

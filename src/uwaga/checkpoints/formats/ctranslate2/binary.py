@@ -54,8 +54,8 @@ class Variable:
     def floats(self, path: Path) -> Floats:
         """Return a copy in float32; integers are divided by their scale, one for the array or one per row."""
         if self.bfloat16:
-            widened = self.stored.astype(np.uint32) << 16
-            values = widened.view(np.float32)
+            bits = self.stored.astype(np.uint32) << 16
+            values = bits.view(np.float32)
         elif self.stored.dtype.kind == "f":
             values = self.stored.astype(np.float32)
         else:

@@ -273,7 +273,7 @@ class _Settings:
                 raise self.unsupported(key)
             return {}
         window = self.file.integer(self.key(key), self.architecture.window or 0)
-        interval = self._global_every(layers, self.architecture.global_every)
+        interval = self._global_interval(layers, self.architecture.global_every)
         if not window or interval == 1:
             return {}
         values: dict[str, Any] = {"window": window, "global_every": interval}
@@ -281,7 +281,7 @@ class _Settings:
             values["local_rotary"] = {"base": self.number("rope.freq_base_swa", self.architecture.local_base)}
         return values
 
-    def _global_every(self, layers: int, default: int) -> int:
+    def _global_interval(self, layers: int, default: int) -> int:
         """Return the interval of layers without a window, stated as a number or as a flag for each layer."""
         key = "attention.sliding_window_pattern"
         value = self.file.metadata.get(self.key(key), default)

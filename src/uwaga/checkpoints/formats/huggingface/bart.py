@@ -107,8 +107,8 @@ def table(settings: TransformerSettings, shared: bool) -> Table:
     zero = {"output_bias"} if settings.output_bias else set()
     if settings.output_bias:
         weights["output_bias"] = (View("final_logits_bias"),)
-    computed = ((settings.max_length, settings.width), partial(sinusoids, settings))
-    constant = dict.fromkeys(POSITIONS, computed) if settings.positions == "sinusoidal" else {}
+    position_table = ((settings.max_length, settings.width), partial(sinusoids, settings))
+    constant = dict.fromkeys(POSITIONS, position_table) if settings.positions == "sinusoidal" else {}
     return Table(weights, aliases, constant, ("model.encoder.version", "model.decoder.version"), zero)
 
 

@@ -80,10 +80,10 @@ def _normalise_names(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTens
     """Normalise the names of the weights, which depend on the saved class and the version."""
     tensors: dict[str, StoredTensor] = {}
     for name, tensor in stored.items():
-        short = name.removeprefix(PREFIX)
+        name_without_prefix = name.removeprefix(PREFIX)
         for old, new in OLD_NAMES.items():
-            short = short.replace(old, new)
-        tensors[short] = tensor
+            name_without_prefix = name_without_prefix.replace(old, new)
+        tensors[name_without_prefix] = tensor
     if DECODER_BIAS in tensors:
         tensors[BIAS] = tensors.pop(DECODER_BIAS)
     return tensors

@@ -251,9 +251,11 @@ def _values(reader: ConfigReader, family: Family) -> dict[str, Any]:
     config, width = reader.values, reader.integer("hidden_size", minimum=1)
     heads, layers = (reader.integer(name, minimum=1) for name in ("num_attention_heads", "num_hidden_layers"))
     head_width = reader.integer("head_dim", max(width // heads, 1), minimum=1)
-    layered = reader.values["model_type"] == "gemma3_text"
+    has_layer_types = reader.values["model_type"] == "gemma3_text"
     rotary, local = (
-        read_layered_rotary(reader, head_width) if layered else (read_rotary(reader, head_width), None)
+        read_layered_rotary(reader, head_width)
+        if has_layer_types
+        else (read_rotary(reader, head_width), None)
     )
     window, interval = _windows(reader, family, layers)
     bias = reader.flag("attention_bias", False) if family.attention_bias is None else family.attention_bias

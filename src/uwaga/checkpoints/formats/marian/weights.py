@@ -119,7 +119,7 @@ def weight_table(
         weights[weight] = tuple(View(name, transposed) for name in names)
         if rows:
             padding[weight] = RowPadding(rows, value)
-    optional = [weight for weight, (*_, absent) in locations.items() if absent]
+    optional = [weight for weight, (*_, is_optional) in locations.items() if is_optional]
     return Table(weights, optional=optional, padding=padding, origin=SETTINGS)
 
 
