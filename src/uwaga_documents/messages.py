@@ -277,12 +277,12 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
     marks: dict[Tag, str] = {}
     characters = "".join(stand_ins)
 
-    def marked(inline: Inline) -> Inline:
+    def mark_tags(inline: Inline) -> Inline:
         return join_parts(
-            mark for part in inline for mark in ((part,) if isinstance(part, Tag) else marked_parts(part))
+            mark for part in inline for mark in ((part,) if isinstance(part, Tag) else mark_parts(part))
         )
 
-    def marked_parts(text: str) -> Iterator[str | Tag]:
+    def mark_parts(text: str) -> Iterator[str | Tag]:
         for segment in _split_at(text, characters):
             stand_in = stand_ins.get(segment)
             tagged = placeholders.split(segment) if stand_in is None else (stand_in,)
@@ -303,16 +303,16 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
 
     if "gcc" in syntax.names or MARKUP.search(QUOTED_CODE.sub("", text)) is None:  # %<int%> is no tag
         if not any(
-            is_translatable(placeholders.split(part)) for part in marked((text,)) if isinstance(part, str)
+            is_translatable(placeholders.split(part)) for part in mark_tags((text,)) if isinstance(part, str)
         ):
             return text  # placeholders alone
-        return text_unit(text, marked((text,)), lambda inline: plain_text(unmarked(inline)))
+        return text_unit(text, mark_tags((text,)), lambda inline: plain_text(unmarked(inline)))
     pieces = [
         piece
         if isinstance(piece, str)
         else replace(
             piece,
-            inlines=tuple(map(marked, piece.inlines)),
+            inlines=tuple(map(mark_tags, piece.inlines)),
             write=lambda inlines, unit=piece: unit.write(tuple(map(unmarked, inlines))),  # type: ignore[misc]
             raw=None,
         )

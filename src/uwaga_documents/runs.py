@@ -110,7 +110,7 @@ def has_description(text: str) -> bool:
     return "descr=" in text or " title=" in text or "displayText=" in text
 
 
-def described_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def with_descriptions(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the pieces; alternative texts of pictures in copied pieces become units."""
     for piece in pieces:
         if not isinstance(piece, str) or isinstance(piece, Untranslated) or not has_description(piece):
@@ -137,7 +137,7 @@ def paragraphs(text: str, names: RunNames, depth: int = 1) -> Iterator[Piece]:
         names: the dialect.
         depth: the number of paragraphs around the part plus one.
     """
-    return described_pieces(
+    return with_descriptions(
         content_pieces(text, (names.paragraph,), lambda element: [paragraph(text, element, names, depth)])
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uwaga.translator.memories import SIMILARITY_CLASSES, similarity_class
-from uwaga_memory.similarity import is_word, stemmer_of, tokens_of
+from uwaga_memory.similarity import compared_tokens, find_stemmer, is_word
 from uwaga_memory.store import EXACT, Context, Memory, Pair, normalise_spaces
 
 REPETITION = "repetition"
@@ -48,7 +48,7 @@ class Analysis:
 
 def count_words(text: str, language: str) -> int:
     """Return the number of words of a text; a letter of a script without spaces is a word."""
-    return sum(map(is_word, stemmer_of(language).terms(tokens_of(text))))
+    return sum(map(is_word, find_stemmer(language).terms(compared_tokens(text))))
 
 
 def analyse(

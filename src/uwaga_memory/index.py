@@ -105,7 +105,7 @@ class Index:
     def _positions(self, words: Integers) -> NDArray[np.int64]:
         """Add the lengths of new texts to blocks, and return the positions of the texts."""
         positions = np.empty(words.size, np.int64)
-        buckets = bucket_of(words)
+        buckets = number_buckets(words)
         for bucket in np.unique(buckets).tolist():
             texts = np.flatnonzero(buckets == bucket)
             first = self._next_position(bucket)
@@ -216,7 +216,7 @@ class TermLists:
 
     def text_range(self, shortest: int, longest: int) -> tuple[int, int]:
         """Return the first text, and the end, of the blocks of texts whose number of words is in a range."""
-        first, last = bucket_of(np.array([shortest, longest])).tolist()
+        first, last = number_buckets(np.array([shortest, longest])).tolist()
         blocks = np.searchsorted(self._blocks, [first << SERIAL_BITS, last + 1 << SERIAL_BITS])
         start, stop = self._starts[blocks].tolist()
         return start, stop
@@ -349,7 +349,7 @@ def bitmap_bytes(texts: int) -> int:
     return texts + 7 >> 3 | 1
 
 
-def bucket_of(words: Integers) -> Integers:
+def number_buckets(words: Integers) -> Integers:
     """Return the buckets of numbers of words; numbers with the same two leading bits share a bucket."""
     shift: Integers = np.maximum(0, np.frexp(words)[1] - 2)
     return (shift << 1) + (words >> shift)

@@ -94,7 +94,7 @@ class ComparableText:
     @cached_property
     def tokens(self) -> list[str]:
         """All tokens; equal ones have equal terms."""
-        return tokens_of(self.text)
+        return compared_tokens(self.text)
 
     @cached_property
     def stems(self) -> list[int]:
@@ -164,12 +164,12 @@ class Stemmer:
 
 
 @lru_cache(maxsize=32)
-def stemmer_of(language: str) -> Stemmer:
+def find_stemmer(language: str) -> Stemmer:
     """Return the stemmer of a language."""
     return Stemmer(language)
 
 
-def tokens_of(text: str) -> list[str]:
+def compared_tokens(text: str) -> list[str]:
     """Return the tokens of a text that are compared, at most :data:`MAX_TOKENS`."""
     return TOKEN.findall(text)[:MAX_TOKENS]
 
@@ -181,7 +181,7 @@ def is_word(term: int) -> bool:
 
 def comparable_text(text: str, stemmer: Stemmer) -> ComparableText:
     """Return the form in which a text is compared."""
-    return ComparableText(text, stemmer.terms(tokens_of(text)))
+    return ComparableText(text, stemmer.terms(compared_tokens(text)))
 
 
 def number_value(text: str) -> str:

@@ -38,8 +38,8 @@ from uwaga_memory.similarity import (
     Penalties,
     bounds,
     comparable_text,
+    find_stemmer,
     similarity,
-    stemmer_of,
 )
 from uwaga_memory.states import StateFile
 
@@ -113,10 +113,10 @@ class _BestMatches:
     def __init__(self, limit: int, threshold: float, exact: Sequence[Match]) -> None:
         self._limit, self._lowest = limit, (threshold, "", 0)
         self._matches: dict[tuple[str, str], Match] = {}
-        self._exact: set[int] = set()
+        self._exact_matches: set[int] = set()
         for match in sorted(exact, key=_rank, reverse=True):
             self.add(match)
-        self._exact = {match.id for match in exact}
+        self._exact_matches = {match.id for match in exact}
 
     @property
     def is_full(self) -> bool:
@@ -133,7 +133,7 @@ class _BestMatches:
         pair = match.source, match.target
         known = self._matches.get(pair)
         lowest = self._lowest if known is None else max(self._lowest, _rank(known))
-        if match.id in self._exact or _rank(match) < lowest:
+        if match.id in self._exact_matches or _rank(match) < lowest:
             return
         self._matches[pair] = match
         if len(self._matches) > self._limit:
@@ -245,7 +245,7 @@ class Memory:
             raise DataError(
                 f"{path}: has version {quoted(version)} of the format, but this uwaga reads {FORMAT}"
             )
-        self._stemmer = stemmer_of(self.languages[0])
+        self._stemmer = find_stemmer(self.languages[0])
         self._lists: tuple[int, TermLists] | None = None
         self._states = StateFile(self.path.with_name(f"{self.path.name}-states"), self.sample)
 
@@ -477,7 +477,7 @@ class Memory:
         context, penalties = context or Context(), penalties or Penalties()
         changing = self._database.in_transaction
         with self._snapshot():
-            exact = self._exact(text, context, penalties)
+            exact = self._exact_matches(text, context, penalties)
             best = _BestMatches(limit, threshold, exact)
             if not best.is_full and threshold <= EXACT - penalties.text:  # which others do not exceed
                 query = comparable_text(text, self._stemmer)
@@ -502,7 +502,7 @@ class Memory:
         [(version,)] = self._database.execute("PRAGMA user_version")
         return int(version)
 
-    def _exact(self, text: str, context: Context, penalties: Penalties) -> list[Match]:
+    def _exact_matches(self, text: str, context: Context, penalties: Penalties) -> list[Match]:
         neighbours = normalise_spaces(context.before), normalise_spaces(context.after)
         rows = self._database.execute(
             "SELECT id, source, target, origin, created, key, before, after FROM pairs "

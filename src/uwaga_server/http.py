@@ -89,7 +89,7 @@ def validation_error(error: ValidationError) -> ApiError:
     return ApiError(422, "invalid_request", message[:300], location)
 
 
-def address_of(request: Request) -> str:
+def client_address(request: Request) -> str:
     """Return the client's address; behind a trusted proxy, the forwarded address."""
     return request.client.host if request.client is not None else ""
 

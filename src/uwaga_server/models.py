@@ -18,7 +18,7 @@ from uwaga.library.routes import RouteStep
 from uwaga.loading import load
 from uwaga.translator import Translator
 from uwaga.translator.asynchronous import AsyncTranslator, Observer
-from uwaga_server.api_errors import MODEL_UNAVAILABLE, ApiError, in_thread
+from uwaga_server.api_errors import MODEL_UNAVAILABLE, ApiError, run_in_thread
 from uwaga_server.served_models import ModelRoute, ServedModel
 
 LOG = logging.getLogger("uwaga_server")
@@ -189,9 +189,9 @@ class ModelPool:
             task.exception()  # mark as retrieved, even if no request waits for it
 
     async def _load_measured(self, model: ServedModel) -> LoadedModel:
-        memory_before, started = _resident(), time.monotonic()
+        memory_before, started = _resident_memory(), time.monotonic()
         try:
-            translator = await in_thread(self._load, model)
+            translator = await run_in_thread(self._load, model)
         except ApiError as failure:
             error = failure.__cause__ or failure
             expected = isinstance(error, UwagaError | OSError | MemoryError)
@@ -200,7 +200,7 @@ class ModelPool:
             extra = {"model": model.name, "reason": reason}
             LOG.error("model not loaded", extra=extra, exc_info=None if expected else error)
             raise _unavailable(RETRY_INTERVAL) from None
-        size = max(0, _resident() - memory_before)
+        size = max(0, _resident_memory() - memory_before)
         seconds = round(time.monotonic() - started, 3)
         LOG.info("model loaded", extra={"model": model.name, "seconds": seconds, "bytes": size})
         return LoadedModel(self._async_translator(model.name, translator), translator, size)
@@ -286,7 +286,7 @@ def _unavailable(seconds: float) -> ApiError:
     return ApiError(503, "model_unavailable", MODEL_UNAVAILABLE, retry_after=seconds)
 
 
-def _resident() -> int:
+def _resident_memory() -> int:
     """Return the resident memory of the process in bytes; 0 if unknown."""
     try:
         return int(STATM_PATH.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")

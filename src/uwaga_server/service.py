@@ -23,7 +23,7 @@ from uwaga.translator.layers.untranslated import copied
 from uwaga_documents.document import DocumentOptions
 from uwaga_documents.job import BATCH_TEXTS, DocumentReport
 from uwaga_documents.translating import translate_file
-from uwaga_server.api_errors import ApiError, UnknownLanguageError, api_error, as_api_error, in_thread
+from uwaga_server.api_errors import ApiError, UnknownLanguageError, api_error, as_api_error, run_in_thread
 from uwaga_server.models import ModelPool
 from uwaga_server.served_models import ModelRoute, ServedLanguages, ServedModel
 
@@ -237,7 +237,7 @@ class Service:
 
     async def detect(self, text: str) -> list[DetectedLanguage]:
         """Return the most probable served language of a text; an empty list for a text without letters."""
-        return await in_thread(self._detect, text)
+        return await run_in_thread(self._detect, text)
 
     async def run_document(
         self,
@@ -324,7 +324,7 @@ class Service:
                 for number, language in enumerate(named)
             ]
 
-        return await in_thread(detect_sources)
+        return await run_in_thread(detect_sources)
 
     def _unknown_language(self) -> UnknownLanguageError:
         codes = ", ".join(self.languages.codes[:20])

@@ -13,7 +13,7 @@ from uwaga.markup.typography import (
     enclose_quotations,
     insertions,
     inverse_edits,
-    kept_characters,
+    mark_unknown_characters,
     move_spans,
     plain_equivalents,
     typographic_edits,
@@ -104,7 +104,7 @@ def test_marks_are_written_in_the_style_of_the_target_language(source, translati
 
 @given(TEXTS)
 def test_kept_characters_do_not_change_the_text(text):
-    inline = kept_characters(text, WITHOUT_TYPOGRAPHY(text))
+    inline = mark_unknown_characters(text, WITHOUT_TYPOGRAPHY(text))
     assert plain_text(inline) == text
     assert not WITHOUT_TYPOGRAPHY("".join(part for part in inline if isinstance(part, str))) - {"\u200d"}
 
@@ -135,7 +135,7 @@ def test_kept_characters_do_not_change_the_text(text):
     ],
 )
 def test_unknown_characters_are_kept_with_their_word_or_number(text, pieces):
-    inline = kept_characters(text, WITHOUT_TYPOGRAPHY(text))
+    inline = mark_unknown_characters(text, WITHOUT_TYPOGRAPHY(text))
     assert [part.text for part in inline if is_kept(part)] == pieces
 
 

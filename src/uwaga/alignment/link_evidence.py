@@ -73,8 +73,8 @@ def first_evidence(
     spelling = np.array([[_spelling_features(word, partner) for word in source] for partner in target])
     spelling = spelling.reshape(len(target), len(source), 3).transpose(2, 0, 1)
     neighbours = [_shift(maps[0], *by) for by in DIAGONALS]
-    lexical = [] if lexicon is None else _lexical(source, target, lexicon)
-    return np.stack([*maps, *shares, *spelling, *neighbours, *lexical], axis=-1)
+    lexical_evidence = [] if lexicon is None else _lexical_evidence(source, target, lexicon)
+    return np.stack([*maps, *shares, *spelling, *neighbours, *lexical_evidence], axis=-1)
 
 
 def second_evidence(logits: Evidence) -> Evidence:
@@ -152,7 +152,7 @@ def _largest_other(table: Evidence, axis: int) -> Evidence:
     return np.where(table >= first, second, first)
 
 
-def _lexical(source: Sequence[str], target: Sequence[str], lexicon: WordLexicon) -> list[Evidence]:
+def _lexical_evidence(source: Sequence[str], target: Sequence[str], lexicon: WordLexicon) -> list[Evidence]:
     """Return the :data:`LEXICON_WEIGHTS` features of a lexicon, each (target words, source words)."""
     partner_tables = [lexicon.translations.get(word.lower()[: lexicon.letters], {}) for word in source]
     stems = [word.lower()[: lexicon.letters] for word in target]

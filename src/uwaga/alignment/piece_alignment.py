@@ -68,7 +68,7 @@ def align_words(
         if not sentence.weights.size:
             continue
         piece_words = [
-            index.overlapping_each(spans)
+            index.word_ranges_of_pieces(spans)
             for index, spans in zip(indexes, (sentence.source, sentence.target), strict=True)
         ]
         if model is not None and texts is not None and sentence.maps is not None:
@@ -190,7 +190,7 @@ class WordIndex:
         self._starts = [start for start, _ in spans]
         self._ends = [end for _, end in spans]
 
-    def overlapping_each(self, spans: Sequence[Span | None]) -> list[range]:
+    def word_ranges_of_pieces(self, spans: Sequence[Span | None]) -> list[range]:
         """Return the words that each piece overlaps; see :meth:`overlapping`."""
         return [self.overlapping(span) for span in spans]
 

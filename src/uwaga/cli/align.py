@@ -113,9 +113,9 @@ def align(
         return
     from uwaga.library.hub import find_model
     from uwaga.translator import Translator
-    from uwaga.translator.loading import base_of_adapter, load_named
+    from uwaga.translator.loading import adapter_base, load_named
 
-    name = model or base_of_adapter(load.adapter, None)
+    name = model or adapter_base(load.adapter, None)
     if choose:
         _check_writable(find_model(name))
     translator = Translator(load_named(name, load))

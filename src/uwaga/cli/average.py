@@ -35,6 +35,6 @@ def average(
     """
     options.check_replaceable(folder, force)
     with require_extra("train", "averaging"):
-        from uwaga.training.final_model import average_run, mean_of
+        from uwaga.training.final_model import average_run, describe_mean
     steps = average_run(run, folder, last)
-    typer.echo(f"{folder}: the {mean_of(steps)}")
+    typer.echo(f"{folder}: the {describe_mean(steps)}")

@@ -77,7 +77,7 @@ def shortlist(
     from uwaga.conversion.shortlist import evaluate_shortlist, learn_shortlist, read_corpus
     from uwaga.translator import Translator
 
-    corpus = read_corpus(source, target, sentences, held_out, _dev(dev_source, dev_target))
+    corpus = read_corpus(source, target, sentences, held_out, _dev_files(dev_source, dev_target))
     translator = Translator.load(model, **vars(replace(load, device="cpu")))
     with count_meter(len(corpus.training), "reading") as advance:
         learned = learn_shortlist(translator, corpus.training, frequent, per_word, advance)
@@ -88,7 +88,7 @@ def shortlist(
     _print(evaluate_shortlist(translator, learned.shortlist, corpus.heldout, translator.options(beam=beam)))
 
 
-def _dev(source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
+def _dev_files(source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
     if source is not None and target is not None:
         return source, target
     if source is not None or target is not None:

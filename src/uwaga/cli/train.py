@@ -234,11 +234,11 @@ def _language(file: Path) -> str | None:
 
 def _values(path: Path, changes: list[str]) -> dict[str, object]:
     """Return the unchecked settings of a file with the changes applied."""
-    from uwaga.plugins import load_plugins_of
+    from uwaga.plugins import load_listed_plugins
     from uwaga.settings import change_setting, read_yaml
 
     values = read_yaml(path)
-    load_plugins_of(values, str(path))
+    load_listed_plugins(values, str(path))
     for change in changes:
         try:
             change_setting(values, change)

@@ -207,7 +207,7 @@ def default_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tu
     return _sample_texts(checkpoint, model)
 
 
-def in_one_direction(checkpoint: Checkpoint) -> Checkpoint:
+def select_direction(checkpoint: Checkpoint) -> Checkpoint:
     """Return a multilingual model for translation between two of its languages, with sentences
     if possible.
     """
@@ -304,7 +304,7 @@ def quantise(
         SettingsError: a pattern in ``keep`` matches no matrix, or there is a sample for a multilingual model.
     """
     checkpoint = read(folder)
-    pair_checkpoint = in_one_direction(checkpoint)
+    pair_checkpoint = select_direction(checkpoint)
     packed = pack_weights(checkpoint, precision, tuple(keep))
     card = checkpoint.card.text or f"# {folder.name}\n"
     card += f"\nWeights quantised to {precision} by `uwaga convert --{precision}`.\n"

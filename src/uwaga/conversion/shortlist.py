@@ -21,7 +21,7 @@ from uwaga.files.lines import text_lines
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.search.length_batching import length_batches
-from uwaga.translator.loading import native_of
+from uwaga.translator.loading import require_native
 from uwaga.translator.request import Request
 from uwaga.translator.score import forced_steps
 from uwaga.translator.text import TokenPair
@@ -81,7 +81,7 @@ def learn_shortlist(
             1.
         DataError: no pair is usable.
     """
-    model = native_of(translator.decoder)
+    model = require_native(translator.decoder)
     if frequent < 1 or per_word < 1:
         raise SettingsError("frequent and per-word must be 1 or more")
     counts = _Counts(model.source_vocabulary, model.vocabulary)
@@ -345,7 +345,7 @@ def with_shortlist(translator: Translator, shortlist: Shortlist) -> Translator:
     Raises:
         SettingsError: the model does not run on the native engine.
     """
-    return translator.with_decoder(native_of(translator.decoder).with_shortlist(shortlist))
+    return translator.with_decoder(require_native(translator.decoder).with_shortlist(shortlist))
 
 
 def _requests(lines: Sequence[str], options: SearchOptions) -> Iterator[Request]:

@@ -261,7 +261,7 @@ def _evidence(
             piece_spans(pair[1], target_ids, model.target),
         )
         piece_words = [
-            WordIndex(text_words).overlapping_each(pieces)
+            WordIndex(text_words).word_ranges_of_pieces(pieces)
             for text_words, pieces in zip(spans_of_words, spans, strict=True)
         ]
         evidence.append(_word_evidence(maps, piece_words, pair, spans_of_words, lexicon))

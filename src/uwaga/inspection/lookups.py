@@ -16,7 +16,7 @@ from uwaga.search.retrieval import RetrievalDecoder, mix, nearest, squared_dista
 from uwaga.translator import Request, Translator
 from uwaga.translator.layers.failures import check_string
 from uwaga.translator.layers.memory import FromMemory
-from uwaga.translator.layers.retrieval import retrieved_pairs
+from uwaga.translator.layers.retrieval import pairs_to_retrieve
 from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.memories import DEFAULT_THRESHOLD, MemoryArgument, open_memory
 from uwaga.translator.plan import Stage, make_plan
@@ -119,7 +119,7 @@ def look_up(
         for sentence in passage.sentences:
             if sentence.datastore is not None and sentence.hypotheses:
                 radius = sentence.datastore.radius
-                lookups += _lookups(stage, sentence, sentence.datastore, origins)
+                lookups += _pair_lookups(stage, sentence, sentence.datastore, origins)
     return Lookups(record.result, radius, tuple(pairs) if lookups else (), tuple(lookups))
 
 
@@ -144,11 +144,11 @@ def _pairs(stage: Stage, passage: Passage) -> list[RememberedPair]:
     pieces = stage.model.target.pieces
     return [
         RememberedPair(*example.words, example.score, tuple(pieces(pair.target)))
-        for example, pair in retrieved_pairs(stage.model, passage.examples)
+        for example, pair in pairs_to_retrieve(stage.model, passage.examples)
     ]
 
 
-def _lookups(
+def _pair_lookups(
     stage: Stage, sentence: Sentence, datastore: Datastore, origins: Sequence[tuple[int, int]]
 ) -> list[Lookup]:
     """Return the look-ups of a sentence's translation and, unless it is truncated, of its end symbol.

@@ -169,5 +169,5 @@ def _select_code(language: str, codes: list[str]) -> str | None:
 
 def _route_rank(route: Route[M]) -> tuple[bool, list[Rank]]:
     """Return the sort key of routes of the same length: through English first, then by the weakest model."""
-    english = any(same_language(step.target, PIVOT) for step in route)
-    return english, sorted(step.model.rank for step in route)
+    uses_english = any(same_language(step.target, PIVOT) for step in route)
+    return uses_english, sorted(step.model.rank for step in route)

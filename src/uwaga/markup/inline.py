@@ -116,7 +116,7 @@ def cut_inline(inline: Inline, positions: Sequence[int]) -> list[Inline] | None:
         parts[-1].append(part)
     for inline_parts in parts:
         ends = sum(isinstance(part, Tag) and part.kind in ("open", "close") for part in inline_parts)
-        if ends != 2 * len(paired_tags(inline_parts)):
+        if ends != 2 * len(match_pairs(inline_parts)):
             return None
     return [join_parts(inline_parts) for inline_parts in parts]
 
@@ -125,7 +125,7 @@ def _begins_part(part: str | Tag, cut: int) -> bool:
     return isinstance(part, Tag) and part.kind == "open" and cut == 0
 
 
-def paired_tags(inline: Sequence[str | Tag]) -> dict[int, int]:
+def match_pairs(inline: Sequence[str | Tag]) -> dict[int, int]:
     """Return the positions of closing tags by those of their opening tags."""
     open_tags: list[int] = []
     pairs: dict[int, int] = {}

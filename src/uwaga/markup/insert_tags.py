@@ -58,7 +58,7 @@ def insert_tags(
                 texts[number - 1][-1:] if number else "",
                 texts[number][:1] if number < len(texts) else "",
             )
-            at_edge = _at_source_edge(marks, number, len(targets), stripped, sources)
+            at_edge = _is_at_source_edge(marks, number, len(targets), stripped, sources)
             words_before = [bisect_right(ends, mark.position) for mark in marks]
             parts += _with_spaces(marks, white_space, at_edge, neighbours, words_before)
         else:
@@ -68,7 +68,7 @@ def insert_tags(
     return join_parts(parts)
 
 
-def _at_source_edge(
+def _is_at_source_edge(
     marks: Sequence[Mark], gap: int, words: int, stripped: StrippedText, sources: Sequence[tuple[int, int]]
 ) -> list[bool]:
     """Return for each tag whether it was at the same end of the source, ignoring white space there."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from uwaga.markup.inline import Tag, paired_tags
+from uwaga.markup.inline import Tag, match_pairs
 
 SEPARATING_TAG = re.compile(r"<(?:[\w.]+:)?(?:br|cr|hr|tab|line-break|img|image)\b", re.IGNORECASE)
 """A void tag that separates words."""
@@ -118,7 +118,7 @@ def tag_tree(marks: Sequence[Mark]) -> Node:
     A closing tag closes the nearest preceding opening tag that is not yet closed. Tags without a partner are
     unpaired.
     """
-    partners = paired_tags([mark.tag for mark in marks])
+    partners = match_pairs([mark.tag for mark in marks])
     closing = set(partners.values())
     root = Node(-1, len(marks))
     path = [root]

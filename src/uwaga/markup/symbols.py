@@ -68,14 +68,14 @@ def find_symbols(symbols: Iterable[Symbol], text: str) -> dict[str, list[Span]]:
 
 def _is_word(text: str, start: int, end: int) -> bool:
     before, after = text[start - 1 : start], text[end : end + 1]
-    if _in_word(before) or _in_word(after):
+    if _belongs_to_word(before) or _belongs_to_word(after):
         return False
     if not text[start:end].isdigit():
         return True
     return before not in (".", ",") and not (after in (".", ",") and text[end + 1 : end + 2].isdigit())
 
 
-def _in_word(character: str) -> bool:
+def _belongs_to_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
@@ -219,7 +219,7 @@ def _find_touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
     for part in parts:
         touching.append(is_touching)
         if isinstance(part, str):
-            is_touching = _in_word(part[-1 if last else 0]) if part else is_touching
+            is_touching = _belongs_to_word(part[-1 if last else 0]) if part else is_touching
         elif part.kind == "kept":
             is_touching = True
         elif separates(part):

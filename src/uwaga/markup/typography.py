@@ -325,7 +325,7 @@ def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing:
         yield Edit(index, index + 1, opening if opens else closing)
 
 
-def kept_characters(text: str, unknown: Collection[str]) -> Inline:
+def mark_unknown_characters(text: str, unknown: Collection[str]) -> Inline:
     """Return a text in which unknown characters are untranslated pieces.
 
     For a letter, a digit, a currency or an operator, the piece is the entire word or expression: ``£20``,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from uwaga.markup.inline import Inline, Tag, is_kept, join_parts, paired_tags, written_text
+from uwaga.markup.inline import Inline, Tag, is_kept, join_parts, match_pairs, written_text
 
 Write = Callable[[Sequence[Inline]], str]
 """Writes the translations of a unit's texts, in order, in the document's format."""
@@ -140,7 +140,7 @@ def write_pieces(pieces: Iterable[Piece], inlines: Iterable[Inline]) -> Iterator
             yield write_unit(piece, [next(remaining) for _ in piece.inlines])
 
 
-def paired_texts(source: Piece, translation: Piece) -> Iterator[tuple[Inline, Inline]]:
+def pair_texts(source: Piece, translation: Piece) -> Iterator[tuple[Inline, Inline]]:
     """Yield the texts of a unit with those of its translation, if both have the same number of texts."""
     texts, translations = (
         piece.inlines if isinstance(piece, Unit) else () for piece in (source, translation)
@@ -174,7 +174,7 @@ def split_ends(inline: Inline) -> tuple[Inline, Inline, Inline]:
     """
     before: list[str | Tag] = []
     after: list[str | Tag] = []
-    ends = paired_tags(inline)
+    ends = match_pairs(inline)
     low, high = 0, len(inline)
     while low < high:
         first, last = inline[low], inline[high - 1]
@@ -200,7 +200,7 @@ def _is_outside(part: str | Tag) -> bool:
 
 def balance_tags(inline: Inline) -> Inline:
     """Return the text with unpaired opening and closing tags turned into void tags."""
-    pairs = paired_tags(inline)
+    pairs = match_pairs(inline)
     return void_unpaired_tags(inline, {*pairs, *pairs.values()})
 
 
@@ -302,7 +302,7 @@ def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
 
 def _link_cuts(inline: Inline) -> set[int]:
     """Return the indices of the parts after which to cut a text of links only, such as a navigation bar."""
-    pairs = paired_tags(inline)
+    pairs = match_pairs(inline)
     cuts, links, index, outside = set[int](), 0, 0, list[str | Tag]()
     while index < len(inline):
         part, end = inline[index], pairs.get(index)

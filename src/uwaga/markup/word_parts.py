@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from uwaga.markup.inline import paired_tags
+from uwaga.markup.inline import match_pairs
 from uwaga.markup.strip_tags import StrippedText
 from uwaga.markup.words import Links
 from uwaga.results.translation import Span
@@ -82,7 +82,7 @@ class _Divider:
         self._raised: dict[int, list[Span]] = {}  # raised parts of words by word
         self._has_initial = False  # whether a pair of tags encloses only the first letter
         starts = [start for start, _ in sources]
-        for first, last in paired_tags([mark.tag for mark in stripped.marks]).items():
+        for first, last in match_pairs([mark.tag for mark in stripped.marks]).items():
             low, high = stripped.marks[first].position, stripped.marks[last].position
             word = bisect_right(starts, low) - 1
             if word < 0 or not low < high <= sources[word][1] or (low, high) == sources[word]:

@@ -113,13 +113,13 @@ def _link_pairs(
         for target in list(word_links):
             if target not in part and (part or target in in_pairs):
                 del word_links[target]
-    linked = {target for word in partners for target in _certain(links[word])}
+    linked = {target for word in partners for target in _certain_targets(links[word])}
     for word, part in partners.items():
-        is_linked = bool(_certain(links[word]))
+        is_linked = bool(_certain_targets(links[word]))
         links[word].update((target, 1.0) for target in part if not (is_linked and target in linked))
 
 
-def _certain(word_links: Mapping[int, float]) -> list[int]:
+def _certain_targets(word_links: Mapping[int, float]) -> list[int]:
     return [target for target, probability in word_links.items() if probability >= LINK_THRESHOLD]
 
 

@@ -24,7 +24,7 @@ from uwaga.models.layers.attention import causal_mask, mask_unless_full
 from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.multihead import AttendedSource, KeysValues
-from uwaga.models.layers.positions import position_bias, position_vectors, positions_of
+from uwaga.models.layers.positions import make_positions, position_bias, position_vectors
 from uwaga.models.layers.quantised import fake_quantise
 from uwaga.results.attention import Attentions
 from uwaga.settings import TransformerSettings
@@ -122,8 +122,8 @@ class Transformer(Seq2Seq):
             if settings.tie in ("all", "embeddings")
             else nn.Embedding(target_vocabulary, settings.width)
         )
-        self.source_positions = positions_of(settings, settings.heads, True)
-        self.target_positions = positions_of(settings, settings.decoder_heads or settings.heads, False)
+        self.source_positions = make_positions(settings, settings.heads, True)
+        self.target_positions = make_positions(settings, settings.decoder_heads or settings.heads, False)
         self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.encoder_layers))
         self.decoder = nn.ModuleList(DecoderBlock(settings) for _ in range(settings.decoder_layers))
         pre = settings.norm == "pre"

@@ -144,7 +144,7 @@ class MarianTokeniser:
         """Return the pieces of ids."""
         if self._vocabulary is None and self._within(ids):
             return list(map(self._model.piece, ids))
-        return pieces_of(ids, self._pieces, self._name)
+        return to_pieces(ids, self._pieces, self._name)
 
     def _within(self, ids: Sequence[int]) -> bool:
         """Return True if all are ids of the SentencePiece model."""
@@ -269,10 +269,10 @@ class SegmentedTextTokeniser:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces of ids."""
-        return pieces_of(ids, self._pieces, self._name)
+        return to_pieces(ids, self._pieces, self._name)
 
 
-def pieces_of(ids: Sequence[int], pieces: Mapping[int, str], name: str) -> list[str]:
+def to_pieces(ids: Sequence[int], pieces: Mapping[int, str], name: str) -> list[str]:
     """Return the pieces of ids in a vocabulary, whose ``name`` is used in error messages."""
     try:
         return list(map(pieces.__getitem__, ids))

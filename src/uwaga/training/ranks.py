@@ -25,7 +25,7 @@ def is_shared(tensor: Tensor) -> bool:
     return hasattr(tensor, "full_tensor")
 
 
-def full_tensor_of(tensor: Tensor) -> Tensor:
+def to_full_tensor(tensor: Tensor) -> Tensor:
     """Return the full tensor of a possibly sharded tensor; all processes must call this."""
     return tensor.full_tensor() if is_shared(tensor) else tensor  # type: ignore[attr-defined]
 
@@ -34,7 +34,7 @@ def full_tensors(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]
     """Return the full tensors, or an empty dict unless ``keep``; all processes must call this."""
     full = {}
     for name, tensor in tensors.items():
-        full_tensor = full_tensor_of(tensor.detach())
+        full_tensor = to_full_tensor(tensor.detach())
         if keep:
             full[name] = full_tensor.cpu() if is_shared(tensor) else full_tensor
     return full

@@ -18,7 +18,7 @@ from uwaga.errors import NotInstalledError, SettingsError, quoted
 from uwaga.languages.codes import same_language
 from uwaga.library.hub import find_model
 from uwaga.settings.load_options import DRAFT_SHORTLIST, NO_SHORTLIST, LoadOptions
-from uwaga.translator.loading import base_of_adapter, load_model, load_named, model_names, read_model
+from uwaga.translator.loading import adapter_base, load_model, load_named, model_names, read_model
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def choose_for(
         _check_bundled(source, target)
     if via is not None:
         raise SettingsError("via chooses among installed models: give both languages and no model")
-    return ChosenModels(tuple(named) if free or named else (str(base_of_adapter(options.adapter, None)),))
+    return ChosenModels(tuple(named) if free or named else (str(adapter_base(options.adapter, None)),))
 
 
 def _check_bundled(source: str | None, target: str | None) -> None:

@@ -87,7 +87,7 @@ def share_vocabulary(decoder: Decoder, target: Subwords, drafter: Decoder, draft
     return decoder.vocabulary == drafter.vocabulary and target.model_bytes == drafting.model_bytes
 
 
-def drafter_of(model: Model, drafting: Model) -> Drafter:
+def make_drafter(model: Model, drafting: Model) -> Drafter:
     """Return a block drafter for language models that share a vocabulary, otherwise a text drafter."""
     for_languages(drafting, model.languages)
     continuing = [isinstance(each_model.source, PromptTokeniser) for each_model in (model, drafting)]

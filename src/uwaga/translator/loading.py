@@ -59,7 +59,7 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
     return [str(name) for name in listed]
 
 
-def base_of_adapter(adapter: str | Path | None, name: Named) -> Named | str:
+def adapter_base(adapter: str | Path | None, name: Named) -> Named | str:
     """Return the name of the model, by default the one in an adapter."""
     if adapter is None or name is not None:
         return name
@@ -84,7 +84,7 @@ def read_model(
     if isinstance(name, Checkpoint):
         checkpoint = name
     else:
-        checkpoint = formats.read(find_model(base_of_adapter(adapter, name)), memory == "shared")
+        checkpoint = formats.read(find_model(adapter_base(adapter, name)), memory == "shared")
         if adapter is not None:
             from uwaga.checkpoints.adapter import apply_adapter, read_adapter
 
@@ -182,12 +182,12 @@ def with_draft(model: Model, options: LoadOptions) -> Model:
         return model
     if str(options.draft) == DRAFT_SHORTLIST:
         raise SettingsError("draft shortlist is for a single model on the native engine: leave out draft")
-    from uwaga.translator.drafters import drafter_of
+    from uwaga.translator.drafters import make_drafter
 
     draft_options = LoadOptions(
         device=options.device, threads=options.threads, engine=options.engine, memory=options.memory
     )
-    return model.with_drafter(drafter_of(model, _model(options.draft, draft_options)))
+    return model.with_drafter(make_drafter(model, _model(options.draft, draft_options)))
 
 
 def _model(name: Name, options: LoadOptions) -> Model:
@@ -312,12 +312,12 @@ def with_shortlist_file(decoder: Decoder, source: Subwords, target: Subwords, pa
     """Return the model limited to the shortlist of a file."""
     from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist
 
-    model = native_of(decoder)
+    model = require_native(decoder)
     shortlist = read_shortlist(path, source, target, model.source_vocabulary, model.vocabulary)
     return model.with_shortlist(shortlist)
 
 
-def native_of(decoder: Decoder) -> NativeModel:
+def require_native(decoder: Decoder) -> NativeModel:
     """Return a decoder of the native engine; raise SettingsError for others."""
     if not isinstance(decoder, NativeModel):
         raise SettingsError(

@@ -164,7 +164,7 @@ def as_score(
     return Score(sum(scores), pieces, tuple(scores), source_pieces, *texts)
 
 
-def in_batches(
+def score_in_batches(
     scorer: Scorer, pairs: Sequence[TokenPair], batch_tokens: int, start: int | None = None
 ) -> list[list[float]]:
     """Score pairs of similar length together, at most ``batch_tokens`` of the longer side at a time.

@@ -208,9 +208,9 @@ class Translator:
         Raises:
             SettingsError: it is for other languages, or one of the two is a chain of several models.
         """
-        from uwaga.translator.drafters import drafter_of
+        from uwaga.translator.drafters import make_drafter
 
-        return Translator(self.model.with_drafter(drafter_of(self.model, drafting.model)))
+        return Translator(self.model.with_drafter(make_drafter(self.model, drafting.model)))
 
     def shared(self) -> Translator:
         """Return a copy whose calls in several threads share one batch.

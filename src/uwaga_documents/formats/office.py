@@ -28,7 +28,7 @@ from uwaga.markup.xml import (
 from uwaga_documents.compared import COMPARED, ComparedTexts
 from uwaga_documents.document import DocumentFormat, Reader
 from uwaga_documents.encodings import xml_reader
-from uwaga_documents.runs import DRAWING, SHEET, WORD, described_pieces, paragraph, paragraphs
+from uwaga_documents.runs import DRAWING, SHEET, WORD, paragraph, paragraphs, with_descriptions
 
 CONTENT_TYPES = "[Content_Types].xml"
 RELATIONS = "_rels/.rels"
@@ -176,7 +176,7 @@ def _chart_pieces(text: str, compared: ComparedTexts | None = None) -> Iterator[
 
     value_elements = ("strCache", "multiLvlStrCache", "strLit", "numCache", "numLit", "externalData", "v")
     chart_names = (names.paragraph, *(f"{prefix}{name}" for name in value_elements))
-    return described_pieces(content_pieces(text, chart_names, read))
+    return with_descriptions(content_pieces(text, chart_names, read))
 
 
 def _property_pieces(text: str) -> Iterator[Piece]:

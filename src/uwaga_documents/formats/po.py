@@ -12,7 +12,7 @@ from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.languages.codes import base_language
 from uwaga.markup import Inline
 from uwaga.markup.placeholders import CONVERSIONS
-from uwaga.markup.units import Fragment, Piece, Unit, paired_texts, untranslated, write_pieces
+from uwaga.markup.units import Fragment, Piece, Unit, pair_texts, untranslated, write_pieces
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import DecodedText, byte_order_mark, decode, normalise_encoding
 from uwaga_documents.language import format_code
@@ -296,13 +296,13 @@ def _add_string(entry: PoEntry, keyword: str, line: str, string: str, location: 
 
 
 def _unescape(raw: str) -> str:
-    def character_of(match: re.Match[str]) -> str:
+    def unescape_match(match: re.Match[str]) -> str:
         hexadecimal, octal, character = match.groups()
         if hexadecimal or octal:
             return chr(int(hexadecimal, 16) if hexadecimal else int(octal, 8))
         return ESCAPED_CHARACTERS.get(character, character)
 
-    return ESCAPE.sub(character_of, raw) if "\\" in raw else raw
+    return ESCAPE.sub(unescape_match, raw) if "\\" in raw else raw
 
 
 def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
@@ -345,7 +345,7 @@ def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
 def _translations(entry: PoEntry) -> Iterator[tuple[Inline, Inline]]:
     """Yield the texts of a translated entry with their translations."""
     for texts in entry.texts_with_translations():
-        yield from paired_texts(*(message_unit(text, text, str, entry.syntax) for text in texts))
+        yield from pair_texts(*(message_unit(text, text, str, entry.syntax) for text in texts))
 
 
 def _without_fuzzy(line: str) -> str:

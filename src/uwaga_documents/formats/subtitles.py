@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag, plain_text
-from uwaga.markup.inline import join_parts, paired_tags
+from uwaga.markup.inline import join_parts, match_pairs
 from uwaga.markup.units import Piece, Unit, balance_tags, is_translatable, text_unit, trim
 from uwaga.markup.wrapping import balance
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
@@ -298,7 +298,7 @@ def _choose_cuts(text: str, shares: Sequence[int]) -> list[int]:
 
 def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
     """Cut an inline at characters of its text; open tags are closed and opened again."""
-    pairs = paired_tags(inline)
+    pairs = match_pairs(inline)
     parts: list[list[str | Tag]] = [[]]
     open_tags: list[tuple[Tag, str | Tag]] = []
     position, remaining_cuts = 0, list(cuts)
@@ -343,7 +343,7 @@ def _write_lines(inline: Inline, count: int, line_end: str, escaped: bool, reope
         position = text.find(row, position) + len(row)
         cuts.add(position)
     written: list[str] = []
-    pairs = paired_tags(inline)
+    pairs = match_pairs(inline)
     open_tags: list[tuple[str, str]] = []
     position = 0
     for number, part in enumerate(inline):

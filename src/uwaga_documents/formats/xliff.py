@@ -19,7 +19,7 @@ from uwaga.markup.units import (
     Unit,
     Untranslated,
     is_translatable,
-    paired_texts,
+    pair_texts,
     split_ends,
     text_unit,
     untranslated,
@@ -48,7 +48,7 @@ SYNTAX = MessageSyntax(accelerators=True)
 PAIRED = frozenset(("g", "mrk", "pc"))
 LOCKED = re.compile(r"""\slocked\s*=\s*["'](?:true|locked|1)["']|:locked\s*=\s*["'](?:true|locked|1)["']""")
 """An attribute of Trados or memoQ that locks a segment."""
-OUTSIDE = "outside the segments"
+OUTSIDE_SEGMENTS = "outside the segments"
 """The reason why words between the segments of a unit are copied."""
 SEGMENT_TAG = re.compile(r"<sdl:seg\s[^<>]*>")
 GETTEXT_CONTEXT = "x-gettext-msgctxt"
@@ -212,7 +212,7 @@ class _XliffUnits:
                 yield Unit(piece.inlines, lambda inlines: f"{start}{piece.write(inlines)}{end}")
             return
         if not any(_has_words(part.content(text)) for part in parts):
-            yield untranslated(raw, OUTSIDE, MARKUP.sub("", seg_source.content(text)))
+            yield untranslated(raw, OUTSIDE_SEGMENTS, MARKUP.sub("", seg_source.content(text)))
             return
         yield start
         yield from self._part_pieces(segment, seg_source, parts, target, old_parts, reason)
@@ -258,7 +258,7 @@ class _XliffUnits:
     def _translations(self, source: Element, target: Element | None) -> Iterator[tuple[Inline, Inline]]:
         """Yield the texts of a segment with their translations."""
         if target is not None and _has_words(target.content(self._text)):
-            yield from paired_texts(self._text_piece(source), self._text_piece(target))
+            yield from pair_texts(self._text_piece(source), self._text_piece(target))
 
     def _check_language(self) -> None:
         if self._other_language:
@@ -289,7 +289,7 @@ def _has_words(content: str) -> bool:
 
 def _outside(raw: str) -> str:
     """Return what stands between segments, with a reason if it has words."""
-    return untranslated(raw, OUTSIDE, MARKUP.sub("", raw))
+    return untranslated(raw, OUTSIDE_SEGMENTS, MARKUP.sub("", raw))
 
 
 def _mid(text: str, part: Element) -> str:

@@ -182,7 +182,7 @@ class TmxUnits(XmlItems[Pair]):
         origin = next((value for name, value in properties if name == ORIGIN), self._source.origin)
         properties = [item for item in properties if item[0] != ORIGIN]
         derived = _derive(properties)
-        return Pair(source.text, target.text, origin, *derived, _remaining(properties, derived))
+        return Pair(source.text, target.text, origin, *derived, _remaining_properties(properties, derived))
 
 
 class _Derived(NamedTuple):
@@ -205,11 +205,13 @@ def _derive(properties: Iterable[tuple[str, str]]) -> _Derived:
         for names in (KEYS, ("unit.prop.prev", "target.prop.prev"), ("unit.prop.next", "target.prop.next"))
     )
     return _Derived(
-        key, before, after, next((date for name in DATES if (date := _iso(values.get(name, "")))), "")
+        key, before, after, next((date for name in DATES if (date := _format_date(values.get(name, "")))), "")
     )
 
 
-def _remaining(properties: Sequence[tuple[str, str]], derived: _Derived) -> tuple[tuple[str, str], ...]:
+def _remaining_properties(
+    properties: Sequence[tuple[str, str]], derived: _Derived
+) -> tuple[tuple[str, str], ...]:
     """Return the properties without those that follow from the context and time of a pair."""
     remaining = tuple(properties)
     for index, name in enumerate(WRITTEN):
@@ -219,7 +221,7 @@ def _remaining(properties: Sequence[tuple[str, str]], derived: _Derived) -> tupl
     return remaining
 
 
-def _iso(date: str) -> str:
+def _format_date(date: str) -> str:
     match = DATE.fullmatch(date.strip())
     return "" if match is None else "{}-{}-{}T{}:{}:{}Z".format(*match.groups())
 
@@ -267,7 +269,7 @@ def _unit(pair: Pair, source: str, target: str) -> str:
         lines.append(f'      <tuv xml:lang="{language}"{_attributes(properties, level)}>')
         lines += [
             *_children(properties, level, "        "),
-            f"        <seg>{_xml(text)}</seg>",
+            f"        <seg>{_escape_xml(text)}</seg>",
             "      </tuv>",
         ]
     return "\n".join([*lines, "    </tu>\n"])
@@ -287,16 +289,16 @@ def _children(properties: Iterable[tuple[str, str]], level: str, space: str) -> 
         if of != level or _is_attribute(suffix):
             continue
         if suffix == "note":
-            yield f"{space}<note>{_xml(value)}</note>"
+            yield f"{space}<note>{_escape_xml(value)}</note>"
         else:
             kind = escape_attribute(suffix.removeprefix("prop."))
-            yield f'{space}<prop type="{kind}">{_xml(value)}</prop>'
+            yield f'{space}<prop type="{kind}">{_escape_xml(value)}</prop>'
 
 
 def _is_attribute(name: str) -> bool:
     return name != "note" and ATTRIBUTE.fullmatch(name) is not None
 
 
-def _xml(text: str) -> str:
+def _escape_xml(text: str) -> str:
     # A carriage return in a file of XML is read as a line feed.
     return escape(text).replace("\r", "&#13;")

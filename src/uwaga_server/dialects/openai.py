@@ -255,7 +255,7 @@ def _add_chat(routes: Routes, context: ServerContext) -> None:
             text, json_key = _text_request(body, system, message, pair)
             texts = [text]
             if body.stream and json_key is None:
-                count = partial(_greedy, context, client, text) if body.streams_usage else None
+                count = partial(_translate_greedily, context, client, text) if body.streams_usage else None
                 return stream_completion(request, body.model, await _pieces(context, client, text), count)
         else:
             context.check_size([segment.text for segment in segments.segments], "messages")
@@ -280,7 +280,7 @@ async def _pieces(context: ServerContext, client: Client, text: TextRequest) -> 
     return context.service.stream(text, client=client.name, deadline=deadline)
 
 
-async def _greedy(context: ServerContext, client: Client, text: TextRequest) -> TextAnswer:
+async def _translate_greedily(context: ServerContext, client: Client, text: TextRequest) -> TextAnswer:
     """Return the translation that a stream shows, with its tokens."""
     greedy = replace(text, search={"beam": 1})
     return await context.service.translate(

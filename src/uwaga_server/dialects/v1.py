@@ -16,12 +16,12 @@ from uwaga.search import SearchOverrides
 from uwaga.terms import Glossary
 from uwaga.translator.memories import TextContext
 from uwaga.translator.request import Request as TextRequest
-from uwaga.translator.request import listed_prefixes
-from uwaga_server.api_errors import ApiError, api_error, in_thread
+from uwaga.translator.request import prefix_list
+from uwaga_server.api_errors import ApiError, api_error, run_in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import BEARER_KEY, Dialect, ServerContext
 from uwaga_server.dialects import v1_schema as schema
-from uwaga_server.dialects.memories import memory_of_request
+from uwaga_server.dialects.memories import request_memory
 from uwaga_server.dialects.v1_inside import inside_routes
 from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, ContextBody, DetectBody, TranslateBody
 from uwaga_server.dialects.v1_stored import document_routes, glossary_routes
@@ -79,7 +79,7 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         requests = text_requests(body, texts, terms)
         if body.memory is not None:
             source = None if body.source == AUTO else body.source
-            memory = await memory_of_request(context, client, body.memory, source, body.target)
+            memory = await request_memory(context, client, body.memory, source, body.target)
             requests = [replace(each, memory=memory, threshold=body.threshold) for each in requests]
         call_context = Caller(client=client.name, deadline=context.settings.limits.deadline)
         if body.stream:
@@ -93,7 +93,7 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
             )
         async with context.spending(client, characters), while_connected(request):
             answer = await context.service.translate(requests, **call_context)
-        translations = await in_thread(translations_response, answer, body)  # long for many words
+        translations = await run_in_thread(translations_response, answer, body)  # long for many words
         return json_response({"translations": translations, "model": answer.model})
 
     @routes.add(
@@ -209,7 +209,7 @@ async def stored_terms(context: ServerContext, client: Client, body: TranslateBo
         raise ApiError(400, "source_missing", message, "source")
     ids, service = (body.glossary_id or "",), context.service
     languages = service.language(body.source or "", "source"), service.language(body.target, "target")
-    return await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
+    return await run_in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
 
 
 class Caller(TypedDict):
@@ -237,7 +237,7 @@ def text_requests(
         bias=body.bias,
         mask=body.mask,
     )
-    prefixes, drafts = (listed_prefixes(value, len(texts)) for value in (body.prefix, body.draft))
+    prefixes, drafts = (prefix_list(value, len(texts)) for value in (body.prefix, body.draft))
     contexts = text_contexts(body.context, len(texts))
     names = ["the text"] if len(texts) == 1 else [f"text {number}" for number in range(1, len(texts) + 1)]
     return [

@@ -102,7 +102,7 @@ def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _H
     if length > size - LENGTH_BYTES:
         raise damage_error(path, ValueError("it ends within its header"))
     try:
-        values = json.loads(part(LENGTH_BYTES, length).tobytes(), object_pairs_hook=_unique)
+        values = json.loads(part(LENGTH_BYTES, length).tobytes(), object_pairs_hook=_reject_duplicates)
         metadata = values.pop("__metadata__", {})
         if not all(type(value) is str for value in metadata.values()):
             raise ValueError("its __metadata__ has values that are not strings")
@@ -124,7 +124,7 @@ def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _H
     return _Header(entries, metadata, LENGTH_BYTES + length)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         raise ValueError("a name occurs twice in its header")

@@ -17,7 +17,7 @@ from uwaga.markup.typography import (
     enclose_quotations,
     insertions,
     inverse_edits,
-    kept_characters,
+    mark_unknown_characters,
     move_spans,
     plain_equivalents,
     typographic_edits,
@@ -51,7 +51,7 @@ class Characters:
 
     def translate(self, texts: Sequence[Text]) -> None:
         edits = {text: self._equivalents(text) for text in texts if self._is_concerned(text)}
-        readable = {text: self._readable(text, text_edits) for text, text_edits in edits.items()}
+        readable = {text: self._make_readable(text, text_edits) for text, text_edits in edits.items()}
         self._layer.translate([readable.get(text, text) for text in texts])
         retried = {
             text: self._enclose_quotations(copy)
@@ -70,7 +70,7 @@ class Characters:
     def _equivalents(self, text: Text) -> list[Edit]:
         return plain_equivalents(visible_text(text.content), self._known.unknown)
 
-    def _readable(self, text: Text, edits: Sequence[Edit]) -> Text:
+    def _make_readable(self, text: Text, edits: Sequence[Edit]) -> Text:
         """Return the text with plain marks, and other unknown characters as untranslated pieces."""
         content = apply_edits(text.content, edits)
         if not text.prefix:  # which no piece may precede
@@ -93,7 +93,7 @@ class Characters:
             if isinstance(part, Tag):
                 parts.append(part)
             else:
-                parts += kept_characters(part, self._known.unknown(part))
+                parts += mark_unknown_characters(part, self._known.unknown(part))
         return parts
 
     def _enclose_quotations(self, copy: Text) -> Text:

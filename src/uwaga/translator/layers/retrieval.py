@@ -21,7 +21,7 @@ def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
     store = state_store(stage.memory)
     read = dict[Passage, list[TokenPair]]()
     for passage in passages:
-        if retrieved := retrieved_pairs(stage.model, passage.examples):
+        if retrieved := pairs_to_retrieve(stage.model, passage.examples):
             read[passage] = [pair for _, pair in retrieved]
     if store is None or not read:
         return
@@ -34,7 +34,7 @@ def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
             sentence.datastore = similar
 
 
-def retrieved_pairs(model: Model, examples: Sequence[Example]) -> list[tuple[Example, TokenPair]]:
+def pairs_to_retrieve(model: Model, examples: Sequence[Example]) -> list[tuple[Example, TokenPair]]:
     """Return the examples whose states are looked up, with their tokens.
 
     They are the first that are not too long for the model, with at most :data:`MAX_STATES` states together,

@@ -125,7 +125,7 @@ def _search_different(stage: Stage, sentences: Sequence[Sentence], options: Sear
     their scores, the first one, which is always that of the requested beam.
     """
 
-    def texts_of(sentence: Sentence) -> dict[str, Hypothesis]:
+    def distinct_texts(sentence: Sentence) -> dict[str, Hypothesis]:
         """Return the best hypothesis of each text, best first."""
         texts: dict[str, Hypothesis] = {}
         for hypothesis in sentence.hypotheses:
@@ -133,7 +133,7 @@ def _search_different(stage: Stage, sentences: Sequence[Sentence], options: Sear
         return texts
 
     search_best(stage, sentences, replace(options, nbest=options.beam))
-    texts = {sentence: texts_of(sentence) for sentence in sentences}
+    texts = {sentence: distinct_texts(sentence) for sentence in sentences}
     for factor in WIDENINGS:
         short = [sentence for sentence in sentences if len(texts[sentence]) < options.nbest]
         beam = options.beam * factor
@@ -143,7 +143,7 @@ def _search_different(stage: Stage, sentences: Sequence[Sentence], options: Sear
         for sentence in short:
             first, *alternatives = texts[sentence].items()
             alternatives = sorted(
-                [*alternatives, *texts_of(sentence).items()], key=lambda item: -item[1].score
+                [*alternatives, *distinct_texts(sentence).items()], key=lambda item: -item[1].score
             )
             texts[sentence] = dict([first])
             for text, hypothesis in alternatives:

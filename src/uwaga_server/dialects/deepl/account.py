@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from uwaga.languages.codes import base_language
 from uwaga.languages.names import language_name
-from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.http import Names, Parameters, json_response, read_fields
 from uwaga_server.routing import Body, Routes
@@ -142,7 +142,7 @@ def add_account(routes: Routes, context: ServerContext) -> None:
     async def usage(request: Request) -> Response:
         """Return characters and documents since the key was first used, and its limit."""
         client = DEEPL_KEY.admit(context, request)
-        used = await in_thread(context.stores.usage.read, context.owner(client))
+        used = await run_in_thread(context.stores.usage.read, context.owner(client))
         limit = client.characters or UNLIMITED
         started = datetime.fromtimestamp(used.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         product = {"product_type": "translate", "billing_unit": "characters"}
@@ -181,7 +181,7 @@ def resource_languages(service: Service, resource: str) -> list[dict[str, object
     stable = {"status": "stable"}
     return [
         {
-            "lang": _bcp47(code),
+            "lang": _format_bcp47(code),
             "name": name,
             "usable_as_source": key in sources,
             "usable_as_target": key in targets,
@@ -206,7 +206,7 @@ def _features(resource: str) -> list[dict[str, object]]:
     ]
 
 
-def _bcp47(code: str) -> str:
+def _format_bcp47(code: str) -> str:
     """Return a code in the case of BCP 47: ``en-US`` for ``EN-US``, ``zh-Hant`` for ``ZH-HANT``."""
     base, hyphen, suffix = deepl_code(code).partition("-")
     return f"{base.lower()}{hyphen}{suffix.title() if len(suffix) > 2 else suffix.upper()}"

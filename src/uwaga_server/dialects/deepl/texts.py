@@ -18,7 +18,7 @@ from uwaga.tokenizers.text import LINE_BREAK
 from uwaga.translator.memories import contexts_in_order
 from uwaga.translator.request import Request as TextRequest
 from uwaga.translator.request import Split
-from uwaga_server.api_errors import ApiError, as_api_error, in_thread
+from uwaga_server.api_errors import ApiError, as_api_error, run_in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.dialects.deepl.account import deepl_code
@@ -120,7 +120,7 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
         glossary = None
         if ids:
             languages = fields.source_lang, fields.target_lang
-            glossary = await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
+            glossary = await run_in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
         requests = await with_memory(context, client, fields, text_requests(fields, glossary))
         async with context.spending(client, characters), while_connected(request):
             requests = await _with_sources(context, fields, requests)
@@ -142,11 +142,11 @@ async def with_memory(
     memory_id, threshold = fields.translation_memory_id, fields.translation_memory_threshold
     if memory_id is None and threshold is None:
         return requests
-    from uwaga_server.dialects.memories import check_threshold, memory_of_request
+    from uwaga_server.dialects.memories import check_threshold, request_memory
 
     least = check_threshold(memory_id, threshold)
     languages = fields.source_lang, fields.target_lang
-    memory = await memory_of_request(context, client, memory_id or "", *languages)
+    memory = await request_memory(context, client, memory_id or "", *languages)
     contexts = contexts_in_order(fields.text)
     return [
         replace(request, memory=memory, threshold=least, context=context)

@@ -148,7 +148,7 @@ def _settings(stored: Variables, folder: Path) -> TransformerSettings:
         ),
         "norm_epsilon": epsilon(folder),
         "output_bias": True,
-        "tie": _tie(stored),
+        "tie": _tie_kind(stored),
         "dropout": 0.0,
     }
     rows = _shared_setting(stored, "positions", lambda scope: _position_count(stored, scope))
@@ -176,7 +176,7 @@ def _position_count(stored: Variables, scope: str) -> int:
     return stored.shape(name, 2)[0] if stored.has(name) else 0
 
 
-def _tie(stored: Variables) -> str:
+def _tie_kind(stored: Variables) -> str:
     """Return the kind of weight tying between the two embeddings and the output layer."""
     source, target, output = (
         stored.variable(name)

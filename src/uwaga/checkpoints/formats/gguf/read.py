@@ -329,10 +329,10 @@ class _Settings:
                     f"{self.file.path}: both {FREQUENCIES!r} and {self.key('rope.scaling.type')!r} change "
                     "the rotary positions, which is not supported"
                 )
-            values |= self._llama3(values["base"], head_width)
+            values |= self._llama3_scaling(values["base"], head_width)
         return values
 
-    def _llama3(self, base: float, head_width: int) -> dict[str, Any]:
+    def _llama3_scaling(self, base: float, head_width: int) -> dict[str, Any]:
         """Return Llama 3's scaling, whose divisors of the frequencies are the tensor ``rope_freqs``.
 
         llama.cpp stores the divisors but not the parameters of the scaling; the parameters here are those of

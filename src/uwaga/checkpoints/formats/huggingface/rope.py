@@ -108,7 +108,7 @@ def _rotary(
     settings: dict[str, Any] = {"base": base, "scaling": kind}
     settings |= {name: inner.number(key, 0.0) for name, key in SCALINGS[kind].items()}
     if kind == "yarn":
-        settings |= _yarn(inner, length / original)
+        settings |= _yarn_settings(inner, length / original)
     if kind != "linear":
         settings["original_length"] = length if kind == "dynamic" else original
     return settings
@@ -127,7 +127,7 @@ def _hunyuan_base(reader: ConfigReader, inner: ConfigReader, base: float, head_w
     return base * float(alpha**power)
 
 
-def _yarn(inner: ConfigReader, ratio: float) -> dict[str, float]:
+def _yarn_settings(inner: ConfigReader, ratio: float) -> dict[str, float]:
     """Return the settings of YaRN; ``ratio`` is the default factor."""
     settings = {"factor": inner.number("factor", ratio)}
     for name in ("beta_fast", "beta_slow", "attention_factor"):

@@ -70,7 +70,7 @@ def _stored_tensor(path: Path, name: str, array: NDArray[Any]) -> StoredTensor:
     return StoredTensor(name, path, kind, array)
 
 
-def embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, Any]:
+def parse_embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, Any]:
     """Parse the settings in the bytes of a tensor.
 
     Args:
