@@ -22,7 +22,7 @@ from uwaga.markup.placeholders import (
 )
 from uwaga.markup.units import (
     ENTITY,
-    KEPT,
+    ONLY_UNTRANSLATED,
     Fragment,
     Piece,
     Unit,
@@ -145,7 +145,7 @@ def message_unit(
     ]
     piece = _join_pieces(pieces, numbered or text) if len(pieces) > 1 else pieces[0]
     if isinstance(piece, str):
-        return untranslated(raw, KEPT, TAG.sub("", text))
+        return untranslated(raw, ONLY_UNTRANSLATED, TAG.sub("", text))
 
     def write_message(inlines: Sequence[Inline]) -> str:
         written = piece.write(inlines)

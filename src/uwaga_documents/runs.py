@@ -100,7 +100,7 @@ DRAWING = RunNames(
 )
 SHEET = RunNames(*("si", "r", "rPr", "t"))
 
-DESCRIBED = re.compile(r"<(?:\w+:)?(?:docPr|cNvPr|listItem)\s[^<>]*>")
+DESCRIBED_ELEMENT = re.compile(r"<(?:\w+:)?(?:docPr|cNvPr|listItem)\s[^<>]*>")
 """A tag whose attributes contain texts: the tag of a picture, of a shape or of a list's entry."""
 DESCRIPTIONS = frozenset(("descr", "title", "displayText"))
 
@@ -117,7 +117,7 @@ def with_descriptions(pieces: Iterable[Piece]) -> Iterator[Piece]:
             yield piece
             continue
         position = 0
-        for match in DESCRIBED.finditer(piece):
+        for match in DESCRIBED_ELEMENT.finditer(piece):
             yield piece[position : match.start()]
             yield from attribute_pieces(match[0], DESCRIPTIONS)
             position = match.end()

@@ -12,7 +12,7 @@ from uwaga_memory.store import EXACT, Context, Memory, Pair, normalise_spaces
 
 REPETITION = "repetition"
 """The class of repeated texts, which follows the classes with a score of 100 % or more."""
-LOWEST = 50.0
+MIN_SIMILARITY = 50.0
 
 
 @dataclass
@@ -71,7 +71,7 @@ def analyse(
     known: set[str] = set()
     for number, pair in enumerate(texts, start=1):
         text, context = pair.source, Context(pair.key, pair.before, pair.after)
-        matches = memory.matches(text, context, threshold=LOWEST, limit=1)
+        matches = memory.matches(text, context, threshold=MIN_SIMILARITY, limit=1)
         score = matches[0].score if matches else 0.0
         name = similarity_class(score)
         if score < EXACT and normalise_spaces(text) in known:

@@ -40,7 +40,7 @@ SLOT_BITS = 16
 SERIAL_BITS = 24
 BLOCK_BITS = 31
 TERM_BITS = 32
-OCCURRENCE = 0x9E3779B2
+OCCURRENCE_FACTOR = 0x9E3779B2
 """Number added to a term for each repetition. It is even, since the lowest bit of a term marks words."""
 BLOCK_TEXTS = 1 << SLOT_BITS
 MAX_CANDIDATES = 1_000
@@ -305,7 +305,7 @@ class TermLists:
 def distinct_terms(terms: Sequence[int]) -> list[int]:
     """Return the terms of a text; repetitions of a term become different terms."""
     occurrences = defaultdict[int, Iterator[int]](count)
-    return [(term + next(occurrences[term]) * OCCURRENCE) % (1 << TERM_BITS) for term in terms]
+    return [(term + next(occurrences[term]) * OCCURRENCE_FACTOR) % (1 << TERM_BITS) for term in terms]
 
 
 def _starts(keys: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
 from uwaga.translator import Model, Request, Translator, checks
-from uwaga.translator.layers.search import WIDENINGS
+from uwaga.translator.layers.search import BEAM_FACTORS
 from uwaga.translator.split import BLANKS, cut_to_fit
 from uwaga.translator.text import Sentence
 
@@ -150,7 +150,7 @@ def test_search_for_distinct_texts_is_bounded():
     assert len({hypothesis.text for hypothesis in (translation, *translation.alternatives)}) == 1 + len(
         translation.alternatives
     )
-    assert max(WIDENINGS) <= 8
+    assert max(BEAM_FACTORS) <= 8
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from uwaga import load
 from uwaga.checkpoints.languages import LanguagePair
 from uwaga.errors import SettingsError
 from uwaga.languages.detection import UNDETERMINED, detect_language
-from uwaga.translator.layers.untranslated import ALREADY
+from uwaga.translator.layers.untranslated import ALREADY_TRANSLATED
 from uwaga.translator.plan import resolve_source
 
 ENGLISH = "The weather is nice today, and we will walk along the river to the old town."
@@ -78,7 +78,7 @@ def test_texts_in_target_language_or_without_letters_are_copied():
     ]
     assert [translation.warnings for translation in detected] == [
         (),
-        (ALREADY,),
+        (ALREADY_TRANSLATED,),
         (),
         plain[3].warnings,
         plain[4].warnings,

@@ -15,7 +15,7 @@ MAX_BYTES = 1 << 22
 """Maximum bytes of a card to read."""
 FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 LICENCE_ROW = re.compile(r"^\|[ \t]*licen[cs]e[^|\n]*\|([^|\n]*)\|", re.IGNORECASE | re.MULTILINE)
-UNSTATED = ("", "not stated", "unknown")
+UNSTATED_LICENCES = ("", "not stated", "unknown")
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Card:
             licence = ", ".join(str(name) for name in licence)
         if not isinstance(licence, str) and (row := LICENCE_ROW.search(self.text)):
             licence = row[1]
-        usable = isinstance(licence, str) and licence.strip().lower() not in UNSTATED
+        usable = isinstance(licence, str) and licence.strip().lower() not in UNSTATED_LICENCES
         return licence.strip() if usable and isinstance(licence, str) else None
 
     @cached_property

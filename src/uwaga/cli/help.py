@@ -20,7 +20,7 @@ NAMES_WIDTH = 26
 FEW_EXAMPLES = 5
 """Lines of examples on an abridged page."""
 COMMON_PANELS, LAST_PANEL = ("Arguments", "Options"), "Computation"
-EXAMPLES, ALL = "examples", "all"
+EXAMPLES, ALL_PANELS = "examples", "all"
 
 
 def help_page(context: Any, panel: str | None) -> str:
@@ -75,14 +75,14 @@ class _Page:
 
     def panel(self, word: str) -> str:
         """Return the options of one panel, the examples, or the full page."""
-        if word == ALL:
+        if word == ALL_PANELS:
             return self.full_page()
         if word == EXAMPLES and self.examples:
             return self._join([self.context.get_usage(), self._examples()])
         titles = [title for title in self.panels if title.lower() == word.lower()]
         if not titles:
             words = [title.lower() for title in self.panels]
-            choices = ", ".join([*words, *([EXAMPLES] if self.examples else []), ALL])
+            choices = ", ".join([*words, *([EXAMPLES] if self.examples else []), ALL_PANELS])
             self.context.fail(f"there is no help on {word!r}; --help takes one of: {choices}")
         return self._join([self.context.get_usage(), *self._panels(titles)])
 
@@ -125,7 +125,7 @@ class _Page:
         if set(parameter.opts) & set(self.context.help_option_names):
             if self.panels.keys() <= set(COMMON_PANELS):
                 return names, "Show this help."
-            return f"{names} [PANEL]", f"Show this help, or that of one panel; `{ALL}`: everything."
+            return f"{names} [PANEL]", f"Show this help, or that of one panel; `{ALL_PANELS}`: everything."
         default = _default(parameter)
         notes = ["required"] if parameter.required else [f"default: {default}"] if default else []
         help_ = parameter.help or ""
@@ -154,7 +154,7 @@ class _Page:
                 rows.append((title.lower(), names))
         if few_examples:
             rows.append((EXAMPLES, "further examples"))
-        rows.append((ALL, "every option and example"))
+        rows.append((ALL_PANELS, "every option and example"))
         command = f"{self.context.command_path} --help PANEL"
         return f"{_title(f'More options, shown by {command}')}\n{self._table(rows, 15)}"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uwaga.settings import Settings
 
 DEFAULT_FILE = "train.yaml"
-CODE = re.compile(r"[a-z]{2,3}(?<!tsv|txt)")
+LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?<!tsv|txt)")
 """A file suffix that names a language."""
 
 SettingsFile = Annotated[
@@ -229,7 +229,7 @@ def _language(file: Path) -> str | None:
     """Return the language in a file name such as ``train.en.gz``."""
     suffixes = [part for part in file.suffixes if part not in COMPRESSED_SUFFIXES]
     last = suffixes[-1][1:] if suffixes else ""
-    return last if CODE.fullmatch(last) else None
+    return last if LANGUAGE_CODE.fullmatch(last) else None
 
 
 def _values(path: Path, changes: list[str]) -> dict[str, object]:

@@ -66,7 +66,7 @@ def moses_lines(translation: Translation, index: int) -> str:
     return "".join(lines)
 
 
-UNSURE, DOUBTFUL = 0.3, 0.15
+UNSURE_BELOW, DOUBTFUL_BELOW = 0.3, 0.15
 """Mean token probabilities below which a word is marked, and marked strongly."""
 
 
@@ -88,11 +88,11 @@ def confident_text(translation: Translation, colours: bool) -> str:
 
 
 def _mark_word(word: Word, colours: bool) -> str:
-    if word.mean >= UNSURE:
+    if word.mean >= UNSURE_BELOW:
         return word.text
     if not colours:
         return f"{word.text}[{word.mean:.2f}]"
-    is_doubtful = word.mean < DOUBTFUL
+    is_doubtful = word.mean < DOUBTFUL_BELOW
     return typer.style(word.text, fg="red" if is_doubtful else "yellow", underline=is_doubtful or None)
 
 

@@ -126,7 +126,7 @@ class StoredForms(NamedTuple):
     rows: ReadRows = lambda name, first, last: None
 
 
-FLOATS = StoredForms()
+FLOAT_FORMS = StoredForms()
 
 
 def pack(
@@ -136,7 +136,7 @@ def pack(
     precision: Precision = "float32",
     keep: Sequence[str] = (),
     levels: int = MAX_LEVELS,
-    stored: StoredForms = FLOATS,
+    stored: StoredForms = FLOAT_FORMS,
 ) -> PackedWeights:
     """Pack a model's weights. In decoder-only models, int8 matrices have ``spread`` set; see :class:`Matrix`.
 

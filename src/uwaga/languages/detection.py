@@ -185,7 +185,7 @@ def _memory_map(values: memoryview) -> mmap.mmap:
 
 
 def _identifier() -> LanguageIdentifier:
-    with _LOADING:
+    with _LOADING_LOCK:
         return _load_identifier()
 
 
@@ -194,4 +194,4 @@ def _load_identifier() -> LanguageIdentifier:
     return LanguageIdentifier()
 
 
-_LOADING = threading.Lock()
+_LOADING_LOCK = threading.Lock()

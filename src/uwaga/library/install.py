@@ -17,7 +17,7 @@ from uwaga.files.lines import load_zstandard
 from uwaga.files.lock import file_lock
 from uwaga.library.entry import FIREFOX_LICENCE, CatalogueEntry, RemoteFile
 from uwaga.library.fetch import ByteProgress, Fetched, Part, fetch, unpack
-from uwaga.library.installed import ORIGIN, InstalledFile, Origin, models_home, read_origin
+from uwaga.library.installed import ORIGIN_FILE, InstalledFile, Origin, models_home, read_origin
 
 NOTICES = {
     FIREFOX_LICENCE: (
@@ -127,7 +127,7 @@ def install(
             path.mkdir(parents=True, exist_ok=True)
         with file_lock(home / LOCKS_FOLDER / entry.name, _wait_callback(entry.name, waiting)):
             if not is_current(folder, entry):
-                if folder.exists() and not (folder / ORIGIN).is_file():
+                if folder.exists() and not (folder / ORIGIN_FILE).is_file():
                     raise CatalogueError(
                         f"{folder}: already exists and is not a downloaded model; rename it, or "
                         f"remove it with `uwaga models remove {entry.name}`"
@@ -266,7 +266,7 @@ def _install_files(
     )
     if CARD not in files:
         (staging / CARD).write_text(write_card(origin), encoding="utf-8")
-    (staging / ORIGIN).write_bytes(to_json(origin.model_dump(mode="json")))
+    (staging / ORIGIN_FILE).write_bytes(to_json(origin.model_dump(mode="json")))
 
 
 def _unpack(fetched: Fetched, staging: Path, file: RemoteFile) -> tuple[int, str]:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from uwaga.checkpoints.description import Description
     from uwaga.checkpoints.languages import Pairs
 
-ORIGIN = "origin.json"
-HOME = "UWAGA_HOME"
+ORIGIN_FILE = "origin.json"
+HOME_VARIABLE = "UWAGA_HOME"
 MAX_DEPTH = 4
 """Depth of the search for models below a folder given by the user."""
 REVISION = re.compile(r"[\w.\-]{1,64}", re.ASCII)
@@ -318,8 +318,8 @@ def models_home(environment: Mapping[str, str] = os.environ) -> Path:
 
     It is ``$UWAGA_HOME/models``, ``$XDG_DATA_HOME/uwaga/models`` or ``~/.local/share/uwaga/models``.
     """
-    if environment.get(HOME):
-        return Path(environment[HOME]).expanduser().absolute() / "models"
+    if environment.get(HOME_VARIABLE):
+        return Path(environment[HOME_VARIABLE]).expanduser().absolute() / "models"
     data = Path(environment.get("XDG_DATA_HOME") or "~/.local/share").expanduser()
     if not data.is_absolute():  # to be ignored according to the XDG specification
         data = Path("~/.local/share").expanduser()
@@ -344,7 +344,7 @@ def find_installed_folder(name: str, environment: Mapping[str, str] = os.environ
     folder = models_home(environment) / name
     if not folder.is_dir():
         return None
-    return folder / read_origin(folder).model if (folder / ORIGIN).is_file() else folder
+    return folder / read_origin(folder).model if (folder / ORIGIN_FILE).is_file() else folder
 
 
 def downloaded_models(
@@ -353,7 +353,7 @@ def downloaded_models(
     """Yield the downloaded models. Arguments are those of :func:`installed_models`."""
     for folder in installed_folders(environment):
         try:
-            has_record = (folder / ORIGIN).is_file()  # a folder copied by hand has none
+            has_record = (folder / ORIGIN_FILE).is_file()  # a folder copied by hand has none
             origin = read_origin(folder) if has_record else infer_origin(folder, "unnamed", "folder")
         except ModelError as error:
             model = _measure(folder.name, "catalogue", folder)
@@ -382,7 +382,7 @@ def read_origin(folder: Path) -> Origin:
     Raises:
         ModelError: the file is missing or damaged, or names a model file that it does not list.
     """
-    path = folder / ORIGIN
+    path = folder / ORIGIN_FILE
     try:
         origin = parse(Origin, read_mapping(path), str(path))
     except SettingsError as error:
@@ -456,7 +456,7 @@ def _packaged_model(package: str, path: Path, describe_all: bool) -> InstalledMo
     label = re.sub(r"[^A-Za-z0-9._+-]", "-", path.name).lstrip("-.+_") or "model"
     origin = infer_origin(path, label, "package")
     try:
-        if (path / ORIGIN).is_file():
+        if (path / ORIGIN_FILE).is_file():
             origin = read_origin(path)
     except ModelError as error:
         problems = (str(error),)

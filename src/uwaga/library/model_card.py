@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from uwaga.checkpoints.card import UNSTATED, Card
+from uwaga.checkpoints.card import UNSTATED_LICENCES, Card
 from uwaga.errors import SettingsError, quoted
 from uwaga.languages.codes import base_language
 from uwaga.library.hub import HUB_NAME
@@ -65,7 +65,7 @@ class CardFields:
                 raise SettingsError(f"{name} must be a list of names, not {quoted(values)}")
             for value in values:
                 _check_text(name, value)
-        if self.license is not None and self.license.strip().lower() in UNSTATED:
+        if self.license is not None and self.license.strip().lower() in UNSTATED_LICENCES:
             raise SettingsError(
                 f"license must name a licence, such as 'cc-by-4.0', not {quoted(self.license)}"
             )

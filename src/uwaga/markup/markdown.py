@@ -107,7 +107,7 @@ class _HiddenTemplates:
         restored: list[Token] = []
         for token in tokens:
             if token.type == "text":
-                parts = HIDDEN.split(token.content)
+                parts = HIDDEN_TEMPLATE.split(token.content)
                 for index, part in enumerate(parts):
                     if part:
                         kind = "untranslated" if index % 2 else "text"
@@ -120,7 +120,9 @@ class _HiddenTemplates:
         return restored
 
     def _restore_text(self, text: str) -> str:
-        return HIDDEN.sub(lambda match: self._templates[ord(match[0][1]) - ord(HIDDEN_START) - 1], text)
+        return HIDDEN_TEMPLATE.sub(
+            lambda match: self._templates[ord(match[0][1]) - ord(HIDDEN_START) - 1], text
+        )
 
 
 def _with_raw(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
@@ -419,7 +421,7 @@ UNTRANSLATED_BLOCKS = {
 HIDDEN_START = "\ue000"
 """Precedes the character that stands for a tag of a template."""
 MAX_HIDDEN = 6000
-HIDDEN = re.compile("(\ue000[\ue001-\uf8ff])")
+HIDDEN_TEMPLATE = re.compile("(\ue000[\ue001-\uf8ff])")
 UNTRANSLATED_PATTERNS = {
     "[": re.compile(r"\A\[\^[^\]\s]{1,100}\]:|\[\^[^\]\s]{1,100}\](?![(\[])"),
     "$": re.compile(r"\$\$[^$]+\$\$|\$(?![\s$])[^$\n]*(?<!\s)\$(?!\w)"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}|\{(?=[:#.]|[\w-]+=)[^{}\n]*\}|\{/\*[^{}\n]*\}")
 """A tag of Liquid, Jinja or Hugo, attributes of kramdown or Pandoc (``{#id .class}``), a comment of MDX."""
-QUOTED = re.compile(r"\"([^\"\n]*)\"")
+QUOTED_TEXT = re.compile(r"\"([^\"\n]*)\"")
 ADMONITION = re.compile(
     r"(?:!!!|\?\?\?\+?)[ \t][\w \t-]*+(?:\"(?P<title>[^\"\n]*)\"[ \t]*+)?|"
     r"===[!+]?[ \t]++\"(?P<tab>[^\"\n]*)\"[ \t]*+"
@@ -26,7 +26,7 @@ CONTAINER = re.compile(
 IMPORT = re.compile(r"import[ \t](?:[\w*{}$, \t]*from[ \t]*)?[\"'][^\"'\n]*[\"'];?[ \t]*")
 STATEMENT = re.compile(r"import[ \t]*\{[ \t]*|export[ \t]+(?:default|const|let|var|function)\b.*")
 """The first line of a statement of MDX, which ends at a blank line."""
-COPIED = re.compile(r"\[\[?_?(?:toc|TOC)_?\]\]?|--8<--.*")
+COPIED_LINE = re.compile(r"\[\[?_?(?:toc|TOC)_?\]\]?|--8<--.*")
 FENCE = re.compile(r"(?:[-*+]|\d{1,9}[.)])?[ \t]*(`{3,}|~{3,})")
 ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,100}\]:[ \t]*")
@@ -102,7 +102,7 @@ def _is_hidden(line: str, words: str, start: int, result: DialectLines) -> bool:
     """Return whether a line is hidden from the parser; add its title or words to the result."""
     offset = start + len(line) - len(line.lstrip())
     if "{" in words and not TEMPLATE.sub("", words).strip():
-        if any(" " in value and any(map(str.isalpha, value)) for value in QUOTED.findall(words)):
+        if any(" " in value and any(map(str.isalpha, value)) for value in QUOTED_TEXT.findall(words)):
             result.copied.append((offset, offset + len(words)))
         return True
     for pattern in (ADMONITION, CONTAINER):
@@ -123,4 +123,4 @@ def _is_hidden(line: str, words: str, start: int, result: DialectLines) -> bool:
         if low < high:
             quote = '"' if definition.lastgroup == "double" else "'"
             result.titles.append((offset + low, offset + high, quote))
-    return IMPORT.fullmatch(words) is not None or COPIED.fullmatch(words) is not None
+    return IMPORT.fullmatch(words) is not None or COPIED_LINE.fullmatch(words) is not None

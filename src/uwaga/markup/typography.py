@@ -48,7 +48,7 @@ ENGLISH_MARKS = ("“", "”")
 SINGLE_MARKS = {"de": ("‚", "‘"), "pl": ("‚", "’"), "sv": ("’", "’"), "fi": ("’", "’"), "ja": ("『", "』")}
 ENGLISH_SINGLES = ("‘", "’")
 
-DOUBLE = re.compile('"')
+DOUBLE_QUOTE = re.compile('"')
 SINGLE = re.compile(r"(?<!\w)'|'(?!\w)")
 APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 SPACED_DASH = re.compile(r"(?<=\s)-(?=\s)")
@@ -117,7 +117,7 @@ def enclose_quotations(inline: Inline, language: str) -> Inline:
         language: the code of the language in whose style the tags are written.
     """
     opening, closing = QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
-    edits = list(_quotation_marks(DOUBLE, visible_text(inline), opening, closing))
+    edits = list(_quotation_marks(DOUBLE_QUOTE, visible_text(inline), opening, closing))
     in_turn = [edit.text for edit in edits] == [opening, closing] * (len(edits) // 2)
     kinds: tuple[TagKind, TagKind] = ("open", "close") if in_turn else ("void", "void")
     tags = [Tag(kinds[number % 2], edit.text) for number, edit in enumerate(edits)]
@@ -255,7 +255,7 @@ def typographic_edits(source: str, target: str, language: str) -> list[Edit]:
     edits: list[Edit] = []
     if any(mark in source for mark in DOUBLE_QUOTES + SINGLE_QUOTES) and '"' not in source:
         edits += _quotation_marks(
-            DOUBLE, target, *QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
+            DOUBLE_QUOTE, target, *QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
         )
     if any(mark in source for mark in SINGLE_QUOTES) and "'" not in source:
         edits += [Edit(*match.span(), "’") for match in APOSTROPHE.finditer(target)]

@@ -24,11 +24,11 @@ ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,3
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 LINK = re.compile(r"\[\Z|<(?:a|w:hyperlink|text:a)[\s>]", re.IGNORECASE)
 BLANK_ENDS = re.compile(r"\A[^\S\r\n]+|(?<![^\S\r\n])[^\S\r\n]+\Z")
-KEPT = "only code and other untranslated words"
+ONLY_UNTRANSLATED = "only code and other untranslated words"
 """The reason why a text of untranslated pieces alone is copied."""
 MARKUP = re.compile(r"<[^<>]*>")
 """A tag, as far as the words between tags are concerned."""
-FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+FORBIDDEN_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 """Characters that are invalid in XML and HTML."""
 
 
@@ -250,10 +250,10 @@ def text_unit(
         if copied:
             return Untranslated(raw, copied[0].reason)
         kept = " ".join(MARKUP.sub("", part.raw) for part in inline if is_kept(part))
-        return untranslated(raw, KEPT, kept)
+        return untranslated(raw, ONLY_UNTRANSLATED, kept)
     structures = [part.raw for part in inline if is_kept(part) and not part.text]  # such as drawings
     if structures:
-        pieces = (untranslated(part, KEPT, MARKUP.sub("", part)) for part in structures)
+        pieces = (untranslated(part, ONLY_UNTRANSLATED, MARKUP.sub("", part)) for part in structures)
         copied += tuple(untranslated_texts(pieces))
 
     def write_lines(translations: Sequence[Inline]) -> str:
@@ -340,13 +340,13 @@ def make_escape(raw: str, unescape: Callable[[str], str], extra: Mapping[str, st
         entities.pop(">")
     table = str.maketrans(entities)
     if "&" not in without_entities or used_entities:
-        return lambda text: FORBIDDEN.sub("", text).translate(table)
+        return lambda text: FORBIDDEN_CHARACTER.sub("", text).translate(table)
     without_ampersand = str.maketrans(
         {character: entity for character, entity in entities.items() if character != "&"}
     )
 
     def escape(text: str) -> str:
-        text = FORBIDDEN.sub("", text)
+        text = FORBIDDEN_CHARACTER.sub("", text)
         escaped = text.translate(without_ampersand)
         return escaped if unescape(escaped) == text else text.translate(table)
 

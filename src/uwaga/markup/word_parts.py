@@ -18,7 +18,7 @@ from uwaga.markup.words import Links
 from uwaga.results.translation import Span
 
 COMPOUND_PART = re.compile(r"[^-'’]+")
-RAISED = re.compile(r"<(?:\w+:)?su[bp]\b|vertAlign|\sbaseline=")
+RAISED_TAG = re.compile(r"<(?:\w+:)?su[bp]\b|vertAlign|\sbaseline=")
 """A tag of a subscript or superscript, in HTML, Word or PowerPoint."""
 
 
@@ -89,7 +89,7 @@ class _Divider:
                 continue
             if (low, high) == (sources[0][0], sources[0][0] + 1):
                 self._has_initial = True
-            if RAISED.search(stripped.marks[first].tag.raw):
+            if RAISED_TAG.search(stripped.marks[first].tag.raw):
                 self._raised.setdefault(word, []).append((low, high))
 
     def divide(self, word: int, positions: Sequence[int]) -> None:

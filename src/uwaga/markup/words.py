@@ -6,10 +6,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from uwaga.alignment.words import UNSPACED, split_words
+from uwaga.alignment.words import UNSPACED_LETTERS, split_words
 from uwaga.results.translation import Span, WordAlignment
 
-UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
+UNSPACED_LETTER = re.compile(f"[{UNSPACED_LETTERS}]")
 Links = tuple[dict[int, float], ...]
 """For each source word, the probabilities of its links by target word, ascending."""
 LINK_THRESHOLD = 0.5

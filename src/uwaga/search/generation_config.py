@@ -20,7 +20,7 @@ from uwaga.decoder import Symbols
 from uwaga.errors import SettingsError, quoted
 from uwaga.search.options import SearchOptions
 
-_NEUTRAL: dict[str, tuple[Any, ...]] = {
+_NEUTRAL_VALUES: dict[str, tuple[Any, ...]] = {
     "num_beam_groups": (1,),
     "diversity_penalty": (0, 0.0),
     "repetition_penalty": (1, 1.0),
@@ -55,7 +55,7 @@ def from_generation_config(values: Mapping[str, Any], decoder_only: bool = False
             versions, what to return) are ignored.
         decoder_only: whether the model continues prompts.
     """
-    for name, neutral in _NEUTRAL.items():
+    for name, neutral in _NEUTRAL_VALUES.items():
         if values.get(name) is not None and values[name] not in neutral:
             raise SettingsError(f"generation setting {name!r} = {quoted(values[name])} is not supported")
     beam = int(_value(values, "num_beams", 1))

@@ -11,7 +11,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from uwaga.settings.parsing import StrictModel
 
-_REQUIRED = {
+_REQUIRED_FIELDS = {
     "none": (),
     "linear": ("factor",),
     "dynamic": ("factor", "original_length"),
@@ -19,7 +19,7 @@ _REQUIRED = {
     "yarn": ("factor", "original_length"),
 }
 """Settings that a scaling requires."""
-_ALLOWED = {"yarn": ("beta_fast", "beta_slow", "attention_factor")}
+_ALLOWED_FIELDS = {"yarn": ("beta_fast", "beta_slow", "attention_factor")}
 """Optional settings of a scaling."""
 
 
@@ -58,8 +58,8 @@ class RotarySettings(StrictModel):
 
     @model_validator(mode="after")
     def _check_parameters(self) -> RotarySettings:
-        required = _REQUIRED[self.scaling]
-        allowed = (*required, *_ALLOWED.get(self.scaling, ()))
+        required = _REQUIRED_FIELDS[self.scaling]
+        allowed = (*required, *_ALLOWED_FIELDS.get(self.scaling, ()))
         for name in type(self).model_fields:
             is_set = getattr(self, name) is not None
             if name in required and not is_set:

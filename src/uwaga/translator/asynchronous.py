@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_WORKERS = 1 << 12
 MAX_WAITING = 1 << 20
-NICEST = 19
+MAX_NICE = 19
 LONG_CHARACTERS = 2_000
 """Number of characters from which calls take turns to read and write their texts."""
 Outcome = Literal["done", "failed", "cancelled", "late"]
@@ -84,7 +84,7 @@ class AsyncTranslator:
         observer: Observer | None = None,
         nice: int = 0,
     ) -> None:
-        check_integer("nice", nice, 0, NICEST)
+        check_integer("nice", nice, 0, MAX_NICE)
         check_integer("most_waiting", most_waiting, 0, MAX_WAITING)
         check_integer("workers", workers, 1, MAX_WORKERS)
         loaded: object = translator

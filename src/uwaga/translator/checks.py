@@ -16,7 +16,7 @@ from uwaga.translator.text import Sentence
 
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)
 LINE_BREAK = re.compile(r"[\r\n]")
-UNNAMED = frozenset({"", "src", "tgt", "und"})
+UNNAMED_CODES = frozenset({"", "src", "tgt", "und"})
 
 MAX_PERIOD = 12
 MIN_REPETITIONS, MIN_REPEATED_TOKENS = 4, 12
@@ -38,7 +38,7 @@ UNFAMILIAR_TEXT = "unlike what the model knows"
 def translates(languages: tuple[str, str]) -> bool:
     """Return True if a model is known to translate between two different languages."""
     source, target = map(base_language, languages)
-    return source != target and source not in UNNAMED and target not in UNNAMED
+    return source != target and source not in UNNAMED_CODES and target not in UNNAMED_CODES
 
 
 def is_copied(text: str) -> bool:

@@ -27,7 +27,7 @@ from uwaga.tokenizers.text import (
     is_mark,
 )
 from uwaga.tokenizers.tokeniser import TARGET_TAG
-from uwaga.translator.checks import UNNAMED, is_bare, is_copied, script_warning, translates
+from uwaga.translator.checks import UNNAMED_CODES, is_bare, is_copied, script_warning, translates
 from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
 
@@ -363,7 +363,9 @@ class KnownCharacters:
     def __init__(self, tokeniser: Subwords, knows_bytes: bool = False, language: str = "") -> None:
         self._tokeniser, self._knows_bytes = tokeniser, knows_bytes
         self._reads_tags = bool(getattr(tokeniser, "tags", None))
-        self._is_alphabetic = base_language(language) in UNNAMED or language_scripts(language) in ALPHABETS
+        self._is_alphabetic = (
+            base_language(language) in UNNAMED_CODES or language_scripts(language) in ALPHABETS
+        )
         self._known, self._unknown = set(ORDINALS.get(base_language(language), "")), set[str]()
         self._altered = set[str]() if self._is_alphabetic else self._known
 

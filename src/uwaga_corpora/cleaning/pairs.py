@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CODE_POINTS = 0x110000
-LETTER, SPACE, TERMINAL, BAD, DIGIT = 1, 2, 4, 8, 16
+LETTER, SPACE, TERMINAL, BAD_CHARACTER, DIGIT = 1, 2, 4, 8, 16
 """Bits of :func:`character_bits`: a letter or its mark, white space, sentence-final punctuation, a bad
 character, a nonzero digit."""
 NO_DIGIT = 255
@@ -38,14 +38,16 @@ def character_bits() -> NDArray[np.uint8]:
         if category in _CLASSES:
             table[code] |= LETTER
         elif category in ("Cc", "Co", "Cs"):
-            table[code] |= BAD
+            table[code] |= BAD_CHARACTER
         if character.isspace():
             table[code] |= SPACE
-    table[_PRIVATE:] |= BAD
-    table[[0xFFFD, *range(0xFDD0, 0xFDF0)]] |= BAD
+    table[_PRIVATE:] |= BAD_CHARACTER
+    table[[0xFFFD, *range(0xFDD0, 0xFDF0)]] |= BAD_CHARACTER
     table[[ord(mark) for mark in _TERMINALS]] |= TERMINAL
-    table[(np.arange(CODE_POINTS) & 0xFFFE) == 0xFFFE] |= BAD  # the last two of each plane are noncharacters
-    table[ord("\t")] &= ~np.uint8(BAD)
+    table[(np.arange(CODE_POINTS) & 0xFFFE) == 0xFFFE] |= (
+        BAD_CHARACTER  # the last two of each plane are noncharacters
+    )
+    table[ord("\t")] &= ~np.uint8(BAD_CHARACTER)
     table[(digits() != NO_DIGIT) & (digits() != 0)] |= DIGIT
     return table
 

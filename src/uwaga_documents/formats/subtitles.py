@@ -33,7 +33,7 @@ VTT_TIMES = re.compile(
 TAG = re.compile(r"</?(?![bB][rR]\s*/?>)[A-Za-z][^<>\r\n]*>|<\d[\d:.]*>|\{\\[^{}\r\n]*\}|\{/?[ibu]\}")
 VOICE = re.compile(r"<v(?:[.\s]([^<>\r\n]*))?>|</v>")
 """The tag of a speaker, which usually has no closing tag."""
-REOPENED = re.compile(r"</([A-Za-z]+)>[ \t]*(\r\n|\n|\r)[ \t]*+<\1>")
+REOPENED_TAG = re.compile(r"</([A-Za-z]+)>[ \t]*(\r\n|\n|\r)[ \t]*+<\1>")
 """A tag that is closed at the end of a line and opened again in the next."""
 NAME = re.compile(r"[<{]/?([A-Za-z]+)")
 SENTENCE_END = frozenset(".!?…:;♪♫。！？」])")
@@ -202,8 +202,8 @@ def _speaker_pieces(text: str, cue: Cue, escaped: bool) -> Iterator[Piece]:
 def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
     raw = text[group[0].start : group[-1].end]
     raws = [text[cue.start : cue.end] for cue in group]
-    reopens = any(map(REOPENED.search, raws))
-    inlines = [_read(REOPENED.sub(r"\2", raw_cue), escaped) for raw_cue in raws]
+    reopens = any(map(REOPENED_TAG.search, raws))
+    inlines = [_read(REOPENED_TAG.sub(r"\2", raw_cue), escaped) for raw_cue in raws]
     inline = balance_tags(_join_cues(inlines))
     _, core, _ = trim(inline)
     if not is_translatable(core):

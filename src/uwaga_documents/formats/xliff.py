@@ -13,8 +13,8 @@ from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.icu import find_messages
 from uwaga.markup.inline import join_parts
 from uwaga.markup.units import (
-    KEPT,
     MARKUP,
+    ONLY_UNTRANSLATED,
     Piece,
     Unit,
     Untranslated,
@@ -46,7 +46,9 @@ from uwaga_documents.messages import MessageSyntax, inline_message_unit
 
 SYNTAX = MessageSyntax(accelerators=True)
 PAIRED = frozenset(("g", "mrk", "pc"))
-LOCKED = re.compile(r"""\slocked\s*=\s*["'](?:true|locked|1)["']|:locked\s*=\s*["'](?:true|locked|1)["']""")
+LOCKED_ATTRIBUTE = re.compile(
+    r"""\slocked\s*=\s*["'](?:true|locked|1)["']|:locked\s*=\s*["'](?:true|locked|1)["']"""
+)
 """An attribute of Trados or memoQ that locks a segment."""
 OUTSIDE_SEGMENTS = "outside the segments"
 """The reason why words between the segments of a unit are copied."""
@@ -171,7 +173,7 @@ class _XliffUnits:
         text, target = self._text, self._child(segment, "target")
         if is_untranslated:
             return "marked as untranslated"
-        if LOCKED.search(tag):
+        if LOCKED_ATTRIBUTE.search(tag):
             return "locked"
         if target is None or not _has_words(target.content(text)) or self._options.retranslate:
             return None
@@ -207,7 +209,7 @@ class _XliffUnits:
         if seg_source is None or not parts:
             piece = self._text_piece(source)
             if isinstance(piece, str):
-                yield untranslated(raw, KEPT) if isinstance(piece, Untranslated) else raw
+                yield untranslated(raw, ONLY_UNTRANSLATED) if isinstance(piece, Untranslated) else raw
             else:
                 yield Unit(piece.inlines, lambda inlines: f"{start}{piece.write(inlines)}{end}")
             return
@@ -232,7 +234,7 @@ class _XliffUnits:
         sources = {_mid(text, part): part for part in parts}
         old = {_mid(text, part): part for part in old_parts}
         tags = SEGMENT_TAG.findall(unit.content(text))
-        locked = {attributes(tag).get("id", "") for tag in tags if LOCKED.search(tag)}
+        locked = {attributes(tag).get("id", "") for tag in tags if LOCKED_ATTRIBUTE.search(tag)}
         outer, template = seg_source, parts
         if target is not None and old.keys() == sources.keys():
             outer, template = target, old_parts

@@ -37,7 +37,7 @@ SUFFIXES = {
 }
 DOCUMENTS = frozenset(("po", "xliff"))
 """Formats of documents that contain translations."""
-ORDERED = frozenset(("xliff", "documents"))
+ORDERED_FORMATS = frozenset(("xliff", "documents"))
 """Formats whose units are in the order of their document, and state no context."""
 
 
@@ -78,7 +78,7 @@ def read_pairs(file: TranslationFile) -> Iterator[Pair]:
         raise DataError(f"{file.path}: there is no such file")
     name = "documents" if file.options.translation is not None else find_file_format(file)
     pairs = read_documents(file) if name == "documents" else READERS[name](file)
-    in_order = name in ORDERED if file.options.in_order is None else file.options.in_order
+    in_order = name in ORDERED_FORMATS if file.options.in_order is None else file.options.in_order
     return with_neighbours(pairs) if in_order else pairs
 
 

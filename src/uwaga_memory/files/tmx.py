@@ -194,7 +194,7 @@ class _Derived(NamedTuple):
     created: str
 
 
-WRITTEN = ("unit.prop.x-context", "unit.prop.prev", "unit.prop.next", "target.changedate")
+WRITTEN_PROPERTIES = ("unit.prop.x-context", "unit.prop.prev", "unit.prop.next", "target.changedate")
 """The property in which each of these is written, unless another property states it."""
 
 
@@ -214,7 +214,7 @@ def _remaining_properties(
 ) -> tuple[tuple[str, str], ...]:
     """Return the properties without those that follow from the context and time of a pair."""
     remaining = tuple(properties)
-    for index, name in enumerate(WRITTEN):
+    for index, name in enumerate(WRITTEN_PROPERTIES):
         others = tuple(item for item in remaining if item[0] != name)
         if len(others) == len(remaining) - 1 and _derive(others)[index] != derived[index]:
             remaining = others
@@ -254,14 +254,14 @@ def _unit(pair: Pair, source: str, target: str) -> str:
     properties = [item for item in pair.properties if item[0].partition(".")[0] in LEVELS]
     derived = _derive(properties)
     for index, value in enumerate((pair.key, pair.before, pair.after, pair.created)):
-        if index == len(WRITTEN) - 1:
+        if index == len(WRITTEN_PROPERTIES) - 1:
             match = ISO_DATE.fullmatch(value)
             written = "" if match is None else "{}{}{}T{}{}{}Z".format(*match.groups())
         else:
             written = value
         if written and derived[index] != value:
-            properties = [item for item in properties if item[0] != WRITTEN[index]]
-            properties.append((WRITTEN[index], written))
+            properties = [item for item in properties if item[0] != WRITTEN_PROPERTIES[index]]
+            properties.append((WRITTEN_PROPERTIES[index], written))
     if pair.origin:
         properties.append((ORIGIN, pair.origin))
     lines = [f"    <tu{_attributes(properties, 'unit')}>", *_children(properties, "unit", "      ")]

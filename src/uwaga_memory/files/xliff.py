@@ -229,7 +229,8 @@ def write_xliff(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, st
         file.write(
             f'      <trans-unit id="{number}"{name} xml:space="preserve">\n'
             f"        <source>{_escape_xml(pair.source)}</source>\n"
-            f'X
+            f'        <target state="translated">{_escape_xml(pair.target)}</target>\n'
+            "      </trans-unit>\n".encode()
         )
     file.write(b"    </body>\n  </file>\n</xliff>\n")
 

@@ -68,7 +68,7 @@ def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
 
 DOWNLOAD_NAME = re.compile(r"([0-9a-f]{32})-([0-9a-f]{64})\..{1,255}", re.DOTALL)
 DOWNLOAD_ROUTE = "/download_file/{filename}"
-DISABLED = "Files translation are disabled on this server."
+DISABLED_MESSAGE = "Files translation are disabled on this server."
 
 
 class FileForm(BaseModel):
@@ -98,7 +98,7 @@ def add_files(routes: Routes, context: ServerContext) -> None:
     async def translate_file(request: Request) -> Response:
         """Translate a document, and return the URL of the translation."""
         if context.documents is None:
-            raise ApiError(403, "disabled", DISABLED)
+            raise ApiError(403, "disabled", DISABLED_MESSAGE)
         client = KEY.admit_early(context, request)
         async with read_form(request, context.settings.limits.body_bytes) as form:
             client = client or KEY.admit(context, request, form.get("api_key"))
@@ -127,7 +127,7 @@ def add_files(routes: Routes, context: ServerContext) -> None:
     async def download_file(request: Request, filename: str) -> Response:
         """Download a document of `/translate_file`; its URL holds a secret and needs no key."""
         if context.documents is None:
-            raise ApiError(400, "disabled", DISABLED)
+            raise ApiError(400, "disabled", DISABLED_MESSAGE)
         return await result_response(context.stores.documents, None, *_id_and_secret(filename))
 
     @routes.add("DELETE", DOWNLOAD_ROUTE, "Delete a translated document", status=204)

@@ -25,7 +25,7 @@ from uwaga.terms import Glossary
 from uwaga_server.api_errors import ApiError, NotStoredError, QuotaError, StorageError
 from uwaga_server.store.database import GLOSSARIES, MAX_ATTEMPTS, owner_key, storage_errors
 from uwaga_server.store.glossary import (
-    DAMAGED,
+    DAMAGED_MESSAGE,
     DictionarySummary,
     GlossarySummary,
     StoredGlossary,
@@ -287,7 +287,7 @@ def _summary(row: sql.Row[Any]) -> GlossarySummary:
         created = datetime.fromisoformat(row.created)
         return GlossarySummary(row.id, row.name, created, row.version, dictionaries)
     except (ValueError, TypeError):
-        raise StorageError(DAMAGED) from None
+        raise StorageError(DAMAGED_MESSAGE) from None
 
 
 def _matches(owner: str, glossary_id: str) -> sql.ColumnElement[bool]:

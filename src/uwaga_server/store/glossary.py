@@ -161,7 +161,7 @@ def _match_languages(codes: tuple[str, str], languages: tuple[str, str]) -> bool
 
 
 FORMAT = 1
-DAMAGED = "a stored glossary is damaged; contact the operator of the server"
+DAMAGED_MESSAGE = "a stored glossary is damaged; contact the operator of the server"
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,7 @@ class StoredGlossary:
                 ),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise StorageError(DAMAGED) from None
+            raise StorageError(DAMAGED_MESSAGE) from None
 
 
 def check_language(code: str) -> str:

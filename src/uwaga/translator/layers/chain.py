@@ -15,7 +15,7 @@ from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Text
 
-COMPARED = re.compile(r"[\d()\[\]（）［］¢-©®-±¶×÷†-•‰\u20a0-\u2bff\U0001f000-\U0001faff]")
+COMPARED_CHARACTER = re.compile(r"[\d()\[\]（）［］¢-©®-±¶×÷†-•‰\u20a0-\u2bff\U0001f000-\U0001faff]")
 """A digit, a bracket or a sign; a plain text without any is not compared with its translation."""
 
 
@@ -54,7 +54,7 @@ class Chain:
 def _compare(passages: Sequence[Passage], language: str) -> None:
     """Add the reasons to doubt the translations of passages with numbers, brackets or signs."""
     for passage in passages:
-        if COMPARED.search(passage.text) or COMPARED.search(passage.result.text):
+        if COMPARED_CHARACTER.search(passage.text) or COMPARED_CHARACTER.search(passage.result.text):
             from uwaga.translator.layers.differences import with_doubts  # not before it is needed
 
             passage.translation = with_doubts(passage.result, language)

@@ -29,10 +29,10 @@ MIN_LETTERS = 3
 """Minimum letters of a word that is examined; articles and particles often have no counterpart."""
 MIN_CERTAIN_GAIN = 1.0
 """Gain in nats from leaving out a source word at which it counts as omitted, whatever its links are."""
-LINKED, MIN_UNLINKED_LETTERS = 0.8, 4
+MIN_LINK_PROBABILITY, MIN_UNLINKED_LETTERS = 0.8, 4
 """A word whose most probable link is below the first counts as omitted at any gain, if it has at least the
 second number of letters."""
-IMPROBABLE, MIN_WEIGHT = -2.0, 0.1
+IMPROBABLE_LOG_PROB, MIN_WEIGHT = -2.0, 0.1
 """A token of a translation with a lower log-probability is no translation of the source tokens to which it is
 aligned with at least that weight."""
 
@@ -96,7 +96,9 @@ def is_omitted(word: str, gain: float, link: float) -> bool:
         gain: nats by which the translation is more probable without the word in the source.
         link: the probability of its best link.
     """
-    return gain > MIN_CERTAIN_GAIN or (gain > 0 and link < LINKED and len(word) >= MIN_UNLINKED_LETTERS)
+    return gain > MIN_CERTAIN_GAIN or (
+        gain > 0 and link < MIN_LINK_PROBABILITY and len(word) >= MIN_UNLINKED_LETTERS
+    )
 
 
 def improbably_translated(passage: Passage) -> set[int]:
@@ -109,7 +111,7 @@ def improbably_translated(passage: Passage) -> set[int]:
         weights = pieces.weights
         if pieces.maps is not None:
             weights = np.maximum(weights, pieces.maps.mean(axis=0))
-        indices = np.flatnonzero((weights[scores < IMPROBABLE] >= MIN_WEIGHT).any(axis=0))
+        indices = np.flatnonzero((weights[scores < IMPROBABLE_LOG_PROB] >= MIN_WEIGHT).any(axis=0))
         starts |= {span[0] for index in indices.tolist() if (span := pieces.source[index]) is not None}
     return starts
 
@@ -141,7 +143,9 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
             if start in skipped or any(first <= start < end for first, end in terms):
                 continue
             span, link = alignment.source[index], links.get(index, 0.0)
-            is_aligned = link >= LINKED and index in best_sources and doubtful.isdisjoint(range(*span))
+            is_aligned = (
+                link >= MIN_LINK_PROBABILITY and index in best_sources and doubtful.isdisjoint(range(*span))
+            )
             word = _Word(sentence, passage, span, link, is_aligned)
             if is_small_number(word.text) or (word.text[0].isalpha() and len(word.text) >= MIN_LETTERS):
                 yield word

@@ -20,11 +20,11 @@ from uwaga.translator.repair import Token, fit, tokens
 from uwaga.translator.text import Example, InlineText, Layer, Text
 
 EXACT = 100.0
-CANDIDATES = 8
+MAX_CANDIDATES = 8
 """Number of pairs to request for a text: the first that fits is its translation, or all are retrieved."""
 TAG = re.compile(r"<[^<>]*>(?!`)")
 """A tag of markup; reStructuredText has ``<`` and ``>`` before a backquote."""
-PROGRAM = re.compile(r"[{}%$`<>]")
+CODE_CHARACTER = re.compile(r"[{}%$`<>]")
 """Signs of the placeholders that a program reads; the translator may have changed other pieces."""
 
 
@@ -147,7 +147,7 @@ class FromMemory:
         if text.prefix or not is_translatable(text.content):
             return ()
         threshold = max(threshold, self._plan.request.threshold)
-        return self._memory.matches(written, text.context, threshold=threshold, limit=CANDIDATES)
+        return self._memory.matches(written, text.context, threshold=threshold, limit=MAX_CANDIDATES)
 
     def _apply(self, text: Text, match: MemoryMatch, target: str, used: MemoryUsage) -> bool:
         """Set the translation of a text to a target from the memory; return False if its tags do not fit."""
@@ -184,7 +184,7 @@ def _with_tags(target: str, content: Inline) -> Inline | None:
     """Return a target with the tags of a text; None if it lacks or repeats one."""
     tags: dict[str, list[Tag]] = {}
     for part in content:
-        if isinstance(part, Tag) and part.raw and (part.kind != "kept" or PROGRAM.search(part.raw)):
+        if isinstance(part, Tag) and part.raw and (part.kind != "kept" or CODE_CHARACTER.search(part.raw)):
             tags.setdefault(part.raw, []).append(part)
     pieces = sorted(tags, key=len, reverse=True)
     matches = list(re.finditer("|".join(map(re.escape, pieces)), target)) if pieces else []

@@ -13,7 +13,7 @@ from uwaga.translator.checks import sentence_text
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence
 
-WIDENINGS = (2, 4, 8)
+BEAM_FACTORS = (2, 4, 8)
 """Factors by which a beam is widened if it contains too few different texts."""
 
 
@@ -134,7 +134,7 @@ def _search_different(stage: Stage, sentences: Sequence[Sentence], options: Sear
 
     search_best(stage, sentences, replace(options, nbest=options.beam))
     texts = {sentence: distinct_texts(sentence) for sentence in sentences}
-    for factor in WIDENINGS:
+    for factor in BEAM_FACTORS:
         short = [sentence for sentence in sentences if len(texts[sentence]) < options.nbest]
         beam = options.beam * factor
         if not short or beam > MAX_BEAM:

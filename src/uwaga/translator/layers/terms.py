@@ -44,7 +44,7 @@ ALLOWANCE, TOKEN_ALLOWANCE = 24.0, 3.0
 four synonyms are used."""
 GREEDY_BEAM = 8
 """Beam size of the search for candidates in greedy search, so that words before a term may agree with it."""
-STEM = 3
+STEM_LENGTH = 3
 """Number of first letters that all inflections of a word share."""
 INNER_END = re.compile(r"[.!?…](?=\s)|[。！？](?=.)")
 """The end of a sentence before the end of the text."""
@@ -131,8 +131,8 @@ class TermSentence:
 
 def _count_missing(words: Sequence[str], others: Sequence[str]) -> int:
     """Return the number of long words without an inflection among others."""
-    stems = {word[:STEM].casefold() for word in others}
-    return sum(len(word) > STEM and word[:STEM].casefold() not in stems for word in words)
+    stems = {word[:STEM_LENGTH].casefold() for word in others}
+    return sum(len(word) > STEM_LENGTH and word[:STEM_LENGTH].casefold() not in stems for word in words)
 
 
 def _mark(text: str) -> str:
@@ -322,9 +322,9 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
             next_but_one = word + 2 * step
             if len(linked) > 1 and link_probabilities.get(word + step, 0.0) > LINKED:
                 word += step
-            elif link_probabilities.get(next_but_one, 0.0) > LINKED and length(word + step) <= STEM < length(
-                next_but_one
-            ):
+            elif link_probabilities.get(next_but_one, 0.0) > LINKED and length(
+                word + step
+            ) <= STEM_LENGTH < length(next_but_one):
                 word = next_but_one  # "caixa de entrada"
             else:
                 return word

@@ -144,13 +144,13 @@ def _misread_class(first: int, last: int) -> str:
     return "[" + "".join(map(re.escape, _misread_bytes(first, last))) + "]"
 
 
-_NEXT = _misread_class(0x80, 0xBF)
+_CONTINUATION = _misread_class(0x80, 0xBF)
 MOJIBAKE = re.compile(
-    f"[ÂÃ]{_NEXT}"  # Latin-1's own letters and signs
+    f"[ÂÃ]{_CONTINUATION}"  # Latin-1's own letters and signs
     f"|[ÄÅ]{_misread_class(0x80, 0xBF)}(?=[^\\W\\d_])"  # Latin Extended-A inside a word
-    f"|â{_misread_class(0x80, 0x84)}{_NEXT}"  # dashes, quotes, signs of currency
-    f"|(?:[ÎÏÐÑ×ØÙ]{_NEXT}){{2}}"  # two successive letters of Greek, Cyrillic, Hebrew or Arabic
-    f"|[ã-é]{_NEXT}{{2}}|ð{_misread_class(0x90, 0xA0)}{_NEXT}{{2}}"  # East Asia; emoji
+    f"|â{_misread_class(0x80, 0x84)}{_CONTINUATION}"  # dashes, quotes, signs of currency
+    f"|(?:[ÎÏÐÑ×ØÙ]{_CONTINUATION}){{2}}"  # two successive letters of Greek, Cyrillic, Hebrew or Arabic
+    f"|[ã-é]{_CONTINUATION}{{2}}|ð{_misread_class(0x90, 0xA0)}{_CONTINUATION}{{2}}"  # East Asia; emoji
 )
 """A lead byte and continuation bytes of UTF-8 read as characters, in combinations that are rare in text."""
 

@@ -23,7 +23,7 @@ BIAS, DECODER_BIAS = f"{HEAD}bias", f"{HEAD}decoder.bias"
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """Names of norm parameters in the first checkpoints."""
 
-UNUSED = (
+UNUSED_WEIGHTS = (
     "embeddings.position_ids",
     "pooler.dense.weight",
     "pooler.dense.bias",
@@ -109,4 +109,4 @@ def table(settings: EncoderOnlySettings) -> Table:
     weights["head.bias"] = (View(BIAS),)
     weights["head.weight"] = (View(f"{HEAD}decoder.weight"),)
     aliases = {f"{HEAD}decoder.weight": EMBEDDING} if settings.tie_output else {}
-    return Table(weights, aliases, unused=UNUSED)
+    return Table(weights, aliases, unused=UNUSED_WEIGHTS)

@@ -36,7 +36,7 @@ from uwaga.tokenizers.subwords import Subwords
 
 ExportFormat = Literal["marian", "pegasus"]
 """``model_type`` of the exported model."""
-CLASSES = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
+MODEL_CLASSES = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "swish"}
 
 
@@ -49,7 +49,7 @@ def model_config(
 ) -> dict[str, Any]:
     """Return the values of ``config.json``; ``sizes`` are the numbers of source and target tokens."""
     values: dict[str, Any] = {
-        "architectures": [CLASSES[to]],
+        "architectures": [MODEL_CLASSES[to]],
         "model_type": to,
         "is_encoder_decoder": True,
         "vocab_size": sizes[0],
