@@ -364,7 +364,7 @@ class _Batches:
     def _written_pieces(
         self, pieces: Sequence[tuple[Piece, Sequence[DocumentText]]], location: Location
     ) -> Iterator[str]:
-        translations = iter(self._translated([text for _, texts in pieces for text in texts]))
+        translations = iter(self._translate_remaining([text for _, texts in pieces for text in texts]))
         for piece, _ in pieces:
             written = piece
             if isinstance(piece, Unit):
@@ -397,7 +397,7 @@ class _Batches:
                     )
                 )
 
-    def _translated(self, texts: Sequence[DocumentText]) -> list[Inline]:
+    def _translate_remaining(self, texts: Sequence[DocumentText]) -> list[Inline]:
         stored = self._journal.replay(min(len(texts), self._replayable)) if self._replayable else []
         translations = [_from_json(parts, self._journal.path) for parts in stored]
         self._replayable -= len(translations)

@@ -273,7 +273,7 @@ class TextGenerator:
         """Return every self-attention matrix of a text, or of each of several.
 
         Args:
-            text: a prompt, or a prompt with its continuation (:attr:`Continuation.whole`).
+            text: a prompt, or a prompt with its continuation (:attr:`Continuation.full_text`).
 
         Returns:
             the tokens, and ``attentions`` whose ``decoder`` is (layers, heads, query, key) over them: a

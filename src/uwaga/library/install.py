@@ -274,12 +274,12 @@ def _unpack(fetched: Fetched, staging: Path, file: RemoteFile) -> tuple[int, str
     target.unlink(missing_ok=True)
     result = unpack(fetched.path, target, file)
     if target.suffix == ".argosmodel":
-        from uwaga.checkpoints.formats.argos.package import needed_members
+        from uwaga.checkpoints.formats.argos.package import select_members
         from uwaga.files.zip import open_archive
 
         try:
             with open_archive(target, "an Argos package") as package:
-                needed_members(package)
+                select_members(package)
                 package.check_sums()
         except UwagaError as error:
             text = str(error).replace(str(target), file.name)

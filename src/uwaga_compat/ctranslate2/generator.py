@@ -121,7 +121,7 @@ class Generator(ModelWorkers):
         )
         callback = decoding.callback
         replace(decoding, callback=None).check_streaming()
-        model = self._loaded()
+        model = self._loaded_model()
         prompts = [prompt] if prompt and isinstance(prompt[0], str) else prompt
         sources, prefixes, search = _prompt_ids(model, decoding, check_tokens("prompt", prompts))
         decoder = adjusted_decoder(model.decoder, decoding, model)
