@@ -18,8 +18,8 @@ from uwaga.languages.detection import AUTO, detect_language, load_detector
 from uwaga.results.translation import Translation
 from uwaga.terms.glossary import Glossary
 from uwaga.translator import Request, Translator
-from uwaga.translator.layers.failures import failed
-from uwaga.translator.layers.untranslated import copied
+from uwaga.translator.layers.failures import failed_translation
+from uwaga.translator.layers.untranslated import copy_text
 from uwaga_documents.document import DocumentOptions
 from uwaga_documents.job import BATCH_TEXTS, DocumentReport
 from uwaga_documents.translating import translate_file
@@ -358,9 +358,9 @@ class Service:
     ) -> tuple[list[Translation], str]:
         """Return the translations of texts in one language, None for copies, and the names of the models."""
         if source == "":
-            return [failed("", self._unknown_language(), "return") for _ in requests], ""
+            return [failed_translation("", self._unknown_language(), "return") for _ in requests], ""
         if source is None or (source == target and self.languages.route(source, target) is None):
-            return [copied(request.text) for request in requests], ""
+            return [copy_text(request.text) for request in requests], ""
         route = self.route(source, target)
         model_requests = [_with_model_codes(request, route, on_error="return") for request in requests]
         async with self.pool.translator(route) as translator:

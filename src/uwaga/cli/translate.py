@@ -484,7 +484,7 @@ class _Job:
 
     def _translate(self, chunk: Chunk) -> list[Result]:
         """Translate the lines of a chunk together."""
-        from uwaga.translator.layers.untranslated import copied
+        from uwaga.translator.layers.untranslated import copy_text
 
         requests = self._requests(chunk)
         in_target = [self._is_in_target(request.text) for request in requests]
@@ -492,7 +492,7 @@ class _Job:
         translated = self.translator.run(pending, window=max(len(pending), 1))
         results = []
         for number, line, skipped in zip(count(chunk.first), chunk.lines, in_target, strict=False):
-            translation = copied(line) if skipped else next(translated)
+            translation = copy_text(line) if skipped else next(translated)
             self.notes.add(number, translation)
             text = self.output_format.show(translation, number - 1)
             results.append(Result(_checksum(line), text, f"{translation.alignment or ''}\n"))

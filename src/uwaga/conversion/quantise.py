@@ -28,7 +28,7 @@ from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.score import in_batches, step_scorer
+from uwaga.translator.score import score_in_batches, step_scorer
 from uwaga.translator.text import TokenPair
 
 SAMPLE_SOURCES, MIN_SAMPLE_TOKENS, MAX_SAMPLE_TOKENS = 32, 6, 20
@@ -98,7 +98,7 @@ def measure_agreement(
         )
         for source, hypothesis in zip(sources, results[0], strict=True)
     ]
-    scores = [in_batches(step_scorer(model), scored, BATCH_TOKENS) for model in (exact, rounded)]
+    scores = [score_in_batches(step_scorer(model), scored, BATCH_TOKENS) for model in (exact, rounded)]
     differences = [
         np.asarray(left) - np.asarray(right) for left, right in zip(scores[0], scores[1], strict=True)
     ]

@@ -525,11 +525,11 @@ class Translator:
             DataError: a text is not valid Unicode.
             SettingsError: this is a chain of several models.
         """
-        from uwaga.translator.score import as_score, in_batches
+        from uwaga.translator.score import as_score, score_in_batches
 
         model, pairs = self.model.between(source, target), list(pairs)
         ids = model.pair_ids(pairs, first)
-        scores = in_batches(model.scores, ids, batch_tokens, model.decoding.start)
+        scores = score_in_batches(model.scores, ids, batch_tokens, model.decoding.start)
         rows = zip(pairs, ids, scores, strict=True)
         return [as_score(*row, model.source, model.target) for row in rows]
 

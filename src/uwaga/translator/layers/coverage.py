@@ -22,7 +22,7 @@ from uwaga.results.coverage import differing_numbers, is_small_number
 from uwaga.results.translation import Coverage, Span
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.plan import Stage
-from uwaga.translator.score import in_batches
+from uwaga.translator.score import score_in_batches
 from uwaga.translator.text import Passage, Sentence, TokenPair
 
 MIN_LETTERS = 3
@@ -180,6 +180,6 @@ def _log_probs(stage: Stage, pairs: Sequence[TokenPair]) -> dict[TokenPair, floa
     options, totals = stage.options, list[float]()
     for first in while_active(range(0, len(pairs), BATCH_PAIRS)):
         part = pairs[first : first + BATCH_PAIRS]
-        scores = in_batches(stage.model.scores, part, options.batch_tokens, options.start)
+        scores = score_in_batches(stage.model.scores, part, options.batch_tokens, options.start)
         totals += map(math.fsum, scores)
     return dict(zip(pairs, totals, strict=True))
