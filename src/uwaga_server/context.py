@@ -112,7 +112,7 @@ class ServerContext:
         texts: Sequence[TextRequest],
         parameter: str = "text",
         *,
-        raises: bool = True,
+        raise_errors: bool = True,
     ) -> TextAnswer:
         """Translate the texts of a request within the limits of its client.
 
@@ -121,7 +121,7 @@ class ServerContext:
             client: the client to charge.
             texts: as for :meth:`Service.translate`.
             parameter: the name of the request's parameter with the texts.
-            raises: raise the error of a text that cannot be translated.
+            raise_errors: raise the error of a text that cannot be translated.
         """
         strings = [text.text for text in texts]
         characters = self.charge(client, strings, parameter)
@@ -130,7 +130,7 @@ class ServerContext:
         deadline = self.settings.limits.deadline
         async with self.spending(client, characters), while_connected(request):
             answer = await self.service.translate(texts, client=client.name, deadline=deadline)
-        if raises:
+        if raise_errors:
             answer.raise_first()
         return answer
 

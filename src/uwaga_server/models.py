@@ -172,7 +172,7 @@ class ModelPool:
         task = self._load_tasks.get(model.name)
         if task is None:
             task = self._load_tasks[model.name] = asyncio.create_task(self._load_in_turn(model))
-            task.add_done_callback(lambda task: self._load_ended(model, task))
+            task.add_done_callback(lambda task: self._finish_load(model, task))
         return await asyncio.shield(task)
 
     async def _load_in_turn(self, model: ServedModel) -> LoadedModel:
@@ -183,7 +183,7 @@ class ModelPool:
             await self._evict(loaded)
             return loaded
 
-    def _load_ended(self, model: ServedModel, task: asyncio.Task[LoadedModel]) -> None:
+    def _finish_load(self, model: ServedModel, task: asyncio.Task[LoadedModel]) -> None:
         self._load_tasks.pop(model.name, None)
         if not task.cancelled():
             task.exception()  # mark as retrieved, even if no request waits for it

@@ -337,5 +337,5 @@ def test_allowed_tokens_are_the_union_over_source_tokens(learned):
     assert short.allowed_tokens([]).tolist() == [1, 5]
     assert short.allowed_tokens([0, 0, 1]).tolist() == [0, 1, 4, 5]
     assert short.allowed_tokens([2, 0]).tolist() == [0, 1, 4, 5]
-    assert short.including([3, 1]).allowed_tokens([2]).tolist() == [1, 3, 5]
+    assert short.with_tokens([3, 1]).allowed_tokens([2]).tolist() == [1, 3, 5]
     assert short.source_vocabulary == 3

@@ -120,13 +120,13 @@ def test_omitted_word_is_reported(bundled):
 
 def test_unaligned_mode_scores_only_unclear_words(bundled, monkeypatch):
     scored = []
-    original = coverage.in_batches
+    original = coverage.score_in_batches
 
     def in_batches(scores, pairs, *arguments):
         scored.append(len(pairs))
         return original(scores, pairs, *arguments)
 
-    monkeypatch.setattr(coverage, "in_batches", in_batches)
+    monkeypatch.setattr(coverage, "score_in_batches", in_batches)
     translations = [bundled.translate(MEETING, coverage=words) for words in (True, "unaligned")]
     assert translations[0].coverage == translations[1].coverage == Coverage(("Monday",))
     assert scored == [1 + len(["meeting", "starts", "9", "Monday"]), 1 + len(["Monday"])]

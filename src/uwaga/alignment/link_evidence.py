@@ -72,7 +72,7 @@ def first_evidence(
     shares = maps / (maps.sum(axis=1, keepdims=True) + SHARE_SMOOTHING)
     spelling = np.array([[_spelling_features(word, partner) for word in source] for partner in target])
     spelling = spelling.reshape(len(target), len(source), 3).transpose(2, 0, 1)
-    neighbours = [_shift(maps[0], *by) for by in DIAGONALS]
+    neighbours = [_shift(maps[0], *offset) for offset in DIAGONALS]
     lexical_evidence = [] if lexicon is None else _lexical_evidence(source, target, lexicon)
     return np.stack([*maps, *shares, *spelling, *neighbours, *lexical_evidence], axis=-1)
 
@@ -88,8 +88,8 @@ def second_evidence(logits: Evidence) -> Evidence:
     """
     probabilities = logistic(logits)
     competitors = [probabilities.sum(axis=axis, keepdims=True) - probabilities for axis in (1, 0)]
-    largest = [_largest_other(probabilities, axis) for axis in (1, 0)]
-    diagonal = [_shift(probabilities, *by) for by in DIAGONALS[:2]]
+    largest = [_largest_competitor(probabilities, axis) for axis in (1, 0)]
+    diagonal = [_shift(probabilities, *offset) for offset in DIAGONALS[:2]]
     adjacent = [_shift(probabilities, *before) + _shift(probabilities, *after) for before, after in ADJACENT]
     return np.stack([logits, probabilities, *competitors, *largest, *diagonal, *adjacent], axis=-1)
 
@@ -143,7 +143,7 @@ def _shift(table: Evidence, down: int, right: int) -> Evidence:
     return result
 
 
-def _largest_other(table: Evidence, axis: int) -> Evidence:
+def _largest_competitor(table: Evidence, axis: int) -> Evidence:
     """Return the maximum of all other cells along an axis, for each cell."""
     if table.shape[axis] < 2:
         return np.zeros_like(table)

@@ -25,7 +25,7 @@ TEXT_PLACEHOLDER = -1
 """Placeholder for the tokens of a text between special tokens."""
 MAX_CELLS = 1 << 22
 """Maximum product of the lengths of two strings to compare; longer strings are aligned evenly."""
-OwnedCharacters = tuple[str, list[int], list[int]]
+CharacterOwners = tuple[str, list[int], list[int]]
 """Characters, and the first and last piece of each; the bytes of a character may belong to several pieces."""
 
 
@@ -121,7 +121,7 @@ def _match_characters(
         yield first[letter], last[letter], owner_indices[start], owner_indices[stop - 1] + 1
 
 
-def _spellings(pieces: Sequence[str | None], surfaces: Sequence[str]) -> Iterator[OwnedCharacters]:
+def _spellings(pieces: Sequence[str | None], surfaces: Sequence[str]) -> Iterator[CharacterOwners]:
     """Yield possible spellings of the pieces: unchanged, without WordPiece marks, or decoded from bytes."""
     if any(piece is not None and _is_byte(piece) for piece in pieces):
         yield _decode_bytes([_bytes(piece) for piece in pieces])
@@ -155,12 +155,12 @@ def _bytes(piece: str | None) -> bytes:
     return _surface(piece).encode("utf-8", "replace")
 
 
-def _join_pieces(surfaces: Sequence[str]) -> OwnedCharacters:
+def _join_pieces(surfaces: Sequence[str]) -> CharacterOwners:
     piece_indices = [piece for piece, surface in enumerate(surfaces) for _ in surface]
     return "".join(surfaces), piece_indices, piece_indices
 
 
-def _decode_bytes(surfaces: Sequence[bytes]) -> OwnedCharacters:
+def _decode_bytes(surfaces: Sequence[bytes]) -> CharacterOwners:
     """Decode bytes to characters; an invalid byte is a separate character."""
     content = b"".join(surfaces)
     piece_indices = [piece for piece, surface in enumerate(surfaces) for _ in surface]

@@ -51,17 +51,17 @@ class Card:
     @property
     def body(self) -> str:
         """The text after the front matter."""
-        return self.text[front.end() :] if (front := FRONT_MATTER.match(self.text)) else self.text
+        return self.text[front_match.end() :] if (front_match := FRONT_MATTER.match(self.text)) else self.text
 
     @cached_property
     def front_matter(self) -> Mapping[str, object]:
         """The front matter, empty if there is none or it is not YAML."""
-        if not (front := FRONT_MATTER.match(self.text)):
+        if not (front_match := FRONT_MATTER.match(self.text)):
             return {}
         from uwaga.settings.yaml_text import load_yaml
 
         try:
-            values = load_yaml(front[1])
+            values = load_yaml(front_match[1])
         except ValueError:
             return {}
         return values if isinstance(values, dict) else {}

@@ -143,8 +143,8 @@ class Languages:
         if isinstance(tokeniser, FramedTokeniser) and tokeniser.tags:
             return {source, target} <= set(tokeniser.tags)
         tags = tokeniser.languages if isinstance(tokeniser, Tagged) else ()
-        fits = target in target_codes(tags) if tags else same_language(target, self.stated[1])
-        return fits and same_language(source, self.stated[0])
+        is_match = target in target_codes(tags) if tags else same_language(target, self.stated[1])
+        return is_match and same_language(source, self.stated[0])
 
     def direction(self, source: str | None = None, target: str | None = None) -> Direction:
         """Return the tokenisers and forced tokens for a translation direction.

@@ -149,14 +149,14 @@ def fetch_model(
     """Download a model with a licence prompt and a progress bar, and return its path."""
     from uwaga import library as catalogue
 
-    with contextlib.ExitStack() as bar:
+    with contextlib.ExitStack() as stack:
         update_bar: list[Callable[[int, int | None], None]] = []
 
         def confirm(entry: CatalogueEntry) -> bool:
-            agreed = _accept_licence(entry, yes)
-            if agreed and entry.files:
-                update_bar.append(bar.enter_context(transfer_meter(entry.name)))
-            return agreed
+            is_accepted = _accept_licence(entry, yes)
+            if is_accepted and entry.files:
+                update_bar.append(stack.enter_context(transfer_meter(entry.name)))
+            return is_accepted
 
         return catalogue.download(
             model,

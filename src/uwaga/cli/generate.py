@@ -175,7 +175,7 @@ def _answers(
 
 
 def _format_plain(continuation: Continuation, keep_lines: bool) -> str:
-    texts = [hypothesis.whole for hypothesis in (continuation, *continuation.alternatives)]
+    texts = [hypothesis.full_text for hypothesis in (continuation, *continuation.alternatives)]
     return "".join((text if keep_lines else " ".join(text.splitlines())) + "\n" for text in texts)
 
 

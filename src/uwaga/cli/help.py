@@ -34,11 +34,11 @@ def help_page(context: Any, panel: str | None) -> str:
     page = _Page(context, width)
     if panel is not None:
         return page.panel(panel)
-    narrowest = _Page(context, STANDARD_WIDTH)
-    full = narrowest.full_page()
+    narrow_page = _Page(context, STANDARD_WIDTH)
+    full = narrow_page.full_page()
     if full.count("\n") < MAX_LINES or not page.can_be_shorter:
         return page.full_page()
-    is_shortened = narrowest.brief_page(few_examples=False).count("\n") >= MAX_LINES
+    is_shortened = narrow_page.brief_page(few_examples=False).count("\n") >= MAX_LINES
     return page.brief_page(few_examples=is_shortened)
 
 
@@ -117,8 +117,8 @@ class _Page:
         """Return the left and right columns of a parameter."""
         kind = "" if getattr(parameter, "is_flag", False) else _kind(parameter, self.context)
         if parameter.param_type_name == "argument":
-            also = " May be given as --model." if parameter is _positional_model(self.context) else ""
-            return argument_name(parameter), (parameter.help or "") + also
+            note = " May be given as --model." if parameter is _positional_model(self.context) else ""
+            return argument_name(parameter), (parameter.help or "") + note
         names = ", ".join(sorted(parameter.opts, key=len))
         if parameter.secondary_opts:
             names = f"{names}/{parameter.secondary_opts[0]}"

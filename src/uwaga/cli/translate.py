@@ -109,8 +109,8 @@ class Notes:
     Attributes:
         unit: ``line`` or ``text``.
         bundled: True for the bundled model.
-        cut: numbers of the lines whose translation was cut.
-        warned: number of lines with warnings.
+        truncated_lines: numbers of the lines whose translation was cut.
+        warning_count: number of lines with warnings.
         failed: number of lines that could not be translated.
         draft: total use of drafts.
         memory: counts of the pairs of a translation memory; None without one.
@@ -119,13 +119,13 @@ class Notes:
 
     unit: str
     bundled: bool = False
-    cut: list[int] = field(default_factory=list)
-    warned: int = 0
+    truncated_lines: list[int] = field(default_factory=list)
+    warning_count: int = 0
     failed: int = 0
     draft: DraftUse | None = None
     memory: MemoryCounts | None = None
     texts: int = 0
-    _demonstration_noted: bool = False
+    _has_noted_demonstration: bool = False
 
     def add(self, number: int, translation: Translation) -> None:
         """Report the error and warnings of the translation of line ``number``, and add its use of drafts."""
@@ -133,7 +133,7 @@ class Notes:
             self.fail(translation.error, bool(translation.text))
         self.warn(number, translation.warnings)
         if translation.truncated:
-            self.cut.append(number)
+            self.truncated_lines.append(number)
         self.draft = DraftUse.total([self.draft, translation.draft])
         self.texts += 1
         if self.memory is not None:
@@ -145,16 +145,16 @@ class Notes:
 
         if not warnings:
             return
-        self.warned += 1
-        if self.warned <= MAX_NAMED_LINES:
+        self.warning_count += 1
+        if self.warning_count <= MAX_NAMED_LINES:
             for warning in warnings:
                 typer.echo(f"warning: {self.unit} {number}: {warning}", err=True)
         if (
             self.bundled
-            and not self._demonstration_noted
+            and not self._has_noted_demonstration
             and any(warning.startswith(UNFAMILIAR_TEXT) for warning in warnings)
         ):
-            self._demonstration_noted = True
+            self._has_noted_demonstration = True
             typer.echo(DEMONSTRATION, err=True)
 
     def fail(self, error: UwagaError, copied: bool) -> None:
@@ -172,17 +172,17 @@ class Notes:
                 f"{self.draft.share_saved:.0%} of the model's passes saved",
                 err=True,
             )
-        if self.warned > MAX_NAMED_LINES:
-            more = self.warned - MAX_NAMED_LINES
+        if self.warning_count > MAX_NAMED_LINES:
+            more = self.warning_count - MAX_NAMED_LINES
             typer.echo(f"warning: and {more} more such {self.unit}{'' if more == 1 else 's'}", err=True)
-        for number in self.cut[:MAX_NAMED_LINES]:
+        for number in self.truncated_lines[:MAX_NAMED_LINES]:
             typer.echo(
                 f"warning: the translation of {self.unit} {number} was cut at the length limit "
                 "(--max-length, or the model's)",
                 err=True,
             )
-        if len(self.cut) > MAX_NAMED_LINES:
-            typer.echo(f"warning: and so were {len(self.cut) - MAX_NAMED_LINES} more", err=True)
+        if len(self.truncated_lines) > MAX_NAMED_LINES:
+            typer.echo(f"warning: and so were {len(self.truncated_lines) - MAX_NAMED_LINES} more", err=True)
         if self.failed:
             plural = "" if self.failed == 1 else "s"
             typer.echo(f"error: {self.failed} {self.unit}{plural} could not be translated", err=True)
@@ -487,11 +487,11 @@ class _Job:
         from uwaga.translator.layers.untranslated import copy_text
 
         requests = self._requests(chunk)
-        in_target = [self._is_in_target(request.text) for request in requests]
-        pending = [request for request, skipped in zip(requests, in_target, strict=True) if not skipped]
+        are_in_target = [self._is_in_target(request.text) for request in requests]
+        pending = [request for request, skipped in zip(requests, are_in_target, strict=True) if not skipped]
         translated = self.translator.run(pending, window=max(len(pending), 1))
         results = []
-        for number, line, skipped in zip(count(chunk.first), chunk.lines, in_target, strict=False):
+        for number, line, skipped in zip(count(chunk.first), chunk.lines, are_in_target, strict=False):
             translation = copy_text(line) if skipped else next(translated)
             self.notes.add(number, translation)
             text = self.output_format.show(translation, number - 1)
@@ -533,7 +533,7 @@ class _Job:
         truncated = yield from self.translator.run_stream(request)
         yield "\n"
         if truncated:
-            self.notes.cut.append(number)
+            self.notes.truncated_lines.append(number)
         self.notes.warn(number, self.translator.input_warnings(request.text, request.split))
 
     def _requests(self, chunk: Chunk) -> list[Request]:

@@ -124,16 +124,16 @@ class _Counts:
         if sum(len(keys) for keys, _ in self._new) > MAX_PENDING_ENTRIES:
             self._merge()
 
-    def frequent(self, count: int, always: Sequence[int]) -> Ids:
-        """Return the most frequent target tokens and those of ``always``, in increasing order."""
+    def frequent(self, count: int, required: Sequence[int]) -> Ids:
+        """Return the most frequent target tokens and those of ``required``, in increasing order."""
         order = np.argsort(-self._frequencies, kind="stable")[:count]
-        return np.union1d(order[self._frequencies[order] > 0], np.array(always, dtype=np.int64))
+        return np.union1d(order[self._frequencies[order] > 0], np.array(required, dtype=np.int64))
 
     def most_likely(self, count: int, common: Ids) -> Ids:
         """Return the keys of each source token's most likely uncommon target tokens, in increasing order."""
         self._merge()
-        uncommon = ~np.isin(self._keys % self._target, common)
-        keys, weights = self._keys[uncommon], self._weights[uncommon]
+        is_uncommon = ~np.isin(self._keys % self._target, common)
+        keys, weights = self._keys[is_uncommon], self._weights[is_uncommon]
         sources = keys // self._target
         order = np.lexsort((keys, -weights, sources))  # by source token, the heaviest first
         ranks = np.arange(len(keys)) - np.searchsorted(sources, sources[order])

@@ -119,9 +119,13 @@ class NativeModel:
                 f"{self.source_vocabulary} and {self.vocabulary}"
             )
         model = copy.copy(self)
-        model.shortlist = shortlist.including([self.symbols.end, self.symbols.unknown])
+        model.shortlist = shortlist.with_tokens([self.symbols.end, self.symbols.unknown])
         model._core_shortlist = self._core.shortlist(
-            model.shortlist.common, shortlist.first, shortlist.targets, shortlist.own, shortlist.multiple
+            model.shortlist.common,
+            shortlist.first,
+            shortlist.targets,
+            shortlist.allow_source,
+            shortlist.multiple,
         )
         return model
 

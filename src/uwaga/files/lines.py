@@ -78,7 +78,7 @@ class _ZstdFile(io.RawIOBase):
         return content
 
 
-class _Decompressed(io.BufferedReader):
+class _DecompressedFile(io.BufferedReader):
     """A decompressing reader that also closes the compressed file."""
 
     def __init__(self, reader: io.RawIOBase, compressed: io.BufferedReader) -> None:
@@ -127,7 +127,7 @@ def open_decompressed(plain: io.BufferedReader, path: str | Path, is_pipe: bool 
             return plain
         if is_pipe:
             raise DataError(f"{path}: a compressed pipe; decompress it first, for example with zcat")
-        return _Decompressed(cast(io.RawIOBase, opener(path, plain)), plain)
+        return _DecompressedFile(cast(io.RawIOBase, opener(path, plain)), plain)
     except OSError as error:
         plain.close()
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None

@@ -195,11 +195,11 @@ class MaskFiller:
         texts = [text] if isinstance(text, str) else list(text)
         ids = [self._ids(text, f"text {number}") for number, text in enumerate(texts, start=1)]
         attentions = self._in_batches(self.model.attentions, ids)
-        attended = [
+        attended_texts = [
             AttendedText(text, tuple(self.tokeniser.pieces(row)), matrices)
             for text, row, matrices in zip(texts, ids, attentions, strict=True)
         ]
-        return attended[0] if isinstance(text, str) else attended
+        return attended_texts[0] if isinstance(text, str) else attended_texts
 
     def _in_batches(
         self, function: Callable[[list[list[int]]], list[Value]], ids: Sequence[list[int]]

@@ -287,11 +287,11 @@ class TextGenerator:
         texts = [text] if isinstance(text, str) else list(text)
         ids = [self._ids(text, f"text {number}") for number, text in enumerate(texts, start=1)]
         pairs = [TokenPair(row, [self.decoder.symbols.start]) for row in ids]
-        attended = [
+        attended_texts = [
             AttendedText(text, tuple(self.tokeniser.pieces(row)), matrices)
             for text, row, matrices in zip(texts, ids, all_attentions(self.decoder, pairs), strict=True)
         ]
-        return attended[0] if isinstance(text, str) else attended
+        return attended_texts[0] if isinstance(text, str) else attended_texts
 
     def stream(self, prompt: str | Chat, **options: Unpack[GenerateOptions]) -> Generator[str, None, bool]:
         """Continue a text, or answer a chat, and yield the new text piece by piece as it grows.

@@ -76,7 +76,7 @@ class Lookups:
     pairs: tuple[RememberedPair, ...]
     tokens: tuple[Lookup, ...]
 
-    def remembered(self, lookup: Lookup) -> str:
+    def piece_after(self, lookup: Lookup) -> str:
         """Return the piece that followed the nearest state."""
         return self.pairs[lookup.pair].tokens[lookup.position]
 

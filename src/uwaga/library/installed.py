@@ -468,9 +468,9 @@ def _packaged_model(package: str, path: Path, describe_all: bool) -> InstalledMo
 def _entry_points() -> Iterator[str]:
     import importlib.metadata  # imported late, since it takes as long as the rest of this module
 
-    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        if DOTTED_PATH.fullmatch(point.value):
-            yield point.value
+    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        if DOTTED_PATH.fullmatch(entry_point.value):
+            yield entry_point.value
 
 
 def _package_folder(package_name: str) -> tuple[str, Path | None]:

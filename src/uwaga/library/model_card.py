@@ -27,7 +27,7 @@ _IDENTIFIERS = (
 )
 HUB_LICENCES = frozenset(_IDENTIFIERS.split())
 """Licence identifiers of the hub; the name of any other licence goes into ``license_name``."""
-GENERATED_MARK = "<!-- Written by uwaga. -->"
+GENERATED_MARKER = "<!-- Written by uwaga. -->"
 """Separates the model's original text from the generated text."""
 LANGUAGE = re.compile(r"[a-z]{2,3}")
 SCORE = re.compile(r"^\| dev (BLEU|chrF|TER) \| (-?\d{1,9}\.\d{1,9}) \(", re.MULTILINE | re.IGNORECASE)
@@ -132,11 +132,11 @@ def write_card(
     """
     _check_text("the name of the model", name)
     front = _front(name, card, overrides, languages)
-    original = card.body.partition(GENERATED_MARK)[0].strip()
+    original = card.body.partition(GENERATED_MARKER)[0].strip()
     text = original if original.startswith("# ") else f"# {name.rpartition('/')[2]}\n\n{original}".strip()
     generated = _sections(name, front, languages, max_tokens)
     values = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
-    return f"---\n{values}---\n\n{text}\n\n{GENERATED_MARK}\n\n{generated}\n"
+    return f"---\n{values}---\n\n{text}\n\n{GENERATED_MARKER}\n\n{generated}\n"
 
 
 def _front(

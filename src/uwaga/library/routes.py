@@ -102,10 +102,10 @@ class LanguageGraph(Generic[M]):
             The steps of the route, None if there is none of at most :data:`MAX_MODELS` models.
         """
         if via:
-            return self._through((source, *via, target))
+            return self._route_through((source, *via, target))
         return None if same_language(source, target) else self._shortest(source, target)
 
-    def _through(self, codes: Sequence[str]) -> Route[M] | None:
+    def _route_through(self, codes: Sequence[str]) -> Route[M] | None:
         """Return the best direct models between consecutive languages."""
         route: Route[M] = ()
         for target in codes[1:]:
@@ -118,7 +118,7 @@ class LanguageGraph(Generic[M]):
     def _shortest(self, source: str, target: str) -> Route[M] | None:
         """Find the best of the shortest routes, by breadth-first search."""
         routes: dict[str, Route[M]] = {source: ()}
-        reached = {base_language(source)}
+        visited = {base_language(source)}
         for _ in range(MAX_MODELS):
             complete = [
                 (*route, step) for code, route in routes.items() for step in self._steps(code, target)
@@ -129,13 +129,13 @@ class LanguageGraph(Generic[M]):
             for code, route in routes.items():
                 for step in self._steps(code):
                     extended = (*route, step)
-                    if base_language(step.target) in reached:
+                    if base_language(step.target) in visited:
                         continue
                     best = longer.get(step.target)
                     if best is None or _route_rank(extended) > _route_rank(best):
                         longer[step.target] = extended
             routes = longer
-            reached |= set(map(base_language, routes))
+            visited |= set(map(base_language, routes))
         return None
 
     def _steps(self, source: str, target: str | None = None) -> Iterator[RouteStep[M]]:

@@ -110,7 +110,7 @@ def _with_spaces(
     for number, is_between in enumerate(word_between):
         if is_between and any(slots[:number]):
             slots[number] = ""
-    if white_space and not any(slots) and not any(mark.divides for mark in marks):
+    if white_space and not any(slots) and not any(mark.divides_sentence for mark in marks):
         slots[_default_slot(marks)] = white_space
     elif white_space and any(slots):
         _replace_white_space(slots, white_space)

@@ -19,15 +19,15 @@ class Mark:
     """A tag and its position in the text without tags: before the character ``position``.
 
     ``left`` and ``right`` are the white space between the tag and its neighbours: a word, another tag or the
-    end of the text. ``divides`` is true if only the tag separates two words or sentences, and a space
-    replaces it.
+    end of the text. ``divides_sentence`` is true if only the tag separates two words or sentences, and a
+    space replaces it.
     """
 
     tag: Tag
     position: int
     left: str
     right: str
-    divides: bool = False
+    divides_sentence: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     spaced = not text_runs[0] or text_runs[0][-1].isspace()  # whether the text so far ends in white space
     for tag, before, after in zip(tags, text_runs, text_runs[1:], strict=False):
         sentences = after[:1].isupper() and SENTENCE_END.search(words_before) is not None
-        divides = not spaced and not after[:1].isspace() and (separates(tag) or sentences)
-        marks.append(Mark(tag, length, _trailing_space(before), _leading_space(after), divides))
-        if divides:
+        divides_sentence = not spaced and not after[:1].isspace() and (separates(tag) or sentences)
+        marks.append(Mark(tag, length, _trailing_space(before), _leading_space(after), divides_sentence))
+        if divides_sentence:
             texts.append(" ")
         texts.append(after)
-        length += len(after) + divides
-        spaced = after[-1].isspace() if after else spaced or divides
+        length += len(after) + divides_sentence
+        spaced = after[-1].isspace() if after else spaced or divides_sentence
         words_before = after or words_before
     return StrippedText("".join(texts), tuple(marks))
 

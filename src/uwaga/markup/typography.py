@@ -118,20 +118,20 @@ def enclose_quotations(inline: Inline, language: str) -> Inline:
     """
     opening, closing = QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
     edits = list(_quotation_marks(DOUBLE_QUOTE, visible_text(inline), opening, closing))
-    in_turn = [edit.text for edit in edits] == [opening, closing] * (len(edits) // 2)
-    kinds: tuple[TagKind, TagKind] = ("open", "close") if in_turn else ("void", "void")
+    is_alternating = [edit.text for edit in edits] == [opening, closing] * (len(edits) // 2)
+    kinds: tuple[TagKind, TagKind] = ("open", "close") if is_alternating else ("void", "void")
     tags = [Tag(kinds[number % 2], edit.text) for number, edit in enumerate(edits)]
     return apply_edits(inline, [replace(edit, tag=tag) for edit, tag in zip(edits, tags, strict=True)])
 
 
 def inverse_edits(edits: Sequence[Edit], text: str) -> list[Edit]:
     """Return the replacements that undo ``edits`` in the edited text."""
-    shift, restoring = 0, []
+    shift, inverse = 0, []
     for edit in edits:
         start = edit.start + shift
-        restoring.append(Edit(start, start + len(edit.text), text[edit.start : edit.end]))
+        inverse.append(Edit(start, start + len(edit.text), text[edit.start : edit.end]))
         shift += len(edit.text) - (edit.end - edit.start)
-    return restoring
+    return inverse
 
 
 def move_spans(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
@@ -236,7 +236,7 @@ def _equivalent(text: str, index: int) -> str | None:
         is_apostrophe = character == "′" and is_inside and text[index - 1 : index + 2 : 2].isalpha()
         is_removed = is_inside and is_control(character)
         return "'" if is_apostrophe else "" if is_removed else None
-    if character in "‹›" and _is_apart(text, index):
+    if character in "‹›" and _has_spaces_around(text, index):
         return None
     if character in "–—―" and is_inside:
         is_range = text[index - 1].isdigit() and text[index + 1].isdigit()
@@ -316,13 +316,13 @@ def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing:
         index = match.start()
         before, after = text[index - 1 : index].strip(), text[index + 1 : index + 2].strip()
         if before and not after:
-            opens = False
+            is_opening = False
         elif after and not before:
-            opens = True
+            is_opening = True
         else:
-            opens = not is_open
-        is_open = opens
-        yield Edit(index, index + 1, opening if opens else closing)
+            is_opening = not is_open
+        is_open = is_opening
+        yield Edit(index, index + 1, opening if is_opening else closing)
 
 
 def mark_unknown_characters(text: str, unknown: Collection[str]) -> Inline:
@@ -348,17 +348,17 @@ def _pieces(text: str, unknown: Collection[str]) -> Iterator[Span]:
     def is_unknown(cluster: str) -> bool:
         return cluster in unknown or any(character in unknown for character in cluster)
 
-    position = covered = 0
+    position = covered_end = 0
     for is_piece, group in groupby(clusters(text), is_unknown):
         piece = list(group)
         start, end = position, position + sum(map(len, piece))
         position = end
-        if not is_piece or end <= covered:
+        if not is_piece or end <= covered_end:
             continue
         is_prime = piece[0] in PRIMES and _follows_quantity(text, start)
         if is_prime or _belongs_to_word(piece[0]) or _belongs_to_word(piece[-1]):
-            start, end = _with_operands(text, _over_word(text, start, -1), _over_word(text, end, 1))
-        covered = end
+            start, end = _with_operands(text, _skip_word(text, start, -1), _skip_word(text, end, 1))
+        covered_end = end
         yield start, end
 
 
@@ -413,9 +413,9 @@ def _with_operands(text: str, start: int, end: int) -> Span:
     """
     first, last = start, end
     if not text[start].isalnum() and _is_space(text, start - 1):
-        first = _over_word(text, start - 1, -1)
+        first = _skip_word(text, start - 1, -1)
     if not text[end - 1].isalnum() and _is_space(text, end):
-        last = _over_word(text, end + 1, 1)
+        last = _skip_word(text, end + 1, 1)
     words = text[first : max(first, start - 1)], text[min(end + 1, last) : last]
     has_letters = all(word[:1].isdigit() or len(word.rstrip("¹²³")) == 1 for word in words)
     return (
@@ -424,7 +424,7 @@ def _with_operands(text: str, start: int, end: int) -> Span:
     )
 
 
-def _over_word(text: str, index: int, step: int) -> int:
+def _skip_word(text: str, index: int, step: int) -> int:
     """Return the end of a word in one direction: ``index`` is between characters, ``step`` -1 or 1."""
     while True:
         neighbour = index if step > 0 else index - 1
@@ -450,7 +450,7 @@ def _is_word(text: str, index: int) -> bool:
     return text[index].isalnum() or text[index] == "_" or unicodedata.category(text[index])[0] == "M"
 
 
-def _is_apart(text: str, index: int) -> bool:
+def _has_spaces_around(text: str, index: int) -> bool:
     """Return whether a character is between spaces."""
     return _is_space(text, index - 1) and _is_space(text, index + 1)
 

@@ -153,14 +153,14 @@ class _Divider:
         sources, source_parts = _cut(self._sources, self._source_cuts)
         targets, target_parts = _cut(self._targets, self._target_cuts)
         target_numbers = {start: number for number, (start, _) in enumerate(targets)}
-        taken = {target_numbers[start] for start in self._exact.values()}
+        used_numbers = {target_numbers[start] for start in self._exact.values()}
         links: list[dict[int, float]] = []
         for word, parts in enumerate(source_parts):
             free = {
                 part: probability
                 for target, probability in self._links[word].items()
                 for part in target_parts[target]
-                if part not in taken
+                if part not in used_numbers
             }
             for start, _ in sources[parts.start : parts.stop]:
                 if start in self._exact:

@@ -60,12 +60,12 @@ class LinkedWords:
         ]
         costs = [_extra_word_cost(_link_probability(word_partners)) for word_partners in partners]
         sums = list(accumulate(is_linked, initial=0)), list(accumulate(costs, initial=0.0))
-        certain = [
+        certain_targets = [
             [target for target, probability in word_links.items() if probability >= LINK_THRESHOLD]
             for word_links in links
         ]
-        ends = _fill_forward([linked[-1] + 1 if linked else None for linked in certain])
-        begins = _fill_forward([linked[0] if linked else None for linked in reversed(certain)])[::-1]
+        ends = _fill_forward([linked[-1] + 1 if linked else None for linked in certain_targets])
+        begins = _fill_forward([linked[0] if linked else None for linked in reversed(certain_targets)])[::-1]
         return cls(spans, [start for start, _ in spans], links, partners, *sums, ends, begins)
 
     def inside(self, start: int, end: int) -> range:
@@ -142,37 +142,37 @@ def choose_ranges(root: Node, marks: Sequence[Mark], words: LinkedWords) -> None
 class _PairRanges:
     """The occupied words, as disjoint ascending ranges; ``nodes`` are the opening marks of their pairs."""
 
-    lows: list[int]
-    highs: list[int]
+    starts: list[int]
+    ends: list[int]
     opening: list[int]
     nodes: set[int]
 
     def add(self, node: Node) -> None:
-        index = bisect_left(self.lows, node.low)
-        self.lows.insert(index, node.low)
-        self.highs.insert(index, node.high)
+        index = bisect_left(self.starts, node.low)
+        self.starts.insert(index, node.low)
+        self.ends.insert(index, node.high)
         self.opening.insert(index, node.opening)
         self.nodes.add(node.opening)
 
     def contains(self, word: int) -> bool:
-        index = bisect_right(self.lows, word) - 1
-        return index >= 0 and word < self.highs[index]
+        index = bisect_right(self.starts, word) - 1
+        return index >= 0 and word < self.ends[index]
 
     def begins(self, position: int) -> bool:
         """Return whether a pair begins at a position."""
-        index = bisect_left(self.lows, position)
-        return index < len(self.lows) and self.lows[index] == position
+        index = bisect_left(self.starts, position)
+        return index < len(self.starts) and self.starts[index] == position
 
     def gap(self, word: int) -> int:
         """Return the index of the gap between pairs that contains a free word."""
-        return bisect_right(self.lows, word)
+        return bisect_right(self.starts, word)
 
     def outside_pairs(self, position: int, number: int) -> int:
         """Move a position out of any pair, to the side that the tag was on in the source."""
-        index = bisect_right(self.lows, position) - 1
-        if index < 0 or position >= self.highs[index]:
+        index = bisect_right(self.starts, position) - 1
+        if index < 0 or position >= self.ends[index]:
             return position
-        return self.lows[index] if number < self.opening[index] else self.highs[index]
+        return self.starts[index] if number < self.opening[index] else self.ends[index]
 
 
 def _choose_pairs(

@@ -130,8 +130,8 @@ class Banks:
         )
         rows, tokens = list[Ids](), list[Ids]()
         roots = np.repeat(self._roots[self._indices][:, None], beams, axis=1)
-        at_root = self._states.nodes == roots
-        for nodes, mask in ((self._states.nodes, alive), (roots, alive & ~at_root)):
+        is_at_root = self._states.nodes == roots
+        for nodes, mask in ((self._states.nodes, alive), (roots, alive & ~is_at_root)):
             row = np.nonzero(mask.ravel())[0]
             node = nodes.ravel()[row]
             counts = self._first[node + 1] - self._first[node]

@@ -428,8 +428,8 @@ class BeamBatch(StepBatch):
         alive = self._ranks > -np.inf
         if self._options.sample:
             return np.asarray(alive & ~continued)
-        dead_end = ~continued.any(axis=1) & (self._pool.scores[self._indices, 0] == -np.inf)
-        return np.asarray(alive & dead_end[:, None])
+        is_dead_end = ~continued.any(axis=1) & (self._pool.scores[self._indices, 0] == -np.inf)
+        return np.asarray(alive & is_dead_end[:, None])
 
     def _scores(self, ranks: Scores, sentences: Ids, depths: Ids) -> Scores:
         """Return the scores (selected, candidates) of hypotheses of ``depths`` (all sentences,) tokens.

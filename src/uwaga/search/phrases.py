@@ -172,9 +172,9 @@ class Phrases:
             return np.ascontiguousarray(values, dtype=np.int64).ravel()
 
         leading = (self.sizes, self.times, self.whole_word, self.tokens, self.first)
-        trailing = (self.targets, self.serves, self.ends, self.progress)
+        per_node = (self.targets, self.serves, self.ends, self.progress)
         sizes, times, whole_word, tokens, first = map(row, leading)
-        targets, serves, ends, progress = map(row, trailing)
+        targets, serves, ends, progress = map(row, per_node)
         bonus = -1.0 if self.bonus is None else self.bonus
         return PhraseTables(sizes, times, whole_word, tokens, first, targets, serves, ends, progress, bonus)
 

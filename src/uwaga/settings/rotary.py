@@ -65,8 +65,8 @@ class RotarySettings(StrictModel):
             if name in required and not is_set:
                 raise ValueError(f"scaling {self.scaling} needs {name}")
             if is_set and name not in ("base", "scaling", *allowed):
-                takes = f"takes {', '.join(allowed)}" if allowed else "takes no settings"
-                raise ValueError(f"scaling {self.scaling} has no {name}: it {takes}")
+                expectation = f"takes {', '.join(allowed)}" if allowed else "takes no settings"
+                raise ValueError(f"scaling {self.scaling} has no {name}: it {expectation}")
         low, high = self.low_frequency_factor, self.high_frequency_factor
         if low is not None and high is not None and low >= high:
             raise ValueError(f"low_frequency_factor {low} must be less than high_frequency_factor {high}")

@@ -45,8 +45,9 @@ class SentenceTerms:
         phrase_numbers: the number of the phrase of each match.
         phrases: the phrases that a translation must contain.
         is_forced: False if a sentence may keep its usual translation.
-        usual: the translation without the terms; empty if it has them.
-        replaced: the words of ``usual`` that the term of each match replaces, None if they are unknown.
+        usual_translation: the translation without the terms; empty if it has them.
+        replaced: the words of ``usual_translation`` that the term of each match replaces, None if they are
+            unknown.
     """
 
     matches: tuple[Match, ...]
@@ -54,14 +55,17 @@ class SentenceTerms:
     phrase_numbers: tuple[int, ...]
     phrases: Phrases
     is_forced: bool = True
-    usual: str = ""
+    usual_translation: str = ""
     replaced: tuple[str | None, ...] = ()
 
-    def kept_words(self, text: str) -> list[str]:
+    def unreplaced_words(self, text: str) -> list[str]:
         """Return the usual words that a translation still contains, although terms replace them."""
         if not self.replaced:
             return []
-        text_without_terms, usual_without_terms = self.without_terms(text), self.without_terms(self.usual)
+        text_without_terms, usual_without_terms = (
+            self.without_terms(text),
+            self.without_terms(self.usual_translation),
+        )
         return [
             word
             for word, times in Counter(filter(None, self.replaced)).items()
@@ -102,7 +106,7 @@ class SentenceTerms:
                 number
             )  # those nested in other phrases
         uses = []
-        kept, replaced = self.kept_words(text), self.replaced or (None,) * len(self.matches)
+        kept, replaced = self.unreplaced_words(text), self.replaced or (None,) * len(self.matches)
         for match, forms, number, word in zip(
             self.matches, self.forms, self.phrase_numbers, replaced, strict=True
         ):

@@ -95,7 +95,7 @@ class TrainingBar:
         """Show other figures between updates."""
         self.bar.update(self._task, figures=figures)
 
-    def resume_pace(self) -> None:
+    def restart_pace(self) -> None:
         """Exclude the time since the last update, which a validation took, from the pace."""
         self.bar.update(self._task, last=self._clock())
 
@@ -238,7 +238,7 @@ class Reporter:
         yield
         self._since += time.perf_counter() - start
         if self.bar:
-            self.bar.resume_pace()
+            self.bar.restart_pace()
 
     def validation(
         self, progress: Progress, result: Validation, part: ValidationPart = "dev", steps: Sequence[int] = ()
@@ -272,8 +272,8 @@ class Reporter:
         record = {"part": part, "step": progress.step, "epoch": progress.epoch, "corpus": name, **values}
         append(self.folder / METRICS, json.dumps(record).encode() + b"\n")
         self._events.add(progress.step, {f"{part}/{name}/{key}": value for key, value in values.items()})
-        when = part if part != "also" else f"step {progress.step}"
-        self.log(f"{name}, {when}: {_format_scores(values)}")
+        position = part if part != "also" else f"step {progress.step}"
+        self.log(f"{name}, {position}: {_format_scores(values)}")
 
     def _figures(self, seconds: float) -> str:
         dev = f"  {self._dev}" if self._dev else ""

@@ -308,7 +308,7 @@ class LoadedModel:
             return self.decoder
         decoder = self._vmap_decoder
         assert decoder.shortlist is not None
-        return decoder.with_shortlist(decoder.shortlist.including(prefix)) if prefix else decoder
+        return decoder.with_shortlist(decoder.shortlist.with_tokens(prefix)) if prefix else decoder
 
     @cached_property
     def _vmap_decoder(self) -> NativeModel:

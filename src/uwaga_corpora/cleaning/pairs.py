@@ -287,7 +287,7 @@ class Side:
         np.cumsum(values, out=sums[1:])
         return sums[self.offsets[1:]] - sums[self.offsets[:-1]] + self.lengths.astype(np.uint64)
 
-    def folds_as(self, other: Side) -> Mask:
+    def equals_folded(self, other: Side) -> Mask:
         """Return the mask (pairs,) of texts whose :attr:`folded` forms are equal.
 
         Only texts with equal numbers of letters and digits, or with :func:`unstable` characters, are folded.

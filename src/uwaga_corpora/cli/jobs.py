@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from uwaga_corpora.jobs.corpus import CorpusJob
     from uwaga_corpora.jobs.engine import Job, Manifest, PartRecord
 
-REPORTED_FAILURES = 20
+MAX_REPORTED_FAILURES = 20
 """Number of failures to report individually; the manifest lists them all."""
 REPORT_INTERVAL = 10.0
 """Seconds between progress lines when there is no progress bar."""
@@ -147,15 +147,15 @@ class JobReporter:
             for part in manifest.parts.values()
             for row in part.cut_rows
         ]
-        ellipsis = ", …; manifest.json lists them" if len(cut) > REPORTED_FAILURES else ""
-        return f" ({self._unit}s {', '.join(cut[:REPORTED_FAILURES])}{ellipsis})"
+        ellipsis = ", …; manifest.json lists them" if len(cut) > MAX_REPORTED_FAILURES else ""
+        return f" ({self._unit}s {', '.join(cut[:MAX_REPORTED_FAILURES])}{ellipsis})"
 
     def _report_failures(self, name: str, record: PartRecord) -> None:
-        for row, error in record.failures[: max(0, REPORTED_FAILURES - self._failed)]:
+        for row, error in record.failures[: max(0, MAX_REPORTED_FAILURES - self._failed)]:
             label = "" if error.startswith(f"{self._unit} {row}") else f"{self._unit} {row}: "
             typer.echo(f"error: {name}: {label}{error}", err=True)
         previous, self._failed = self._failed, self._failed + record.failed
-        if previous <= REPORTED_FAILURES < self._failed:
+        if previous <= MAX_REPORTED_FAILURES < self._failed:
             typer.echo("error: further failures are listed in manifest.json only", err=True)
 
 

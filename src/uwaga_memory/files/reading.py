@@ -114,9 +114,9 @@ def with_neighbours(pairs: Iterator[Pair]) -> Iterator[Pair]:
             if current.before or current.after:
                 yield current
             else:
-                near = [
+                neighbours = [
                     pair.source if pair is not None and pair.origin == current.origin else ""
                     for pair in (before, after)
                 ]
-                yield replace(current, before=near[0], after=near[1])
+                yield replace(current, before=neighbours[0], after=neighbours[1])
         before, current = current, after

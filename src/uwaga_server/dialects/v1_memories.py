@@ -231,7 +231,7 @@ def look_up_response(translator: Translator, memory: Memory, body: LookUpBody) -
                 "piece": lookup.token,
                 "pair": lookup.pair,
                 "position": lookup.position,
-                "remembered": lookups.remembered(lookup),
+                "remembered": lookups.piece_after(lookup),
                 "distance": lookup.distance / lookups.radius,
                 "weight": lookup.weight,
                 "model_probability": lookup.model_probability,

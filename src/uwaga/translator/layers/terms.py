@@ -75,7 +75,7 @@ class TermSentence:
         uses = replace(self.terms, replaced=()).find_uses(hypothesis.tokens, text)
         forms = Counter(use.target for use in uses)
         repeated = sum(len(find_occurrences(form, text)) > times for form, times in forms.items())
-        others = len(self.terms.kept_words(text)) + repeated + self._count_dropped(text)
+        others = len(self.terms.unreplaced_words(text)) + repeated + self._count_dropped(text)
         return sum(not use.applied for use in uses), others + (
             hypothesis.truncated or self._continues_after_end(text)
         )
@@ -284,7 +284,9 @@ def _with_replaced(term_sentence: TermSentence, spans: Sequence[Span | None]) ->
     text = term_sentence.text
     replaced = tuple(None if span is None else text[slice(*span)] for span in spans)
     return replace(
-        term_sentence, spans=spans, terms=replace(term_sentence.terms, usual=text, replaced=replaced)
+        term_sentence,
+        spans=spans,
+        terms=replace(term_sentence.terms, usual_translation=text, replaced=replaced),
     )
 
 

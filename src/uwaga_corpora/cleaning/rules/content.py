@@ -30,7 +30,7 @@ class Identical(Rule[IdenticalSettings]):
 
     def rejects(self, pairs: PairBlock) -> Mask:
         if self.settings.normalise:
-            same = pairs.source.folds_as(pairs.target)
+            same = pairs.source.equals_folded(pairs.target)
         else:
             same = pairs.source.equals(pairs.target)
         return same & (pairs.source.words > self.settings.free_words)

@@ -144,12 +144,12 @@ async def with_memory(
         return requests
     from uwaga_server.dialects.memories import check_threshold, request_memory
 
-    least = check_threshold(memory_id, threshold)
+    min_similarity = check_threshold(memory_id, threshold)
     languages = fields.source_lang, fields.target_lang
     memory = await request_memory(context, client, memory_id or "", *languages)
     contexts = contexts_in_order(fields.text)
     return [
-        replace(request, memory=memory, threshold=least, context=context)
+        replace(request, memory=memory, threshold=min_similarity, context=context)
         for request, context in zip(requests, contexts, strict=True)
     ]
 

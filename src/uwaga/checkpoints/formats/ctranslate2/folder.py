@@ -92,7 +92,10 @@ def read_folder(
     stored = Variables(file)
     settings = _settings(stored, folder)
     vocabularies = read_vocabularies(
-        folder, file, bool(stored.flag("decoder", "start_from_zero_embedding", False)), stored.framing()
+        folder,
+        file,
+        bool(stored.flag("decoder", "start_from_zero_embedding", False)),
+        stored.special_token_flags(),
     )
     table = _table(stored, settings, vocabularies)
     source, target = tokenisers(folder, vocabularies, pieces, spaced)

@@ -106,7 +106,7 @@ class Variables:
         value = self.scalar(scope, name)
         return default if value is None else bool(value)
 
-    def framing(self) -> dict[str, bool]:
+    def special_token_flags(self) -> dict[str, bool]:
         """Return the flags for special tokens in files before version 6."""
         return {
             name: self.flag("", name, name == "with_target_bos")

@@ -203,12 +203,12 @@ def read_gemma3(folder: HuggingFaceFolder) -> FamilyModel:
         raise ModelError(f"{reader.path}: 'text_config' must be a group of settings, not {quoted(text)}")
     if text.get("model_type", "gemma3_text") != "gemma3_text":
         raise ModelError(f"{reader.path}: 'text_config' of {quoted(text['model_type'])} is not supported")
-    outer = {
+    other_settings = {
         name: reader.values[name]
         for name in ("bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings")
         if reader.values.get(name) is not None
     }
-    text_reader = ConfigReader(folder.path, {**text, **outer, "model_type": "gemma3_text"})
+    text_reader = ConfigReader(folder.path, {**text, **other_settings, "model_type": "gemma3_text"})
     tensors = {}
     for name, tensor in folder.tensors.items():
         for prefix, new_prefix in (

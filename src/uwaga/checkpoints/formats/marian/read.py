@@ -50,7 +50,7 @@ def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shar
         np.concatenate([first, np.full(padded - sizes[0], len(targets), dtype=np.int32)]),
         targets,
         padded,
-        own=shared,
+        allow_source=shared,
         multiple=_core.LEXICAL_MULTIPLE,
     )
 
