@@ -182,13 +182,13 @@ class Pipeline:
             DataError: an input is not a text, or the model cannot process it.
             SettingsError: an argument is unknown or not supported by uwaga.
         """
-        checked = self._merge_arguments(options)
+        merged_options = self._merge_arguments(options)
         if isinstance(inputs, str):
-            return self._run([inputs], checked)[0]
+            return self._run([inputs], merged_options)[0]
         if isinstance(inputs, list):
-            return self._format_results(self._run(_texts(inputs, 1), checked))
+            return self._format_results(self._run(_texts(inputs, 1), merged_options))
         if isinstance(inputs, Iterable):
-            return self._stream(iter(inputs), checked)
+            return self._stream(iter(inputs), merged_options)
         raise DataError(
             f"a text, a list of texts or an iterable of them is needed, not {type(inputs).__name__}"
         )

@@ -225,7 +225,7 @@ def bounds(text: ComparableText, others: Sequence[bytes]) -> NDArray[np.float64]
 
     texts = [np.array(text.terms, TERM).tobytes(), *others]
     terms = np.frombuffer(b"".join(texts), TERM)
-    ends = np.cumsum([0, *(len(each) // TERM_BYTES for each in texts)])
+    ends = np.cumsum([0, *(len(stored_text) // TERM_BYTES for stored_text in texts)])
     # Strings are compared faster than lists: each term of the text is a character, all others are one more.
     known = np.unique(terms[: ends[1]])
     indices = np.searchsorted(known, terms)

@@ -475,13 +475,13 @@ class Memory:
         if not text.strip() or limit < 1:
             return []
         context, penalties = context or Context(), penalties or Penalties()
-        changing = self._database.in_transaction
+        in_transaction = self._database.in_transaction
         with self._snapshot():
             exact = self._exact_matches(text, context, penalties)
             best = _BestMatches(limit, threshold, exact)
             if not best.is_full and threshold <= EXACT - penalties.text:  # which others do not exceed
                 query = comparable_text(text, self._stemmer)
-                index = Index(self._database, None if changing else self._term_lists())
+                index = Index(self._database, None if in_transaction else self._term_lists())
                 candidates = index.similar(query, threshold)
                 for start in range(0, len(candidates.positions), BATCH):
                     if candidates.bounds[start] < best.threshold - TOLERANCE:

@@ -189,7 +189,7 @@ class ModelPool:
             task.exception()  # mark as retrieved, even if no request waits for it
 
     async def _load_measured(self, model: ServedModel) -> LoadedModel:
-        memory_before, started = _resident_memory(), time.monotonic()
+        memory_before, start = _resident_memory(), time.monotonic()
         try:
             translator = await run_in_thread(self._load, model)
         except ApiError as failure:
@@ -201,7 +201,7 @@ class ModelPool:
             LOG.error("model not loaded", extra=extra, exc_info=None if expected else error)
             raise _unavailable(RETRY_INTERVAL) from None
         size = max(0, _resident_memory() - memory_before)
-        seconds = round(time.monotonic() - started, 3)
+        seconds = round(time.monotonic() - start, 3)
         LOG.info("model loaded", extra={"model": model.name, "seconds": seconds, "bytes": size})
         return LoadedModel(self._async_translator(model.name, translator), translator, size)
 

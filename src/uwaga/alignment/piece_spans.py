@@ -80,9 +80,11 @@ def _locate_pieces(text: str, pieces: Sequence[str | None]) -> list[Span | None]
         for first, last, start, stop in _match_characters(pieces, surfaces, letters):
             for piece_index in range(first, last + 1):
                 span = spans[piece_index]
-                begin, end = positions[start], positions[stop - 1] + 1
+                character_start, end = positions[start], positions[stop - 1] + 1
                 spans[piece_index] = (
-                    (begin, end) if span is None else (min(begin, span[0]), max(end, span[1]))
+                    (character_start, end)
+                    if span is None
+                    else (min(character_start, span[0]), max(end, span[1]))
                 )
     if "" in surfaces:
         _locate_spaces(pieces, spans, len(text))

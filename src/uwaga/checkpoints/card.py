@@ -35,8 +35,8 @@ class Card:
             licence = ", ".join(str(name) for name in licence)
         if not isinstance(licence, str) and (row := LICENCE_ROW.search(self.text)):
             licence = row[1]
-        usable = isinstance(licence, str) and licence.strip().lower() not in UNSTATED_LICENCES
-        return licence.strip() if usable and isinstance(licence, str) else None
+        is_stated = isinstance(licence, str) and licence.strip().lower() not in UNSTATED_LICENCES
+        return licence.strip() if is_stated and isinstance(licence, str) else None
 
     @cached_property
     def languages(self) -> tuple[str, ...]:

@@ -218,9 +218,9 @@ def _choose_head(
         unlabelled = [pair for line, pair in enumerate(pairs, start=1) if line not in labelled_lines]
         pairs = select_lines(pairs, alignments, str(files[0]) if files else "the input")
         links = [(alignment.sure, alignment.possible) for alignment in alignments]
-    learned = gold is None or len(unlabelled) >= MIN_PAIRS
+    trains_links = gold is None or len(unlabelled) >= MIN_PAIRS
     examples, reference_links, lexicon = pairs, links, None
-    if learned:
+    if trains_links:
         examples, reference_links, lexicon = training_links(unlabelled[:MAX_LEARNED_PAIRS], MAX_PAIRS, words)
     if gold is None:
         pairs, links = examples, reference_links
@@ -233,7 +233,7 @@ def _choose_head(
             update(count)
 
         errors = head_errors(translator, pairs, links, words, advance)
-    best = combine_heads(translator, errors, examples, reference_links, words, lexicon, retrain=learned)
+    best = combine_heads(translator, errors, examples, reference_links, words, lexicon, retrain=trains_links)
     error = next(iter(errors.values()))
     against = f"{gold}" if gold is not None else "uwaga's own aligner"
     typer.echo(f"alignment error rate of each head against {against}, {len(pairs)} pairs:\n")

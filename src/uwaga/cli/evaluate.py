@@ -168,14 +168,14 @@ def evaluate(
     metrics = [name.strip().lower() for name in metric.split(",") if name.strip()]
     reference_set = _read_set(test_set) if test_set else _read_files(reference or [], columns)
     lines = _translations(hypotheses, reference_set.name, len(reference_set.references))
-    sources, learned = reference_set.sources, None
+    sources, comet_scores = reference_set.sources, None
     if source is not None:
         sources = read_aligned(source, str(hypotheses), len(lines))
     if COMET in metrics:
-        learned = _score_with_comet(sources, lines, reference_set.references, comet_model)
+        comet_scores = _score_with_comet(sources, lines, reference_set.references, comet_model)
         metrics.remove(COMET)
     system = System(
-        lines, reference_set.references, metrics, learned, tokenize or reference_set.tokeniser, lowercase
+        lines, reference_set.references, metrics, comet_scores, tokenize or reference_set.tokeniser, lowercase
     )
     if sentences:
         if against is not None:

@@ -112,14 +112,14 @@ def with_contexts(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     try:
         for chunk in chunks:
             if after := _first_text(chunk.lines):
-                yield from (each._replace(context=context._replace(after=after)) for each in waiting)
-                lines = (line for each in reversed(waiting) for line in reversed(each.lines))
+                yield from (earlier._replace(context=context._replace(after=after)) for earlier in waiting)
+                lines = (line for earlier in reversed(waiting) for line in reversed(earlier.lines))
                 waiting, context = [], TextContext(before=_first_text(lines))
             waiting.append(chunk)
     except DataError:
-        yield from (each._replace(context=context) for each in waiting)
+        yield from (earlier._replace(context=context) for earlier in waiting)
         raise
-    yield from (each._replace(context=context) for each in waiting)
+    yield from (earlier._replace(context=context) for earlier in waiting)
 
 
 def _first_text(lines: Iterable[str]) -> str:

@@ -61,10 +61,10 @@ def load_for_sample(
     if not names and options.adapter is None and options.target is not None:
         source = _detect_source(sample, _installed_sources(options.target), options.target, is_document)
         return load_for_texts(names, replace(options, source=source), via)
-    translator, bundled = load_for_texts(names, replace(options, source=None), via)
+    translator, is_bundled = load_for_texts(names, replace(options, source=None), via)
     target = translator.languages[1]
     sources = [code for code in translator.languages.sources if not same_language(code, target)]
-    return translator.between(_detect_source(sample, sources, target, is_document)), bundled
+    return translator.between(_detect_source(sample, sources, target, is_document)), is_bundled
 
 
 def _installed_sources(target: str) -> list[str]:

@@ -323,13 +323,13 @@ def translate(
     search |= {"entropy": as_json and confidence, "alignment": alignments is not None}
     template = Request("", search=search, **request)
     template.check()
-    translator, bundled = load_for_sample(model, load, via, sample)
+    translator, is_bundled = load_for_sample(model, load, via, sample)
     template = translator.prepare(template, streaming=stream)
     print_memory_note(template.memory)
     memory = None if template.memory is None else MemoryCounts()
     if memory is not None and is_complete(text, input_):
         chunks = with_contexts(chunks)
-    notes = Notes("text" if text else "line", bundled, memory=memory)
+    notes = Notes("text" if text else "line", is_bundled, memory=memory)
     with open_results(translator, template, output_format, output, resume) as journal:
         job = _Job(translator, template, output_format, notes, pace, journal, load.source == AUTO)
         job.run(chunks, input_, output, alignments)
@@ -446,7 +446,7 @@ class _Job:
             write_links = None if alignments is None else files.enter_context(open_output(alignments))
             advance = files.enter_context(meter(source, "translating"))
             for chunk in chunks:
-                started = time.monotonic()
+                start = time.monotonic()
                 earlier = self._replay(chunk)
                 remaining = chunk.without(len(earlier))
                 write("".join(result.text for result in earlier))
@@ -461,7 +461,7 @@ class _Job:
                     self.journal.add(results)
                 advance(chunk)
                 if self.pace is not None:
-                    self.pace.adjust(time.monotonic() - started)
+                    self.pace.adjust(time.monotonic() - start)
             if self.journal is not None and self.journal.replay(1):
                 raise self._input_mismatch("has more lines")
 

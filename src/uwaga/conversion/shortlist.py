@@ -98,10 +98,10 @@ def learn_shortlist(
         raise DataError("no usable pair in the corpus: all are empty or too long for the model")
     common = counts.frequent(frequent, (model.symbols.end, model.symbols.unknown))
     keys = np.union1d(counts.most_likely(per_word, common), _copies(translator, model))  # rising
-    sources_of, targets_of = np.divmod(keys, model.vocabulary)
-    first = np.searchsorted(sources_of, np.arange(model.source_vocabulary + 1))
+    source_ids, target_ids = np.divmod(keys, model.vocabulary)
+    first = np.searchsorted(source_ids, np.arange(model.source_vocabulary + 1))
     shortlist = Shortlist(
-        common.astype(np.int32), first.astype(np.int32), targets_of.astype(np.int32), model.vocabulary
+        common.astype(np.int32), first.astype(np.int32), target_ids.astype(np.int32), model.vocabulary
     )
     return LearnedShortlist(shortlist, used, processed - used)
 
@@ -306,8 +306,10 @@ class ShortlistTrial:
         """
         references = [(reference,) for reference in self.references]
         full, limited = (
-            evaluate([translation.text for translation in timed.translations], references, ["bleu"])["bleu"]
-            for timed in (self.full, self.shortlisted)
+            evaluate([translation.text for translation in translations.translations], references, ["bleu"])[
+                "bleu"
+            ]
+            for translations in (self.full, self.shortlisted)
         )
         return full, limited
 

@@ -68,8 +68,8 @@ def inner_value(row: Any, column: str) -> Any:
 
 
 def _format_names(names: list[str]) -> str:
-    listed = ", ".join(name[:MAX_QUOTED] for name in names[:MAX_QUOTED])
-    return (listed or "none") + (", ..." if len(names) > MAX_QUOTED else "")
+    name_list = ", ".join(name[:MAX_QUOTED] for name in names[:MAX_QUOTED])
+    return (name_list or "none") + (", ..." if len(names) > MAX_QUOTED else "")
 
 
 BATCH_ROWS = 4096  # rows

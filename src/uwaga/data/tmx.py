@@ -221,10 +221,10 @@ class _Units(XmlItems[NumberedRow]):
     def check(self) -> None:
         """Check that the file had a pair of the two languages."""
         if self.count and not self._has_pair:
-            listed = ", ".join(sorted(self._file_languages)[:MAX_LISTED_LANGUAGES]) or "none"
+            language_list = ", ".join(sorted(self._file_languages)[:MAX_LISTED_LANGUAGES]) or "none"
             raise DataError(
-                f"{self.file}: no unit has both {' and '.join(self._languages)}; its languages are {listed}: "
-                "check languages"
+                f"{self.file}: no unit has both {' and '.join(self._languages)}; its languages are "
+                f"{language_list}: check languages"
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:

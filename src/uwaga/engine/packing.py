@@ -97,8 +97,8 @@ class Matrix:
             return _core.Matrix.int8(self.outputs, self.inputs, self.levels, *self.arrays, spread=self.spread)
         if self.format == "int4":
             return _core.Matrix.int4(self.outputs, self.inputs, *self.arrays)
-        make = _core.Matrix.bfloat16 if self.format == "bfloat16" else _core.Matrix.float32
-        return make(self.outputs, self.inputs, *self.arrays)
+        constructor = _core.Matrix.bfloat16 if self.format == "bfloat16" else _core.Matrix.float32
+        return constructor(self.outputs, self.inputs, *self.arrays)
 
 
 @dataclass(frozen=True)

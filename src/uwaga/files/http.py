@@ -235,7 +235,7 @@ class Response:
 
         limits, url = self._client.limits, public_url(self.url)
         body = self._response.aiter_raw()
-        started, count, total = time.monotonic(), 0, 0
+        start, count, total = time.monotonic(), 0, 0
         while True:
             blocks: list[bytes] = []
             failure: Exception | None = None
@@ -251,13 +251,13 @@ class Response:
                 raise BrokenTransferError(f"{url}: {self._interruption(failure, total)}")
             if not chunk:
                 return
-            if (elapsed := time.monotonic() - started) >= limits.window:
+            if (elapsed := time.monotonic() - start) >= limits.window:
                 if count < limits.min_speed * elapsed:
                     raise CatalogueError(
                         f"{url}: {count / elapsed:.0f} bytes a second, fewer than {limits.min_speed:g}; "
                         "gave up"
                     )
-                started, count = time.monotonic(), 0
+                start, count = time.monotonic(), 0
 
     def _interruption(self, error: Exception, total: int) -> str:
         import httpx

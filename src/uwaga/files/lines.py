@@ -66,8 +66,8 @@ class _ZstdFile(io.RawIOBase):
             while not last:
                 header = self._read(3)
                 bits = int.from_bytes(header, "little")
-                last, repeated, size = bool(bits & 1), bits >> 1 & 3 == 1, bits >> 3
-                yield frame.decompress(header + self._read(1 if repeated else size))
+                last, is_run, size = bool(bits & 1), bits >> 1 & 3 == 1, bits >> 3
+                yield frame.decompress(header + self._read(1 if is_run else size))
             if start[4] & 4:
                 frame.decompress(self._read(4))  # the checksum
 

@@ -41,13 +41,13 @@ def file_lock(path: Path, on_wait: Callable[[], None] | None = None, wait: bool 
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW | BINARY, 0o600)
     try:
-        waited = False
+        has_waited = False
         while try_lock(handle) is False:
             if not wait:
                 raise BlockingIOError(errno.EWOULDBLOCK, "locked by another process", str(path))
-            if on_wait is not None and not waited:
+            if on_wait is not None and not has_waited:
                 on_wait()
-            waited = True
+            has_waited = True
             time.sleep(POLL_SECONDS)
         yield
     finally:

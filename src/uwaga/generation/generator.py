@@ -231,17 +231,22 @@ class TextGenerator:
         error messages.
         """
         _check_prompted(options)
-        started = [self._begin(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
-        lists: list[list[Hypothesis]] = [[] for _ in started]
-        for decoder in dict.fromkeys(start.decoder for start in started):  # that of texts, or of chats
-            indices = [index for index, start in enumerate(started) if start.decoder is decoder]
-            sentences = [SearchInput(started[index].ids, history=started[index].ids) for index in indices]
+        prepared_prompts = [self._begin(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
+        lists: list[list[Hypothesis]] = [[] for _ in prepared_prompts]
+        for decoder in dict.fromkeys(
+            start.decoder for start in prepared_prompts
+        ):  # that of texts, or of chats
+            indices = [index for index, start in enumerate(prepared_prompts) if start.decoder is decoder]
+            sentences = [
+                SearchInput(prepared_prompts[index].ids, history=prepared_prompts[index].ids)
+                for index in indices
+            ]
             results = search(decoder, sentences, options, drafter=self.drafter)
             for index, hypotheses in zip(indices, results, strict=True):
                 lists[index] = hypotheses
         return [
             self._continuation(start.text, hypotheses, start.new_text)
-            for start, hypotheses in zip(started, lists, strict=True)
+            for start, hypotheses in zip(prepared_prompts, lists, strict=True)
         ]
 
     def check_chats(self) -> None:

@@ -111,8 +111,8 @@ def draw_alignments(alignments: Sequence[Alignment]) -> Figure:
 
 def _draw_matrix(axes: Axes, alignment: Alignment) -> None:
     # Cells are rectangles, not pixels, so that SVG and PDF stay sharp; light lines separate them.
-    signed = alignment.kind == "attribution"
-    colours, minimum = ("RdGy", -1.0) if signed else ("Greys", 0.0)
+    is_signed = alignment.kind == "attribution"
+    colours, minimum = ("RdGy", -1.0) if is_signed else ("Greys", 0.0)
     axes.pcolormesh(
         alignment.shades, cmap=colours, vmin=minimum, vmax=1.0, edgecolors="#dddddd", linewidth=0.4
     )

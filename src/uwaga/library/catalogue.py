@@ -331,8 +331,12 @@ def _alternatives(listing: Listing, model: str) -> Iterator[str]:
 
 
 def _describe_languages(codes: set[str], direction: str, opposite: str) -> str:
-    listed = sorted(codes)
+    sorted_codes = sorted(codes)
     remainder = (
-        f" and {len(listed) - MAX_LISTED_LANGUAGES} more" if len(listed) > MAX_LISTED_LANGUAGES else ""
+        f" and {len(sorted_codes) - MAX_LISTED_LANGUAGES} more"
+        if len(sorted_codes) > MAX_LISTED_LANGUAGES
+        else ""
     )
-    return f"{direction} there are models {opposite} {', '.join(listed[:MAX_LISTED_LANGUAGES])}{remainder}"
+    return (
+        f"{direction} there are models {opposite} {', '.join(sorted_codes[:MAX_LISTED_LANGUAGES])}{remainder}"
+    )

@@ -154,8 +154,8 @@ def is_current(folder: Path, entry: CatalogueEntry) -> bool:
     if origin.version != entry.version or not files.keys() <= origin.files.keys():
         return False
     for name, installed in origin.files.items():
-        listed = files.get(name)
-        if listed is not None and listed.sha256 not in (None, installed.sha256):
+        file_record = files.get(name)
+        if file_record is not None and file_record.sha256 not in (None, installed.sha256):
             return False
         if not (folder / name).is_file() or (folder / name).stat().st_size != installed.size:
             return False

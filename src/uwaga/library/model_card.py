@@ -134,9 +134,9 @@ def write_card(
     front = _front(name, card, overrides, languages)
     original = card.body.partition(GENERATED_MARKER)[0].strip()
     text = original if original.startswith("# ") else f"# {name.rpartition('/')[2]}\n\n{original}".strip()
-    generated = _sections(name, front, languages, max_tokens)
+    sections = _sections(name, front, languages, max_tokens)
     values = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
-    return f"---\n{values}---\n\n{text}\n\n{GENERATED_MARKER}\n\n{generated}\n"
+    return f"---\n{values}---\n\n{text}\n\n{GENERATED_MARKER}\n\n{sections}\n"
 
 
 def _front(
@@ -152,8 +152,8 @@ def _front(
     )
     if datasets := list(overrides.datasets) or _names(card.front_matter.get("datasets")):
         front["datasets"] = datasets
-    started = STARTED_FROM.search(card.text)
-    recorded = card.front_matter.get("base_model") or (started and started[1])
+    base_match = STARTED_FROM.search(card.text)
+    recorded = card.front_matter.get("base_model") or (base_match and base_match[1])
     if base := overrides.base_model or (
         isinstance(recorded, str) and HUB_NAME.fullmatch(recorded) and recorded
     ):

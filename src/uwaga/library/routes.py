@@ -163,8 +163,8 @@ def _by_base_language(codes: Codes) -> dict[str, list[str]]:
 
 def _select_code(language: str, codes: list[str]) -> str | None:
     """Return a model's code for a language, preferably with the same spelling."""
-    same = [code for code in codes if same_language(code, language)]
-    return next((code for code in same if same_spelling(code, language)), next(iter(same), None))
+    matches = [code for code in codes if same_language(code, language)]
+    return next((code for code in matches if same_spelling(code, language)), next(iter(matches), None))
 
 
 def _route_rank(route: Route[M]) -> tuple[bool, list[Rank]]:

@@ -104,20 +104,20 @@ class _HiddenTemplates:
         """Return the tokens with the template tags restored; in text, each becomes a separate token."""
         if not self._templates:
             return tokens
-        restored: list[Token] = []
+        result: list[Token] = []
         for token in tokens:
             if token.type == "text":
                 parts = HIDDEN_TEMPLATE.split(token.content)
                 for index, part in enumerate(parts):
                     if part:
                         kind = "untranslated" if index % 2 else "text"
-                        restored.append(token.copy(type=kind, content=self._restore_text(part)))
+                        result.append(token.copy(type=kind, content=self._restore_text(part)))
                 continue
             token.content = self._restore_text(token.content)
             if "raw" in token.meta:
                 token.meta = {**token.meta, "raw": self._restore_text(token.meta["raw"])}
-            restored.append(token)
-        return restored
+            result.append(token)
+        return result
 
     def _restore_text(self, text: str) -> str:
         return HIDDEN_TEMPLATE.sub(

@@ -52,16 +52,18 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     marks: list[Mark] = []
     length = len(text_runs[0])
     words_before = text_runs[0]
-    spaced = not text_runs[0] or text_runs[0][-1].isspace()  # whether the text so far ends in white space
+    ends_in_space = (
+        not text_runs[0] or text_runs[0][-1].isspace()
+    )  # whether the text so far ends in white space
     for tag, before, after in zip(tags, text_runs, text_runs[1:], strict=False):
         sentences = after[:1].isupper() and SENTENCE_END.search(words_before) is not None
-        divides_sentence = not spaced and not after[:1].isspace() and (separates(tag) or sentences)
+        divides_sentence = not ends_in_space and not after[:1].isspace() and (separates(tag) or sentences)
         marks.append(Mark(tag, length, _trailing_space(before), _leading_space(after), divides_sentence))
         if divides_sentence:
             texts.append(" ")
         texts.append(after)
         length += len(after) + divides_sentence
-        spaced = after[-1].isspace() if after else spaced or divides_sentence
+        ends_in_space = after[-1].isspace() if after else ends_in_space or divides_sentence
         words_before = after or words_before
     return StrippedText("".join(texts), tuple(marks))
 

@@ -219,7 +219,7 @@ def text_unit(
     inline: Inline,
     write: Callable[[Inline], str],
     inner: Mapping[str, Sequence[Piece]] | None = None,
-    collapse: re.Pattern[str] | None = None,
+    collapse_pattern: re.Pattern[str] | None = None,
 ) -> Piece:
     r"""Build the unit of a text; a text without letters is copied.
 
@@ -232,12 +232,12 @@ def text_unit(
         inline: the text.
         write: writes an inline in the document's format.
         inner: the pieces of tags that contain texts, such as the title of a link, by the raw tag.
-        collapse: white space that counts as one space inside a text.
+        collapse_pattern: white space that counts as one space inside a text.
     """
     layout, lines = _split_lines(inline)
-    if collapse is not None:
+    if collapse_pattern is not None:
         lines = [
-            tuple(collapse.sub(" ", part) if isinstance(part, str) else part for part in line)
+            tuple(collapse_pattern.sub(" ", part) if isinstance(part, str) else part for part in line)
             for line in lines
         ]
     inner = inner or {}

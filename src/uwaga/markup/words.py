@@ -78,9 +78,9 @@ def word_links(
         for word, partners in enumerate(links)
         if not any(probability >= LINK_THRESHOLD for probability in partners.values())
     }
-    repeated = _find_repeated(texts[0]) | _find_repeated(texts[1])
+    repeated_words = _find_repeated(texts[0]) | _find_repeated(texts[1])
     for j, text in enumerate(texts[1]):
-        if j not in linked_targets and text in unlinked_sources and text not in repeated:
+        if j not in linked_targets and text in unlinked_sources and text not in repeated_words:
             links[unlinked_sources[text]][j] = 1.0
     if not any(links) and targets:
         for word in range(len(sources)):

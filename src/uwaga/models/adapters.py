@@ -18,20 +18,22 @@ from uwaga.models.transformer import Transformer
 from uwaga.settings import LoraSettings
 
 
-def replace_layers(model: nn.Module, names: Collection[str], make: Callable[[nn.Module], nn.Module]) -> None:
-    """Replace each named layer with the result of ``make``.
+def replace_layers(
+    model: nn.Module, names: Collection[str], make_layer: Callable[[nn.Module], nn.Module]
+) -> None:
+    """Replace each named layer with the result of ``make_layer``.
 
     Args:
         model: model, changed in place.
         names: dotted names of layers.
-        make: function from a layer to its replacement, with the same interface; tied weights stay tied if
-            it shares them. A layer with two names gets one replacement.
+        make_layer: function from a layer to its replacement, with the same interface; tied weights stay tied
+            if it shares them. A layer with two names gets one replacement.
     """
     replacements: dict[int, nn.Module] = {}
     layers = {name: model.get_submodule(name) for name in names}
     for name, layer in layers.items():
         if id(layer) not in replacements:
-            replacements[id(layer)] = make(layer)
+            replacements[id(layer)] = make_layer(layer)
         owner, _, leaf = name.rpartition(".")
         setattr(model.get_submodule(owner), leaf, replacements[id(layer)])
 

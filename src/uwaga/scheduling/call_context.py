@@ -74,10 +74,10 @@ class CallContext:
             A function that removes the callback.
         """
         with self._lock:
-            cancelled = bool(self._cancelled)
-            if not cancelled:
+            is_cancelled = bool(self._cancelled)
+            if not is_cancelled:
                 self._callbacks.append(callback)
-        if cancelled:
+        if is_cancelled:
             callback()
 
         def remove() -> None:

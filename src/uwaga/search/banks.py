@@ -101,9 +101,9 @@ class Banks:
         self._continues_word: Flags = (
             continues_word if len(continues_word) else np.zeros(vocabulary, dtype=np.bool_)
         )
-        empty = np.zeros((0, beams), dtype=np.int64)
+        empty_states = np.zeros((0, beams), dtype=np.int64)
         self._indices: Ids = np.zeros(0, dtype=np.int64)
-        self._states = PhraseStates(empty, np.zeros((0, beams, width), dtype=np.int64), empty)
+        self._states = PhraseStates(empty_states, np.zeros((0, beams, width), dtype=np.int64), empty_states)
 
     @property
     def last_bank_size(self) -> Ids:

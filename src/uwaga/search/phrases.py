@@ -118,7 +118,7 @@ class Phrases:
             for number, size in progress[suffixes[node]].items() if node else ():
                 matched[number] = max(matched.get(number, 0), size)
             progress.append(matched)
-        self._edges, self._ending = edges, ending
+        self._edges, self._phrases_by_end = edges, ending
         self.ends: NDArray[np.uint8] = self._table(
             [dict.fromkeys(numbers, 1) for numbers in ending], np.uint8
         )
@@ -147,7 +147,7 @@ class Phrases:
             continues = (
                 token is not None and len(self.continues_word) > 0 and bool(self.continues_word[token])
             )
-            for number in self._ending[node] if node else ():
+            for number in self._phrases_by_end[node] if node else ():
                 counts[number] += not (continues and self.phrases[number].whole_word)
             node = self._edges[node].get(token, self._edges[0].get(token, 0)) if token is not None else 0
         return [min(count, phrase.times) for count, phrase in zip(counts, self.phrases, strict=True)]

@@ -98,8 +98,8 @@ class Ranks:
             failure = error
         reasons = self._messages.gather("" if failure is None else reason(failure))
         failed = [rank for rank, text in enumerate(reasons) if text]
-        reported = isinstance(failure, UwagaError | OSError)
-        if failure is not None and (failed[0] == self.rank or not reported):
+        is_reported = isinstance(failure, UwagaError | OSError)
+        if failure is not None and (failed[0] == self.rank or not is_reported):
             raise failure
         if failed:
             raise FailedElsewhereError(f"rank {failed[0]}: {reasons[failed[0]]}")
@@ -163,10 +163,10 @@ class Ranks:
         if self._messages is None:
             return [list(numbers)]
         local = torch.tensor(numbers, dtype=torch.int64)
-        gathered = [torch.empty_like(local) for _ in range(self.world)]
+        parts = [torch.empty_like(local) for _ in range(self.world)]
         with self.connection_errors():
-            distributed.all_gather(gathered, local)
-        return [values.tolist() for values in gathered]
+            distributed.all_gather(parts, local)
+        return [values.tolist() for values in parts]
 
     def add(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor with its sum over all processes.

@@ -116,8 +116,8 @@ class AsyncTranslator:
     @property
     def counters(self) -> tuple[int, int, int]:
         """Decoding steps, rows of all steps, and finished sentences, over all models."""
-        each = [(0, 0, 0), *(batch.counters for batch in self._models.batches)]
-        steps, rows, sentences = (sum(column) for column in zip(*each, strict=True))
+        batch_counters = [(0, 0, 0), *(batch.counters for batch in self._models.batches)]
+        steps, rows, sentences = (sum(column) for column in zip(*batch_counters, strict=True))
         return steps, rows, sentences
 
     @overload
@@ -225,12 +225,12 @@ class AsyncTranslator:
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
-        listed = list(requests)
+        request_list = list(requests)
 
         def work(translator: Translator) -> list[Translation]:
-            return list(translator.run(listed, window=max(len(listed), 1)))
+            return list(translator.run(request_list, window=max(len(request_list), 1)))
 
-        characters = sum(len(request.text) for request in listed if isinstance(request.text, str))
+        characters = sum(len(request.text) for request in request_list if isinstance(request.text, str))
         return await self.call(work, client=client, deadline=deadline, long=characters >= LONG_CHARACTERS)
 
     def stream(

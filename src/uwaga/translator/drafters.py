@@ -90,8 +90,8 @@ def share_vocabulary(decoder: Decoder, target: Subwords, drafter: Decoder, draft
 def make_drafter(model: Model, drafting: Model) -> Drafter:
     """Return a block drafter for language models that share a vocabulary, otherwise a text drafter."""
     for_languages(drafting, model.languages)
-    continuing = [isinstance(each_model.source, PromptTokeniser) for each_model in (model, drafting)]
-    if all(continuing) and share_vocabulary(model.decoder, model.target, drafting.decoder, drafting.target):
+    use_prompts = [isinstance(each_model.source, PromptTokeniser) for each_model in (model, drafting)]
+    if all(use_prompts) and share_vocabulary(model.decoder, model.target, drafting.decoder, drafting.target):
         return BlockDrafter(drafting.decoder)
     return TextDrafter(drafting)
 
@@ -110,11 +110,11 @@ def for_languages(drafting: Model, languages: tuple[str, str]) -> Model:
         if code in UNSTATED_LANGUAGES or (current not in UNSTATED_LANGUAGES and same_language(current, code)):
             pair.append(None)
             continue
-        same = next((candidate for candidate in available if same_language(candidate, code)), None)
-        if same is None and (available or current not in UNSTATED_LANGUAGES):
+        matching_code = next((candidate for candidate in available if same_language(candidate, code)), None)
+        if matching_code is None and (available or current not in UNSTATED_LANGUAGES):
             raise SettingsError(
                 f"the draft model {drafting.all_languages.location or drafting!r} does not translate from "
                 f"{languages[0]} to {languages[1]}: choose another, or leave out draft"
             )
-        pair.append(same)
+        pair.append(matching_code)
     return drafting.between(*pair)

@@ -368,8 +368,8 @@ def _device(device: str, has_gpu: bool, gpus: int) -> str:
     if kind == "auto":
         return "cuda" if has_gpu else "cpu"
     if kind == "cuda" and (not has_gpu or int(index or 0) >= gpus):
-        usable = gpus if has_gpu else 0
-        raise SettingsError(f"device {device!r}: this machine has {usable} usable GPUs; use cpu")
+        gpu_count = gpus if has_gpu else 0
+        raise SettingsError(f"device {device!r}: this machine has {gpu_count} usable GPUs; use cpu")
     return device
 
 

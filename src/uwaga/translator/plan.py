@@ -67,12 +67,12 @@ def resolve_source(
             return Sources(code, untranslated)
     if detected.language == UNDETERMINED:
         raise SettingsError("the language of the text cannot be detected; name it")
-    listed = ", ".join(languages.sources[:MAX_LISTED_LANGUAGES]) + (
+    language_list = ", ".join(languages.sources[:MAX_LISTED_LANGUAGES]) + (
         ", ..." if len(languages.sources) > MAX_LISTED_LANGUAGES else ""
     )
     raise SettingsError(
         f"the text is in {detected.language!r} (probability {detected.probability:.2f}), but this model "
-        f"translates from {listed}: choose a model for it, or name the language if that is wrong"
+        f"translates from {language_list}: choose a model for it, or name the language if that is wrong"
     )
 
 

@@ -295,17 +295,17 @@ class Side:
         candidates = self.word_characters == other.word_characters
         for side in (self, other):
             candidates |= side.count(unstable()[side.codes]) > 0
-        same: Mask = candidates.copy()
-        same[candidates] = self.select(candidates).folded.equals(other.select(candidates).folded)
-        return same
+        is_equal: Mask = candidates.copy()
+        is_equal[candidates] = self.select(candidates).folded.equals(other.select(candidates).folded)
+        return is_equal
 
     def equals(self, other: Side) -> Mask:
         """Return the mask (pairs,) of equal texts."""
         equal_lengths = self.lengths == other.lengths
         left, right = self.select(equal_lengths), other.select(equal_lengths)
-        same: Mask = equal_lengths.copy()
-        same[equal_lengths] = left.count(left.codes != right.codes) == 0
-        return same
+        is_equal: Mask = equal_lengths.copy()
+        is_equal[equal_lengths] = left.count(left.codes != right.codes) == 0
+        return is_equal
 
     def _decode(self, start: int, end: int) -> str:
         return self.codes[start:end].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")

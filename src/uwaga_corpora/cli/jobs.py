@@ -78,7 +78,7 @@ class JobReporter:
         self._rows = self._texts = self._failed = 0
         self._share = self._initial_share = 0.0
         self._total: int | None = None
-        self._started = self._reported = time.monotonic()
+        self._start = self._report_time = time.monotonic()
         self._first_part: tuple[float, int] | None = None
 
     def __enter__(self) -> JobReporter:
@@ -93,7 +93,7 @@ class JobReporter:
             typer.echo(f"resuming: {rows:,} {self._unit}s already done", err=True)
         self._share = self._initial_share = share
         self._total = total
-        self._started = self._reported = time.monotonic()
+        self._start = self._report_time = time.monotonic()
         self._update = self._stack.enter_context(share_meter(self._verb))
 
     def add_texts(self, count: int) -> None:
@@ -112,10 +112,10 @@ class JobReporter:
         now = time.monotonic()
         self._first_part = self._first_part or (now, self._rows)
         self._report_failures(name, record)
-        if sys.stderr.isatty() or now - self._reported < REPORT_INTERVAL:
+        if sys.stderr.isatty() or now - self._report_time < REPORT_INTERVAL:
             return
-        self._reported = now
-        elapsed = max(now - self._started, 1e-9)
+        self._report_time = now
+        elapsed = max(now - self._start, 1e-9)
         remaining = elapsed * (1 - self._share) / max(self._share - self._initial_share, 1e-9)
         typer.echo(
             f"{self._rows:,} {self._unit}s, {self._rows / elapsed:,.0f} {self._unit}s/s, {self._share:.0%} "
@@ -137,7 +137,7 @@ class JobReporter:
         if self._first_part is not None and self._rows > self._first_part[1]:
             end, rows = self._first_part  # the first part includes loading the models
             speed = (self._rows - rows) / max(time.monotonic() - end, 1e-9)
-            notes.append(f"{speed:,.0f} {self._unit}s/s after the first part ({end - self._started:.1f} s)")
+            notes.append(f"{speed:,.0f} {self._unit}s/s after the first part ({end - self._start:.1f} s)")
         typer.echo(f"{destination}: {', '.join(notes)}", err=True)
 
     def _cut_rows(self, manifest: Manifest) -> str:

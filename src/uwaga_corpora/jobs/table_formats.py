@@ -513,9 +513,11 @@ def find_format(
         raise DataError(f"{location}: no such file, or a folder without files")
     formats = {file.name: _format_by_suffix(file.name) for file in data_files}
     if len(files) == 1 and names_file(location, data_files[0]):
-        [inferred] = formats.values()
-        return TABLE_FORMATS[name or inferred or "text"](), data_files
-    inferred_names = sorted({inferred for inferred in formats.values() if inferred is not None})
+        [inferred_format] = formats.values()
+        return TABLE_FORMATS[name or inferred_format or "text"](), data_files
+    inferred_names = sorted(
+        {inferred_format for inferred_format in formats.values() if inferred_format is not None}
+    )
     if not inferred_names:
         raise DataError(
             f"{location}: unknown format: no file name ends in {', '.join(SUFFIX_FORMATS)}; the first is "

@@ -229,10 +229,10 @@ class _XliffUnits:
         old_parts: Sequence[Element],
         reason: str | None,
     ) -> Iterator[Piece]:
-        """Yield the content of a target in segments, which are ``mrk`` elements with the same ``mid``."""
+        """Yield the content of a target in segments, which are ``mrk`` elements with the same ``mark_id``."""
         text = self._text
-        sources = {_mid(text, part): part for part in parts}
-        old = {_mid(text, part): part for part in old_parts}
+        sources = {_mark_id(text, part): part for part in parts}
+        old = {_mark_id(text, part): part for part in old_parts}
         tags = SEGMENT_TAG.findall(unit.content(text))
         locked = {attributes(tag).get("id", "") for tag in tags if LOCKED_ATTRIBUTE.search(tag)}
         outer, template = seg_source, parts
@@ -240,19 +240,19 @@ class _XliffUnits:
             outer, template = target, old_parts
         position = outer.inner
         for part in template:
-            mid = _mid(text, part)
+            mark_id = _mark_id(text, part)
             yield _outside(text[position : part.start])
             yield _open_tag(part.tag(text))
-            content = old[mid].content(text) if mid in old else ""
-            words = MARKUP.sub("", sources[mid].content(text))
-            translations = partial(self._translations, sources[mid], old.get(mid))
-            if mid in locked:
+            content = old[mark_id].content(text) if mark_id in old else ""
+            words = MARKUP.sub("", sources[mark_id].content(text))
+            translations = partial(self._translations, sources[mark_id], old.get(mark_id))
+            if mark_id in locked:
                 yield untranslated(content, "locked", words, translations)
             elif reason is not None and _has_words(content):
                 self._check_language()
                 yield untranslated(content, reason, words, translations)
             else:
-                yield self._text_piece(sources[mid])
+                yield self._text_piece(sources[mark_id])
             yield f"</{part.name}>"
             position = part.end
         yield _outside(text[position : outer.inner_end])
@@ -294,7 +294,7 @@ def _outside(raw: str) -> str:
     return untranslated(raw, OUTSIDE_SEGMENTS, MARKUP.sub("", raw))
 
 
-def _mid(text: str, part: Element) -> str:
+def _mark_id(text: str, part: Element) -> str:
     return attributes(part.tag(text)).get("mid", "")
 
 

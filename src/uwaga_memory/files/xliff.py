@@ -92,9 +92,9 @@ class XliffUnits(XmlItems[Pair]):
         for index, names in enumerate((("source-language", "srcLang"), ("target-language", "trgLang"))):
             for language in names:
                 self._source.check_language(attributes.get(language, ""), index, f"line {self.line}")
-        inherited = bool(self._untranslatable) and self._untranslatable[-1]
+        is_inherited = bool(self._untranslatable) and self._untranslatable[-1]
         translate = attributes.get("translate", "")
-        self._untranslatable.append(translate == "no" or (inherited and translate != "yes"))
+        self._untranslatable.append(translate == "no" or (is_inherited and translate != "yes"))
         if name in ("unit", "trans-unit"):
             self._key, self._context = attributes.get("resname") or attributes.get("name", ""), ""
             self._segments = [_Segment()] if name == "trans-unit" else []
@@ -188,7 +188,10 @@ class XliffUnits(XmlItems[Pair]):
         parts, translated = (self._parts.get(name, {}) for name in ("seg-source", "target"))
         state = self._segments[0].state if self._segments else ""
         if parts and translated:
-            texts = [("".join(part), "".join(translated.get(mid, [])), state) for mid, part in parts.items()]
+            texts = [
+                ("".join(part), "".join(translated.get(mark_id, [])), state)
+                for mark_id, part in parts.items()
+            ]
         else:
             texts = [
                 ("".join(part.texts.get("source", [])), "".join(part.texts.get("target", [])), part.state)

@@ -80,7 +80,9 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         if body.memory is not None:
             source = None if body.source == AUTO else body.source
             memory = await request_memory(context, client, body.memory, source, body.target)
-            requests = [replace(each, memory=memory, threshold=body.threshold) for each in requests]
+            requests = [
+                replace(text_request, memory=memory, threshold=body.threshold) for text_request in requests
+            ]
         call_context = Caller(client=client.name, deadline=context.settings.limits.deadline)
         if body.stream:
             check_streams(body)
@@ -256,7 +258,9 @@ def text_contexts(
     if len(contexts) != count:
         message = f"{len(contexts)} contexts for {count} texts: give one for all or one for each"
         raise ApiError(400, "wrong_context", message, "context")
-    return [TextContext(each.key, each.before, each.after) for each in contexts]
+    return [
+        TextContext(text_context.key, text_context.before, text_context.after) for text_context in contexts
+    ]
 
 
 def _search(body: TranslateBody) -> SearchOverrides:

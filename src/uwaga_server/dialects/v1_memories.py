@@ -138,7 +138,9 @@ def memory_routes(context: ServerContext) -> Routes:
     async def list_(request: Request) -> Response:
         """List the memories of the client, and those for all clients."""
         owner = BEARER_KEY.admit_owner(context, request)
-        memories = await run_in_thread(lambda: [memory_response(store, each) for each in store.list(owner)])
+        memories = await run_in_thread(
+            lambda: [memory_response(store, memory) for memory in store.list(owner)]
+        )
         return json_response({"memories": memories})
 
     @routes.add(

@@ -316,8 +316,8 @@ class DocumentStore:
                 return None
             journal_size = _journal_size(folder)
             attempts = 1 if journal_size > row.journal else row.attempts + 1
-            started = {"started": time.time(), "attempts": attempts, "journal": journal_size}
-            if not self.update(row_id, state="running", **started):
+            changes = {"started": time.time(), "attempts": attempts, "journal": journal_size}
+            if not self.update(row_id, state="running", **changes):
                 return None
             claimed = ClaimedDocument(self, folder, _spec(row), row.characters, stack.pop_all())
         if claimed.output.exists():  # translated, but its process ended before updating the row

@@ -60,7 +60,7 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
         entries: pairs of a label for messages and an entry.
     """
     labels: dict[str, str] = {}
-    checked = []
+    checked_entries = []
     translations = 0
     for label, (source, targets) in entries:
         translations += len(targets)
@@ -73,10 +73,10 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
         if source in labels:
             raise DataError(f"{label} duplicates {labels[source]}: both translate {quoted(source)}")
         labels[source] = label
-        checked.append(GlossaryEntry(source, tuple(targets)))
-    if not checked:
+        checked_entries.append(GlossaryEntry(source, tuple(targets)))
+    if not checked_entries:
         raise DataError("there are no entries")
-    return tuple(checked)
+    return tuple(checked_entries)
 
 
 def merge_entries(old: Iterable[GlossaryEntry], new: Iterable[GlossaryEntry]) -> tuple[GlossaryEntry, ...]:

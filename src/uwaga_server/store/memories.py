@@ -162,8 +162,8 @@ class MemoryStore:
             NotStoredError: there is none, or it is of other languages.
         """
         memory = self.open(self.find(owner, memory_id))
-        for wanted, stored in ((source, memory.languages[0]), (target, memory.languages[1])):
-            if wanted is not None and base_language(wanted) != base_language(stored):
+        for language, stored in ((source, memory.languages[0]), (target, memory.languages[1])):
+            if language is not None and base_language(language) != base_language(stored):
                 languages = " to ".join(memory.languages)
                 raise NotStoredError(f"{NO_MEMORY} for these languages: {memory_id} is from {languages}")
         return memory
@@ -320,10 +320,10 @@ def tmx_languages(content: bytes) -> tuple[str, str]:
     return source.lower(), target.lower()
 
 
-def _with_origin(pairs: Iterable[Pair], uploaded: str, name: str) -> Iterator[Pair]:
+def _with_origin(pairs: Iterable[Pair], upload_time: str, name: str) -> Iterator[Pair]:
     """Yield pairs, with the name of the uploaded file as the origin of those that come from it."""
     for pair in pairs:
-        yield replace(pair, origin=name) if pair.origin in ("", uploaded) else pair
+        yield replace(pair, origin=name) if pair.origin in ("", upload_time) else pair
 
 
 def _check_own(stored: StoredMemory) -> None:
@@ -342,7 +342,7 @@ def _files(folder: Path) -> list[Path]:
 def _change_time(path: Path) -> float:
     """Return the time of the last change of a memory."""
     paths = [path, path.with_name(path.name + "-wal")]
-    return max(each.stat().st_mtime for each in paths if each.exists())
+    return max(file.stat().st_mtime for file in paths if file.exists())
 
 
 def _read_job(path: Path) -> MemoryJob | None:

@@ -66,10 +66,10 @@ class PrivateFile:
                     if not count:
                         break
                     filled += count
-                unchanged = self._state() == self._opened_state
+                is_unchanged = self._state() == self._opened_state
         except OSError as error:
             raise ModelError(f"{self.path}: cannot be read: {error.strerror or error}") from None
-        if filled < len(view) or not unchanged:
+        if filled < len(view) or not is_unchanged:
             raise ModelError(f"{self.path}: was changed while it was read; load the model again")
 
     def _state(self) -> tuple[int, int]:

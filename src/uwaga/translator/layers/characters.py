@@ -46,7 +46,7 @@ class Characters:
     """
 
     def __init__(self, layer: Layer, known: KnownCharacters, languages: tuple[str, str]) -> None:
-        self._layer, self._known = layer, known
+        self._layer, self._known_characters = layer, known
         self._source_language, self._language = languages
 
     def translate(self, texts: Sequence[Text]) -> None:
@@ -65,10 +65,10 @@ class Characters:
 
     def _is_concerned(self, text: Text) -> bool:
         """Return True for a text with unfamiliar characters, unless it has no letters and is copied."""
-        return bool(self._known.unfamiliar(text.words)) and is_translatable(text.content)
+        return bool(self._known_characters.unfamiliar(text.words)) and is_translatable(text.content)
 
     def _equivalents(self, text: Text) -> list[Edit]:
-        return plain_equivalents(visible_text(text.content), self._known.unknown)
+        return plain_equivalents(visible_text(text.content), self._known_characters.unknown)
 
     def _make_readable(self, text: Text, edits: Sequence[Edit]) -> Text:
         """Return the text with plain marks, and other unknown characters as untranslated pieces."""
@@ -93,7 +93,7 @@ class Characters:
             if isinstance(part, Tag):
                 parts.append(part)
             else:
-                parts += mark_unknown_characters(part, self._known.unknown(part))
+                parts += mark_unknown_characters(part, self._known_characters.unknown(part))
         return parts
 
     def _enclose_quotations(self, copy: Text) -> Text:
@@ -140,19 +140,19 @@ class Characters:
     def _lost_characters(self, source: str, translation: str) -> str:
         """Return the unfamiliar characters that a translation lacks, except those replaced by plain marks."""
         source, translation = compose(source), compose(translation)
-        unfamiliar = self._known.unfamiliar(source).difference(PLAIN_EQUIVALENTS)
+        unfamiliar = self._known_characters.unfamiliar(source).difference(PLAIN_EQUIVALENTS)
         if not unfamiliar:
             return ""
         missing = Counter(clusters(source)) - Counter(clusters(translation))
-        shown = [_format_character(cluster) for cluster in missing if not unfamiliar.isdisjoint(cluster)]
-        return " ".join(shown[:MAX_SHOWN]) + (" ..." if len(shown) > MAX_SHOWN else "")
+        formatted = [_format_character(cluster) for cluster in missing if not unfamiliar.isdisjoint(cluster)]
+        return " ".join(formatted[:MAX_SHOWN]) + (" ..." if len(formatted) > MAX_SHOWN else "")
 
 
 def _format_character(cluster: str) -> str:
     """Return a character as a warning shows it: one that is invisible by itself by its code."""
     is_visible = unicodedata.category(cluster[0])[0] not in "CMZ"
-    shown = cluster[:MAX_SHOWN_MARKS]
-    return shown if is_visible else " ".join(f"U+{ord(character):04X}" for character in shown)
+    first_marks = cluster[:MAX_SHOWN_MARKS]
+    return first_marks if is_visible else " ".join(f"U+{ord(character):04X}" for character in first_marks)
 
 
 def _has_lost_quotations(copy: Text) -> bool:

@@ -161,14 +161,14 @@ def _term_spans(sentence: Sentence) -> list[Span]:
 
 def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
     """Return the gain in the log-probability of the translation, in nats, if each word is left out."""
-    end, empty = stage.model.target.symbols.end, tuple(stage.model.source.add_special_tokens([]))
+    end, empty_source = stage.model.target.symbols.end, tuple(stage.model.source.add_special_tokens([]))
     complete: dict[Sentence, TokenPair] = {}
     for word in words:
         best = word.sentence.hypotheses[0]
         target = best.tokens if best.truncated else (*best.tokens, end)
         complete[word.sentence] = TokenPair(word.sentence.ids, target)
     shortened = {
-        word: TokenPair(stage.segmenter.ids(word.without) or empty, complete[word.sentence].target)
+        word: TokenPair(stage.segmenter.ids(word.without) or empty_source, complete[word.sentence].target)
         for word in while_active(words)
     }
     log_probs = _log_probs(stage, [*complete.values(), *shortened.values()])

@@ -57,7 +57,9 @@ def with_doubts(translation: Translation, language: str) -> Translation:
     if source == target:
         return translation
     lost = [
-        sign for sign in lost_signs(source, target) if not any(sign in each for each in translation.warnings)
+        sign
+        for sign in lost_signs(source, target)
+        if not any(sign in warning for warning in translation.warnings)
     ]
     if translation.coverage is None:
         warnings = Coverage((), *differing_numbers(source, target)).warnings

@@ -182,7 +182,11 @@ def _finish(text: Text, attempt: Text) -> None:
     first, *alternatives = attempt.tagged
     complete = [
         first,
-        *(each for each in alternatives if not missing_symbols(symbols, each.translation.text)),
+        *(
+            alternative
+            for alternative in alternatives
+            if not missing_symbols(symbols, alternative.translation.text)
+        ),
     ]
     source, dropped = plain_text(text.content), _dropped_pieces(attempt)
     stripped = strip_tags(attempt.content).text

@@ -74,8 +74,8 @@ class TermSentence:
         """
         uses = replace(self.terms, replaced=()).find_uses(hypothesis.tokens, text)
         forms = Counter(use.target for use in uses)
-        repeated = sum(len(find_occurrences(form, text)) > times for form, times in forms.items())
-        others = len(self.terms.unreplaced_words(text)) + repeated + self._count_dropped(text)
+        repetitions = sum(len(find_occurrences(form, text)) > times for form, times in forms.items())
+        others = len(self.terms.unreplaced_words(text)) + repetitions + self._count_dropped(text)
         return sum(not use.applied for use in uses), others + (
             hypothesis.truncated or self._continues_after_end(text)
         )

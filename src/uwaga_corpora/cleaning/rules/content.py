@@ -30,10 +30,10 @@ class Identical(Rule[IdenticalSettings]):
 
     def rejects(self, pairs: PairBlock) -> Mask:
         if self.settings.normalise:
-            same = pairs.source.equals_folded(pairs.target)
+            is_equal = pairs.source.equals_folded(pairs.target)
         else:
-            same = pairs.source.equals(pairs.target)
-        return same & (pairs.source.words > self.settings.free_words)
+            is_equal = pairs.source.equals(pairs.target)
+        return is_equal & (pairs.source.words > self.settings.free_words)
 
 
 class PunctuationSettings(StrictModel):
@@ -110,8 +110,8 @@ class Addresses(Rule[AddressSettings]):
         sources, targets = (_addresses(side) for side, _ in pairs.sides)
         rejected = np.zeros(len(pairs), np.bool_)
         for index in {*sources, *targets}:
-            same = sorted(sources.get(index, [])) == sorted(targets.get(index, []))
-            rejected[index] = not same or not self.settings.allow
+            are_equal = sorted(sources.get(index, [])) == sorted(targets.get(index, []))
+            rejected[index] = not are_equal or not self.settings.allow
         return rejected
 
 

@@ -115,10 +115,12 @@ def add_account(routes: Routes, context: ServerContext) -> None:
         DEEPL_KEY.admit(context, request)
         fields = await read_fields(request, LanguagesParameters)
         is_source = fields.type == "source"
-        listed = source_languages(context.service) if is_source else target_languages(context.service)
+        listed_languages = (
+            source_languages(context.service) if is_source else target_languages(context.service)
+        )
         extra = {} if is_source else {"supports_formality": False}
         return json_response(
-            [{"language": language.code, "name": language.name, **extra} for language in listed]
+            [{"language": language.code, "name": language.name, **extra} for language in listed_languages]
         )
 
     @routes.add("GET", "/v3/languages", "Languages", body=Body(ResourceParameters, "query"))
@@ -144,7 +146,7 @@ def add_account(routes: Routes, context: ServerContext) -> None:
         client = DEEPL_KEY.admit(context, request)
         used = await run_in_thread(context.stores.usage.read, context.owner(client))
         limit = client.characters or UNLIMITED
-        started = datetime.fromtimestamp(used.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        start_time = datetime.fromtimestamp(used.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         product = {"product_type": "translate", "billing_unit": "characters"}
         counts = dict.fromkeys(
             ("api_key_unit_count", "account_unit_count", "api_key_character_count", "character_count"),
@@ -159,7 +161,7 @@ def add_account(routes: Routes, context: ServerContext) -> None:
             "document_limit": UNLIMITED,
             "products": [{**product, **counts}],
         }
-        return json_response(content | ({"start_time": started} if used.since else {}))
+        return json_response(content | ({"start_time": start_time} if used.since else {}))
 
 
 def resource_languages(service: Service, resource: str) -> list[dict[str, object]]:

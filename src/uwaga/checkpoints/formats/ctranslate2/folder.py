@@ -64,7 +64,7 @@ def read_folder(
     memory: Memory = "fast",
     *,
     pieces: Path | None = None,
-    spaced: bool = False,
+    is_segmented: bool = False,
     options: SearchOptions = SEARCH_OPTIONS,
     languages: tuple[str, str] = UNSTATED_LANGUAGES,
 ) -> Checkpoint:
@@ -75,14 +75,14 @@ def read_folder(
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
         pieces: the SentencePiece model of both sides; None for ``source.spm`` and ``target.spm`` (Marian's,
             which ends every source with ``</s>``) or ``sentencepiece.model`` in the folder.
-        spaced: read no tokeniser; texts are pieces of the vocabulary separated by spaces.
+        is_segmented: read no tokeniser; texts are pieces of the vocabulary separated by spaces.
         options: default search options.
         languages: codes of source and target.
     """
     with_weights = memory != "none"
     file = read_model_file(folder / MODEL, with_weights)
     if file.specification in DECODER_SPECIFICATIONS:
-        return read_decoder(folder, file, with_weights, spaced)
+        return read_decoder(folder, file, with_weights, is_segmented)
     if file.specification not in SPECIFICATIONS or file.revision not in REVISIONS:
         raise ModelError(
             f"{file.path}: unsupported kind of model {file.specification or 'unnamed'!r}, revision "
@@ -98,7 +98,7 @@ def read_folder(
         stored.special_token_flags(),
     )
     table = _table(stored, settings, vocabularies)
-    source, target = tokenisers(folder, vocabularies, pieces, spaced)
+    source, target = tokenisers(folder, vocabularies, pieces, is_segmented)
     card = read_card(folder)
     return Checkpoint(
         path=folder,

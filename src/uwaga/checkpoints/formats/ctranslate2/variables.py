@@ -184,9 +184,9 @@ def scales_embeddings(stored: Variables, scope: str) -> bool:
         return bool(variable.stored.reshape(()))
     value = float(variable.floats(stored.file.path).reshape(()))
     root = math.sqrt(stored.shape(table, 2)[1])
-    for factor, scaled in ((1.0, False), (root, True)):
+    for factor, is_scaled in ((1.0, False), (root, True)):
         if math.isclose(value, factor, rel_tol=1e-3):  # it may have been rounded to 16 bits
-            return scaled
+            return is_scaled
     raise ModelError(
         f"{stored.file.path}: embeddings are multiplied by {value:g}, which uwaga does not support"
     )

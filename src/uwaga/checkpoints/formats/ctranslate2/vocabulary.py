@@ -105,7 +105,7 @@ def read_vocabularies(
 
 
 def tokenisers(
-    folder: Path, vocabularies: Vocabularies, pieces: Path | None, spaced: bool = False
+    folder: Path, vocabularies: Vocabularies, pieces: Path | None, is_segmented: bool = False
 ) -> tuple[FramedMarianTokeniser | SegmentedTextTokeniser, FramedMarianTokeniser | SegmentedTextTokeniser]:
     """Return the tokenisers of both sides.
 
@@ -116,11 +116,11 @@ def tokenisers(
         folder: the folder.
         vocabularies: the vocabularies of the folder.
         pieces: the SentencePiece model of both sides; None to look for it in the folder.
-        spaced: texts are already segmented; tokenisers in the folder are ignored.
+        is_segmented: texts are already segmented; tokenisers in the folder are ignored.
     """
     prefix, suffix = vocabularies.prefix, vocabularies.suffix
     models: list[SentencePieceModel | None]
-    if spaced:
+    if is_segmented:
         models = [None, None]
     elif pieces is None and (folder / SOURCE).is_file() and (folder / TARGET).is_file():
         models = [
