@@ -130,11 +130,11 @@ class DocumentWorker:
 
     async def _translate_or_restart(self, claimed: ClaimedDocument) -> DocumentReport:
         """Resume where an earlier worker stopped; restart if its journal no longer matches."""
-        resumed = claimed.resumed
+        is_resumed = claimed.is_resumed
         try:
             return await self._translate(claimed)
         except Exception as error:
-            if not resumed or _caused_by_stop(error) or api_error(error).status >= 500:
+            if not is_resumed or _caused_by_stop(error) or api_error(error).status >= 500:
                 raise
             await run_in_thread(claimed.restart)
             return await self._translate(claimed)

@@ -129,20 +129,20 @@ class ModelMetrics:
         self._batch = [counter.labels(model) for counter in (metrics.steps, metrics.rows, metrics.sentences)]
         self._totals = (0, 0, 0)
 
-    def queued(self, client: str) -> None:
+    def on_queued(self, client: str) -> None:
         """Count a queued request."""
         self._queue.inc()
 
-    def entered(self, client: str, waited: float) -> None:
+    def on_started(self, client: str, wait_seconds: float) -> None:
         """Observe how long a request waited."""
-        self._wait_seconds.observe(waited)
+        self._wait_seconds.observe(wait_seconds)
 
-    def done(self, client: str, seconds: float, outcome: Outcome) -> None:
+    def on_finished(self, client: str, seconds: float, outcome: Outcome) -> None:
         """Observe how long a request took."""
         self._queue.dec()
         self._answer_seconds.observe(seconds)
 
-    def stepped(self, steps: int, rows: int, sentences: int) -> None:
+    def on_steps(self, steps: int, rows: int, sentences: int) -> None:
         """Update the counts of the batch's steps, rows and sentences to these totals."""
         previous, self._totals = self._totals, (steps, rows, sentences)
         for counter, old, new in zip(self._batch, previous, self._totals, strict=True):

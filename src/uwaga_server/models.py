@@ -56,7 +56,7 @@ class LoadedModel:
 class ModelObserver(Observer, Protocol):
     """Observes a model's requests and its batch."""
 
-    def stepped(self, steps: int, rows: int, sentences: int) -> None:
+    def on_steps(self, steps: int, rows: int, sentences: int) -> None:
         """Receive :attr:`uwaga.translator.asynchronous.AsyncTranslator.counters`."""
         ...
 
@@ -110,7 +110,7 @@ class ModelPool:
         finally:
             loaded.uses -= 1
             if (observer := loaded.translator.observer) is not None:
-                cast("ModelObserver", observer).stepped(*loaded.translator.counters)
+                cast("ModelObserver", observer).on_steps(*loaded.translator.counters)
 
     async def preload(self, models: list[ServedModel]) -> None:
         """Load the models that the settings preload; after a failure, continue with the next model."""

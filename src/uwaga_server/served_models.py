@@ -43,7 +43,7 @@ class ServedModel:
         return self.sources, self.targets
 
     @property
-    def damaged(self) -> bool:
+    def is_damaged(self) -> bool:
         """True if the model cannot be served."""
         return bool(self.problem)
 
@@ -94,7 +94,7 @@ def _read_model(name: str, settings: ModelSettings, installed: Sequence[Installe
         model = model_at(find_model(settings.name), installed)
     except (UwagaError, OSError) as error:
         return replace(served, problem=f"{settings.name}: {error}")
-    if model.damaged:
+    if model.is_damaged:
         return replace(served, problem=f"{settings.name}: {model.problems[0]}")
     sources = _select_codes(model.languages[0], settings.source)
     targets = _select_codes(model.languages[1], settings.target)

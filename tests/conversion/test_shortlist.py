@@ -87,7 +87,7 @@ def test_held_out_numbers_are_translated(translator, learned):
     ]
     assert trial.size == np.mean(sizes) < 100 < translator.decoder.vocabulary
     assert trial.coverage > 0.99
-    assert trial.equal >= len(HELD_OUT) - 3
+    assert trial.equal_count >= len(HELD_OUT) - 3
     assert trial.vocabulary == translator.decoder.vocabulary
     expected = [
         evaluate(

@@ -40,7 +40,7 @@ def load_for_texts(
         choice = choose_for(names, options, via or None)
     if len(choice.steps) > 1:
         typer.echo(f"note: {choice}, one after the other", err=True)
-    return choice.load(options), choice.bundled
+    return choice.load(options), choice.is_bundled
 
 
 def load_for_sample(

@@ -104,7 +104,7 @@ def _print(trial: ShortlistTrial) -> None:
     typer.echo(f"{'shortlist':<17}{short.value:6.2f}{trial.shortlisted.speed:10.0f}")
     typer.echo(
         f"loss {full.value - short.value:.2f} BLEU, {trial.speed_up:.2f} times the speed; "
-        f"{trial.equal:,} of {len(trial.references):,} translations equal"
+        f"{trial.equal_count:,} of {len(trial.references):,} translations equal"
     )
     typer.echo(
         f"mean list: {trial.size:.0f} of {trial.vocabulary:,} tokens, with {100 * trial.coverage:.1f}% of "

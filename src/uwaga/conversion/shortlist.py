@@ -288,7 +288,7 @@ class ShortlistTrial:
     coverage: float
 
     @property
-    def equal(self) -> int:
+    def equal_count(self) -> int:
         """Number of equal translations."""
         pairs = zip(self.full.translations, self.shortlisted.translations, strict=True)
         return sum(left.text == right.text for left, right in pairs)

@@ -23,7 +23,7 @@ class Block(NamedTuple):
     tokens: Ids
     lengths: Ids
 
-    def real(self) -> NDArray[np.bool_]:
+    def token_mask(self) -> NDArray[np.bool_]:
         """Return the mask (sentences, tokens) of real tokens."""
         real: NDArray[np.bool_] = np.arange(self.tokens.shape[1]) < self.lengths[:, None]
         return real
@@ -106,7 +106,7 @@ class Column:
         block = Block(np.zeros((len(rows), int(lengths.max())), dtype=np.int64), lengths)
         before = np.cumsum(lengths) - lengths  # (sentences,)
         indices = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))  # (tokens,)
-        block.tokens[block.real()] = self.values[indices]
+        block.tokens[block.token_mask()] = self.values[indices]
         self.release_pages()
         return block
 

@@ -135,7 +135,7 @@ class NativeModel:
         model.shortlist = model._core_shortlist = None
         return model
 
-    def edited(self, *interventions: Intervention) -> NativeModel:
+    def with_interventions(self, *interventions: Intervention) -> NativeModel:
         """Return the model with additional interventions; the weights are shared.
 
         Edits of heads are applied in order; positions replace earlier ones of the same side. Results are

@@ -142,7 +142,7 @@ class InstalledModel:
         return parameters or self.bytes
 
     @property
-    def damaged(self) -> bool:
+    def is_damaged(self) -> bool:
         """True if a problem prevents a description of the model."""
         return bool(self.problems) and self.description is None
 
@@ -257,7 +257,9 @@ def find_installed(
     matching = [
         model
         for model in installed_models((), environment)
-        if matches(source, model.languages[0]) and matches(target, model.languages[1]) and not model.damaged
+        if matches(source, model.languages[0])
+        and matches(target, model.languages[1])
+        and not model.is_damaged
     ]
     return sorted(matching, key=lambda model: model.rank, reverse=True)
 

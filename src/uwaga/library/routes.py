@@ -31,7 +31,7 @@ class TranslationModel(Protocol):
         """Codes of the source languages and of the target languages."""
 
     @property
-    def damaged(self) -> bool:
+    def is_damaged(self) -> bool:
         """True if the model cannot be used."""
 
     @property
@@ -80,7 +80,7 @@ class LanguageGraph(Generic[M]):
     def __init__(self, models: Iterable[M]) -> None:
         self._edges: dict[str, list[_Edges[M]]] = {}
         for model in models:
-            if model.damaged or not all(model.languages):
+            if model.is_damaged or not all(model.languages):
                 continue
             edges = _Edges(model, *map(_by_base_language, model.languages))
             for base in edges.sources:

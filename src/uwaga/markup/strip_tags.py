@@ -109,7 +109,7 @@ class Node:
     high: int = 0
 
     @property
-    def paired(self) -> bool:
+    def is_pair(self) -> bool:
         """True if this is a pair of tags."""
         return self.closing > self.opening
 
@@ -130,7 +130,7 @@ def tag_tree(marks: Sequence[Mark]) -> Node:
             continue
         node = Node(number, partners.get(number, number))
         path[-1].children.append(node)
-        if node.paired:
+        if node.is_pair:
             path.append(node)
     return root
 
@@ -148,7 +148,7 @@ def order_marks(root: Node) -> list[tuple[int, int]]:
         if isinstance(entry, Node):
             if entry.opening >= 0:
                 ordered.append((entry.opening, entry.low))
-            if entry.paired and entry is not root:
+            if entry.is_pair and entry is not root:
                 stack.append((entry.closing, entry.high))
             children = sorted(entry.children, key=lambda child: (child.low, child.high, child.opening))
             stack += reversed(children)

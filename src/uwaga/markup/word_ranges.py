@@ -125,7 +125,7 @@ def choose_ranges(root: Node, marks: Sequence[Mark], words: LinkedWords) -> None
         child_words = {
             child.opening: words.inside(marks[child.opening].position, marks[child.closing].position)
             for child in parent.children
-            if child.paired
+            if child.is_pair
         }
         pair_ranges = _choose_pairs(parent, outer, child_words, words, level)
         for child in parent.children:

@@ -63,7 +63,7 @@ class XmlOutline:
             )
 
     @classmethod
-    def of(
+    def from_names(
         cls,
         detect: bool = True,
         splitting: Iterable[str] = (),

@@ -69,7 +69,7 @@ class StreamBlock(ResidualBlock):
             predicts the next token: (sentences * beams, target, source), the mean over heads, or None.
         """
         branch, cache = self.self_attention(x, past, None if recording is None else recording.decoder)
-        x = self.after(x, branch, self.self_attention_norm)
+        x = self.sublayer_output(x, branch, self.self_attention_norm)
         rows, streams, target, width = x.shape
         sentences = source.memory.keys.shape[0]
         queries = x.reshape(sentences, rows // sentences * streams * target, width)
@@ -77,8 +77,8 @@ class StreamBlock(ResidualBlock):
         context, weights = self.cross_attention(queries, *source, return_weights)
         if recording is not None and weights is not None:
             recording.cross.append(weights.unflatten(2, (streams, target))[:, :, 1])
-        x = self.after(x, context.reshape(x.shape), self.cross_attention_norm)
-        x = self.after(x, self.feed_forward(x), self.feed_forward_norm)
+        x = self.sublayer_output(x, context.reshape(x.shape), self.cross_attention_norm)
+        x = self.sublayer_output(x, self.feed_forward(x), self.feed_forward_norm)
         if weights is not None:
             weights = weights.mean(dim=1).reshape(rows, streams, target, -1)[:, 1]
         return x, cache, weights

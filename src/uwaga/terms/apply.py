@@ -158,7 +158,7 @@ class TermFinder:
             matches = [
                 match
                 for match in matches
-                if match.term.untranslated and self._can_spell(*_allowed_forms(match, sentence))
+                if match.term.is_untranslated and self._can_spell(*_allowed_forms(match, sentence))
             ]
         if not matches:
             return None
@@ -240,7 +240,7 @@ def _check_spellable(glossary: Glossary, target: Subwords) -> None:
 
 def _allowed_forms(match: Match, sentence: str) -> tuple[str, ...]:
     """Return the allowed forms of a term, also capitalised at the beginning of a sentence."""
-    if match.term.untranslated:
+    if match.term.is_untranslated:
         return (WHITE_SPACE.sub(" ", sentence[match.start : match.end]),)
     forms = match.term.targets
     if match.capitalised:

@@ -39,7 +39,7 @@ class Term:
     location: str
 
     @property
-    def untranslated(self) -> bool:
+    def is_untranslated(self) -> bool:
         """True if the term is not translated."""
         return self.targets == (self.source,)
 

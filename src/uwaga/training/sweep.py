@@ -77,14 +77,14 @@ class TrialRun:
             )
 
     @property
-    def exited(self) -> bool:
+    def has_exited(self) -> bool:
         """True if the process has exited."""
         return self._process.poll() is not None
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """True if the process has exited with an error."""
-        return self.exited and self._process.returncode != 0
+        return self.has_exited and self._process.returncode != 0
 
     def validations(self) -> Iterator[tuple[int, float]]:
         """Yield the steps and scores of validations since the last call."""
@@ -106,7 +106,7 @@ class TrialRun:
 
     def interrupt(self) -> None:
         """Ask the run to write a checkpoint and exit."""
-        if not self.exited and not self._interrupted:
+        if not self.has_exited and not self._interrupted:
             if os.name == "nt":  # Windows has no signals between processes
                 self._process.terminate()
             else:
@@ -364,7 +364,7 @@ class _Sweep:
         self.log(f"trial {trial.number}: same values as trial {duplicate.number}")
 
     def _poll(self, trial: _RunningTrial) -> None:
-        number, exited = trial.trial.number, trial.run.exited  # checked before reading its records
+        number, exited = trial.trial.number, trial.run.has_exited  # checked before reading its records
         for step, score in trial.run.validations():
             trial.trial.report(score, step)
             trial.validations += 1
@@ -380,7 +380,7 @@ class _Sweep:
                 return
         if not exited:
             return
-        if trial.run.failed:
+        if trial.run.has_failed:
             trial.trial.set_user_attr(ERROR, trial.run.last_log_line())
             self._finish(trial, None, TrialState.FAIL)
             self.log(f"trial {number}: failed: {trial.run.last_log_line()} ({trial.run.folder})")

@@ -42,15 +42,15 @@ Value = TypeVar("Value")
 class Observer(Protocol):
     """Receives the events of every request, from any thread; it must be fast, and must not raise."""
 
-    def queued(self, client: str) -> None:
+    def on_queued(self, client: str) -> None:
         """Called when a request is accepted."""
         ...
 
-    def entered(self, client: str, waited: float) -> None:
+    def on_started(self, client: str, wait_seconds: float) -> None:
         """Called when a request begins to be translated, with the seconds that it waited."""
         ...
 
-    def done(self, client: str, seconds: float, outcome: Outcome) -> None:
+    def on_finished(self, client: str, seconds: float, outcome: Outcome) -> None:
         """Called when a request ends, with the seconds since it was accepted."""
         ...
 
@@ -322,7 +322,7 @@ class AsyncTranslator:
         self._workers.put(client, job)
         self._requests.add(request)
         if self.observer is not None:
-            self.observer.queued(client)
+            self.observer.on_queued(client)
         status: Outcome = "cancelled"
         try:
             result = await asyncio.wait_for(asyncio.wrap_future(outcome), deadline)
@@ -345,7 +345,7 @@ class AsyncTranslator:
                 request.cancel()
                 self._workers.remove(client, job)
             if self.observer is not None:
-                self.observer.done(client, time.monotonic() - start, status)
+                self.observer.on_finished(client, time.monotonic() - start, status)
             del outcome, job  # as in :meth:`_work`
 
     async def close(self, drain: bool = True) -> None:
@@ -377,7 +377,7 @@ class AsyncTranslator:
         self, request: CallContext, outcome: Future[Value], start: float, function: Callable[[Any], Value]
     ) -> None:
         if self.observer is not None:
-            self.observer.entered(request.client, time.monotonic() - start)
+            self.observer.on_started(request.client, time.monotonic() - start)
         try:
             request.check()
             with request.active():

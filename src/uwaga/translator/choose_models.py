@@ -52,7 +52,7 @@ class ChosenModels:
     steps: tuple[ChosenStep, ...] = ()
 
     @property
-    def bundled(self) -> bool:
+    def is_bundled(self) -> bool:
         """True if only the bundled model translates."""
         if self.steps:
             return all(step.model.kind == "bundled" for step, _ in self.steps)
@@ -244,7 +244,7 @@ def _not_installed(codes: Sequence[str], models: Sequence[InstalledModel]) -> No
     if available:
         more = f" and {len(available) - MAX_LISTED_PAIRS} more" if available[MAX_LISTED_PAIRS:] else ""
         notes.append(f"installed: {', '.join(available[:MAX_LISTED_PAIRS])}{more}")
-    broken = [model for model in models if model.damaged]
+    broken = [model for model in models if model.is_damaged]
     if broken:
         notes.append(f"{broken[0].name} is damaged: {broken[0].problems[0]}")
     return NotInstalledError("; ".join(notes), tuple("-".join(pair) for pair in missing))

@@ -386,7 +386,7 @@ class ClaimedDocument:
         self.stopping = False
 
     @property
-    def resumed(self) -> bool:
+    def is_resumed(self) -> bool:
         """True if there is a journal by an earlier worker."""
         return journal_path(self.output).exists()
 

@@ -99,7 +99,7 @@ class StoredTensor:
         part = content.rows(first, last) if isinstance(content, PrivateTensor) else content[first:last]
         return replace(self, content=part)
 
-    def named(self, name: str) -> StoredTensor:
+    def with_name(self, name: str) -> StoredTensor:
         """Return the same tensor under another name."""
         return replace(self, name=name)
 

@@ -219,7 +219,7 @@ def _unsupported_fields(fields: TranslateParameters) -> dict[str, object]:
 
 def _outline(fields: TranslateParameters, newlines: bool) -> XmlOutline:
     with as_api_error():
-        return XmlOutline.of(
+        return XmlOutline.from_names(
             fields.outline_detection, fields.splitting_tags, fields.non_splitting_tags, newlines
         )
 

@@ -153,7 +153,9 @@ def write_hugging_face(folder: Path, to: ExportFormat, model: TranslationModel) 
     options = replace(model.decoding, nbest=1)
     exported = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
     write_folder(folder, _files(to, transformer, exported, options, model.languages))
-    return _differences(transformer.settings, model.source, model.text, options, to, exported.separate)
+    return _differences(
+        transformer.settings, model.source, model.text, options, to, exported.has_separate_vocabularies
+    )
 
 
 def _files(
@@ -173,10 +175,10 @@ def _files(
         SOURCE: source.model,
         TARGET: target.model,
         VOCABULARY: _json(source.ids()),
-        TOKENISER: _json(tokeniser_config(languages, limit, separate=exported.separate)),
+        TOKENISER: _json(tokeniser_config(languages, limit, separate=exported.has_separate_vocabularies)),
         WEIGHTS: weight_bytes(model, exported, drop_sinusoids=to == "marian"),
     }
-    if exported.separate:
+    if exported.has_separate_vocabularies:
         files[TARGET_VOCABULARY] = _json(target.ids())
     return files
 

@@ -103,7 +103,7 @@ class ExportedModel:
         return len(self.sides[0].pieces), len(self.sides[1].pieces)
 
     @property
-    def separate(self) -> bool:
+    def has_separate_vocabularies(self) -> bool:
         """True if the two sides have different vocabularies."""
         return self.sides[0].pieces != self.sides[1].pieces
 
