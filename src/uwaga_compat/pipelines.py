@@ -386,8 +386,8 @@ class TextGenerationPipeline(Pipeline):
         continuations = self._continuations([prefix + text for text in texts], options)
         return [
             [
-                {"generated_text": one.text if full is False else text + one.text}
-                for one in (best, *best.alternatives)
+                {"generated_text": hypothesis.text if full is False else text + hypothesis.text}
+                for hypothesis in (best, *best.alternatives)
             ]
             for text, best in zip(texts, continuations, strict=True)
         ]

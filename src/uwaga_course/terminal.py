@@ -73,8 +73,8 @@ class _Equation:
             quotient = f"{_parenthesise(self.argument())} / {_parenthesise(self.argument())}"
             return quotient if self.following() in ("", *"=,)}+-.") else f"({quotient})"
         if name == "sqrt":
-            inside = self.argument()
-            return "√" + (inside if re.fullmatch(r"\w+", inside) else f"({inside})")
+            argument = self.argument()
+            return "√" + (argument if re.fullmatch(r"\w+", argument) else f"({argument})")
         if name in ("mathrm", "text", "operatorname", "mathbf", "mathit", "boldsymbol"):
             return self.argument()
         if name in ("left", "right", "bigl", "bigr", "big", "displaystyle"):

@@ -376,9 +376,9 @@ def _count_pairs(pairs: Iterator[tuple[int, Pair]], count: Counter[str]) -> Iter
 
 
 def _print_skipped(skipped: Counter[str]) -> None:
-    from uwaga_memory.files import skipped_line
+    from uwaga_memory.files import skipped_summary
 
-    if line := skipped_line(skipped):
+    if line := skipped_summary(skipped):
         typer.echo(line, err=True)
 
 

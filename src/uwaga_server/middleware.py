@@ -79,7 +79,7 @@ class BodyMemory:
             oldest = next(iter(self._unfinished))
             self.free(oldest)
             if oldest is state:
-                raise _memory_full()
+                raise _memory_error()
             oldest.refused = True
             if oldest.part_timeout is not None and not oldest.part_timeout.expired():
                 oldest.part_timeout.reschedule(0)
@@ -101,7 +101,7 @@ class BodyMemory:
         state.body_bytes = 0
 
 
-def _memory_full() -> ApiError:
+def _memory_error() -> ApiError:
     message = "the bodies of requests take more memory than this server has for them: try again in a second"
     return ApiError(503, "busy", message, retry_after=1.0)
 
@@ -223,7 +223,7 @@ class RequestMiddleware:
             if complete:
                 return await receive()
             if state.refused:
-                raise _memory_full()
+                raise _memory_error()
             self._check_size(scope, headers, expected)
             message = await self._next_part(state, deadline, receive)
             part = message.get("body", b"")
@@ -248,7 +248,7 @@ class RequestMiddleware:
                 return await receive()
         except TimeoutError:
             if state.refused:
-                raise _memory_full() from None
+                raise _memory_error() from None
             raise ApiError(408, "body_too_slow", "the body did not arrive in time") from None
         finally:
             state.part_timeout = None

@@ -150,7 +150,8 @@ class ModelPool:
         if existing is not None:
             return existing
         first, *following = [
-            _for_step(loaded.sync_translator, step) for loaded, step in zip(models, route, strict=True)
+            _translator_for_step(loaded.sync_translator, step)
+            for loaded, step in zip(models, route, strict=True)
         ]
         translator = first.then(*following)
         chain = LoadedModel(
@@ -168,7 +169,7 @@ class ModelPool:
             return loaded
         failure = self._failed.get(model.name)
         if failure is not None and time.monotonic() - failure.time < RETRY_INTERVAL:
-            raise _unavailable(RETRY_INTERVAL - (time.monotonic() - failure.time))
+            raise _unavailable_error(RETRY_INTERVAL - (time.monotonic() - failure.time))
         task = self._load_tasks.get(model.name)
         if task is None:
             task = self._load_tasks[model.name] = asyncio.create_task(self._load_in_turn(model))
@@ -199,7 +200,7 @@ class ModelPool:
             self._failed[model.name] = Failure(reason)
             extra = {"model": model.name, "reason": reason}
             LOG.error("model not loaded", extra=extra, exc_info=None if expected else error)
-            raise _unavailable(RETRY_INTERVAL) from None
+            raise _unavailable_error(RETRY_INTERVAL) from None
         size = max(0, _resident_memory() - memory_before)
         seconds = round(time.monotonic() - start, 3)
         LOG.info("model loaded", extra={"model": model.name, "seconds": seconds, "bytes": size})
@@ -263,11 +264,11 @@ def loader(threads: int, mapped: bool) -> Loader:
     return load_model
 
 
-def _for_step(translator: Translator, step: RouteStep[ServedModel]) -> Translator:
+def _translator_for_step(translator: Translator, step: RouteStep[ServedModel]) -> Translator:
     """Return a model's translator for a step of a route."""
     return (
         translator
-        if len(translator.models) > 1 or step.model.one_pair
+        if len(translator.models) > 1 or step.model.has_single_pair
         else translator.between(step.source, step.target)
     )
 
@@ -282,7 +283,7 @@ def _route_key(route: ModelRoute) -> RouteKey:
     return tuple((step.model.name, step.source, step.target) for step in route)
 
 
-def _unavailable(seconds: float) -> ApiError:
+def _unavailable_error(seconds: float) -> ApiError:
     return ApiError(503, "model_unavailable", MODEL_UNAVAILABLE, retry_after=seconds)
 
 

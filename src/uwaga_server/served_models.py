@@ -48,7 +48,7 @@ class ServedModel:
         return bool(self.problem)
 
     @property
-    def one_pair(self) -> bool:
+    def has_single_pair(self) -> bool:
         """True if it translates a single language pair."""
         return len(self.sources) == len(self.targets) == 1
 

@@ -133,12 +133,16 @@ def _words(piece_words: Sequence[range]) -> int:
     return max((words.stop for words in piece_words), default=0)
 
 
-def _shift(table: Evidence, down: int, right: int) -> Evidence:
+def _shift(table: Evidence, dy: int, dx: int) -> Evidence:
     """Return a shifted table, padded with zeros."""
     rows, columns = table.shape
     result = np.zeros_like(table)
-    result[max(down, 0) : rows + min(down, 0), max(right, 0) : columns + min(right, 0)] = table[
-        max(-down, 0) : rows + min(-down, 0), max(-right, 0) : columns + min(-right, 0)
+    result[
+        max(dy, 0) : rows + min(dy, 0),
+        max(dx, 0) : columns + min(dx, 0),
+    ] = table[
+        max(-dy, 0) : rows + min(-dy, 0),
+        max(-dx, 0) : columns + min(-dx, 0),
     ]
     return result
 

@@ -463,7 +463,7 @@ class _Job:
                 if self.pace is not None:
                     self.pace.adjust(time.monotonic() - start)
             if self.journal is not None and self.journal.replay(1):
-                raise self._input_mismatch("has more lines")
+                raise self._input_mismatch_error("has more lines")
 
     def _replay(self, chunk: Chunk) -> list[Result]:
         """Return the results of an interrupted run for the first lines of a chunk."""
@@ -472,10 +472,10 @@ class _Job:
         results = [Result(*values) for values in self.journal.replay(len(chunk.lines))]
         for number, (result, line) in enumerate(zip(results, chunk.lines, strict=False), chunk.first):
             if result.line != _checksum(line):
-                raise self._input_mismatch(f"has another line {number}")
+                raise self._input_mismatch_error(f"has another line {number}")
         return results
 
-    def _input_mismatch(self, difference: str) -> DataError:
+    def _input_mismatch_error(self, difference: str) -> DataError:
         assert self.journal is not None
         return DataError(
             f"{self.journal.path}: belongs to another input, which {difference}; give that input, or omit "

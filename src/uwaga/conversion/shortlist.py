@@ -97,7 +97,7 @@ def learn_shortlist(
     if not used:
         raise DataError("no usable pair in the corpus: all are empty or too long for the model")
     common = counts.frequent(frequent, (model.symbols.end, model.symbols.unknown))
-    keys = np.union1d(counts.most_likely(per_word, common), _copies(translator, model))  # rising
+    keys = np.union1d(counts.most_likely_targets(per_word, common), _copies(translator, model))  # rising
     source_ids, target_ids = np.divmod(keys, model.vocabulary)
     first = np.searchsorted(source_ids, np.arange(model.source_vocabulary + 1))
     shortlist = Shortlist(
@@ -129,7 +129,7 @@ class _Counts:
         order = np.argsort(-self._frequencies, kind="stable")[:count]
         return np.union1d(order[self._frequencies[order] > 0], np.array(required, dtype=np.int64))
 
-    def most_likely(self, count: int, common: Ids) -> Ids:
+    def most_likely_targets(self, count: int, common: Ids) -> Ids:
         """Return the keys of each source token's most likely uncommon target tokens, in increasing order."""
         self._merge()
         is_uncommon = ~np.isin(self._keys % self._target, common)

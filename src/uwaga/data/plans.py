@@ -225,7 +225,7 @@ class StoredPlan(Plan):
 
     def _widths(self, pool: Pool) -> tuple[Ids, Ids]:
         """Return the source and target lengths with the end symbol, (pairs,) each."""
-        return self.source.lengths_of(*pool) + 1, self.target.lengths_of(pool.pairs) + 1
+        return self.source.row_lengths(*pool) + 1, self.target.row_lengths(pool.pairs) + 1
 
 
 class SegmentationSampler:
@@ -249,8 +249,8 @@ class SegmentationSampler:
         sampled_pairs = np.unique(np.linspace(0, len(mixture) - 1, GROWTH_PAIRS).astype(np.int64))  # (pairs,)
         sampled = self.draw(Pool(sampled_pairs, np.full(len(sampled_pairs), -1)), (0, 0))
         stored = [
-            mixture.side("source").lengths_of(sampled_pairs),
-            mixture.side("target").lengths_of(sampled_pairs),
+            mixture.side("source").row_lengths(sampled_pairs),
+            mixture.side("target").row_lengths(sampled_pairs),
         ]
         self._growth = [
             max(1.0, float(rows.lengths.sum()) / float(lengths.sum())) * GROWTH_MARGIN
@@ -311,7 +311,7 @@ class SampledPlan(Plan):
 
     def _expected_widths(self, pool: Pool) -> tuple[Ids, Ids]:
         return self._sampler.expected_widths(
-            self.source.lengths_of(*pool), self.target.lengths_of(pool.pairs)
+            self.source.row_lengths(*pool), self.target.row_lengths(pool.pairs)
         )
 
     def _planned_batches(self, pool: Pool) -> list[Ids]:

@@ -25,7 +25,7 @@ ALIGNMENT = 64
 Bytes = NDArray[np.uint8]
 
 
-def huge_bytes(size: int) -> Bytes:
+def allocate_huge_pages(size: int) -> Bytes:
     """Allocate zeroed bytes, aligned to a huge page (2 MB) if they fill one.
 
     A step reads all weights of the decoder once, and huge pages need fewer page-table entries. Systems
@@ -35,7 +35,7 @@ def huge_bytes(size: int) -> Bytes:
         owner = np.zeros(size + ALIGNMENT, dtype=np.uint8)
         first = -owner.ctypes.data % ALIGNMENT
         return owner[first : first + size]
-    capacity = rounded_up(size, HUGE_PAGE) + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
+    capacity = round_up(size, HUGE_PAGE) + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
     memory = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     owner = np.frombuffer(memory, dtype=np.uint8)
     first = -owner.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
@@ -242,9 +242,9 @@ def _matrix(
             arrays = parts
         else:
             arrays = arrays or tuple(_allocate(part, outputs, arena) for part in parts)
-            first, last = block_index * BLOCK_ROWS, block_index * BLOCK_ROWS + rounded_up(len(block), PANEL)
+            first, last = block_index * BLOCK_ROWS, block_index * BLOCK_ROWS + round_up(len(block), PANEL)
             for array, part in zip(arrays, parts, strict=True):
-                array.reshape(rounded_up(outputs, PANEL), -1)[first:last] = part.reshape(last - first, -1)
+                array.reshape(round_up(outputs, PANEL), -1)[first:last] = part.reshape(last - first, -1)
     return Matrix(outputs, product.inputs, number_format, levels, arrays, spread)
 
 
@@ -260,11 +260,11 @@ def _pack_block(
 
 def _allocate(part: NDArray[Any], outputs: int, arena: _core.WeightArena | None) -> NDArray[Any]:
     """Allocate an array for a matrix, given the packed array of its first :data:`BLOCK_ROWS` rows."""
-    size = part.nbytes // BLOCK_ROWS * rounded_up(outputs, PANEL)
-    return (huge_bytes(size) if arena is None else arena.take(size)).view(part.dtype)
+    size = part.nbytes // BLOCK_ROWS * round_up(outputs, PANEL)
+    return (allocate_huge_pages(size) if arena is None else arena.take(size)).view(part.dtype)
 
 
-def rounded_up(count: int, unit: int) -> int:
+def round_up(count: int, unit: int) -> int:
     """Round up to a multiple of ``unit``."""
     return -(-count // unit) * unit
 

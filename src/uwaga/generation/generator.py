@@ -230,7 +230,7 @@ class TextGenerator:
         """Continue prompts as :meth:`generate` does, with options from :meth:`options`; ``names`` are for
         error messages.
         """
-        _check_prompted(options)
+        _check_prompt_options(options)
         prepared_prompts = [self._begin(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
         lists: list[list[Hypothesis]] = [[] for _ in prepared_prompts]
         for decoder in dict.fromkeys(
@@ -317,7 +317,7 @@ class TextGenerator:
         is for error messages.
         """
         options.check_streams()
-        _check_prompted(options)
+        _check_prompt_options(options)
         start = self._begin(prompt, name)
         return grow(
             start.decoder, SearchInput(start.ids, history=start.ids), options, start.new_text, self.drafter
@@ -397,7 +397,7 @@ def _is_chat(prompt: object) -> TypeGuard[Chat]:
     return isinstance(prompt, Sequence) and bool(prompt) and isinstance(prompt[0], Mapping)
 
 
-def _check_prompted(options: SearchOptions) -> None:
+def _check_prompt_options(options: SearchOptions) -> None:
     """Refuse options that need a source."""
     if options.attention or options.alignment or options.start is not None:
         raise SettingsError(

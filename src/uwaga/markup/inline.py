@@ -58,7 +58,7 @@ def written_text(inline: Sequence[str | Tag]) -> str:
     return "".join(part if isinstance(part, str) else part.raw for part in inline)
 
 
-def with_tags_of(inline: Inline, original: Inline) -> Inline:
+def keep_tags_of(inline: Inline, original: Inline) -> Inline:
     """Return an inline whose tags that an original does not have, such as placeholders, are text."""
     tags = {part for part in original if isinstance(part, Tag)}
     return join_parts(part.raw if isinstance(part, Tag) and part not in tags else part for part in inline)

@@ -227,7 +227,7 @@ def _find_touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
     return touching
 
 
-def written_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[str, ...]:
+def restore_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[str, ...]:
     """Return the pieces of a text; those that spell a symbol are replaced by what the symbol stands for.
 
     Their number stays the same, so that they label attention: a tag is divided among its symbol's pieces.

@@ -13,7 +13,7 @@ from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import EncoderBlock, Recording, ResidualBlock, norm
-from uwaga.models.layers.attention import mask_unless_full
+from uwaga.models.layers.attention import mask_or_none
 from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import FeedForward
@@ -132,7 +132,7 @@ class ProphetNet(Seq2Seq):
         x = self.embedding(source) + self.source_positions(0, source.shape[1])
         x = self.dropout(self.source_norm(x))
         for block in self.encoder:
-            x = block(x, mask_unless_full(mask), recorded=None if recording is None else recording.encoder)
+            x = block(x, mask_or_none(mask), recorded=None if recording is None else recording.encoder)
         return x, mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ class ProphetNet(Seq2Seq):
         x = self._embed(target_in, 0, ngram)
         for block in self._blocks():
             # Padding is after the target, where no real token attends.
-            attended = AttendedSource(block.cross_attention.project(encodings), mask_unless_full(mask))
+            attended = AttendedSource(block.cross_attention.project(encodings), mask_or_none(mask))
             x, _, _ = block(x, None, attended, recording=recording)
         return x[:, 1:]
 
@@ -180,7 +180,7 @@ class ProphetNet(Seq2Seq):
     @torch.inference_mode()
     def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
         ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
-        x, mask = self._embed(ids, state.position, 1), mask_unless_full(state.memory.mask)
+        x, mask = self._embed(ids, state.position, 1), mask_or_none(state.memory.mask)
         caches: list[KeysValues] = []
         weights = None
         for index, block in enumerate(self._blocks()):

@@ -20,7 +20,7 @@ from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, Recording, norm
-from uwaga.models.layers.attention import causal_mask, mask_unless_full
+from uwaga.models.layers.attention import causal_mask, mask_or_none
 from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.multihead import AttendedSource, KeysValues
@@ -155,7 +155,7 @@ class Transformer(Seq2Seq):
         x = self._embed(self.source_embedding(source), positions, self.source_norm)
         bias = position_bias(self.source_positions, 0, source.shape[1])
         for block in self.encoder:
-            x = block(x, mask_unless_full(mask), bias, None if recording is None else recording.encoder)
+            x = block(x, mask_or_none(mask), bias, None if recording is None else recording.encoder)
         return self.encoder_norm(x), mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
@@ -180,7 +180,7 @@ class Transformer(Seq2Seq):
         requested = None
         for index, block in enumerate(self._decoder_blocks()):
             # Padding follows the target, so causal attention of real tokens does not reach it.
-            attended = AttendedSource(block.cross_attention.project(encodings), mask_unless_full(mask))
+            attended = AttendedSource(block.cross_attention.project(encodings), mask_or_none(mask))
             x, _, weights = block(x, None, causal, attended, index == layer, bias, recording)
             requested = weights if index == layer else requested
         return self._output_features(x), requested
@@ -220,7 +220,7 @@ class Transformer(Seq2Seq):
         """Return features (rows, new, width), the longer caches and, on request, the last layer's attention
         (rows, new, source), averaged over heads.
         """
-        mask = mask_unless_full(state.memory.mask)
+        mask = mask_or_none(state.memory.mask)
         caches = []
         weights = None
         for index, block in enumerate(self._decoder_blocks()):

@@ -206,7 +206,7 @@ class Reporter:
         self._tokens += result.tokens
         self._source += result.source_tokens
         self._updates += 1
-        seconds = time.perf_counter() - self._since
+        seconds = time.perf_counter() - self._report_time
         if self.bar:
             self.bar.update(progress.step, progress.epoch + 1, self._figures(seconds))
         if seconds < _LINE_SECONDS and progress.step < self.steps:
@@ -236,7 +236,7 @@ class Reporter:
         if self.bar:
             self.bar.show(f"validating {name}")
         yield
-        self._since += time.perf_counter() - start
+        self._report_time += time.perf_counter() - start
         if self.bar:
             self.bar.restart_pace()
 
@@ -317,7 +317,7 @@ class Reporter:
     def _reset(self) -> None:
         self._loss = self._nll = 0.0
         self._tokens = self._source = self._updates = 0
-        self._since = time.perf_counter()
+        self._report_time = time.perf_counter()
 
 
 SCORE_FORMATS = {

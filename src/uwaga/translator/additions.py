@@ -18,7 +18,7 @@ OPENING, CLOSING = "([{（［｛【", ")]}）］｝】"
 BRACKET = re.compile(f"[{re.escape(OPENING + CLOSING)}]")
 
 
-def added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> tuple[str, ...]:
+def find_added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the brackets that a translation adds to its source, each with its content if it is closed.
 
     Args:
@@ -53,7 +53,7 @@ def _find_brackets(text: str) -> Iterator[str]:
         yield text[start]
 
 
-def added_words(
+def find_added_words(
     source: str,
     target: str,
     language: str,

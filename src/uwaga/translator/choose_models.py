@@ -206,7 +206,7 @@ def choose_models(
         if not mismatched:
             return ChosenModels((), tuple(steps))
         usable = [model for model in usable if model not in mismatched]
-    raise _not_installed((source, *intermediate, target), models)
+    raise _not_installed_error((source, *intermediate, target), models)
 
 
 def _supports_pair(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> bool:
@@ -219,7 +219,7 @@ def _supports_pair(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> b
     return checkpoint.languages.supports(step.source, step.target)
 
 
-def _not_installed(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:
+def _not_installed_error(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:
     """Return the error for languages without models, with advice on what to install."""
     from uwaga.library.routes import PIVOT
 

@@ -207,7 +207,7 @@ def _model(name: Name, options: LoadOptions) -> Model:
     else:
         from uwaga.translator.score import parallel_scorer
 
-        model = cast("Seq2Seq", _on_torch(checkpoint, options))
+        model = cast("Seq2Seq", _load_on_torch(checkpoint, options))
         decoder, scorer = model, parallel_scorer(model)
     return Model(
         decoder,
@@ -253,7 +253,7 @@ def load_generator(name: Name, options: LoadOptions) -> LoadedGenerator:
     if _uses_native(checkpoint, options):
         decoder = _native(checkpoint, options)
     else:
-        decoder = cast("Seq2Seq", _on_torch(checkpoint, options))
+        decoder = cast("Seq2Seq", _load_on_torch(checkpoint, options))
     generator = LoadedGenerator(decoder, checkpoint.target, checkpoint.decoding, checkpoint.chat)
     if options.draft is None:
         return generator
@@ -273,7 +273,7 @@ def load_filler(name: Name, options: LoadOptions) -> tuple[MaskedEncoder, Framed
     """Load an encoder-only model with its tokeniser."""
     checkpoint = read_model(name, "fill", options.memory)
     assert isinstance(checkpoint.source, FramedTokeniser)
-    return cast("MaskedEncoder", _on_torch(checkpoint, options)), checkpoint.source
+    return cast("MaskedEncoder", _load_on_torch(checkpoint, options)), checkpoint.source
 
 
 def _uses_native(checkpoint: Checkpoint, options: LoadOptions) -> bool:
@@ -327,7 +327,7 @@ def require_native(decoder: Decoder) -> NativeModel:
     return decoder
 
 
-def _on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | MaskedEncoder:
+def _load_on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | MaskedEncoder:
     """Load the model in torch on the requested device."""
     try:
         import torch

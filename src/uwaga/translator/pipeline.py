@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uwaga.markup.inline import Inline, Tag, with_tags_of
+from uwaga.markup.inline import Inline, Tag, keep_tags_of
 from uwaga.results.translation import Translation
 from uwaga.translator.layers.chain import Chain
 from uwaga.translator.layers.failures import Failures
@@ -103,7 +103,7 @@ def translate_inlines(plan: Plan, inlines: Sequence[InlineText]) -> list[Transla
 def _translated_inline(inline: Inline, text: Text) -> TranslatedInline:
     translation = text.result
     if text.error is None:
-        first, *alternatives = (with_tags_of(written, inline) for _, written in text.written())
+        first, *alternatives = (keep_tags_of(written, inline) for _, written in text.written())
         return TranslatedInline(first, translation, tuple(alternatives))
     copy = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
     return TranslatedInline(copy, translation)

@@ -69,7 +69,7 @@ class Translator:
     def __init__(self, *models: Model) -> None:
         if not models:
             raise SettingsError("a translator needs a model")
-        self.models = models if len(models) == 1 else tuple(each.between() for each in models)
+        self.models = models if len(models) == 1 else tuple(chain_model.between() for chain_model in models)
         for number, (model, following) in enumerate(pairwise(self.models), start=1):
             target, source = model.languages[1], following.languages[0]
             if (

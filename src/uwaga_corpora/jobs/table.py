@@ -29,7 +29,7 @@ from uwaga_corpora.jobs.table_formats import (
     TableFormat,
     TextColumn,
     find_format,
-    names_file,
+    is_file_name,
 )
 from uwaga_corpora.jobs.translation import Setting, Task, TranslatedText, TranslationSpec
 
@@ -205,7 +205,7 @@ class TableJob(Job):
 
     def _source_file(self, file: StoredFile) -> SourceFile:
         name = self.source.name
-        name = name if names_file(name, file) else f"{name}/{file.name}"
+        name = name if is_file_name(name, file) else f"{name}/{file.name}"
         return SourceFile(name, file.size, lambda: self.source.open(file.name), self.skip)
 
     def _damaged_file(self, index: int) -> DamagedFile:

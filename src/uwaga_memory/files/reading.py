@@ -10,7 +10,7 @@ from pathlib import Path
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.lines import COMPRESSED_SUFFIXES
 from uwaga_memory.files.documents import read_documents, read_translations
-from uwaga_memory.files.file import FileOptions, TranslationFile, skipped_line
+from uwaga_memory.files.file import FileOptions, TranslationFile, skipped_summary
 from uwaga_memory.files.po import read_po
 from uwaga_memory.files.tmx import read_tmx
 from uwaga_memory.files.tsv import read_tsv
@@ -62,7 +62,7 @@ def open_memory(path: str | Path, languages: tuple[str, str] | None = None) -> M
     # Documents are not compressed.
     is_document = SUFFIXES.get(file.path.suffix.lower()) in DOCUMENTS
     added = memory.add(read_translations(file) if is_document else read_pairs(file))
-    skipped = skipped_line(file.skipped + added.skipped)
+    skipped = skipped_summary(file.skipped + added.skipped)
     memory.note = f"{path}: {added.new:,} pairs{'; ' if skipped else ''}{skipped}"
     return memory
 

@@ -119,7 +119,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
         text = TextRequest(
             query.input,
             source=query.srcLangCode or AUTO,
-            target=query.trgLangCode or _only_target(context.service),
+            target=query.trgLangCode or _single_target(context.service),
             format="html" if OMEGAT_TAG.search(query.input) else "text",
             split="auto" if query.inputIsSingleSentence else "sentences",
             search={"alignment": True},
@@ -181,7 +181,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
             raise ApiError(400, "missing", "the list of texts is empty", "input")
         if query.srcLangCode:
             context.service.language(query.srcLangCode, "source")
-        context.service.language(query.trgLangCode or _only_target(context.service), "target")
+        context.service.language(query.trgLangCode or _single_target(context.service), "target")
         return Response()
 
 
@@ -235,7 +235,7 @@ def _pairs(sources: Iterable[ServedLanguage]) -> Iterator[str]:
             yield f"{base_language(source.code)}-{base_language(target)}"
 
 
-def _only_target(service: Service) -> str:
+def _single_target(service: Service) -> str:
     """Return the language that all models translate to, like the override model of OPUS-CAT."""
     targets = {target for source in service.languages.sources for target in source.targets}
     if len(targets) > 1:

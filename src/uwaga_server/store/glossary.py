@@ -244,7 +244,7 @@ class StoredGlossary:
         for dictionary in self.dictionaries:
             if dictionary.translates(source, target):
                 return dictionary
-        raise NotStoredError(no_dictionary(source, target))
+        raise NotStoredError(no_dictionary_message(source, target))
 
     def with_changes(
         self, name: str | None = None, dictionaries: Iterable[Dictionary] = (), merge: bool = False
@@ -363,11 +363,11 @@ def combine_glossaries(glossaries: Iterable[StoredGlossary], source: str, target
         if dictionary.translates(source, target)
     ]
     if not terms:
-        raise NotStoredError(no_dictionary(source, target))
+        raise NotStoredError(no_dictionary_message(source, target))
     return Glossary(chain.from_iterable(terms), keep_first=True)
 
 
-def no_dictionary(source: str, target: str) -> str:
+def no_dictionary_message(source: str, target: str) -> str:
     """Return the message for a language pair without a dictionary, in DeepL's words."""
     return f"No dictionary found for language pair {source}-{target}"
 

@@ -177,13 +177,13 @@ class MemoryStore:
 
     def confirm(self, stored: StoredMemory, pairs: Sequence[Pair]) -> Added:
         """Add confirmed pairs to a memory."""
-        _check_own(stored)
+        _check_not_shared(stored)
         return self.open(stored).confirm(pairs)
 
     def delete(self, owner: str, memory_id: str) -> None:
         """Delete a memory."""
         stored = self.find(owner, memory_id)
-        _check_own(stored)
+        _check_not_shared(stored)
         with self._lock:
             for key in [key for key in self._open if key[0] == stored.path]:
                 del self._open[key]
@@ -326,7 +326,7 @@ def _with_origin(pairs: Iterable[Pair], upload_time: str, name: str) -> Iterator
         yield replace(pair, origin=name) if pair.origin in ("", upload_time) else pair
 
 
-def _check_own(stored: StoredMemory) -> None:
+def _check_not_shared(stored: StoredMemory) -> None:
     if stored.shared:
         raise ApiError(
             403, "shared", "the translation memory is shared by all clients: only the operator can change it"

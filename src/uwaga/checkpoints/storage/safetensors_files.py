@@ -52,7 +52,7 @@ def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTenso
     return tensors
 
 
-def tensors_in(path: Path, content: Bytes) -> dict[str, StoredTensor]:
+def parse_tensors(path: Path, content: Bytes) -> dict[str, StoredTensor]:
     """Return the tensors of a file in memory, without a copy."""
     header = _read_header(path, lambda start, size: content[start : start + size], len(content))
     data = content[header.size :]

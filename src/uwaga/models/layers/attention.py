@@ -113,6 +113,6 @@ def _fused_attention(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor |
     return context.masked_fill(~has_keys, 0.0)
 
 
-def mask_unless_full(mask: Tensor) -> Tensor | None:
+def mask_or_none(mask: Tensor) -> Tensor | None:
     """Return the mask, or None if nothing is masked: attention without a mask is faster."""
     return None if bool(mask.all()) else mask

@@ -58,7 +58,7 @@ class _Word(NamedTuple):
         return self.passage.text[start:end]
 
     @property
-    def without(self) -> str:
+    def text_without_word(self) -> str:
         """The text of the sentence without the word."""
         (start, end), (word_start, word_end) = self.sentence.span, self.span
         return self.passage.text[start:word_start].rstrip() + self.passage.text[word_end:end]
@@ -101,7 +101,7 @@ def is_omitted(word: str, gain: float, link: float) -> bool:
     )
 
 
-def improbably_translated(passage: Passage) -> set[int]:
+def improbable_source_starts(passage: Passage) -> set[int]:
     """Return the starts of the source pieces of a passage to which improbable tokens are aligned."""
     starts = set[int]()
     for sentence, pieces in zip(passage.sentences, passage.pieces, strict=True):
@@ -130,7 +130,7 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
         links[source] = max(probability, links.get(source, 0.0))
         best[target] = max((probability, source), best.get(target, (0.0, source)))
     best_sources = {source for _, source in best.values()}
-    doubtful = improbably_translated(passage)
+    doubtful = improbable_source_starts(passage)
     starts = [start for start, _ in alignment.source]
     skipped = function_words(passage.text, language)
     for sentence in passage.sentences:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from uwaga.errors import DataError
 from uwaga.markup.formats import read_fragment
-from uwaga.markup.inline import Inline, with_tags_of, written_text
+from uwaga.markup.inline import Inline, keep_tags_of, written_text
 from uwaga.markup.placeholders import Placeholders as Patterns
 from uwaga.markup.units import Fragment
 from uwaga.results.coverage import combine_coverage
@@ -115,7 +115,7 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
 
 def _write_part(part: Text, original: Inline) -> list[TaggedTranslation]:
     """Return the translations of a part, in which what is no tag of the document is text."""
-    return [TaggedTranslation(best, with_tags_of(inline, original)) for best, inline in part.written()]
+    return [TaggedTranslation(best, keep_tags_of(inline, original)) for best, inline in part.written()]
 
 
 def join_results(results: Sequence[Translation], text: str, source: str) -> Translation:

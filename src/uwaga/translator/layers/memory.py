@@ -188,7 +188,7 @@ def _with_tags(target: str, content: Inline) -> Inline | None:
             tags.setdefault(part.raw, []).append(part)
     pieces = sorted(tags, key=len, reverse=True)
     matches = list(re.finditer("|".join(map(re.escape, pieces)), target)) if pieces else []
-    if Counter(match[0] for match in matches) != {raw: len(same) for raw, same in tags.items()}:
+    if Counter(match[0] for match in matches) != {raw: len(equal_tags) for raw, equal_tags in tags.items()}:
         return None
     parts, end = list[str | Tag](), 0
     for match in matches:

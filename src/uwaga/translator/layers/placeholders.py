@@ -26,7 +26,7 @@ from uwaga.markup.symbols import (
     missing_symbols,
     realign,
     replace_symbols,
-    written_pieces,
+    restore_pieces,
 )
 from uwaga.markup.units import is_translatable
 from uwaga.results.translation import Translation, WordAlignment
@@ -209,8 +209,8 @@ def _finish(text: Text, attempt: Text) -> None:
         if hypothesis.attention is not None:
             hypothesis = replace(
                 hypothesis,
-                tokens=written_pieces(hypothesis.tokens, symbols),
-                source_tokens=written_pieces(hypothesis.source_tokens, symbols),
+                tokens=restore_pieces(hypothesis.tokens, symbols),
+                source_tokens=restore_pieces(hypothesis.source_tokens, symbols),
             )
         results.append(hypothesis)
     combined, coverage = [*translation.warnings, *warnings], translation.coverage

@@ -272,14 +272,14 @@ def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSen
         for term_sentence, words in zip(aligned, alignments, strict=True)
     }
     return [
-        _with_replaced(
+        _with_replaced_spans(
             term_sentence, spans.get(term_sentence.sentence, [None] * len(term_sentence.terms.matches))
         )
         for term_sentence in sentences
     ]
 
 
-def _with_replaced(term_sentence: TermSentence, spans: Sequence[Span | None]) -> TermSentence:
+def _with_replaced_spans(term_sentence: TermSentence, spans: Sequence[Span | None]) -> TermSentence:
     """Return a sentence with the spans that its terms replace."""
     text = term_sentence.text
     replaced = tuple(None if span is None else text[slice(*span)] for span in spans)

@@ -44,7 +44,12 @@ from uwaga.checkpoints.formats.uwaga.read import (
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.storage.json_file import read_mapping
 from uwaga.checkpoints.storage.memory import SharedFile, read_private
-from uwaga.checkpoints.storage.safetensors_files import FORMAT_NAMES, aligned_bytes, check_header, tensors_in
+from uwaga.checkpoints.storage.safetensors_files import (
+    FORMAT_NAMES,
+    aligned_bytes,
+    check_header,
+    parse_tensors,
+)
 from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.engine.layout import EngineSettings, PackedLayout, stored_shapes
 from uwaga.engine.packing import KEPT_FORMATS, Matrix, PackedWeights
@@ -394,7 +399,7 @@ def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> PackedWe
     content = read_private(path) if file is None else file.read_all()
     if hashlib.sha256(content.data).hexdigest() != config.weights.sha256:
         raise ModelError(f"{path}: damaged, its checksum is not what {CONFIG} says; convert the model again")
-    packed = _packed_weights(path, config, layout, tensors_in(path, content))
+    packed = _packed_weights(path, config, layout, parse_tensors(path, content))
     if file is not None:
         file.check()
         packed = replace(packed, check=file.check)
