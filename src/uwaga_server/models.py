@@ -219,14 +219,20 @@ class ModelPool:
         for name, old in sorted(single_models, key=lambda entry: entry[1].used):
             if sum(loaded.bytes for loaded in self._loaded.values()) <= self._memory:
                 return
-            users = [loaded for loaded in self._loaded.values() if old in loaded.models]
-            if old is newest or self._pending[name] or any(loaded.uses for loaded in (old, *users)):
+            dependent_models = [loaded for loaded in self._loaded.values() if old in loaded.models]
+            if (
+                old is newest
+                or self._pending[name]
+                or any(loaded.uses for loaded in (old, *dependent_models))
+            ):
                 continue
             self._loaded = {
-                key: loaded for key, loaded in self._loaded.items() if loaded not in (old, *users)
+                key: loaded for key, loaded in self._loaded.items() if loaded not in (old, *dependent_models)
             }
             LOG.info("model unloaded", extra={"bytes": old.bytes})
-            await asyncio.gather(*(loaded.translator.close(drain=True) for loaded in (*users, old)))
+            await asyncio.gather(
+                *(loaded.translator.close(drain=True) for loaded in (*dependent_models, old))
+            )
 
 
 def loader(threads: int, mapped: bool) -> Loader:

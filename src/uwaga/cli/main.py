@@ -94,9 +94,9 @@ class Uwaga(VerbGroup):
 def _build(name: str, verb: Any) -> Any:
     if isinstance(verb, typer.Typer):
         return get_command(verb)
-    single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, cls=Verb)(verb)
-    return get_command(single)
+    single_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single_app.command(name, cls=Verb)(verb)
+    return get_command(single_app)
 
 
 app = typer.Typer(

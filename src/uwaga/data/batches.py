@@ -171,7 +171,7 @@ class Batches:
         """Return the number of batches in an epoch; this arranges all its pools."""
         return len(self.epoch(epoch))
 
-    def has(self, epoch: int, index: int) -> bool:
+    def has_batch(self, epoch: int, index: int) -> bool:
         """Return whether an epoch has a batch, without arranging later pools."""
         return self.epoch(epoch).find(index) is not None
 

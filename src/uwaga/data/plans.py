@@ -359,7 +359,10 @@ def _cap_lengths(
     With a cap of 1, no row exceeds its expected width, so the rows fit the planned batches.
     """
     limit = np.minimum(np.floor(cap * expected_width).astype(np.int64) - 1, max_tokens)  # (pairs,)
-    fits = (sampled.lengths > 0) & (sampled.lengths <= limit)  # (pairs,)
+    is_short_enough = (sampled.lengths > 0) & (sampled.lengths <= limit)  # (pairs,)
     return Column.from_rows(
-        [sampled.row(index) if fit else stored[index] for index, fit in enumerate(fits.tolist())]
+        [
+            sampled.row(index) if is_short else stored[index]
+            for index, is_short in enumerate(is_short_enough.tolist())
+        ]
     )

@@ -251,8 +251,8 @@ class _Units(XmlItems[NumberedRow]):
     def end(self, name: str) -> None:
         """Close a segment, a unit or markup."""
         if name == "seg" and self._text is not None:
-            fits = self._size <= MAX_LINE_LENGTH and self._unit_size <= MAX_UNIT_LENGTH
-            if fits and len(self._variants) < MAX_LINE_LENGTH >> 8:
+            is_short_enough = self._size <= MAX_LINE_LENGTH and self._unit_size <= MAX_UNIT_LENGTH
+            if is_short_enough and len(self._variants) < MAX_LINE_LENGTH >> 8:
                 self._variants.append((self._language, " ".join("".join(self._text).split())))
             self._text = None
         elif name == "tu":

@@ -244,6 +244,8 @@ def decode_lines(raw: Iterable[bytes | None], name: str) -> Iterator[str]:
 def _check_text(path: str | Path, start: bytes) -> None:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{path}: the text is UTF-16; convert it with `iconv -f UTF-16 -t UTF-8`")
-    control = len(start) - len(start.translate(None, _CONTROL))
-    if control > MAX_CONTROL * len(start):
-        raise DataError(f"{path}: a binary file, not UTF-8 text ({control} control bytes at its beginning)")
+    control_count = len(start) - len(start.translate(None, _CONTROL))
+    if control_count > MAX_CONTROL * len(start):
+        raise DataError(
+            f"{path}: a binary file, not UTF-8 text ({control_count} control bytes at its beginning)"
+        )

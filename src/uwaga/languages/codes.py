@@ -52,7 +52,7 @@ NLLB200 = (
     "yue_Hant zho_Hans zho_Hant zul_Latn"
 ).split()
 
-TWO_LETTERS = {
+TWO_LETTER_CODES = {
     longer: short
     for short, _, other_codes in (
         entry.partition(":")
@@ -102,7 +102,7 @@ def base_language(code: str) -> str:
 @lru_cache(maxsize=1024)
 def _base_language(code: str) -> str:
     language = SEPARATOR.split(code.lower())[0]
-    return TWO_LETTERS.get(language, language)
+    return TWO_LETTER_CODES.get(language, language)
 
 
 def same_language(first: str, second: str) -> bool:

@@ -38,7 +38,7 @@ class Fields:
         self._values: Mapping[str, Any] = values
         self.context = context
 
-    def has(self, key: str) -> bool:
+    def has_key(self, key: str) -> bool:
         """Return True if a key is present and not null."""
         return self._values.get(key) is not None
 

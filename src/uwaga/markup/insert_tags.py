@@ -48,7 +48,7 @@ def insert_tags(
     texts = [translation[start:end] for start, end in targets]
     groups = {
         gap: [stripped.marks[number] for number, _ in group]
-        for gap, group in groupby(order_marks(root), key=lambda placed: placed[1])
+        for gap, group in groupby(order_marks(root), key=lambda mark_and_gap: mark_and_gap[1])
     }
     parts: list[str | Tag] = []
     for number, white_space in enumerate(gaps):

@@ -84,8 +84,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     rows = list(rows)
     body = "\n".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     titles = "".join(
-        f'<th class="number">{escape(title)}</th>' if numeric else f"<th>{escape(title)}</th>"
-        for title, numeric in zip(head, _numeric_columns(rows, len(head)), strict=True)
+        f'<th class="number">{escape(title)}</th>' if is_numeric else f"<th>{escape(title)}</th>"
+        for title, is_numeric in zip(head, _numeric_columns(rows, len(head)), strict=True)
     )
     return f"<table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 

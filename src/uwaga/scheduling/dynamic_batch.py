@@ -93,10 +93,10 @@ class DynamicBatch:
             remaining, used = [], 0
             for pending in self._waiting:
                 size = len(pending.sentence.source) * pending.ticket.rules.beams
-                fits = not batch or (
+                can_add = not batch or (
                     pending.ticket.key == batch[0].ticket.key and used + size <= self._max_tokens
                 )
-                if fits:
+                if can_add:
                     batch.append(pending)
                     used += size
                 else:

@@ -77,7 +77,7 @@ class DraftCursor:
 
     def __init__(self, tokens: Sequence[int]) -> None:
         self.tokens = list(tokens)
-        self.follows = True
+        self.is_following = True
         self.proposed = self.accepted = self.passes = 0
         self._next = 0
         self._window = INITIAL_WINDOW
@@ -92,7 +92,7 @@ class DraftCursor:
         size = len(self.tokens)
         nearest, equal = self._align(token)
         expected = self._next < size and self.tokens[self._next] == token
-        self.follows = self.follows and expected
+        self.is_following = self.is_following and expected
         if expected:
             self._next += 1
         elif equal:
@@ -158,7 +158,7 @@ class _Target:
     def favoured_token(self, offset: int) -> int:
         """Return the draft token that a step is biased towards, or -1."""
         position = len(self.tokens) + offset
-        if not isinstance(self.cursor, DraftCursor) or not self.cursor.follows:
+        if not isinstance(self.cursor, DraftCursor) or not self.cursor.is_following:
             return -1
         if not self.bias or position >= self.biased:
             return -1
@@ -338,8 +338,8 @@ class DraftBatch(StepBatch):
         limited = len(target.tokens) == self._constraints.limits[index]
         ended = token in self._decoder.symbols.ends
         if ended or limited:
-            cut = limited and (self._options.force_end or not ended)
-            target.finished = self._score(index, target), bool(cut)
+            is_truncated = limited and (self._options.force_end or not ended)
+            target.finished = self._score(index, target), bool(is_truncated)
 
     def _column(self, target: _Target, step: Step, row: int) -> int:
         """Return the column of the selected candidate (Arivazhagan 2020, eq. 2): 0 without a bias."""

@@ -25,7 +25,7 @@ from uwaga.tokenizers.subwords import Subwords
 
 GlossaryArgument = Glossary | Mapping[str, str | Sequence[str] | None] | str | PathLike[str] | None
 """The glossary argument of a call; see :meth:`uwaga.terms.Glossary.from_argument`."""
-ENDING = 2
+MAX_ENDING_LETTERS = 2
 """Maximum letters of an inflection: ``Autos`` still matches ``Auto``."""
 UNSPACED_CONTEXT = "("
 """Text before a term when it is encoded without a preceding space."""
@@ -254,9 +254,9 @@ def _count_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
         return list(phrases)
     counted = []
     for phrase in phrases:
-        single = Phrases([Phrase(phrase.alternatives, 1 << 16)])
+        single_phrase = Phrases([Phrase(phrase.alternatives, 1 << 16)])
         nested = sum(
-            other.times * min(single.occurrences(tokens)[0] for tokens in other.alternatives)
+            other.times * min(single_phrase.occurrences(tokens)[0] for tokens in other.alternatives)
             for other in phrases
             if other is not phrase
         )
@@ -285,6 +285,6 @@ def _count_inflected(word: str, text: str) -> int:
     """Count the occurrences of a word in a text, with or without an ending; case is ignored."""
     word, text = word.casefold(), text.casefold()
     return sum(
-        text[start:end].startswith(word) and end - start <= len(word) + ENDING
+        text[start:end].startswith(word) and end - start <= len(word) + MAX_ENDING_LETTERS
         for start, end in word_spans(text)
     ) or len(find_occurrences(word, text))

@@ -161,6 +161,6 @@ def align_pairs(
             weights.weights,
             maps=weights.maps,
         )
-        cut = word_spans(pair[0], words), word_spans(pair[1], words)
-        alignments.append(align_words([pieces], *cut, pair, link_model(head)))
+        spans_by_side = word_spans(pair[0], words), word_spans(pair[1], words)
+        alignments.append(align_words([pieces], *spans_by_side, pair, link_model(head)))
     return alignments

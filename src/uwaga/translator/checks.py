@@ -79,7 +79,7 @@ def script_warning(text: str, language: str) -> str | None:
     return f"{UNFAMILIAR_TEXT}: letters of {most_common.title()}, where its source language is {language!r}"
 
 
-def loops(tokens: Sequence[int]) -> bool:
+def is_looping(tokens: Sequence[int]) -> bool:
     """Return True if the same few tokens repeat again and again."""
     if len(tokens) - len(set(tokens)) < MIN_MATCHING_TOKENS:
         return False
@@ -101,7 +101,7 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
         stats: statistics of the model's scores.
     """
     warnings, best = [], [(sentence, sentence.hypotheses[0]) for sentence in sentences]
-    if any(loops(hypothesis.tokens) and not loops(sentence.ids) for sentence, hypothesis in best):
+    if any(is_looping(hypothesis.tokens) and not is_looping(sentence.ids) for sentence, hypothesis in best):
         warnings.append(
             "the translation repeats itself again and again; no_repeat_ngram=3 (--no-repeat-ngram 3) would "
             "forbid it"

@@ -54,11 +54,11 @@ def bias_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
         steps = written.shape[1]
         if steps >= len(prefix):
             return
-        follows = (written == prefix[:steps]).all(axis=1)
-        total = np.logaddexp.reduce(logits[follows], axis=1, keepdims=True)
-        biased = logits[follows] - total + np.log1p(-beta)
+        follows_prefix = (written == prefix[:steps]).all(axis=1)
+        total = np.logaddexp.reduce(logits[follows_prefix], axis=1, keepdims=True)
+        biased = logits[follows_prefix] - total + np.log1p(-beta)
         biased[:, prefix[steps]] = np.logaddexp(biased[:, prefix[steps]], np.log(beta))
-        logits[follows] = biased
+        logits[follows_prefix] = biased
 
     return adjust
 

@@ -142,13 +142,13 @@ class JobReporter:
 
     def _cut_rows(self, manifest: Manifest) -> str:
         """Return the first rows whose translations were cut, with their files if there are several."""
-        cut = [
+        truncated_rows = [
             f"{row}" if manifest.input.files in (None, 1) else f"{row} of file {part.file + 1}"
             for part in manifest.parts.values()
             for row in part.cut_rows
         ]
-        ellipsis = ", …; manifest.json lists them" if len(cut) > MAX_REPORTED_FAILURES else ""
-        return f" ({self._unit}s {', '.join(cut[:MAX_REPORTED_FAILURES])}{ellipsis})"
+        ellipsis = ", …; manifest.json lists them" if len(truncated_rows) > MAX_REPORTED_FAILURES else ""
+        return f" ({self._unit}s {', '.join(truncated_rows[:MAX_REPORTED_FAILURES])}{ellipsis})"
 
     def _report_failures(self, name: str, record: PartRecord) -> None:
         for row, error in record.failures[: max(0, MAX_REPORTED_FAILURES - self._failed)]:

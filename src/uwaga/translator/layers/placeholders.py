@@ -199,10 +199,10 @@ def _finish(text: Text, attempt: Text) -> None:
         warnings.append(f"{lost} alternatives lost a placeholder")
     results, text.inlines = [], []
     for hypothesis, inline in complete:
-        placed = replace_symbols(inline, symbols)
-        text.inlines.append(keep_order(text.content, placed))
+        restored = replace_symbols(inline, symbols)
+        text.inlines.append(keep_order(text.content, restored))
         words = plain_text(text.inlines[-1])
-        alignment = hypothesis.alignment if words == plain_text(placed) else None
+        alignment = hypothesis.alignment if words == plain_text(restored) else None
         if alignment is not None:
             alignment = realign(alignment, (stripped, source), (hypothesis.text, words), symbols, dropped)
         hypothesis = replace(hypothesis, text=words, source=source, alignment=alignment)

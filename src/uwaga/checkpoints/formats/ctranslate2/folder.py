@@ -147,7 +147,7 @@ def _settings(stored: Variables, folder: Path) -> TransformerSettings:
         "activation": _shared_setting(stored, "activation", lambda scope: activation(stored, scope)),
         "embedding_scale": _shared_setting(stored, "scale", lambda scope: scales_embeddings(stored, scope)),
         "embedding_norm": _shared_setting(
-            stored, "embedding norm", lambda scope: stored.has(f"{scope}/layernorm_embedding/gamma")
+            stored, "embedding norm", lambda scope: stored.has_variable(f"{scope}/layernorm_embedding/gamma")
         ),
         "norm_epsilon": epsilon(folder),
         "output_bias": True,
@@ -176,7 +176,7 @@ def _shared_setting(stored: Variables, name: str, read: Callable[[str], Value]) 
 def _position_count(stored: Variables, scope: str) -> int:
     """Return the rows of the position table, 0 if the positions are computed."""
     name = f"{scope}/position_encodings/encodings"
-    return stored.shape(name, 2)[0] if stored.has(name) else 0
+    return stored.shape(name, 2)[0] if stored.has_variable(name) else 0
 
 
 def _tie_kind(stored: Variables) -> str:

@@ -68,7 +68,7 @@ class Variables:
         self.file = file
         self._used: set[str] = set()
 
-    def has(self, name: str) -> bool:
+    def has_variable(self, name: str) -> bool:
         """Return True if the file has a variable of this name."""
         return name in self.file.variables
 
@@ -133,7 +133,7 @@ class Variables:
     def layer_count(self, scope: str) -> int:
         """Return the number of layers of a stack."""
         count = 0
-        while self.has(f"{scope}/layer_{count}/ffn/linear_0/weight"):
+        while self.has_variable(f"{scope}/layer_{count}/ffn/linear_0/weight"):
             count += 1
         if not count:
             raise ModelError(f"{self.file.path}: the {scope} has no layers")
@@ -167,15 +167,15 @@ def activation(stored: Variables, scope: str) -> str:
 def embedding_name(stored: Variables, scope: str) -> str:
     """Return the name of the embeddings of a stack."""
     name = f"{scope}/embeddings_0/weight"
-    return name if stored.has(name) else f"{scope}/embeddings/weight"
+    return name if stored.has_variable(name) else f"{scope}/embeddings/weight"
 
 
 def scales_embeddings(stored: Variables, scope: str) -> bool:
     """Return True if embeddings are scaled by the square root of the width; other factors are rejected."""
     table = embedding_name(stored, scope)
     old_name = f"{table.removesuffix('/weight')}/multiply_by_sqrt_depth"
-    name = f"{scope}/scale_embeddings" if stored.has(f"{scope}/scale_embeddings") else old_name
-    if not stored.has(name):
+    name = f"{scope}/scale_embeddings" if stored.has_variable(f"{scope}/scale_embeddings") else old_name
+    if not stored.has_variable(name):
         return True
     variable = stored.variable(name)
     if variable.stored.size != 1:

@@ -198,7 +198,7 @@ class _Settings:
     def key(self, key: str) -> str:
         return f"{self.name}.{key}"
 
-    def has(self, key: str) -> bool:
+    def has_key(self, key: str) -> bool:
         return self.key(key) in self.file.metadata
 
     def integer(self, key: str, default: int | None = None) -> int:
@@ -213,7 +213,7 @@ class _Settings:
 
     def read(self) -> DecoderOnlySettings:
         for key, neutral in UNSUPPORTED.items():
-            if self.has(key) and (
+            if self.has_key(key) and (
                 isinstance(value := self.file.metadata[self.key(key)], Strings | np.ndarray)
                 or value not in neutral
             ):
@@ -255,7 +255,7 @@ class _Settings:
             ("score_cap", "attn_logit_softcapping"),
             ("logit_cap", "final_logit_softcapping"),
         ):
-            if self.has(key) and self.file.metadata[self.key(key)] != 0.0:
+            if self.has_key(key) and self.file.metadata[self.key(key)] != 0.0:
                 values[name] = self.number(key)
         if layers == architecture.wide_scale_layers:
             values["score_scale"] = (width / heads) ** -0.5
@@ -266,7 +266,7 @@ class _Settings:
         """Return the settings of the sliding window, if there is one."""
         key = "attention.sliding_window"
         if self.architecture.global_every is None:
-            if self.has(key) and self.file.integer(self.key(key)) not in (
+            if self.has_key(key) and self.file.integer(self.key(key)) not in (
                 0,
                 self.integer("context_length"),
             ):
@@ -312,14 +312,14 @@ class _Settings:
                 "original_length": self.integer("rope.scaling.original_context_length", length),
             }
             for name, key in (("beta_fast", "yarn_beta_fast"), ("beta_slow", "yarn_beta_slow")):
-                if self.has(f"rope.scaling.{key}"):
+                if self.has_key(f"rope.scaling.{key}"):
                     values[name] = self.number(f"rope.scaling.{key}")
             for key in (
                 "rope.scaling.attn_factor",
                 "rope.scaling.yarn_attn_factor",
                 "rope.scaling.yarn_ext_factor",
             ):
-                if self.has(key) and self.file.metadata[self.key(key)] not in (1.0, -1.0):
+                if self.has_key(key) and self.file.metadata[self.key(key)] not in (1.0, -1.0):
                     raise self.unsupported(key)
         elif kind not in ("linear", "none"):
             raise self.unsupported("rope.scaling.type", "is unknown; uwaga has none, linear and yarn")

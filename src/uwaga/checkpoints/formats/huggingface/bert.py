@@ -71,8 +71,8 @@ def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
     reader.check_ids(size, pad_token_id=pad)
     tokeniser = read_bert_tokeniser(folder.path, TokenIds(size, pad=pad)).source
     tensors = _normalise_names(folder.tensors)
-    head = any(name.startswith(HEAD) for name in tensors)
-    settings = settings.model_copy(update={"head": head})
+    has_head = any(name.startswith(HEAD) for name in tensors)
+    settings = settings.model_copy(update={"head": has_head})
     return FamilyModel(settings, (size, size), TokeniserPair(tokeniser, tokeniser), table(settings), tensors)
 
 

@@ -191,12 +191,12 @@ def _weights(model: Transformer) -> dict[str, Tensor]:
             rows = stored[f"{side}_positions.weight"]
             stored[f"{side}_positions.weight"] = rows[settings.position_offset :]
     converted: dict[int, Tensor] = {}
-    deinterleaved = settings.positions == "sinusoidal" and settings.sinusoids == "interleaved"
+    needs_deinterleaving = settings.positions == "sinusoidal" and settings.sinusoids == "interleaved"
     weights: dict[str, Tensor] = {}
     for name, tensor in stored.items():
         if id(tensor) not in converted:
             plain = tensor.detach().to("cpu", torch.float32)
-            converted[id(tensor)] = deinterleave({name: plain})[name] if deinterleaved else plain
+            converted[id(tensor)] = deinterleave({name: plain})[name] if needs_deinterleaving else plain
         weights[name] = converted[id(tensor)]
     weights["target_positions.weight"] = weights["target_positions.weight"].clone()
     weights.setdefault("output_bias", torch.zeros(model.vocabulary))
