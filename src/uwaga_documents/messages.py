@@ -504,8 +504,8 @@ def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) 
                 forms.append(start + category + end + values[source_category])
         return separators[0].join(forms)
 
-    keys_of_units = [member.piece.key for member in members if isinstance(member.piece, Unit)]
-    return Unit(inlines, write, key=keys_of_units[0])
+    unit_keys = [member.piece.key for member in members if isinstance(member.piece, Unit)]
+    return Unit(inlines, write, key=unit_keys[0])
 
 
 def _split_at_category(key: str, category: str) -> tuple[str, str]:

@@ -267,8 +267,8 @@ class TermLists:
             contents: list[list[tuple[int, bytes]]] = [[] for _ in missing]
             for index, block, content in rows:
                 contents[index].append((self._first_texts[block], content))
-            for term, content_of_blocks in zip(missing, contents, strict=True):
-                lists[term] = self._join_lists(content_of_blocks)
+            for term, block_contents in zip(missing, contents, strict=True):
+                lists[term] = self._join_lists(block_contents)
                 self._keep(term, lists[term])
         return [lists[term] for term in terms]
 

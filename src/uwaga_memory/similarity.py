@@ -233,8 +233,8 @@ def bounds(text: ComparableText, others: Sequence[bytes]) -> NDArray[np.float64]
     ratios = []
     for included in (terms % 2 == 1, np.ones(terms.size, bool)):
         joined = characters[included].tobytes().decode("utf-32-le")
-        bounds_of_texts = np.append(0, np.cumsum(included))[ends].tolist()
-        strings = [joined[start:end] for start, end in pairwise(bounds_of_texts)]
+        text_bounds = np.append(0, np.cumsum(included))[ends].tolist()
+        strings = [joined[start:end] for start, end in pairwise(text_bounds)]
         scores = cdist(strings[:1], strings[1:], scorer=Levenshtein.normalized_similarity, dtype=np.float64)
         ratios.append(scores[0])
     highest: NDArray[np.float64] = 100 * np.maximum(*ratios)

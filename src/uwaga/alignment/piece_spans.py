@@ -115,11 +115,11 @@ def _match_characters(
     text, owner_indices = _fold(letters)
     folded = [(*_fold(piece_text), first, last) for piece_text, first, last in spellings]
     match = next((spelling for spelling in folded if spelling[0] == text), None)
-    piece_text, letters_of, first, last = match or max(
+    piece_text, letter_indices, first, last = match or max(
         folded, key=lambda spelling: _similarity(spelling[0], text)
     )
     for index, start, stop in _align_characters(piece_text, text):
-        letter = letters_of[index]
+        letter = letter_indices[index]
         yield first[letter], last[letter], owner_indices[start], owner_indices[stop - 1] + 1
 
 

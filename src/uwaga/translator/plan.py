@@ -259,10 +259,10 @@ def search_options(
         return options.for_stream(overrides) if streaming else options.changed(overrides)
 
     *earlier, last = defaults
-    of_last = changed(last, requested)  # checks every name
+    last_options = changed(last, requested)  # checks every name
     if not earlier:
-        return (of_last,)
+        return (last_options,)
     shared = {name: value for name, value in requested.items() if name not in LAST_ONLY}
-    if of_last.sample and of_last.seed is not None:
-        shared["seed"] = of_last.seed
-    return (*(replace(changed(model_options, shared), nbest=1) for model_options in earlier), of_last)
+    if last_options.sample and last_options.seed is not None:
+        shared["seed"] = last_options.seed
+    return (*(replace(changed(model_options, shared), nbest=1) for model_options in earlier), last_options)

@@ -89,26 +89,26 @@ def _cues(text: str, times: re.Pattern[str], *, numbered: bool) -> Iterator[Cue]
         times: the pattern of a line with times.
         numbered: whether a line with a number precedes that line, as in SubRip.
     """
-    times_of_cue: tuple[int, int] | None = None
+    cue_times: tuple[int, int] | None = None
     lines: list[tuple[int, int]] = []  # of the paragraph
     for line in LINE.finditer(text):
         match = times.match(line[1])
         is_blank = not line[1].strip(" \t")
         if match and numbered and lines and text[slice(*lines[-1])].strip(" \t").isdecimal():
             lines.pop()
-        if times_of_cue is not None and lines and (match or is_blank):
-            yield Cue(lines[0][0], lines[-1][1], *times_of_cue)
+        if cue_times is not None and lines and (match or is_blank):
+            yield Cue(lines[0][0], lines[-1][1], *cue_times)
         if match or is_blank:
             lines = []
         if match:
             parts = [int(part or 0) for part in match.groups()]
-            times_of_cue = _milliseconds(parts[:4]), _milliseconds(parts[4:])
+            cue_times = _milliseconds(parts[:4]), _milliseconds(parts[4:])
         elif is_blank and not numbered:
-            times_of_cue = None
-        elif not is_blank and times_of_cue is not None:
+            cue_times = None
+        elif not is_blank and cue_times is not None:
             lines.append(line.span(1))
-    if times_of_cue is not None and lines:
-        yield Cue(lines[0][0], lines[-1][1], *times_of_cue)
+    if cue_times is not None and lines:
+        yield Cue(lines[0][0], lines[-1][1], *cue_times)
 
 
 def _voices(text: str, cues: Iterable[Cue]) -> Iterator[Cue]:

@@ -85,7 +85,7 @@ class FileAnswer(BaseModel):
     translatedFileUrl: str  # noqa: N815 (as its clients read it)
 
 
-def add_files(routes: Routes, context: ServerContext) -> None:
+def add_file_routes(routes: Routes, context: ServerContext) -> None:
     """Add the routes of documents."""
 
     @routes.add(
@@ -248,13 +248,13 @@ ERRORS = {
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("LibreTranslate", ERRORS)
-    _add_texts(routes, context)
-    add_files(routes, context)
-    _add_lists(routes, context)
+    _add_text_routes(routes, context)
+    add_file_routes(routes, context)
+    _add_list_routes(routes, context)
     return routes
 
 
-def _add_texts(routes: Routes, context: ServerContext) -> None:
+def _add_text_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add(
         "POST",
         "/translate",
@@ -318,7 +318,7 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
         return json_response({"success": True})
 
 
-def _add_lists(routes: Routes, context: ServerContext) -> None:
+def _add_list_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", response_model=list[LibreLanguage])
     async def languages(request: Request) -> Response:
         """List each language with its targets; a language that is only a target has none."""

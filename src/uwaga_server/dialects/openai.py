@@ -211,12 +211,12 @@ ERRORS = error_responses(OpenAIError, without=[403, 422]) | {
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("OpenAI", ERRORS, PREFIX)
-    _add_models(routes, context)
-    _add_chat(routes, context)
+    _add_model_routes(routes, context)
+    _add_chat_route(routes, context)
     return routes
 
 
-def _add_models(routes: Routes, context: ServerContext) -> None:
+def _add_model_routes(routes: Routes, context: ServerContext) -> None:
     languages, created = context.service.languages, int(time.time())
 
     def describe(name: str) -> dict[str, object]:
@@ -237,7 +237,7 @@ def _add_models(routes: Routes, context: ServerContext) -> None:
         return json_response(describe(model))
 
 
-def _add_chat(routes: Routes, context: ServerContext) -> None:
+def _add_chat_route(routes: Routes, context: ServerContext) -> None:
     events: dict[str, object] = {"text/event-stream": {}}
     success = ResponseDescription("The translation, or events if `stream` is true", ChatAnswer, events)
 

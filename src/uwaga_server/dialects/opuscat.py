@@ -107,13 +107,13 @@ def routes(context: ServerContext) -> Routes:
     routes = Routes("OPUS-CAT", ERRORS, PREFIX)
     trados_routes = Routes(prefix=TRADOS_PREFIX)
     for group in (routes, trados_routes):
-        _add_translation(group, context)
-        _add_pairs(group, context)
+        _add_translation_routes(group, context)
+        _add_pair_routes(group, context)
     routes.routes += trados_routes.routes
     return routes
 
 
-def _add_translation(routes: Routes, context: ServerContext) -> None:
+def _add_translation_routes(routes: Routes, context: ServerContext) -> None:
     async def translate(request: Request, client: Client, parameters: Mapping[str, Any]) -> Translation:
         query = validate(parameters, TextQuery)
         text = TextRequest(
@@ -185,7 +185,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
         return Response()
 
 
-def _add_pairs(routes: Routes, context: ServerContext) -> None:
+def _add_pair_routes(routes: Routes, context: ServerContext) -> None:
     languages = context.service.languages
 
     @routes.add(

@@ -44,9 +44,9 @@ VIEW = "view"
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("v1", ERRORS, PREFIX)
-    _add_translate(routes, context)
+    _add_translate_route(routes, context)
     inside_routes(context, routes)
-    _add_lists(routes, context)
+    _add_list_routes(routes, context)
     routes.routes += [*glossary_routes(context).routes, *document_routes(context).routes]
     if context.settings.memories is not None:
         from uwaga_server.dialects.v1_memories import memory_routes  # needs the extra `memory`
@@ -55,7 +55,7 @@ def routes(context: ServerContext) -> Routes:
     return routes
 
 
-def _add_translate(routes: Routes, context: ServerContext) -> None:
+def _add_translate_route(routes: Routes, context: ServerContext) -> None:
     events: dict[str, object] = {"text/event-stream": {}}
     success = ResponseDescription(
         "Translations, or events if `stream` is true", schema.TranslateAnswer, events
@@ -121,7 +121,7 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         )
 
 
-def _add_lists(routes: Routes, context: ServerContext) -> None:
+def _add_list_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", response_model=schema.LanguagesAnswer)
     async def languages(request: Request) -> Response:
         """List each source language with its targets."""

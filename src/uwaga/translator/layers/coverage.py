@@ -168,7 +168,9 @@ def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
         target = best.tokens if best.truncated else (*best.tokens, end)
         complete[word.sentence] = TokenPair(word.sentence.ids, target)
     shortened = {
-        word: TokenPair(stage.segmenter.ids(word.text_without_word) or empty_source, complete[word.sentence].target)
+        word: TokenPair(
+            stage.segmenter.ids(word.text_without_word) or empty_source, complete[word.sentence].target
+        )
         for word in while_active(words)
     }
     log_probs = _log_probs(stage, [*complete.values(), *shortened.values()])

@@ -106,7 +106,7 @@ class ResourceParameters(Parameters):
     product: str | None = Field(None, description="The old name of `resource`; refused.")
 
 
-def add_account(routes: Routes, context: ServerContext) -> None:
+def add_account_routes(routes: Routes, context: ServerContext) -> None:
     """Add the routes of languages and usage."""
 
     @routes.add("GET", "/v2/languages", "Languages of one side", body=Body(LanguagesParameters, "query"))

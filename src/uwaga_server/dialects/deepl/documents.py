@@ -48,7 +48,7 @@ class KeyParameters(Parameters):
     document_key: str = Field(min_length=1, max_length=256)
 
 
-def add_documents(routes: Routes, context: ServerContext) -> None:
+def add_document_routes(routes: Routes, context: ServerContext) -> None:
     """Add the routes of documents."""
 
     @routes.add("POST", "/v2/document", "Upload a document", body=Body(DocumentParameters, "upload"))

@@ -72,9 +72,9 @@ class ChangeParameters(Parameters):
     dictionaries: list[DictionaryParameters] = Field([], max_length=200)
 
 
-def add_glossaries(routes: Routes, context: ServerContext) -> None:
+def add_deepl_glossary_routes(routes: Routes, context: ServerContext) -> None:
     """Add the routes of both versions."""
-    _add_version_2(routes, context)
+    _add_version_2_routes(routes, context)
     api = GlossaryApi(
         DEEPL_KEY,
         BODY_KIND,
@@ -87,11 +87,11 @@ def add_glossaries(routes: Routes, context: ServerContext) -> None:
         merge=True,
     )
     add_glossary_routes(routes, context, "/v3/glossaries", api)
-    _add_dictionaries(routes, context)
+    _add_dictionary_routes(routes, context)
     add_deletion(routes, context, "/v2/glossaries", DEEPL_KEY)
 
 
-def _add_version_2(routes: Routes, context: ServerContext) -> None:
+def _add_version_2_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/glossary-language-pairs", "Language pairs of glossaries")
     async def pairs(request: Request) -> Response:
         """List the language pairs that a glossary can have."""
@@ -166,7 +166,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
         return await read_glossary(context, owner, glossary_id, response)
 
 
-def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
+def _add_dictionary_routes(routes: Routes, context: ServerContext) -> None:
     entries_path = "/v3/glossaries/{glossary_id}/entries"
     dictionaries_path = "/v3/glossaries/{glossary_id}/dictionaries"
 

@@ -68,7 +68,7 @@ class TokenParameters(Parameters):
     token: str = Field(min_length=1, max_length=64)
 
 
-def add_memories(routes: Routes, context: ServerContext) -> None:
+def add_memory_routes(routes: Routes, context: ServerContext) -> None:
     """Add the routes of translation memories."""
 
     @routes.add("GET", PATH, "List translation memories", body=Body(ListParameters, "query"))
@@ -111,10 +111,10 @@ def add_memories(routes: Routes, context: ServerContext) -> None:
         memory = await run_in_thread(lambda: store.open(store.find(owner, memory_id)))
         return json_response(await run_in_thread(_segments, memory, fields))
 
-    _add_jobs(routes, context)
+    _add_job_routes(routes, context)
 
 
-def _add_jobs(routes: Routes, context: ServerContext) -> None:
+def _add_job_routes(routes: Routes, context: ServerContext) -> None:
     hidden = Routes()
 
     @routes.add("POST", PATH + "/import", "Import a TMX file", body=ImportParameters, status=202)

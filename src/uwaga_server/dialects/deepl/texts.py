@@ -106,7 +106,7 @@ class TranslateParameters(Parameters):
     ignore_tags: Names = Field([], description="For XML and HTML; without effect otherwise.")
 
 
-def add_translate(routes: Routes, context: ServerContext) -> None:
+def add_translate_route(routes: Routes, context: ServerContext) -> None:
     """Add the route of texts."""
 
     @routes.add("POST", "/v2/translate", "Translate texts", body=Body(TranslateParameters, "json or form"))
