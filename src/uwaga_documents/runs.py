@@ -310,19 +310,19 @@ class Children:
         self._text = text
         self._tokens = list(xml_tokens(text, start, end))
         self._numbers = {token.start: number for number, token in enumerate(self._tokens)}
-        self._closes: dict[int, int] = {}
+        self._close_indices: dict[int, int] = {}
         open_tokens: list[int] = []
         for number, token in enumerate(self._tokens):
             if token.kind == "open":
                 open_tokens.append(number)
             elif token.kind == "close" and open_tokens:
-                self._closes[open_tokens.pop()] = number
+                self._close_indices[open_tokens.pop()] = number
 
     def find(self, start: int, end: int) -> Iterator[Element]:
         """Yield the top-level elements of a part; comments and instructions are yielded as elements."""
         index = self._numbers.get(start, len(self._tokens))
         while index < len(self._tokens) and (token := self._tokens[index]).start < end:
-            close_index = self._closes.get(index)
+            close_index = self._close_indices.get(index)
             if close_index is not None:
                 close_token = self._tokens[close_index]
                 yield Element(token.name, token.start, token.end, close_token.start, close_token.end)

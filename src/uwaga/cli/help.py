@@ -35,8 +35,8 @@ def help_page(context: Any, panel: str | None) -> str:
     if panel is not None:
         return page.panel(panel)
     narrow_page = _Page(context, STANDARD_WIDTH)
-    full = narrow_page.full_page()
-    if full.count("\n") < MAX_LINES or not page.can_be_shorter:
+    full_page = narrow_page.full_page()
+    if full_page.count("\n") < MAX_LINES or not page.can_be_shorter:
         return page.full_page()
     is_shortened = narrow_page.brief_page(few_examples=False).count("\n") >= MAX_LINES
     return page.brief_page(few_examples=is_shortened)

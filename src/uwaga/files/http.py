@@ -344,7 +344,7 @@ def to_json(values: object) -> bytes:
 
 
 async def _collect(body: AsyncIterator[bytes], blocks: list[bytes]) -> None:
-    """Append the next block of a body, and those that follow within :data:`COLLECTING` seconds."""
+    """Append the next block of a body, and those that follow within :data:`COLLECT_SECONDS` seconds."""
     end = time.monotonic() + COLLECT_SECONDS
     while block := await anext(body, b""):
         blocks.append(block)

@@ -128,9 +128,9 @@ def _with_spaces(
 
 def _replace_white_space(slots: list[str], white_space: str) -> None:
     """Put the white space of the translation in place of that of the source; no line break is repeated."""
-    breaks = LINE_BREAK.findall(white_space)
-    if breaks:
-        if LINE_BREAK.findall("".join(slots)) == breaks:
+    line_breaks = LINE_BREAK.findall(white_space)
+    if line_breaks:
+        if LINE_BREAK.findall("".join(slots)) == line_breaks:
             return
         slots[:] = [" " if LINE_BREAK.search(slot) else slot for slot in slots]
     slots[next(number for number, slot in enumerate(slots) if slot)] = white_space

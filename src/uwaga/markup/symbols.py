@@ -26,7 +26,7 @@ CANDIDATE = re.compile(
 """A word that may be a symbol: a number, with a unit if present, or letters."""
 WORD_STARTS = "\u2581\u0120"
 """Signs with which pieces begin words."""
-AROUND_SYMBOLS = WORD_STARTS + ".,:;!?\"'()"
+SYMBOL_NEIGHBOURS = WORD_STARTS + ".,:;!?\"'()"
 """Signs that may be in a piece with a symbol."""
 MAX_SYMBOL_PIECES = 8
 """Maximum pieces of a symbol."""
@@ -238,7 +238,7 @@ def restore_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[st
         end = position + _count_symbol_pieces(pieces[position : position + MAX_SYMBOL_PIECES], tags)
         if end > position:
             word = "".join(pieces[position:end])
-            mark, core = word[: len(word) - len(word.lstrip(WORD_STARTS))], word.strip(AROUND_SYMBOLS)
+            mark, core = word[: len(word) - len(word.lstrip(WORD_STARTS))], word.strip(SYMBOL_NEIGHBOURS)
             raw = word[len(mark) :].replace(core, tags[core])
             count = end - position
             bounds = [len(raw) * number // count for number in range(count + 1)]
@@ -253,7 +253,7 @@ def _count_symbol_pieces(pieces: Sequence[str], tags: Mapping[str, str]) -> int:
     word, longest = "", 0
     for count, piece in enumerate(pieces, start=1):
         word += piece
-        if word.strip(AROUND_SYMBOLS) in tags:
+        if word.strip(SYMBOL_NEIGHBOURS) in tags:
             longest = count
     return longest
 

@@ -140,7 +140,7 @@ def _misread_bytes(first: int, last: int) -> str:
 
 
 def _misread_class(first: int, last: int) -> str:
-    """Return the characters of :func:`_misread` as a character class of a regular expression."""
+    """Return the characters of :func:`_misread_bytes` as a character class of a regular expression."""
     return "[" + "".join(map(re.escape, _misread_bytes(first, last))) + "]"
 
 
