@@ -190,12 +190,12 @@ def _already_installed(
             continue
         by_name = installed.name == model
         codes = installed.languages
-        by_pair = installed.origin.source == source.name and any(
+        matches_pair = installed.origin.source == source.name and any(
             same_spelling(f"{source_code}-{target_code}", model)
             for source_code in codes[0]
             for target_code in codes[1]
         )
-        if (by_name or by_pair) and architecture in (None, installed.architecture):
+        if (by_name or matches_pair) and architecture in (None, installed.architecture):
             matches.append(installed)
     best = max(matches, key=lambda installed: (installed.name == model, installed.bytes), default=None)
     return Path(best.path) if best is not None else None

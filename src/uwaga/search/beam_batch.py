@@ -78,11 +78,11 @@ class Trellis:
             depths: (paths,) tokens of each path; 0 is the empty path.
             sources: (paths,) source tokens of the sentence, to which attention is trimmed.
         """
-        deepest, ends = int(depths.max(initial=0)), starts + depths
+        max_depth, ends = int(depths.max(initial=0)), starts + depths
         current = nodes.copy()
-        tokens = np.zeros((len(nodes), deepest), dtype=np.int64)
-        log_probs = np.zeros((len(nodes), deepest), dtype=np.float64)
-        rows = np.zeros((len(nodes), deepest), dtype=np.int64)
+        tokens = np.zeros((len(nodes), max_depth), dtype=np.int64)
+        log_probs = np.zeros((len(nodes), max_depth), dtype=np.float64)
+        rows = np.zeros((len(nodes), max_depth), dtype=np.int64)
         for index in range(int(ends.max(initial=0)) - 1, int(starts.min(initial=0)) - 1, -1):
             layer = self._layers[index]
             active = np.nonzero((starts <= index) & (index < ends))[0]

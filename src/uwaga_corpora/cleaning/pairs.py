@@ -89,11 +89,11 @@ def unstable() -> NDArray[np.bool_]:
     table = np.zeros(CODE_POINTS, np.bool_)
     for code in (*range(_ASSIGNED), *range(_TAGS, _TAGS_END)):
         character = chr(code)
-        unified = unicodedata.normalize("NFKC", character).casefold()
+        normalised_character = unicodedata.normalize("NFKC", character).casefold()
         joins = unicodedata.combining(character) != 0 or unicodedata.category(character) == "Mc"
-        table[code] = len(unified) != 1 or joins
-        if not table[code] and unified != character:
-            table[code] = is_word(code) != is_word(ord(unified))
+        table[code] = len(normalised_character) != 1 or joins
+        if not table[code] and normalised_character != character:
+            table[code] = is_word(code) != is_word(ord(normalised_character))
     table[_JAMO:_JAMO_END] = True
     return table
 
