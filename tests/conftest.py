@@ -36,7 +36,7 @@ LONG_FILES = (
 def pytest_collection_modifyitems(items):
     """Leave all but every nth case of a test marked ``sampled(n)`` to `make release-check`.
 
-    The files run first that take longest: none is then left to one process at the end.
+    The slowest files run first, so that no process runs one alone at the end.
     """
     cases = Counter()
     for item in items:
@@ -55,9 +55,9 @@ unfreeze = gc.unfreeze
 
 
 def pytest_collection_finish():
-    """Leave the modules and tests out of all garbage collections: there are a million objects.
+    """Exclude modules and tests from garbage collection: there are a million objects.
 
-    A service that is closed in a test would thaw them for all later tests.
+    A service that is closed in a test would unfreeze them for all later tests.
     """
     gc.collect()
     gc.freeze()

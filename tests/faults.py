@@ -254,7 +254,7 @@ def kill_download(folder: Path, count: int, rng: random.Random) -> Outcome:
     with serve_models() as server:
         serve_catalogue(server, {("en-pt", "tiny"): files})
         for behaviour in server.paths.values():
-            behaviour.drip = (1 << 15, 0.005)
+            behaviour.throttle = (1 << 15, 0.005)
         arguments = ("models", "download", "en-pt", "--yes", "--mirror", server.url)
         for number in range(count):
             outcome.faults += 1
@@ -334,7 +334,7 @@ def disk_full(folder: Path, count: int, rng: random.Random) -> Outcome:
     return outcome
 
 
-def two_at_once(folder: Path, count: int, rng: random.Random) -> Outcome:
+def run_two_processes(folder: Path, count: int, rng: random.Random) -> Outcome:
     outcome = Outcome("two train in one folder")
     write_corpus(folder, steps=60)
     code, output = wait(start("train", "settings.yaml", "--set", "run=whole", cwd=folder))
@@ -368,7 +368,7 @@ FAULT_KINDS: dict[str, tuple[FaultFunction, int]] = {
     "translate": (kill_translate, 1),
     "download": (kill_download, 1),
     "disk": (disk_full, 5),
-    "two": (two_at_once, 5),
+    "two": (run_two_processes, 5),
 }
 """Kinds of faults: the function, and the divisor of COUNT."""
 

@@ -165,7 +165,7 @@ EarlyStopping = bool | Literal["estimate"]
 
 @dataclass(frozen=True)
 class BeamRules:
-    """The rules of a beam search without Python between the steps; greedy search is a beam of one.
+    """The rules of a beam search that runs outside Python; greedy search has a beam of one.
 
     ``nbest``, ``early_stopping``, ``min_length``, ``force_end``, ``score_forced`` and ``renormalise`` are
     those of :class:`uwaga.search.SearchOptions`; ``score_forced`` is False for its ``"length"``, too.
@@ -406,7 +406,10 @@ def with_datastores(decoder: Decoder) -> WithDatastores | None:
 
 
 def target_limit(decoder: Decoder, source: int) -> int | None:
-    """Return the maximum target tokens after ``source`` tokens, end symbol included; None for no limit."""
+    """Return the maximum number of target tokens for ``source`` tokens; None for no limit.
+
+    Both numbers include the end symbol.
+    """
     shared, limit = shared_positions(decoder), decoder.max_target
     if shared is None:
         return limit
@@ -447,12 +450,12 @@ class Decoder(Protocol):
 
     @property
     def max_source(self) -> int | None:
-        """Maximum source tokens, end symbol included; None for no limit."""
+        """Maximum number of source tokens, end symbol included; None for no limit."""
         ...
 
     @property
     def max_target(self) -> int | None:
-        """Maximum target tokens, end symbol included; None for no limit."""
+        """Maximum number of target tokens, end symbol included; None for no limit."""
         ...
 
     def encode(self, sources: Sources) -> Memory:
@@ -489,7 +492,7 @@ class Decoder(Protocol):
 
     @property
     def beam_search(self) -> Callable[[BeamRules], BeamSearch] | None:
-        """Start a beam search without Python between the steps.
+        """Start a beam search that runs outside Python.
 
         Results are bit-identical to those of :mod:`uwaga.search`; sentences may enter as with ``join``.
         """

@@ -112,7 +112,7 @@ class Registry(Mapping[str, T]):
 
 
 def load_listed_plugins(values: Mapping[str, object], location: str) -> None:
-    """Load the ``plugins`` of the values of a user's settings file, before the other values are checked.
+    """Load the ``plugins`` of a user's settings file, before the other values are checked.
 
     Raises:
         SettingsError: as in :func:`load_plugins`, or ``plugins`` is not a list of names.

@@ -136,7 +136,7 @@ def read_memory(
     seconds: float,
     on_measured: MeasurementCallback,
 ) -> list[MemoryRate]:
-    """Measure the speed of reading memory of several sizes.
+    """Measure the speed of reading memory areas of several sizes.
 
     Args:
         rates: the measurements.

@@ -182,7 +182,7 @@ class Ratio(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """The first rate divided by the second, None if a report lacks it."""
+        """The first rate divided by the second, or None if a report lacks it."""
         return None if self.first is None or self.second is None else self.first / self.second
 
 

@@ -190,7 +190,7 @@ class Pipeline:
         if isinstance(inputs, Iterable):
             return self._stream(iter(inputs), merged_options)
         raise DataError(
-            f"a text, a list of texts or an iterable of them is needed, not {type(inputs).__name__}"
+            f"expected a text, a list of texts or an iterable of texts, not {type(inputs).__name__}"
         )
 
     def _format_results(self, answers: list[list[Any]]) -> list[Any]:
@@ -278,7 +278,7 @@ def search_options(arguments: Mapping[str, Any], *, counted: int) -> Record:
     }
     if (early_stopping := arguments.get("early_stopping")) is not None:
         if early_stopping not in EARLY_STOPPING:
-            raise SettingsError(f"early_stopping={quoted(early_stopping)}: True, False or 'never'")
+            raise SettingsError(f"early_stopping={quoted(early_stopping)}: give True, False or 'never'")
         options["early_stopping"] = EARLY_STOPPING[early_stopping]
     if (banned := arguments.get("bad_words_ids")) is not None:
         if not all(isinstance(sequence, Sequence) and len(sequence) == 1 for sequence in banned):
@@ -402,7 +402,7 @@ class TextGenerationPipeline(Pipeline):
             search = search_options(options, counted=length)
             if search.get("max_length", 1) < 1:
                 raise DataError(
-                    f"text {number} has {length} tokens, and max_length={options['max_length']} counts them: "
+                    f"text {number} has {length} tokens, which max_length={options['max_length']} includes: "
                     "give max_new_tokens"
                 )
             continuations.append(self.model.generate(prompt, **search))

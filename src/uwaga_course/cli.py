@@ -49,7 +49,7 @@ class _Check(Verb):
     """A verb whose arguments may be negative numbers."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments: a word with a hyphen and a digit, or a point, is not an option."""
+        """Parse the arguments; words such as ``-1`` and ``-.5`` are numbers, not options."""
         ctx.ignore_unknown_options = True
         known = {
             name

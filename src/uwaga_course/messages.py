@@ -131,7 +131,7 @@ def message_text(key: str, language: str, **values: object) -> str:
 
 
 def choose_language(code: str | None, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the language with a code, or that of the locale, English if the course does not have it.
+    """Return the language of a code, or that of the locale, or English if the course lacks it.
 
     Raises:
         SettingsError: the course does not have the language of the code.

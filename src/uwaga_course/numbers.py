@@ -32,7 +32,7 @@ THOUSANDS = re.compile(
 
 
 class UnclearNumberError(ValueError):
-    """A text that is not a number, or could be two.
+    """A text is not a number, or could be two numbers.
 
     Args:
         readings: the two numbers that the text could mean; empty if it means none.
@@ -45,7 +45,7 @@ class UnclearNumberError(ValueError):
 
 
 def read_number(text: str) -> float:
-    """Return the number that a text means.
+    """Return the number that a text represents.
 
     Raises:
         UnclearNumberError: it means none, or could mean two.

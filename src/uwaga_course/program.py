@@ -50,7 +50,7 @@ def _line(trace: TracebackType | None) -> int:
 
 
 def main() -> None:
-    """Judge the program and tests of the standard input."""
+    """Judge the program and tests read from standard input."""
     task = json.loads(sys.stdin.buffer.read())
     verdict = judge(task["program"], task["tests"])
     sys.stdout.flush()

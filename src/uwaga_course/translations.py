@@ -73,7 +73,7 @@ def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
     for key, text in english.items():
         if isinstance(text, list) and len(text) != len(translated[key]):
             raise SettingsError(
-                f"{location}: {key} has {len(translated[key])} entries, {len(text)} in English"
+                f"{location}: {key} has {len(translated[key])} entries, but {len(text)} in English"
             )
     translation = _with_texts(values, translated)
     if exercise.kind == "code":
@@ -84,7 +84,7 @@ def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
 
 
 def other_messages(exercise: CodeExercise) -> list[str]:
-    """Return the messages of an exercise's tests that none of its wrong programs gets."""
+    """Return the messages of an exercise's tests that none of its wrong programs triggers."""
     remarks = {mistake.remark for mistake in exercise.wrong}
     return [message for message in exercise.remarks if message not in remarks]
 

@@ -113,7 +113,7 @@ class DecodedText:
 
 
 def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
-    """Decode a document: by its byte order mark, else by ``options.encoding``, else by ``default``.
+    """Decode a document by its byte order mark, or else by ``options.encoding``, or else by ``default``.
 
     Raises:
         DataError: the content is not valid in the encoding; the message names the line.
@@ -127,7 +127,7 @@ def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
 
 
 def html_text(source: DocumentSource) -> DecodedText:
-    """Decode an HTML page: as other documents, but by the encoding that it declares before the default."""
+    """Decode an HTML page like other documents, but try the encoding that it declares before the default."""
     mark, encoding = byte_order_mark(source.content)
     if encoding is None and source.options.encoding:
         encoding = normalise_encoding(source.options.encoding, source.name)
@@ -187,7 +187,7 @@ def _check_xml(source: DocumentSource) -> None:
     def entity(name: str, *_: object) -> None:
         raise DataError(
             f"{source.name}: line {parser.CurrentLineNumber} declares the entity {quoted(name)}; entities "
-            "are never followed, because they could read other files or grow without bound: write the text "
+            "are never expanded, because they could read other files or grow without bound: write the text "
             "itself instead"
         )
 

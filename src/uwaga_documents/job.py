@@ -357,7 +357,7 @@ class _Batches:
         except UnicodeEncodeError as error:
             raise DataError(
                 f"{self._source}: the translation has {error.object[error.start]!r}, which "
-                f"{error.encoding} cannot write; save the document as UTF-8 first"
+                f"{error.encoding} cannot encode; save the document as UTF-8 first"
             ) from None
         return encoded
 

@@ -29,7 +29,7 @@ def target_code(code: str, options: DocumentOptions) -> str:
 
 
 def format_code(code: str, separator: str) -> str:
-    """Return a language code in the form of documents, with a separator before script and region."""
+    """Return a language code in the form that documents use, with a separator before script and region."""
     language, *subtags = re.split("[-_]", code)
     # codes of NLLB name the script, those of mBART may have the region XX
     parts = [] if len(language) == 3 else [subtag for subtag in subtags if subtag.upper() != "XX"]

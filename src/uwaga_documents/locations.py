@@ -50,7 +50,7 @@ class Paragraph(Location):
 
 
 class Cell(Location):
-    """A cell of a sheet that contains its text."""
+    """A cell that contains its text in the sheet, not as a shared string."""
 
     _cell = ""
 

@@ -155,7 +155,7 @@ def message_unit(
 
 
 def _find_accelerator(text: str) -> re.Match[str] | None:
-    """Return the mark of the access key of a message, None if it has none or several; ``R&D`` has none."""
+    """Return the mark of a message's access key, or None if it has none or several; ``R&D`` has none."""
     marks = [
         match
         for match in ACCELERATOR.finditer(text)
@@ -207,7 +207,7 @@ def _free_characters(text: str) -> Iterator[str]:
 def _message_piece(
     text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_plural: bool = False
 ) -> Piece:
-    """Return the unit of a message, which writes the message, or the message if it has no texts."""
+    """Return a unit that writes a message, or the message itself if it has no texts."""
     original, free, stand_ins = text, _free_characters(text), dict(tags)
     tag_texts = {character: tag.text for character, tag in tags.items()}
     messages: dict[str, IcuMessage] = {}
@@ -322,7 +322,7 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
 
 
 def _join_pieces(pieces: Sequence[Piece], text: str) -> Piece:
-    """Return the unit of the pieces of a text, or the text if none of them is translated."""
+    """Return a unit with the pieces of a text, or the text if no piece is translated."""
     message = Fragment(tuple(pieces))
     copied = tuple(untranslated_texts(pieces))
     return Unit(tuple(message.inlines), message.write, text, copied) if message.inlines else text

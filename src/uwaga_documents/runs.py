@@ -169,7 +169,7 @@ def paragraph(text: str, element: Element, names: RunNames, depth: int = 1) -> P
 
 
 class _RunReader:
-    """Reads the runs of a paragraph; ``formats`` are their properties by the visible properties."""
+    """Reads the runs of a paragraph; ``formats`` maps visible properties to all properties of a run."""
 
     def __init__(self, text: str, names: RunNames, start: int, end: int) -> None:
         self._text, self._names = text, names
@@ -301,7 +301,7 @@ class _RunReader:
 
 
 class Children:
-    """The child elements of the elements of a part of a document.
+    """The child elements of each element in a part of a document.
 
     The part is tokenised only once, whatever the depth of nesting.
     """

@@ -108,7 +108,7 @@ def inline_translator(
 
 
 def find_doubts(translation: Translation) -> tuple[str, ...]:
-    """Return why a translation may be wrong: warnings, low confidence, truncation."""
+    """Return the reason why a translation may be wrong: warnings, low confidence, truncation."""
     reasons, confidence = list(translation.warnings), translation.confidence
     has_unlike_warning = any(reason.startswith(UNFAMILIAR_TEXT) for reason in reasons)
     has_term = any(term.applied for term in translation.terms)  # which may be improbable, but is demanded

@@ -79,7 +79,7 @@ class AdaptationScores:
 
     @property
     def is_better(self) -> bool:
-        """True if the new adapter is better than the model and than the present adapter."""
+        """True if the new adapter is better than both the model and the current adapter."""
         return self.new > max(self.base, self.present or 0.0)
 
     def __str__(self) -> str:
@@ -167,7 +167,8 @@ def _copy_pairs(memory: Memory, work: Path, job: dict[str, Any]) -> None:
     if len(held_out) < MIN_SCORED:
         raise DataError(
             f"{memory.origin}: of its {len(sources):,} sources, {len(held_out)} are held out to compare "
-            f"models; at least {MIN_SCORED} are needed, which about {MIN_SCORED * HELD_OUT} sources have"
+            f"models; at least {MIN_SCORED} are needed: add pairs, up to about {MIN_SCORED * HELD_OUT} "
+            "sources"
         )
     scored = set(held_out)
     write_file(work / HELD_OUT_PAIRS, _lines(pair for pair in pairs if pair[0] in scored))

@@ -190,8 +190,8 @@ class Index:
 
 
 class TermLists:
-    """The lists of terms in one state of the index. Those read are cached until the bytes exceed a
-    limit, the first read being dropped first; threads may share them.
+    """The lists of terms in one state of the index. Lists that were read are cached up to a number of bytes,
+    and the oldest are dropped first. Threads may share the cache.
 
     Texts are numbered from 0 over all blocks; those of a block begin at a multiple of 8. A list has the
     numbers of its texts, or is a bitmap, whichever is shorter.
@@ -215,7 +215,7 @@ class TermLists:
         self._lock = threading.Lock()
 
     def text_range(self, shortest: int, longest: int) -> tuple[int, int]:
-        """Return the first text, and the end, of the blocks of texts whose number of words is in a range."""
+        """Return the first text and the end of each block whose texts have a number of words in a range."""
         first, last = number_buckets(np.array([shortest, longest])).tolist()
         blocks = np.searchsorted(self._blocks, [first << SERIAL_BITS, last + 1 << SERIAL_BITS])
         start, stop = self._starts[blocks].tolist()
@@ -356,7 +356,7 @@ def number_buckets(words: Integers) -> Integers:
 
 
 def min_common(count: int, threshold: float) -> int:
-    """Return the minimum number of tokens of a text that a text with this similarity also has."""
+    """Return the minimum number of tokens that a text with this similarity shares with a text."""
     return math.ceil(count * threshold / 100 - TOLERANCE)
 
 

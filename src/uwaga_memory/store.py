@@ -531,7 +531,7 @@ class Memory:
         penalties: Penalties,
         best: _BestMatches,
     ) -> None:
-        """Add the pairs at positions of the index to the best matches if they belong to these."""
+        """Add the pairs at these positions of the index that are among the best matches."""
         sources = self._database.execute(
             "SELECT position, terms FROM pairs WHERE position IN (SELECT value FROM json_each(?))",
             (json.dumps(positions),),
@@ -576,7 +576,7 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Close the connection of this thread; those of others close when their threads end."""
+        """Close this thread's connection; the connections of other threads close when the threads end."""
         database = getattr(self._threads, "database", None)
         if database is not None:
             database.close()

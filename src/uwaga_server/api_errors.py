@@ -109,7 +109,7 @@ def api_error(error: BaseException) -> ApiError:
 
 @contextmanager
 def as_api_error() -> Iterator[None]:
-    """Convert exceptions of the block to :class:`ApiError`; an ApiError is raised unchanged."""
+    """Convert exceptions raised in the block to :class:`ApiError`; an ApiError is unchanged."""
     try:
         yield
     except ApiError:

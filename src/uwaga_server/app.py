@@ -197,7 +197,7 @@ def _operation_routes(context: ServerContext) -> Routes:
         },
     )
     async def health(request: Request) -> Response:
-        """503 until the models to preload are loaded, and while stopping."""
+        """Return 503 until the models to preload are loaded, and while stopping."""
         service = context.service
         failed = [model.name for model in service.served if model.problem] + list(service.pool.failures())
         content: dict[str, object] = {"status": "ok" if service.ready else "loading"}
@@ -213,7 +213,7 @@ def _operation_routes(context: ServerContext) -> Routes:
 
         @routes.add("GET", "/metrics", "Metrics for Prometheus", responses={200: metrics_response})
         async def metrics(request: Request) -> Response:
-            """Requests, latency by stage, batches, tokens."""
+            """Return metrics of requests, latency by stage, batches and tokens."""
             body, kind = await run_in_thread(context.metrics.text)  # may read the files of all workers
             return Response(body, media_type=None, headers={"content-type": kind})
 
@@ -232,7 +232,7 @@ def _description_routes(routes: list[Route]) -> list[Route]:
         return Response(document()[0], media_type=JSON)
 
     async def page(request: Request) -> Response:
-        """The OpenAPI document as a page, which loads nothing."""
+        """The OpenAPI document as a page, which loads no other files."""
         return Response(document()[1], media_type="text/html", headers=DESCRIPTION_HEADERS)
 
     return [Route("GET", OPENAPI_PATH, description), Route("GET", "/docs", page)]

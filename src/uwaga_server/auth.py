@@ -32,7 +32,7 @@ EMPTY_KEY_HASH = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True)
 class Client:
-    """A client and its limits; 0 for none.
+    """A client and its limits; 0 means no limit.
 
     Attributes:
         name: the name of the key, or the address on a server without keys.
@@ -60,7 +60,7 @@ class StoredKey(StrictModel):
 
 
 class KeyFile(StrictModel):
-    """The file of keys."""
+    """The key file."""
 
     keys: list[StoredKey] = []  # noqa: RUF012
 
@@ -74,7 +74,7 @@ def read_keys(path: Path) -> list[StoredKey]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
-        raise SettingsError(f"{path}: cannot be read as a file of keys: {error}") from None
+        raise SettingsError(f"{path}: cannot be read as a key file: {error}") from None
 
 
 def add_key(

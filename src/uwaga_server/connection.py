@@ -99,7 +99,7 @@ class WatchedConnection(HttpToolsProtocol):
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
             self.send_400_response("A request has one header Host.")
-            raise ValueError("no host, or several")  # read no more of it
+            raise ValueError("the request must name exactly one host")  # read no more of it
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
         if len(self._unanswered) > MAX_PIPELINED:

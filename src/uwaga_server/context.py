@@ -155,7 +155,7 @@ class Dialect:
 
 
 def _network(address: str) -> str:
-    """Return the /64 network of an IPv6 address, which belongs to one client; other addresses unchanged."""
+    """Return the /64 network of an IPv6 address, which belongs to one client, or any other address."""
     if ":" not in address:
         return address
     try:

@@ -82,7 +82,7 @@ class DocumentWorker:
                 await asyncio.wait_for(self._wake.wait(), POLL_INTERVAL)
 
     async def _process_or_fail(self, claimed: ClaimedDocument) -> None:
-        """Process a document; mark it as failed if that raises an error."""
+        """Process a document; mark it as failed if an error is raised."""
         try:
             await self._process(claimed)
         except Exception as error:

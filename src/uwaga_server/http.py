@@ -63,7 +63,7 @@ async def read_json(request: Request, kind: type[Body]) -> Body:
 
 
 async def read_body(request: Request) -> bytes:
-    """Return the body of a request, without caching it there."""
+    """Return the body of a request, without caching it in the request."""
     return b"".join([part async for part in request.stream()])
 
 

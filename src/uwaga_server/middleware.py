@@ -208,7 +208,7 @@ class RequestMiddleware:
         self._body_memory.free(state)
 
     def _bounded_receive(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
-        """Return a receive function that refuses too large or slow bodies, and too many requests.
+        """Return a receive function that refuses bodies that are too large or slow, and too many requests.
 
         It raises an ApiError when an endpoint reads the body, after the endpoint has checked the headers.
         """

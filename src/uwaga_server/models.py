@@ -63,7 +63,7 @@ class ModelObserver(Observer, Protocol):
 
 @dataclass
 class Failure:
-    """The reason for which a model could not be loaded, and the time."""
+    """The reason why a model could not be loaded, and the time."""
 
     message: str
     time: float = field(default_factory=time.monotonic)
@@ -122,7 +122,7 @@ class ModelPool:
                     continue  # logged, and listed by :meth:`failures`
 
     def failures(self) -> dict[str, str]:
-        """Return the reasons for which models could not be loaded, by name."""
+        """Return the reasons why models could not be loaded, by name."""
         return {name: failure.message for name, failure in self._failed.items()}
 
     def loaded_names(self) -> list[str]:
@@ -264,7 +264,7 @@ def loader(threads: int, mapped: bool) -> Loader:
                 continue  # not int8: each process loads a copy
             if isinstance(translator, Translator):
                 return translator
-            raise ModelError(f"{settings.name}: it is not a translator")
+            raise ModelError(f"{settings.name}: not a translation model")
         raise AssertionError("unreachable")
 
     return load_model

@@ -50,7 +50,7 @@ class OriginCheck:
         await self._app(scope, receive, send)
 
     def _serves_host(self, host: str) -> bool:
-        """Return whether a host is this server's; IP addresses are, since DNS rebinding needs a name."""
+        """Return whether a host is this server's; any IP address is, since DNS rebinding needs a name."""
         name = host.partition("]")[0].removeprefix("[") if host[:1] == "[" else host.partition(":")[0]
         if name in self._names or name.endswith(".localhost"):
             return True

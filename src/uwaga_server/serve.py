@@ -188,7 +188,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _is_loopback(host: str) -> bool:
-    """Return True if only programs of this machine reach an address."""
+    """Return True if only programs on this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -356,7 +356,7 @@ class Service:
         client: str,
         deadline: float | None,
     ) -> tuple[list[Translation], str]:
-        """Return the translations of texts in one language, None for copies, and the names of the models."""
+        """Return the translations of texts in one language (None for copies) and the names of the models."""
         if source == "":
             return [failed_translation("", self._unknown_language_error(), "return") for _ in requests], ""
         if source is None or (source == target and self.languages.route(source, target) is None):

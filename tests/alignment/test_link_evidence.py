@@ -134,7 +134,7 @@ def test_links_have_probabilities_above_one_half():
     assert align_words([pieces], *spans).likely == ()
 
 
-def test_composed_links_have_noisy_or_probabilities():
+def test_composed_links_have_noisy_or_probability():
     first = WordAlignment(((0, 1),), ((0, 1), (2, 3)), ((0, 0),), ((0, 0, 0.8), (0, 1, 0.4)))
     second = WordAlignment(first.target, ((0, 1),), ((0, 0),), ((0, 0, 0.5), (1, 0, 0.5)))
     composed = compose_alignments([first, second])

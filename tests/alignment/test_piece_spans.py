@@ -93,7 +93,7 @@ def is_encodable(text: str) -> bool:
 @given(TEXTS.filter(is_encodable))
 @example("▁ ▁a")
 @example("He LIKES ﬁne Straßencafés, ½ … 😀 e\u0301")
-def test_encoded_characters_are_in_spans(text):
+def test_spans_contain_all_encoded_characters(text):
     for normalisation in ("identity", "nfkc"):
         tokeniser = tiny.tokeniser(normalisation=normalisation)
         ids = tokeniser.add_special_tokens(tokeniser.encode(text))
@@ -111,7 +111,7 @@ def test_encoded_characters_are_in_spans(text):
 
 
 @given(TEXTS.filter(is_encodable))
-def test_decoded_characters_are_in_spans(text):
+def test_spans_contain_all_decoded_characters(text):
     tokeniser = tiny.tokeniser()
     ids = tokeniser.encode(text)
     decoded = tokeniser.decode(ids)

@@ -36,7 +36,7 @@ def test_json_report_survives_round_trip(report):
     assert run(report, "--json").stdout == report.read_text()
 
 
-def test_tables_have_all_rates(report):
+def test_printed_tables_contain_all_rates(report):
     output = run(report).stdout
     for text in ("instruction set", "beyond caches", "product", "attention", "numbers-en-de", "2 threads"):
         assert text in output
@@ -47,7 +47,7 @@ def test_tables_have_all_rates(report):
     )
 
 
-def test_comparison_with_itself_has_ratios_of_one(report):
+def test_comparing_a_report_with_itself_gives_ratios_of_one(report):
     output = run(report, "--compare", report).stdout
     table = output[output.index("ratio") :].splitlines()[1:]
     rows = [line.split() for line in table if line.strip()]
@@ -74,7 +74,7 @@ def test_markup_in_report_is_not_interpreted(report, tmp_path):
     assert "[bold red]a[/] :smile: processor" in run(report, "--compare", other).stdout
 
 
-def test_json_and_compare_conflict(report):
+def test_json_and_compare_options_cannot_be_combined(report):
     assert "--json" in run(report, "--json", "--compare", report, code=1).stderr
 
 

@@ -142,7 +142,7 @@ def test_search_fixed_generates_the_requested_number_of_tokens():
             )
 
 
-def test_shortest_time_is_the_slower_of_reading_and_multiplying():
+def test_shortest_time_is_limited_by_memory_or_products():
     limits = Limits(100.0, {"int8": 1000.0, "float32": 10.0})
     assert limits.shortest(100.0, 500.0, "int8") == (1.0, "memory")
     assert limits.shortest(100.0, 2000.0, "int8") == (2.0, "products")
@@ -166,7 +166,7 @@ def test_memory_size_exceeds_caches_within_cgroup_limit(tmp_path, monkeypatch):
     assert sizes == [machine.DEFAULT_READ_BYTES, 400 << 20, 1 << 27, machine.MIN_READ_BYTES]
 
 
-def test_core_rejects_invalid_sizes():
+def test_core_rejects_invalid_measurement_arguments():
     isa = cpu.resolve_isa()
     for arguments in (
         (99, SMALL_MEMORY, 1),

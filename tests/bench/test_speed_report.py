@@ -111,13 +111,13 @@ def test_report_survives_json_round_trip(path):
     assert read_report(path) == report
 
 
-def test_report_compared_with_itself_has_ratios_of_one():
+def test_comparing_a_report_with_itself_gives_ratios_of_one():
     report = Report.model_validate(REPORT)
     ratios = compare(report, report)
     assert len(ratios) == 6 and {comparison.ratio for comparison in ratios} == {1.0}
 
 
-def test_comparison_divides_the_rates_of_two_reports():
+def test_comparison_contains_ratios_of_the_rates_of_two_reports():
     faster = changed_report(("memory", 0, "all_threads"), 1e11)
     faster["peaks"] = []
     ratios = {

@@ -53,7 +53,7 @@ def test_head_survives_conversion_and_rewriting(model, tmp_path):
     assert Translator.load(tmp_path / "marian", device="cpu").model.alignment_head == HEAD
 
 
-def test_model_without_head_writes_no_file(model, tmp_path, cache_folder):
+def test_model_without_alignment_head_writes_no_head_file(model, tmp_path, cache_folder):
     (model / HEAD_FILE).unlink()
     before = sorted(model.iterdir())
     translator = Translator.load(model, device="cpu")
@@ -62,7 +62,7 @@ def test_model_without_head_writes_no_file(model, tmp_path, cache_folder):
     assert sorted(model.iterdir()) == before and not cache_folder.exists()
 
 
-def test_head_of_a_model_file_is_stored_next_to_it(tmp_path):
+def test_alignment_head_of_a_model_file_is_stored_next_to_it(tmp_path):
     path = tmp_path / "model.npz"
     path.write_bytes(b"x")
     assert read_head(path) is None
@@ -70,7 +70,7 @@ def test_head_of_a_model_file_is_stored_next_to_it(tmp_path):
     assert read_head(path) == HEAD
 
 
-def test_head_of_a_read_only_folder_is_cached(model, cache_folder, monkeypatch):
+def test_alignment_head_of_a_read_only_folder_is_cached(model, cache_folder, monkeypatch):
     (model / HEAD_FILE).unlink()
     if os.geteuid():
         model.chmod(0o500)
@@ -102,7 +102,7 @@ def test_head_outside_the_decoder_is_rejected(model):
     assert any(message in problem for problem in formats.describe(model).problems)
 
 
-def test_head_has_documented_json_and_string_forms(model):
+def test_alignment_head_has_documented_json_and_string_forms(model):
     assert json.loads((model / HEAD_FILE).read_text()) == {"layer": 2, "head": 1, "step": "reading"}
     assert str(HEAD) == "2.1 reading" and str(AlignmentHead(layer=1)) == "1.mean predicting"
 
@@ -120,7 +120,7 @@ def test_guided_alignment_settings_determine_the_head():
     assert guided_head(parse(Settings, values, "settings")) == AlignmentHead(layer=1, step="reading")
 
 
-def test_description_includes_the_head(model):
+def test_model_description_includes_the_alignment_head(model):
     assert formats.describe(model).alignment_head == "2.1 reading"
     assert formats.describe(model).to_dict()["alignment_head"] == "2.1 reading"
     (model / HEAD_FILE).write_text("{")

@@ -81,7 +81,7 @@ def test_M20_scores_match_teacher_forcing(translator: Translator) -> None:
         assert score.log_prob == pytest.approx(translation.log_prob, abs=1e-4)
 
 
-def test_correct_translation_outscores_incorrect(translator: Translator) -> None:
+def test_correct_translation_scores_higher_than_incorrect(translator: Translator) -> None:
     correct, incorrect = translator.score(
         [
             ("Where is the train station?", "Wo ist der Bahnhof?"),
@@ -98,8 +98,8 @@ def test_bundled_model_is_small_and_credits_its_data() -> None:
     assert "CC BY 2.0" in card and "tatoeba.org" in card and "manythings.org" in card
 
 
-def test_M1_attention_weights_do_not_show_which_words_were_used(translator: Translator) -> None:
-    """The row of *den* gives *letter* less than 0.05, but another noun there changes the article."""
+def test_M1_word_with_low_attention_weight_can_change_the_translation(translator: Translator) -> None:
+    """*den* gives *letter* a weight below 0.05, but another noun in its place changes the article."""
     text, target = "The man reads the letter.", "Der Mann liest den Brief."
     found = translator.translate(text, attention=True)
     assert found.text == target

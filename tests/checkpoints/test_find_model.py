@@ -58,7 +58,7 @@ def test_local_folder_takes_precedence_over_hub(tmp_path, monkeypatch, cache):
     assert cache[1] == []
 
 
-def test_cached_model_needs_no_network(cache):
+def test_cached_model_loads_without_network(cache):
     cache_folder, requests = cache
     folder = snapshot(cache_folder, "me", "en-de")
     save(folder)
@@ -139,7 +139,7 @@ def test_restrictive_licence_is_logged_before_download(front_matter, tmp_path, m
     assert all(line.startswith("me/en-de: ") and CARDS[front_matter] in line for line in messages)
 
 
-def test_hub_model_needs_huggingface_hub(monkeypatch):
+def test_hub_model_requires_huggingface_hub(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'uwaga\[hub\]'"):
         find_model("me/en-de")

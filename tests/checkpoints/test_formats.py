@@ -78,7 +78,7 @@ def test_custom_format_is_loaded_described_and_converted(plain, tmp_path):
 
 
 def test_model_format_of_a_plugin_is_read_and_converted(plain, tmp_path, monkeypatch):
-    """The command line reads it with the plugin alone, and stores it as a folder that opens without it."""
+    """The command line reads it only with the plugin; the converted folder loads without the plugin."""
     folder, _ = plain
     plugin = plugin_file("Add a model format", tmp_path)
     forget_plugins(monkeypatch, formats.FORMATS)
@@ -158,7 +158,7 @@ def test_custom_family_of_the_guide_is_read(guide, tmp_path, monkeypatch):
         registry.model_family(tmp_path, {"model_type": "novel"})
 
 
-def test_first_matching_format_reads_the_folder(tmp_path):
+def test_folder_is_read_by_the_first_matching_format(tmp_path):
     """All functions agree on the format of a folder that matches two formats."""
     make_marian(tmp_path / "m")
     (tmp_path / "m/model.bin").write_bytes(b"x")

@@ -12,7 +12,7 @@ pytest.importorskip("ctranslate2")
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="its memory is read from /proc")
-def test_fuzz_cases_that_once_failed_now_pass(tmp_path):
+def test_previously_failing_fuzz_cases_pass(tmp_path):
     import fuzz
 
     models, failed = fuzz.prepare(Path(tmp_path)), []

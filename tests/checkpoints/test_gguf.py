@@ -153,7 +153,7 @@ def test_logits_match_transformers(tmp_path, case):
 
 @pytest.mark.parametrize(("case", "layers", "scale"), [("gemma2", 46, 0.25), ("gemma3", 62, 0.25)])
 def test_largest_gemma_scales_scores_by_width_and_heads(tmp_path, case, layers, scale):
-    """Only the number of layers identifies them; their heads are wider than width / heads."""
+    """The model is identified only by its number of layers; its heads are wider than width / heads."""
     model = gguf_files.peer(case)
     empty = np.zeros((1, 1), np.float32)
     path = gguf_files.write(
@@ -229,7 +229,7 @@ def test_sliding_window_pattern_determines_global_layers(tmp_path):
         (
             "llama3",
             {"llama.rope.freq_base": 1000.0},
-            "'rope_freqs.weight' changes the rotary positions in another way",
+            "'rope_freqs.weight' changes the rotary positions differently",
         ),
         (
             "llama3",

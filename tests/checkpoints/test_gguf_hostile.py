@@ -179,7 +179,7 @@ def test_strings_across_block_boundaries_are_decoded(tmp_path_factory, blocks, w
     assert metadata["end"] == "end"
 
 
-def test_header_is_read_once(tmp_path, monkeypatch):
+def test_gguf_header_is_read_once(tmp_path, monkeypatch):
     """Reads are limited to the size of the header and a block."""
     monkeypatch.setattr(gguf_file, "BLOCK_BYTES", 4096)
     read, part = [], gguf_file.PrivateFile.part

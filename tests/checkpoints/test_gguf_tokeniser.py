@@ -196,7 +196,7 @@ def test_byte_level_bpe_ids_match_original_model(byte_levels, text):
     assert tokeniser.decode(expected) == model.decode(expected)
 
 
-def test_byte_level_bpe_encodes_special_and_added_tokens_whole(byte_levels):
+def test_byte_level_bpe_does_not_split_special_and_added_tokens(byte_levels):
     tokeniser, model = byte_levels
     think = model.token_to_id("<think>")
     assert tokeniser.encode("a<|end|><think>b") == [*model.encode("a").ids, 0, think, *model.encode("b").ids]
@@ -277,15 +277,15 @@ def test_vocabulary_that_does_not_fit_the_weights_is_rejected(tmp_path):
         read_gguf(gguf_files.write(tmp_path / "m.gguf", tensors=tensors))
 
 
-def test_byte_level_bpe_needs_tokenizers_library(tmp_path, monkeypatch):
+def test_byte_level_bpe_requires_tokenizers_library(tmp_path, monkeypatch):
     _, metadata = byte_level("smollm")
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(MissingExtraError, match=r"needs `tokenizers`; `pip install 'uwaga\[train\]'`"):
         read(tmp_path / "m.gguf", **metadata)
 
 
-def test_sentencepiece_tokeniser_is_stored_as_its_model(sentencepieces):
-    """An int8 folder holds only the SentencePiece model, and the special tokens around texts."""
+def test_sentencepiece_tokeniser_is_stored_as_a_sentencepiece_model(sentencepieces):
+    """An int8 folder contains only the SentencePiece model and the special tokens around texts."""
     tokeniser, _ = sentencepieces
     files = tokeniser_files(tokeniser, tokeniser)
     assert list(files) == ["source.spm"] and tokeniser_kind(tokeniser) == "sentencepiece"

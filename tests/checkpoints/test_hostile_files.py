@@ -180,7 +180,7 @@ def test_broken_pickle_stream_raises_model_error(stream, tmp_path):
 
 
 @pytest.mark.parametrize("version", ["2.5.1+cpu", "2.9.1", "1.13.0a0+git1"])
-def test_vulnerable_torch_versions_read_no_file(version, tmp_path, monkeypatch):
+def test_vulnerable_torch_versions_are_not_used_to_read_files(version, tmp_path, monkeypatch):
     torch = pytest.importorskip("torch")
     path = tmp_path / "pytorch_model.bin"
     torch.save({"a": torch.zeros(4)}, path)
@@ -240,7 +240,7 @@ def test_infinities_and_lone_surrogates_in_json_files_are_rejected(tmp_path):
                 read(tmp_path / "int8")
 
 
-def test_text_types_are_checked_and_generators_accepted():
+def test_non_string_texts_are_rejected_and_generators_accepted():
     translator = uwaga.load(MODEL)
     for value in (None, 5, b"x", 1.5):
         with pytest.raises(UwagaError, match="text"):
@@ -253,7 +253,7 @@ def test_text_types_are_checked_and_generators_accepted():
     assert translator.translate(texts, prefix=iter(["", ""])) == translator.translate(texts)
 
 
-def test_file_contents_are_truncated_in_messages(tmp_path):
+def test_quoted_file_contents_are_truncated_in_messages(tmp_path):
     header = json.dumps({"a": {"dtype": "9" * 5000, "shape": [1], "data_offsets": [0, 4]}}).encode()
     path = tmp_path / "model.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
@@ -274,7 +274,7 @@ LARGE = {"max_position_embeddings": 10**9, "encoder_layers": 10**6, "vocab_size"
 
 
 @pytest.mark.parametrize("key", [*LARGE, "decoder_layers", "encoder_ffn_dim"])
-def test_stated_sizes_are_checked_against_the_weights_first(key, tmp_path):
+def test_config_sizes_are_checked_against_weights_before_allocation(key, tmp_path):
     from marian_folders import make
 
     make(tmp_path / "m")
@@ -299,8 +299,8 @@ def test_int8_folder_with_a_million_layers_is_rejected(tmp_path):
 
 
 @pytest.mark.slow
-def test_changing_files_of_a_loaded_model_has_no_effect(tmp_path):
-    """Run in a separate process, since truncating a memory-mapped file would kill it."""
+def test_changing_files_does_not_affect_a_loaded_model(tmp_path):
+    """Run in a separate process, since truncating a memory-mapped file would kill the process."""
     from marian_folders import make
 
     from uwaga.conversion.quantise import quantise
@@ -360,7 +360,7 @@ def test_file_changed_after_reading_its_header_is_rejected(tmp_path):
         tensors[last].values.sum()
 
 
-def test_truncating_the_shortlist_of_a_loaded_model_has_no_effect(tmp_path):
+def test_truncating_the_shortlist_file_does_not_affect_a_loaded_model(tmp_path):
     from hostile_files import make_files
 
     folder, shortlist = make_files(MODEL, tmp_path)

@@ -132,7 +132,7 @@ def test_hugging_face_marian_folder_is_described(marian):
     assert "deu fra" in text and "apache-2.0" in text and "13" in text
 
 
-def test_languages_come_from_multilingual_family_or_card(tmp_path):
+def test_info_reads_languages_from_multilingual_family_or_card(tmp_path):
     model_folder(tmp_path / "m", "mbart50")
     description = describe(tmp_path / "m")
     assert len(description.languages[0]) == 52 and "sl_SI" in description.languages[1]
@@ -145,7 +145,7 @@ def test_languages_come_from_multilingual_family_or_card(tmp_path):
     assert (description.languages, description.licence) == ((("en", "fr"), ("en", "fr")), None)
 
 
-def test_weight_file_faults_become_notes_and_other_faults_errors(marian):
+def test_describe_reports_damaged_weights_as_notes_and_raises_other_errors(marian):
     folder, _ = marian
     content = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(content[:-70])
@@ -162,7 +162,7 @@ def test_weight_file_faults_become_notes_and_other_faults_errors(marian):
         describe(folder)
 
 
-def test_sharded_weights_are_summarised(tmp_path):
+def test_info_sums_the_sizes_of_weight_shards(tmp_path):
     for number in (1, 2):
         save_file({f"w{number}": torch.zeros(number, 3).half()}, tmp_path / f"model-{number}.safetensors")
     write_json(
@@ -284,7 +284,7 @@ def test_int8_description_states_original_parameters(tmp_path):
         describe(tmp_path / "int8")
 
 
-def test_facts_come_before_settings():
+def test_info_shows_facts_before_settings():
     text = show()
     names = {name: text.index(f" {name} ") for name in ("licence", "words aligned by", "width")}
     assert names["licence"] < names["words aligned by"] < names["width"]
@@ -296,5 +296,5 @@ def test_adapters_are_described(tmp_path):
     document = json.loads(show(tmp_path, "--json"))
     assert (document["base"], document["rank"], document["parameters"]) == ("base-model", 2, 20)
     assert "base-model" in show(tmp_path) and "decoder.0.query" in show(tmp_path)
-    with pytest.raises(ModelError, match="an adapter: give it with --adapter"):
+    with pytest.raises(ModelError, match="an adapter: give it with --adapter, and"):
         describe(tmp_path)

@@ -46,15 +46,15 @@ def test_multilingual_directions_are_resolved_or_rejected():
     assert (forced.languages, forced.first) == (("en", "de"), plain.source.languages["de"])
     changed = direction_of(plain, "en", "fr", first=plain.source.languages["de"])
     assert changed.first == changed.target.languages["fr"]
-    with pytest.raises(SettingsError, match=r"multilingual model without a source; choose .* af am ar"):
+    with pytest.raises(SettingsError, match=r"multilingual model needs a source; choose .* af am ar"):
         direction_of(plain, None, "fr")
-    with pytest.raises(SettingsError, match="without a target; choose"):
+    with pytest.raises(SettingsError, match="needs a target; choose"):
         direction_of(plain, "en", None)
     with pytest.raises(SettingsError, match="no language 'xx'"):
         direction_of(plain, "en", "xx")
 
 
-def test_mbart_starts_from_the_target_language():
+def test_mbart_target_starts_with_the_language_token():
     case = older_format("mbart")
     plain = read_mbart_tokeniser(case.folder, case.ids)
     direction = direction_of(plain, "en", "ro_RO", first=plain.target.languages["de_DE"])
@@ -123,7 +123,7 @@ def test_marian_prepends_target_language_token(marian, tmp_path):
     )
 
 
-def test_cached_opus_model_needs_no_network(marian, tmp_path, monkeypatch):
+def test_cached_opus_model_loads_without_network(marian, tmp_path, monkeypatch):
     """The cache has the layout of huggingface_hub's."""
     commit = "0123456789abcdef0123456789abcdef01234567"
     repository = tmp_path / "cache/models--Helsinki-NLP--opus-mt-en-de"

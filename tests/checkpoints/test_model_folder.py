@@ -104,7 +104,7 @@ def test_loaded_model_equals_the_saved_model(tmp_path, changes):
     assert torch.equal(model(source, source), loaded.model(source, source))
 
 
-def test_decoders_without_self_attention_are_written_as_version_3(tmp_path):
+def test_models_without_decoder_self_attention_are_written_as_version_3(tmp_path):
     """Folders that readers of version 2 can read do not contain settings that these readers lack."""
     for kind, version in (("attention", 1), ("ssru", 3), ("aan", 3)):
         save_folder(tmp_path / kind, self_attention=kind)
@@ -139,7 +139,7 @@ def test_sixteen_bit_weights_are_stored_and_loaded(tmp_path, dtype):
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
-def test_int8_weights_equal_those_rounded_by_the_engine(tmp_path, changes):
+def test_int8_weights_equal_weights_rounded_by_the_engine(tmp_path, changes):
     model, *arguments = parts(changes.get("tie") not in ("decoder", "none"), **changes)
     with torch.no_grad():
         next(model.parameters())[0] = 0.0  # a row of zeros
@@ -263,7 +263,7 @@ def rewrite_weights(folder, change):
     edit(folder, "sha256", value=hashlib.sha256(path.read_bytes()).hexdigest())
 
 
-def test_shape_mismatch_names_both_shapes(folder):
+def test_shape_mismatch_error_names_both_shapes(folder):
     name = "encoder.0.attention_norm.weight"
     rewrite_weights(folder, lambda tensors: tensors.update({name: torch.ones(17)}))
     assert_rejected(folder, "model.safetensors", name, "(17,)", "(16,)")
@@ -279,7 +279,7 @@ def test_unknown_weight_is_rejected(folder):
     assert_rejected(folder, "'surplus'", "unknown")
 
 
-def test_number_format_mismatch_names_both_formats(folder):
+def test_number_format_mismatch_error_names_both_formats(folder):
     name = "output_weight"
     rewrite_weights(folder, lambda tensors: tensors.update({name: tensors[name].double()}))
     assert_rejected(folder, name, "F64", "F32")
@@ -449,7 +449,7 @@ def test_leftovers_of_killed_writers_are_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-def test_permissions_follow_the_umask(folder):
+def test_saved_files_respect_the_umask(folder):
     mask = os.umask(0)
     os.umask(mask)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o777 & ~mask
@@ -458,7 +458,7 @@ def test_permissions_follow_the_umask(folder):
 
 @pytest.mark.parametrize("call", ["fsync", "rename"])
 @pytest.mark.parametrize("existing", [False, True])
-def test_full_disk_changes_nothing(tmp_path, monkeypatch, call, existing):
+def test_full_disk_leaves_existing_model_unchanged(tmp_path, monkeypatch, call, existing):
     if existing:
         save_folder(tmp_path / "m")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -482,7 +482,7 @@ def test_full_disk_changes_nothing(tmp_path, monkeypatch, call, existing):
     assert existing or not list(tmp_path.iterdir())
 
 
-def test_file_size_limit_changes_nothing(tmp_path):
+def test_exceeded_file_size_limit_leaves_existing_model_unchanged(tmp_path):
     parts()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -510,7 +510,7 @@ def test_overflowing_weights_are_not_saved(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_model_with_other_settings_is_not_saved(tmp_path):
+def test_model_that_does_not_match_its_settings_is_not_saved(tmp_path):
     model, shape, source, target = parts()
     other_settings = TransformerSettings.model_validate(shape.model_dump() | {"feed_forward": 25})
     with pytest.raises(ModelError, match=r"feed_forward.*\(24,.*\(25,"):

@@ -156,7 +156,7 @@ def test_repetition_penalty_is_ignored_and_described(folders, tmp_path):
     assert "repetition penalty" not in describe(folders / "qwen2").sizes
 
 
-def test_several_end_tokens_stop_as_in_transformers(monkeypatch, folders, tmp_path):
+def test_any_of_several_end_tokens_stops_generation_as_in_transformers(monkeypatch, folders, tmp_path):
     def tokeniser(folder, ids, ends, declared):
         number_tokeniser = numbered_tokens.read_numbers(folder, replace(ids, end=ends[0])).source
         return replace(
@@ -284,7 +284,7 @@ def test_huge_alpha_of_rotary_positions_is_rejected(folders, tmp_path):
         load_torch(tmp_path / "bad")
 
 
-def test_rotary_positions_take_no_memory(folders, tmp_path):
+def test_rotary_positions_allocate_no_tables(folders, tmp_path):
     shutil.copytree(folders / "llama", tmp_path / "m")
     edit_config(tmp_path / "m", max_position_embeddings=16_000_000)
     assert load_torch(tmp_path / "m").model.max_source == 16_000_000
@@ -330,7 +330,7 @@ def test_damaged_shards_are_rejected(folders, tmp_path):
         load_torch(path)
     files[1].write_bytes(content)
     save_file(load_file(files[0]) | load_file(files[1]), files[1])
-    with pytest.raises(ModelError, match=f"is stored in {files[0].name}, too"):
+    with pytest.raises(ModelError, match=f"is also stored in {files[0].name}"):
         load_torch(path)
     files[1].write_bytes(content)
     index["weight_map"][name] = files[0].name

@@ -69,7 +69,7 @@ def test_target_language_is_forced_before_a_prefix(tmp_path):
         assert translation.text == peer.decode(row, skip_special_tokens=True).replace("\ufffd", "")
 
 
-def test_many_to_one_model_needs_no_target_language(tmp_path):
+def test_many_to_one_model_does_not_require_a_target_language(tmp_path):
     model_folder(tmp_path / "m", "mbart50")
     english = tokenisers.newer_format("mbart50").peer.convert_tokens_to_ids("en_XX")
     edit_json(tmp_path / "m/generation_config.json", forced_bos_token_id=english)
@@ -84,10 +84,10 @@ def test_many_to_one_model_needs_no_target_language(tmp_path):
 def test_missing_or_unknown_languages_are_rejected(tmp_path, kind):
     model_folder(tmp_path / "m", kind)
     source, target = PAIRS[kind]
-    with pytest.raises(SettingsError, match="multilingual model without"):
+    with pytest.raises(SettingsError, match="multilingual model needs a"):
         uwaga.load(tmp_path / "m", device="cpu", target=target).translate("Hi")
     if kind != "mbart":  # whose start is a language
-        with pytest.raises(SettingsError, match="multilingual model without"):
+        with pytest.raises(SettingsError, match="multilingual model needs a"):
             uwaga.load(tmp_path / "m", device="cpu", source=source).translate("Hi")
     with pytest.raises(SettingsError, match="no language 'xx_XX'"):
         uwaga.load(tmp_path / "m", device="cpu", source=source, target="xx_XX")
@@ -108,7 +108,7 @@ def test_command_line_translates_and_summarises(tmp_path):
 
 
 def test_mask_token_without_embedding_is_rejected_in_texts(tmp_path):
-    """bart-large-cnn has a row less than pieces in its tokeniser: the last piece is the mask."""
+    """bart-large-cnn has one embedding row less than its tokeniser has pieces: the mask is the last piece."""
     case = tokenisers.newer_format("bart")
     mask, size = case.peer.mask_token_id, case.ids.vocabulary
     files = {path.name: path for path in case.folder.iterdir()}

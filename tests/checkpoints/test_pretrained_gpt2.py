@@ -155,7 +155,7 @@ def test_weight_names_of_older_checkpoints_are_read(folder, tmp_path):
         assert all(torch.equal(state[name], weight) for name, weight in expected.items())
 
 
-def test_length_limits_come_from_the_folder_or_the_default(folder, tmp_path):
+def test_length_limits_are_read_from_the_folder_or_default(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     assert load_torch(folder).options.max_length == 11
     for generation, expected in (

@@ -72,7 +72,7 @@ def padded():
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.usefixtures("numbers")
 def test_M29_logits_match_transformers(tmp_path, version):
-    """The peer runs step by step: for several positions it uses the distance biases of other positions.
+    """transformers runs step by step: for several positions it uses the distance biases of other positions.
 
     (5.23 permutes them to (rows, target, streams, heads) and reads (rows, streams, heads, target).)
     """
@@ -143,7 +143,7 @@ def test_M29_steps_match_teacher_forcing(tmp_path):
 
 
 @pytest.mark.usefixtures("numbers")
-def test_M29_each_stream_sees_one_token_fewer(tmp_path):
+def test_M29_each_further_stream_depends_on_one_token_fewer(tmp_path):
     make(tmp_path / "m", "three")
     model = load_torch(tmp_path / "m").model
     ids, position = torch.tensor([SOURCES[0]]), 4
@@ -163,7 +163,7 @@ def test_M29_each_stream_sees_one_token_fewer(tmp_path):
 
 @pytest.mark.numerical
 @pytest.mark.usefixtures("numbers")
-def test_M29_recorded_attention_equals_that_of_the_steps(tmp_path):
+def test_M29_recorded_attention_equals_stepwise_attention(tmp_path):
     make(tmp_path / "m")
     model = load_torch(tmp_path / "m").model.double()
     targets = [[2, 11, 12, 13], [2, 14], [2, 9, 8]]

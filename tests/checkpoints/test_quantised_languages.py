@@ -38,7 +38,7 @@ def quantised(folder, kind, precision="int8"):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("precision", ["int8", "int4"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_folder_translates_as_the_original(tmp_path, kind, precision):
+def test_quantised_folder_translates_like_the_original(tmp_path, kind, precision):
     original, folder = quantised(tmp_path, kind, precision)
     pair = PAIRS.get(kind, (None, None))
     for source, target in (pair, pair[::-1]):
@@ -52,7 +52,7 @@ def test_folder_translates_as_the_original(tmp_path, kind, precision):
 
 @pytest.mark.usefixtures("either_format")
 @pytest.mark.parametrize("kind", KINDS)
-def test_tokenisers_and_languages_are_kept(tmp_path, kind):
+def test_quantised_folder_keeps_tokenisers_and_languages(tmp_path, kind):
     original, folder = (read(path) for path in quantised(tmp_path, kind))
     assert folder.languages.pairs == original.languages.pairs
     for first, second in ((original.source, folder.source), (original.target, folder.target)):
@@ -73,7 +73,7 @@ def test_missing_and_unknown_languages_are_refused(tmp_path, kind):
         uwaga.load(folder).translate("Hi")
 
 
-def test_comparison_translates_between_two_languages(tmp_path):
+def test_agreement_is_measured_between_two_languages(tmp_path):
     model_folder(tmp_path / "m", "m2m100")
     agreement = quantise(tmp_path / "m", tmp_path / "q")
     assert agreement.sentences >= 5
@@ -81,7 +81,7 @@ def test_comparison_translates_between_two_languages(tmp_path):
         quantise(tmp_path / "m", tmp_path / "r", sample=["A sentence."])
 
 
-def test_tasks_are_kept(tmp_path):
+def test_quantised_folder_keeps_tasks(tmp_path):
     model_folder(tmp_path / "m", "pegasus")
     tasks = {
         "translation_en_to_de": {"prefix": "to German: "},
@@ -106,7 +106,7 @@ def test_tasks_are_kept(tmp_path):
         (lambda frame: frame["special"][0].update(text=""), "special"),
     ],
 )
-def test_damaged_frames_are_refused(tmp_path, edit, message):
+def test_damaged_tokeniser_frames_are_refused(tmp_path, edit, message):
     _, folder = quantised(tmp_path, "m2m100")
     config = json.loads((folder / "config.json").read_text())
     edit(config["frame"])
@@ -116,7 +116,7 @@ def test_damaged_frames_are_refused(tmp_path, edit, message):
 
 
 @pytest.mark.parametrize("ids", ['{"a": 0, "b": 0}', '{"a": -1}', "[]", '{"a": "x"}', "{}"])
-def test_damaged_ids_are_refused(tmp_path, ids):
+def test_damaged_vocabulary_files_are_refused(tmp_path, ids):
     _, folder = quantised(tmp_path, "m2m100")
     (folder / "source.vocab.json").write_text(ids)
     with pytest.raises(ModelError, match=r"source\.vocab\.json"):

@@ -40,7 +40,7 @@ def assert_equal(left, right):
 
 @EXAMPLES
 @given(ARRAYS)
-def test_files_equal_those_of_the_library(tmp_path, arrays):
+def test_written_files_are_identical_to_those_of_safetensors(tmp_path, arrays):
     path = tmp_path / "m.safetensors"
     for content in (safetensors.numpy.save(arrays, METADATA), aligned_bytes(arrays, METADATA)):
         path.write_bytes(content)
@@ -64,7 +64,7 @@ def can_read(load):
 
 @EXAMPLES
 @given(ARRAYS, st.data())
-def test_files_rejected_by_the_library_are_rejected(tmp_path, arrays, data):
+def test_files_rejected_by_safetensors_are_rejected(tmp_path, arrays, data):
     content = bytearray(safetensors.numpy.save(arrays, METADATA))
     for _ in range(data.draw(st.integers(1, 3))):
         position = data.draw(st.integers(0, len(content) - 1))

@@ -53,7 +53,7 @@ def moses(links) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
-def test_files_tsv_and_pipe_give_the_same_links(folder):
+def test_text_files_tsv_and_pipe_give_the_same_links(folder):
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
     expected = [str(alignment) for alignment in uwaga.Translator.load("ende", device="cpu").align(pairs)]
     assert lines("align", "test.en", "test.de", "-m", "ende") == expected
@@ -65,7 +65,7 @@ def test_files_tsv_and_pipe_give_the_same_links(folder):
     assert lines("align", "pairs.tsv", "-m", "ende", "--words", "spaces") == list(map(str, spaced))
 
 
-def test_both_directions_are_symmetrised(folder):
+def test_links_of_both_directions_are_symmetrised(folder):
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
     forward = uwaga.Translator.load("ende", device="cpu").align(pairs)
     backward = uwaga.Translator.load("deen", device="cpu").align(
@@ -83,14 +83,14 @@ def test_both_directions_are_symmetrised(folder):
     assert lines("align", "pairs.tsv", "-m", "ende", "--both", "deen") == expected
 
 
-def test_aligner_needs_no_model(folder):
+def test_statistical_aligner_works_without_a_model(folder):
     words = [[split_words(text) for text in texts] for texts in (tiny.ENGLISH, tiny.GERMAN)]
     assert lines("align", "test.en", "test.de", "--aligner") == [
         moses(links) for links in align_corpus(*words)
     ]
 
 
-def test_chosen_head_is_printed_and_stored(folder):
+def test_selected_alignment_head_is_printed_and_stored(folder):
     output = lines("align", "--choose", "pairs.tsv", "-m", "ende")
     assert "each head against uwaga's own aligner, 8 pairs" in output[0]
     assert output[2].split() == ["head", "predicting", "reading"]

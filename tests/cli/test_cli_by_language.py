@@ -67,7 +67,7 @@ def test_chain_note_is_printed_once(machine):
     ]
 
 
-def test_chain_accepts_options(machine, tmp_path):
+def test_model_chain_accepts_translation_options(machine, tmp_path):
     pivot = uwaga.load("qaa-qac")
     document = json.loads(run("--model", "qaa-qac", "--json", "--beam", 4, "--nbest", 2, LINES[0]).stdout)
     assert document == pivot.translate(LINES[0], beam=4, nbest=2).to_dict()
@@ -104,7 +104,7 @@ def test_via_option_selects_the_pivot(machine):
     ],
     ids=str,
 )
-def test_errors_fit_on_one_line(machine, arguments, message):
+def test_error_messages_fit_on_one_line(machine, arguments, message):
     result = run(*arguments, "Hi", code=1)
     assert result.stdout == "" and message in result.stderr and result.stderr.count("\n") == 1
 

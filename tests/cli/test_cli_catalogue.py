@@ -105,7 +105,7 @@ def test_unreleased_status_is_shown_before_download(server):
     assert "fr to en, 5.0 kB, not released (Nightly)" in fail("download", "fr-en")
 
 
-def test_download_without_terminal_needs_yes_option(server):
+def test_download_without_terminal_requires_yes_option(server):
     text = fail("download", "en-pt")
     assert "--yes" in text and "Mozilla Public License" in text
     assert [path for path, _ in server.requests] == ["/models.json"]
@@ -189,7 +189,7 @@ def test_help_has_examples(server):
     assert not server.requests
 
 
-def test_offline_errors_give_advice(server, tmp_path, monkeypatch):
+def test_offline_error_suggests_what_to_do(server, tmp_path, monkeypatch):
     monkeypatch.setenv("UWAGA_FIREFOX_URL", f"http://127.0.0.1:{closed_port()}")
     for words in (("list",), ("download", "en-pt", "--yes")):
         text = fail(*words)

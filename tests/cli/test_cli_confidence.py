@@ -45,7 +45,7 @@ def test_colours_preserve_text(translation):
     )
 
 
-def test_copied_text_is_unmarked():
+def test_copied_text_has_no_colours():
     assert confident_text(Translation("12", 0.0, (), ()), colours=True) == "12"
 
 

@@ -55,7 +55,7 @@ def type_on_terminal(monkeypatch, typed):
     monkeypatch.setattr(sys, "stdin", TypedInput(typed))
 
 
-def test_missing_models_are_downloaded_on_agreement(server, monkeypatch, capsys):
+def test_missing_models_are_downloaded_after_confirmation(server, monkeypatch, capsys):
     type_on_terminal(monkeypatch, "y\ny\ny\n")
     options = LoadOptions(source="qaa", target="qab")
     translator, bundled = loading.load_for_texts(None, options, None)

@@ -127,7 +127,7 @@ def test_against_option_compares_systems(folder):
     assert [row["value"] for row in document["comparison"]] == [row["value"] for row in document["scores"]]
 
 
-def test_unusable_files_are_named_in_errors(folder):
+def test_errors_name_unreadable_files(folder):
     write("short.de", REFERENCES[:1])
     write("empty.de", [])
     Path("binary").write_bytes(bytes(range(256)))
@@ -169,7 +169,7 @@ def test_usage_errors_exit_with_2(arguments):
     assert "Traceback" not in result.stderr
 
 
-def test_help_of_verbs_has_examples():
+def test_command_help_has_examples():
     for command in app.registered_commands:
         assert command.name is not None
         result = run(command.name, "--help")

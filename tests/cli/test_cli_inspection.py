@@ -192,7 +192,7 @@ def test_lengths_command_reports_invalid_arguments(files, monkeypatch, arguments
     assert sorted(files.iterdir()) == before
 
 
-def test_paths_are_labelled_by_name(tmp_path):
+def test_path_arguments_get_short_labels(tmp_path):
     odd = tmp_path / "a=b"
     odd.mkdir()
     values = ["N=x/y", "runs/luong/model", "out/cho.tok.de", str(odd)]

@@ -45,7 +45,7 @@ def run(*arguments: str) -> str:
     return result.output
 
 
-def test_json_describes_models(machine):
+def test_models_json_output_describes_models(machine):
     rows = {row["name"]: row for row in map(json.loads, run("--json").splitlines())}
     hub = {name for name, row in rows.items() if row["kind"] == "hub"}
     assert hub == {"owner/sound", "owner/damaged", "owner/begun"}
@@ -59,7 +59,7 @@ def test_json_describes_models(machine):
     assert "no file of it was fetched completely" in rows["owner/begun"]["problems"][0]
 
 
-def test_table_lists_models_and_problems(machine):
+def test_models_table_lists_models_and_problems(machine):
     table = run()
     assert "owner/sound" in table and "damaged" in table
     assert "owner/begun: no file of it was fetched" in table
@@ -73,7 +73,7 @@ def test_models_are_listed_from_additional_folders(machine):
         list(installed_models([machine / "nowhere"]))
 
 
-def test_hub_cache_folder_follows_the_environment():
+def test_hub_cache_folder_is_read_from_environment_variables():
     assert hub_cache({"HF_HUB_CACHE": "/a", "HF_HOME": "/b"}) == Path("/a")
     assert hub_cache({"HF_HOME": "/b"}) == Path("/b/hub")
     assert hub_cache({"XDG_CACHE_HOME": "/c"}) == Path("/c/huggingface/hub")

@@ -21,7 +21,7 @@ from uwaga.files.lines import read_lines
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst", ".xz", ".GZ"])
-def test_compression_follows_suffix(tmp_path, suffix):
+def test_output_compression_is_chosen_by_file_suffix(tmp_path, suffix):
     if suffix == ".zst":
         pytest.importorskip("zstandard")
     path = tmp_path / f"x.de{suffix}"
@@ -87,7 +87,7 @@ def test_file_mode_and_link_are_kept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["circle", "fresh", "link", "real"]
 
 
-def test_error_keeps_old_file(tmp_path):
+def test_failed_write_keeps_the_old_file(tmp_path):
     (tmp_path / "out").write_text("old")
     for error in (ZeroDivisionError, RuntimeError):
         with contextlib.suppress(error), new_file(tmp_path / "out") as file:
@@ -109,7 +109,7 @@ def test_leftovers_of_dead_processes_are_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_terminated_verb_leaves_no_files(tmp_path):
+def test_terminated_command_leaves_no_files(tmp_path):
     command = [sys.executable, "-m", "uwaga", "score", "--output", "out", "--threads", "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
         process.stdin.write(b"Hello.\tHallo.\n")

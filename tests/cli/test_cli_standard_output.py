@@ -69,7 +69,7 @@ def test_unwritable_output_gives_a_one_line_error(workspace, verb, redirection):
 
 
 @pytest.mark.parametrize("redirection", [">&-", pytest.param("> /dev/full", marks=pytest.mark.slow)])
-def test_unused_standard_output_may_be_unwritable(workspace, redirection):
+def test_unwritable_standard_output_is_ignored_if_unused(workspace, redirection):
     result = call(workspace, ["translate", "Hi.", "-o", "out"], redirection)
     assert (result.returncode, result.stderr) == (0, b"")
     assert (workspace / "out").read_text().strip()

@@ -23,7 +23,7 @@ def run(*arguments: object) -> int:
     return int(end.value.code or 0)
 
 
-def test_init_does_not_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_does_not_overwrite_existing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "new.yaml"
     assert run("train", "--init", path) == 0
     before = path.read_text()
@@ -84,7 +84,7 @@ def test_average_equals_final_model_of_training(
         ("data.train=[nowhere.tsv]", "nowhere.tsv"),
     ],
 )
-def test_settings_errors_fit_on_one_line(
+def test_settings_error_messages_fit_on_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, message: str
 ) -> None:
     write_reversal_corpus(tmp_path)
@@ -124,7 +124,7 @@ def test_init_writes_corpora_and_preset(
 
 
 @pytest.mark.slow
-def test_init_imports_no_torch(tmp_path: Path) -> None:
+def test_init_does_not_import_torch(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom uwaga.cli.main import main\n"
         f"try: main(['train', '--init', {str(tmp_path / 'new.yaml')!r}])\n"
@@ -170,7 +170,7 @@ def test_init_estimates_the_training_time_of_a_preset(
 
 
 @pytest.mark.release
-def test_estimate_leaves_no_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_estimate_writes_no_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal_corpus(tmp_path)
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=1000)))

@@ -65,7 +65,7 @@ def texts(translator, sources, **options):
     return [translation.text for translation in translator.translate(sources, **options)]
 
 
-def test_texts_are_translated(run, translator):
+def test_texts_given_as_arguments_are_translated(run, translator):
     assert out(run("translate", *LINES[::2])) == texts(translator, LINES[::2])
     assert out(run("translate", "--beam", 1, "--max-length", 4, LINES[0])) == texts(
         translator, [LINES[0]], beam=1, max_length=4
@@ -120,7 +120,7 @@ def test_output_may_replace_input(run, tmp_path, translator):
     assert (tmp_path / "text").read_text("utf-8").split("\n")[:-1] == texts(translator, LINES)
 
 
-def test_chunks_keep_order(run, translator, tmp_path, monkeypatch):
+def test_chunks_are_written_in_input_order(run, translator, tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "CHUNK_LINES", 4)
     sources = [LINES[number % len(LINES)] for number in range(11)]
     (tmp_path / "in").write_text("\n".join(sources), encoding="utf-8")
@@ -216,7 +216,7 @@ def test_text_that_names_a_file_is_refused(run, translator, tmp_path, monkeypatc
         (["--split", "never", "house " * 60], "text 1: the sentence"),
     ],
 )
-def test_errors_fit_on_one_line(run, arguments, words):
+def test_error_messages_fit_on_one_line(run, arguments, words):
     result = run("translate", *arguments, code=1)
     assert "Traceback" not in result.output
     errors = [line for line in result.stderr.splitlines() if "error:" in line]
@@ -261,7 +261,7 @@ def test_binary_file_is_refused(run, tmp_path):
     assert "binary" in run("translate", "-i", tmp_path / "b", code=1).stderr
 
 
-def test_full_disk_leaves_no_file(run, tmp_path, monkeypatch):
+def test_full_disk_leaves_no_partial_file(run, tmp_path, monkeypatch):
     def full_disk_writer(file):
         def write(text):
             with Path("/dev/full").open("wb", buffering=0) as disk:
@@ -322,7 +322,7 @@ def test_read_ahead_is_bounded():
     assert len(produced) < 8 * lines.CHUNK_LINES
 
 
-def test_lines_are_answered_while_pipe_is_open(folder):
+def test_lines_are_translated_while_pipe_is_open(folder):
     command = [sys.executable, "-m", "uwaga", "translate", "--model", str(folder), "--device", "cpu"]
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
     with subprocess.Popen(

@@ -19,11 +19,11 @@ def report() -> list[str]:
     return result.stdout.splitlines()
 
 
-def test_first_line_is_the_version():
+def test_version_is_printed_on_the_first_line():
     assert report()[0] == f"uwaga {uwaga.__version__}"
 
 
-def test_other_lines_describe_build_and_processor():
+def test_remaining_lines_describe_build_and_processor():
     names = [re.split(r"  +", line)[0] for line in report()[1:]]
     assert names == ["commit", "processor", "instruction set", "build", "python"]
 
@@ -34,7 +34,7 @@ def test_selected_instruction_set_is_shown(isa, monkeypatch):
     assert f"instruction set  {isa} of portable" in report()[3]
 
 
-def test_usable_instruction_sets_are_compiled():
+def test_available_instruction_sets_are_compiled_in():
     assert set(cpu.available_isas()) <= {"portable", *_core.COMPILED_ISAS.split()}
 
 
@@ -70,7 +70,7 @@ def test_broken_engine_is_reported(monkeypatch):
     assert any(line.startswith("engine           cannot be loaded") for line in report())
 
 
-def test_version_imports_no_torch():
+def test_version_does_not_import_torch():
     lines = (
         "import sys",
         "from uwaga.cli.main import main",

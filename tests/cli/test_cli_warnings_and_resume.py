@@ -160,7 +160,7 @@ def test_resume_checks_input_and_options(folder, tmp_path):
     assert "needs the --output" in run("-m", folder, "--resume", "Hi.", code=1).stderr
 
 
-def test_chunks_take_about_one_second(tmp_path):
+def test_chunk_size_is_adjusted_to_about_one_second(tmp_path):
     (tmp_path / "in").write_text("x\n" * 5000)
     pace = lines.Pace()
     sizes = []

@@ -50,5 +50,5 @@ def folder(tmp_path, monkeypatch):
         ("uwaga translate --split a", ["auto"]),
     ],
 )
-def test_values_are_completed(line, expected, folder, monkeypatch):
+def test_shell_completion_suggests_option_values(line, expected, folder, monkeypatch):
     assert completions(line, folder, monkeypatch) == expected

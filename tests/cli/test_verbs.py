@@ -14,7 +14,7 @@ from uwaga.cli.main import VERBS, Commands, app
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_verbs_have_help(name: str):
+def test_all_commands_have_help(name: str):
     assert Commands()[name].name == name
     result = CliRunner().invoke(app, [name, "--help"])
     assert result.exit_code == 0
@@ -64,19 +64,19 @@ def test_option_errors_suggest_fixes(arguments: list[str], message: str):
     assert message in result.output
 
 
-def test_help_lists_all_verbs():
+def test_help_lists_all_commands():
     output = CliRunner().invoke(app, ["--help"]).output
     assert all(name in output for name in VERBS)
 
 
-def test_unknown_verb_error_suggests_similar_verbs():
+def test_unknown_command_error_suggests_similar_commands():
     assert "invent" not in Commands()
     result = CliRunner().invoke(app, ["trian"])
     assert result.exit_code == 2
     assert "'train'" in result.output
 
 
-def test_verbs_are_imported_lazily():
+def test_commands_are_imported_lazily():
     code = (
         "import sys\nfrom uwaga.cli.main import main\n"
         "try: main(['translate', '--help'])\nexcept SystemExit: pass\n"
@@ -102,7 +102,7 @@ POSITIONAL = {
 
 
 @pytest.mark.parametrize("name", POSITIONAL)
-def test_model_of_every_verb_may_be_an_option(name: str, monkeypatch: pytest.MonkeyPatch):
+def test_model_can_be_given_as_option_or_argument(name: str, monkeypatch: pytest.MonkeyPatch):
     command = Commands()[name]
     others = POSITIONAL[name]
     contexts = []
@@ -118,7 +118,7 @@ def test_model_of_every_verb_may_be_an_option(name: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("name", sorted({*VERBS} - {*POSITIONAL}))
-def test_model_options_of_other_verbs_stay(name: str):
+def test_other_commands_take_the_model_only_as_an_option(name: str):
     assert getattr(Commands()[name], "positional_model", None) is None
 
 
@@ -130,14 +130,14 @@ def test_model_options_of_other_verbs_stay(name: str):
         ["distil", "nothing.tsv", "bundled", "-o", "d"],
     ],
 )
-def test_wrong_order_shows_the_arguments(arguments: list[str]):
+def test_wrong_argument_order_error_shows_the_usage(arguments: list[str]):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
     assert f"{arguments[1]!r}: no such folder" in result.output
     assert f"usage: uwaga {arguments[0]} MODEL" in result.output.replace("root", "uwaga")
 
 
-def test_model_option_needs_a_value():
+def test_model_option_requires_a_value():
     result = CliRunner().invoke(app, ["generate", "--model"])
     assert result.exit_code == 2 and "'--model' requires" in result.output
 

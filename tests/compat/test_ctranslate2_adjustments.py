@@ -26,7 +26,7 @@ def test_repetition_penalty_divides_positive_logits_and_multiplies_negative_ones
     assert adjusted(repetition_penalty(2), [[1.0, NEVER]], [[1]]).tolist() == [[1, NEVER]]
 
 
-def test_last_token_of_a_sequence_is_suppressed_after_the_others():
+def test_last_token_of_a_suppressed_sequence_is_banned_after_its_prefix():
     logits = [[1.0, 2.0, 3.0]] * 3
     table = adjusted(suppress_sequences([[0, 1], [2, 0, 2]]), logits, [[2, 0], [0, 2], [1, 1]])
     assert table.tolist() == [[1, NEVER, NEVER], [1, 2, 3], [1, 2, 3]]
@@ -75,15 +75,15 @@ def first_step(adjustments, choice, seed=None):
         (3, {3: 0.5, 2: 0.5 * 0.3 / 0.6, 1: 0.5 * 0.2 / 0.6, 0: 0.5 * 0.1 / 0.6}),
     ],
 )
-def test_bias_comes_after_bans(prefix, expected):
-    """The rest of the probability is that of the tokens that are not banned; a banned one keeps its bias."""
+def test_prefix_bias_is_applied_after_bans(prefix, expected):
+    """The remaining probability is shared by tokens that are not banned; a banned token keeps its bias."""
     banned = np.array([[0, 3]])
     step = first_step([bias_prefix([prefix], 0.5)], Choice(4, banned=banned, renormalise=True))
     probabilities = dict(zip(step.tokens[0].tolist(), np.exp(step.log_probs[0]).tolist(), strict=True))
     assert {token: p for token, p in probabilities.items() if p} == pytest.approx(expected)
 
 
-def test_a_forced_token_uses_a_random_number_too():
+def test_forced_token_also_consumes_a_random_number():
     draws = {}
     for forced in (-1, 2):
         decoder = AdjustedDecoder(FixedDecoder(), [], 5)

@@ -582,13 +582,13 @@ NOT_APPLICABLE = {"test_shutdown_does_not_deadlock"}
     ids=LIBRARIES,
 )
 @pytest.mark.parametrize("name", CASES)
-def test_case_passes_in_both_libraries(name, library, folder, tmp_path):
+def test_compatibility_case_passes_in_both_libraries(name, library, folder, tmp_path):
     if name == "test_model_load_does_not_leak_threads" and not Path("/proc/self/task").exists():
         pytest.skip("threads are counted in /proc")
     CASES[name](library, folder, tmp_path)
 
 
-def test_page_lists_all_cases():
+def test_documentation_lists_all_compatibility_cases():
     rows = re.findall(r"^\| `(test_\w+)` \| (\w[\w ]*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     outcomes = collections.defaultdict(set)
     for name, outcome in rows:
@@ -689,7 +689,7 @@ def test_scores_match_ctranslate2(options, translators):
     ],
     ids=str,
 )
-def test_samples_of_a_seed_are_those_of_ctranslate2(options, folder):
+def test_samples_with_a_seed_match_ctranslate2(options, folder):
     """In CTranslate2 a new thread draws from the seed: it is set before the translator is loaded."""
     drawn = []
     for library in (uwaga_ctranslate2, peer_ctranslate2):
@@ -747,15 +747,15 @@ def test_vocabulary_map_restricts_targets_as_in_ctranslate2(folder, tmp_path):
     common, car = "\t▁Ich ▁möchte .\n", "▁car\t▁ein ▁Auto\n▁buy\t▁kaufen\n"
     prefixed = {"target_prefix": [["▁wir", "▁haben"]]}  # CTranslate2 mistakes others for other tokens
     calls = ([HELLO], {}), ([CAR], {}), ([CAR], prefixed), ([CAR], prefixed | {"prefix_bias_beta": 0.3})
-    for rules, complaint in ((common + car, None), (common + "▁a ▁car\t▁Auto\n", "line 2: .* n-grams")):
+    for rules, message in ((common + car, None), (common + "▁a ▁car\t▁Auto\n", "line 2: .* n-grams")):
         (copy / "vmap.txt").write_text(rules, encoding="utf-8")
         uwaga_model, peer_model = (
             translator(library, str(copy)) for library in (uwaga_ctranslate2, peer_ctranslate2)
         )
         for source, call in calls:
             options = {"use_vmap": True, "beam_size": 3, "max_decoding_length": 12, "return_scores": True}
-            if complaint:
-                with pytest.raises(UwagaError, match=complaint):
+            if message:
+                with pytest.raises(UwagaError, match=message):
                     uwaga_model.translate_batch(source, **options)
                 continue
             options |= {"suppress_sequences": UNPRODUCED, **call}

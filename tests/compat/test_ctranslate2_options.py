@@ -101,7 +101,7 @@ def test_option_names_and_defaults_match_ctranslate2():
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         *(
             ({name: True if accepted is False else 0.5}, name)
@@ -113,11 +113,11 @@ def test_option_names_and_defaults_match_ctranslate2():
         ({"num_hypotheses": 3}, "num_hypotheses 3 is greater than beam_size"),
         ({"sampling_topk": 5}, "sampling_topk=5 and beam_size=2: sampling in a beam"),
         ({"sampling_topp": 0}, "sampling_topp"),
-        ({"end_token": "."}, "end_token='.': a target ends with that of the model, '</s>'"),
+        ({"end_token": "."}, "end_token='.': a target ends with the model's end token, '</s>'"),
         ({"suppress_sequences": ["▁ein"]}, "suppress_sequences: '▁ein': each must be a list of tokens"),
         ({"suppress_sequences": [["▁ein", "x-y"]]}, "the token 'x-y' is not in the vocabulary"),
         ({"prefix_bias_beta": 1}, "prefix_bias_beta=1: it must be below 1"),
-        ({"prefix_bias_beta": 0.5, "return_alternatives": True}, "prefix_bias_beta: not with"),
+        ({"prefix_bias_beta": 0.5, "return_alternatives": True}, "prefix_bias_beta cannot be combined with"),
         ({"repetition_penalty": 0}, "repetition_penalty must be"),
         ({"callback": print}, "callback: tokens are reported with beam_size=1"),
         ({"min_alternative_expansion_prob": 2}, "min_alternative_expansion_prob"),
@@ -128,8 +128,8 @@ def test_option_names_and_defaults_match_ctranslate2():
         ({"target_prefix": "▁Ich"}, "target_prefix"),
     ],
 )
-def test_invalid_options_are_refused(translator, options, complaint):
-    with pytest.raises(ct2.ArgumentError, match=complaint) as caught:
+def test_invalid_options_are_refused(translator, options, message):
+    with pytest.raises(ct2.ArgumentError, match=message) as caught:
         translator.translate_batch([CAR], **options)
     assert isinstance(caught.value, SettingsError)
     assert isinstance(caught.value, ValueError)
@@ -144,7 +144,7 @@ def test_invalid_inputs_are_refused(translator, source):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         ({"compute_type": "int16"}, "compute_type='int16': unsupported compute type: on cpu"),
         ({"compute_type": "float16"}, "compute_type='float16': unsupported"),
@@ -161,8 +161,8 @@ def test_invalid_inputs_are_refused(translator, source):
         ({"files": {"model.bin": "text"}}, "files: 'model.bin' must be bytes"),
     ],
 )
-def test_invalid_constructor_arguments_are_refused(arguments, complaint):
-    with pytest.raises(ct2.ArgumentError, match=complaint):
+def test_invalid_constructor_arguments_are_refused(arguments, message):
+    with pytest.raises(ct2.ArgumentError, match=message):
         ct2.Translator("bundled", **arguments)
 
 
@@ -177,7 +177,7 @@ def test_unloadable_models_are_refused(tmp_path):
     assert not issubclass(ct2.RunError, ModelError)
 
 
-def test_fast_batch_does_not_finish_before_the_next_call(monkeypatch):
+def test_asynchronous_result_is_not_done_before_the_next_call(monkeypatch):
     class EagerPool(ThreadPoolExecutor):
         def submit(self, *args):
             future = super().submit(*args)
@@ -207,7 +207,7 @@ def test_output_is_unchanged_after_an_error(translator, tmp_path):
     out.write_text("before\n")
     with pytest.raises(TextTooLongError):
         translator.translate_file(source, out, max_input_length=0)
-    with pytest.raises(ct2.ArgumentError, match="return_attention: not for files"):
+    with pytest.raises(ct2.ArgumentError, match="return_attention: not supported for files"):
         translator.translate_file(source, out, return_attention=True)
     assert out.read_text() == "before\n"
     stats = translator.translate_file(source, out, max_input_length=4, with_scores=True, num_hypotheses=2)
@@ -289,7 +289,7 @@ def test_attention_of_recurrent_models_is_returned_or_refused(tmp_path, name, at
     assert {len(row) for row in result.attention[0]} == {len(source)}
 
 
-def test_imports_used_by_scripts_work():
+def test_import_forms_used_by_scripts_work():
     code = (
         "from uwaga.compat import ctranslate2\n"
         "import uwaga.compat.ctranslate2 as ctranslate2\n"
@@ -302,7 +302,7 @@ def test_imports_used_by_scripts_work():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_module_has_the_names_of_ctranslate2():
+def test_module_exports_the_names_of_ctranslate2():
     peer = pytest.importorskip("ctranslate2")
     names = {name for name in dir(peer) if not name.startswith("_")}
     submodules = {"extensions", "logging", "sys", "version"}
@@ -315,7 +315,7 @@ def test_module_has_the_names_of_ctranslate2():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int16", "int32"])
-def test_storage_view_behaves_like_that_of_ctranslate2(dtype):
+def test_storage_view_behaves_like_ctranslate2_storage_view(dtype):
     peer = pytest.importorskip("ctranslate2")
     array = np.arange(6, dtype=dtype).reshape(2, 3)
     for library in (peer, ct2):
@@ -344,8 +344,8 @@ def test_storage_view_behaves_like_that_of_ctranslate2(dtype):
                 library.StorageView.from_array(wrong)
 
 
-def test_views_round_to_bfloat16():
-    """To the nearest number with 8 significant bits, and half-way to the even one."""
+def test_storage_views_round_to_bfloat16():
+    """Values are rounded to the nearest number with 8 significant bits, ties to even."""
     step = 2.0**-7
     numbers = [1 + step / 2, 1 + 1.5 * step, -1 - 0.6 * step, 3e38, np.finfo(np.float32).max, -np.inf, np.nan]
     rounded = [1, 1 + 2 * step, -1 - step, 3.0039e38, np.inf, -np.inf, np.nan]

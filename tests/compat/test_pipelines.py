@@ -100,7 +100,7 @@ def texts(value):
 
 @pytest.mark.release
 def test_results_match_transformers_4(models, tmp_path):
-    """The same structures, texts and token ids; scores of `fill-mask` to float32."""
+    """Structures, texts and token ids are equal; scores of `fill-mask` are equal to float32 precision."""
     folder = tmp_path / "peer"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, *VERSIONS]
     if subprocess.run(command, capture_output=True, check=False).returncode:
@@ -165,7 +165,7 @@ def test_task_specific_params_serve_as_defaults(models, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         ({"return_tensors": True}, "return_tensors=True: the result is text"),
         ({"truncation": True}, "truncation=True: a text is never cut"),
@@ -177,14 +177,14 @@ def test_task_specific_params_serve_as_defaults(models, tmp_path):
         ({"num_beams": "four"}, "beam"),
     ],
 )
-def test_unsupported_arguments_are_refused(models, arguments, complaint):
+def test_unsupported_arguments_are_refused(models, arguments, message):
     pipe = uwaga.pipeline("translation", model=models["marian"])
-    with pytest.raises(SettingsError, match=complaint):
+    with pytest.raises(SettingsError, match=message):
         pipe(TEXTS[0], **arguments)
 
 
 @pytest.mark.parametrize(
-    ("task", "options", "complaint"),
+    ("task", "options", "message"),
     [
         ("sentiment-analysis", {}, "task 'sentiment-analysis': uwaga has translation"),
         ("translation", {"trust_remote_code": True}, "no code of a model is run"),
@@ -194,14 +194,14 @@ def test_unsupported_arguments_are_refused(models, arguments, complaint):
         ("summarization", {"model": None}, "model: name one for the task summarization"),
     ],
 )
-def test_invalid_pipelines_are_refused(models, task, options, complaint):
-    with pytest.raises(SettingsError, match=complaint):
+def test_invalid_pipelines_are_refused(models, task, options, message):
+    with pytest.raises(SettingsError, match=message):
         uwaga.pipeline(task, **{"model": models["marian"], **options})
     with pytest.raises(ModelError):
         uwaga.pipeline("fill-mask", model=models["gpt2"])
 
 
-def test_invalid_inputs_are_refused_by_number(models):
+def test_invalid_input_errors_name_the_input_number(models):
     pipe = uwaga.pipeline("translation", model=models["marian"])
     with pytest.raises(DataError, match="text 2 is not a string but int"):
         pipe(["a", 3])
@@ -210,11 +210,11 @@ def test_invalid_inputs_are_refused_by_number(models):
     with pytest.raises(DataError, match="not int"):
         pipe(3)
     generator = uwaga.pipeline("text-generation", model=models["gpt2"])
-    with pytest.raises(DataError, match="max_length=2 counts them"):
+    with pytest.raises(DataError, match="which max_length=2 includes"):
         generator("the dog sees the cat", max_length=2)
 
 
-def test_length_limits_are_reduced_by_the_counted_tokens():
+def test_length_limits_are_reduced_by_the_number_of_prompt_tokens():
     assert search_options({"max_length": 9, "min_length": 3}, counted=1) == {"max_length": 8, "min_length": 2}
     assert search_options({"max_new_tokens": 9, "max_length": 3}, counted=1) == {"max_length": 9}
     assert search_options({"min_length": 2}, counted=5) == {"min_length": 0}

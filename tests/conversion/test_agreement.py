@@ -44,7 +44,7 @@ def test_model_agrees_with_itself(exact):
 
 
 def test_agreement_counts_equal_sentences_and_leading_tokens(exact):
-    """Equality with a direct count."""
+    """Compare with a direct count."""
     rounded = uwaga.load(NUMBERS, engine="native", dtype="int8", threads=1).decoder
     sources = comparison_sources(None, exact.source, exact.decoder)
     agreement = measure_agreement(exact.decoder, rounded, sources)
@@ -66,7 +66,7 @@ def test_agreement_counts_equal_sentences_and_leading_tokens(exact):
     assert 0 < agreement.difference <= agreement.largest
 
 
-def test_sources_come_from_the_sample_or_random_pieces(exact):
+def test_comparison_sources_are_the_sample_or_random_pieces(exact):
     framed = exact.source.add_special_tokens(exact.source.encode("forty-two"))
     assert comparison_sources(["", " forty-two "], exact.source, exact.decoder) == [tuple(framed)]
     random_sources = comparison_sources(None, exact.source, exact.decoder)
@@ -81,7 +81,7 @@ def test_sources_come_from_the_sample_or_random_pieces(exact):
         comparison_sources(["", "forty-two " * 5000], exact.source, exact.decoder)
 
 
-def test_export_equals_write_hugging_face(tmp_path):
+def test_export_writes_the_same_files_as_write_hugging_face(tmp_path):
     pytest.importorskip("torch")
     from uwaga.checkpoints.formats.huggingface.export import ExportFormat, write_hugging_face
 
@@ -97,7 +97,7 @@ def test_export_equals_write_hugging_face(tmp_path):
         export(NUMBERS, tmp_path / "a", "pegasus")
 
 
-def test_verdict_follows_from_the_log_probabilities():
+def test_agreement_verdict_depends_on_log_probabilities():
     agreements = [Agreement(1, 0.0, 0.0, difference, 1.0) for difference in (0.0, 0.05, 0.2, 0.26)]
     assert [agreement.verdict.partition(":")[0] for agreement in agreements] == [
         "good",
@@ -108,7 +108,7 @@ def test_verdict_follows_from_the_log_probabilities():
 
 
 @pytest.mark.parametrize("precision", ["int8", "int4"])
-def test_comparison_can_be_skipped(tmp_path, monkeypatch, precision):
+def test_agreement_check_can_be_skipped(tmp_path, monkeypatch, precision):
     compared = RUN.invoke(app, ["convert", f"--{precision}", str(NUMBERS), str(tmp_path / "compared")])
     assert compared.exit_code == 0, compared.output
     assert compared.stdout.splitlines()[-1].partition(":")[0] in ("good", "fair", "poor")

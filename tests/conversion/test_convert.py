@@ -237,7 +237,7 @@ def test_unsupported_models_folders_and_options_are_rejected(tmp_path):
         write_hugging_face(tmp_path / "m", "marian", described(model, source, other))
 
 
-def test_full_disk_leaves_no_files(tmp_path, monkeypatch):
+def test_full_disk_leaves_no_partial_files(tmp_path, monkeypatch):
     model, source, target = random_model()
 
     def full(path, *arguments):

@@ -27,7 +27,7 @@ SCRIPTS = {
 }
 
 
-def test_sentences_are_in_the_script_of_their_language():
+def test_default_sentences_use_the_script_of_their_language():
     assert set(bundled_sentences()) == set(SCRIPTS)
     for code, lines in bundled_sentences().items():
         assert len(lines) == len(set(lines)) == 20
@@ -44,7 +44,7 @@ def test_language_codes_of_other_styles_are_recognised():
 
 
 @pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree holds no bundled model")
-def test_agreement_is_measured_on_the_source_language(tmp_path):
+def test_agreement_is_measured_on_sentences_of_the_source_language(tmp_path):
     checkpoint = read(BUNDLED)
     exact = to_engine(checkpoint, "float32", threads=1)
     sources, description = default_sources(checkpoint, exact)
@@ -64,7 +64,7 @@ def test_agreement_is_measured_on_the_source_language(tmp_path):
     )
 
 
-def test_default_sources_exist_without_sentences_of_the_language():
+def test_default_sources_are_random_without_sentences_of_the_language():
     checkpoint = read(NUMBERS)
     exact = to_engine(checkpoint, "float32", threads=1)
     sources, description = default_sources(checkpoint, exact)

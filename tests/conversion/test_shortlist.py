@@ -49,7 +49,7 @@ def path(translator, learned, tmp_path_factory):
 
 
 def test_learned_shortlist_counts_attention(translator):
-    """Equality with a direct loop over steps, tokens and source positions."""
+    """Compare with a direct loop over steps, tokens and source positions."""
     pairs, model = PAIRS[5:25], translator.decoder
     learned = learn_shortlist(translator, [*pairs, ("", "x"), ("x", " ")], frequent=4, per_word=3)
     assert (learned.pairs, learned.skipped) == (len(pairs), 2)
@@ -154,8 +154,8 @@ INVALID_METADATA = {
     "no version": ({"version": None}, "version"),
     "unknown key": ({"sentences": "7"}, "sentences"),
     "huge version": ({"version": "9" * 5000}, "version"),
-    "another source": ({"source_tokeniser": "0" * 64}, "another source tokeniser"),
-    "another target": ({"target_tokeniser": "f" * 64}, "another target tokeniser"),
+    "another source": ({"source_tokeniser": "0" * 64}, "source tokeniser other"),
+    "another target": ({"target_tokeniser": "f" * 64}, "target tokeniser other"),
     "other sizes": ({"target_vocabulary": "331"}, "another model's"),
     "impossible size": ({"target_vocabulary": "-1"}, "target_vocabulary"),
     "no number": ({"pairs": "many"}, "pairs"),
@@ -304,14 +304,14 @@ def test_held_out_pairs_are_not_used_for_learning(corpus):
     assert (corpus_read.training, corpus_read.heldout) == (PAIRS[:50], HELD_OUT)
 
 
-def test_errors_leave_no_files(corpus):
+def test_failed_shortlist_commands_leave_no_files(corpus):
     output = corpus / "made"
     (corpus / "short.de").write_text("eins\n")
     (corpus / "empty").write_text("")
     train = (corpus / "train.en", corpus / "train.de")
     for arguments, message in (
-        ((train[0], corpus / "short.de"), r"short\.de has 1 lines and .*train\.en more"),
-        ((corpus / "short.de", train[1]), r"short\.de has 1 lines and .*train\.de more"),
+        ((train[0], corpus / "short.de"), r"short\.de has 1 lines, but .*train\.en has more"),
+        ((corpus / "short.de", train[1]), r"short\.de has 1 lines, but .*train\.de has more"),
         ((corpus / "empty", corpus / "empty"), "too few to hold any out"),
         ((corpus / "none", train[1]), "no such file"),
         ((*train, "--dev-source", train[0]), "give both"),

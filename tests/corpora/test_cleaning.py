@@ -94,7 +94,7 @@ def test_each_line_is_kept_unchanged_or_reported(tmp_path):
 
 
 @pytest.mark.slow
-def test_result_is_independent_of_jobs(tmp_path):
+def test_result_is_independent_of_the_number_of_jobs(tmp_path):
     path = write(tmp_path / "in.tsv", corpus(30_000))
     rules = [*BASIC_RULES, "letters", "mojibake"]
     single, parallel = run(path, rules), run(path, rules, jobs=2)
@@ -137,12 +137,12 @@ def test_json_lines_are_written_as_tsv(tmp_path):
     assert [count.name for count in report.counts if count.pairs] == ["missing column"]
 
 
-def test_further_columns_are_kept(tmp_path):
+def test_additional_columns_are_kept(tmp_path):
     _, kept, _ = run(write(tmp_path / "in.tsv", ["a\tb\tc\td", "a\tb\te"]), ["duplicates"])
     assert kept == "a\tb\tc\td\n"
 
 
-def test_bad_utf8_and_long_lines_are_counted_as_faults(tmp_path):
+def test_lines_with_invalid_utf8_or_excess_length_are_counted_as_invalid(tmp_path):
     path = tmp_path / "in.tsv"
     path.write_bytes(b"\xef\xbb\xbfa\tb\r\n\xff\tb\nx\t" + b"y" * (1 << 20) + b"\nc\td")
     report = clean([path], [tmp_path / "o"], CleaningSettings.from_rules(["length"]))
@@ -290,7 +290,7 @@ def test_dual_cross_entropy_keeps_pairs_within_the_limit(tmp_path):
     assert out.read_text().splitlines() == kept
     for values, match in (
         ({}, r"score\.max or score\.share"),
-        ({"forward": "", "max": 1}, "a model of each direction"),
+        ({"forward": "", "max": 1}, "a model for each direction"),
     ):
         with pytest.raises(SettingsError, match=match):
             clean([path], [out], score_settings(**values))
@@ -353,7 +353,7 @@ def test_invalid_commands_are_rejected(tmp_path, monkeypatch, arguments, match):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_interrupt_leaves_no_files(tmp_path, jobs):
+def test_interrupted_cleaning_leaves_no_files(tmp_path, jobs):
     path = write(tmp_path / "in.tsv", corpus(400_000))
     command = [sys.executable, "-m", "uwaga", "clean", str(path), "-o", str(tmp_path / "o"), "--jobs", jobs]
     process = subprocess.Popen(

@@ -70,7 +70,7 @@ def test_guide_lists_all_rules():
 
 
 @given(st.lists(TEXT | WORDS, max_size=6))
-def test_side_counts_match_python(texts):
+def test_text_column_statistics_match_python(texts):
     side = Side.from_texts(texts)
     assert side.strings == texts
     assert [side.text(index) for index in range(len(texts))] == texts
@@ -82,7 +82,7 @@ def test_side_counts_match_python(texts):
 
 
 @given(st.lists(TEXT | WORDS, min_size=2, max_size=6))
-def test_folds_as_agrees_with_complete_folding(texts):
+def test_folds_as_matches_comparison_of_folded_texts(texts):
     left, right = Side.from_texts(texts[:-1]), Side.from_texts(texts[1:])
     assert left.equals_folded(right).tolist() == left.folded.equals(right.folded).tolist()
 

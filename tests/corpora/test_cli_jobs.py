@@ -101,7 +101,7 @@ def test_distil_reads_corpus_of_two_files(workspace, folders, corpus):
     assert rows(workspace / "one") == rows(workspace / "other")
 
 
-def test_distil_chooses_without_references(workspace, folders):
+def test_distil_chooses_the_best_candidate_without_references(workspace, folders):
     run("distil", folders[0], "c.en", "-o", "best", "--choose", "model")
     run("distil", folders[0], "c.en", "-o", "risk", "--choose", "mbr", "-n", 4)
     run("distil", folders[0], "c.en", "-o", "drawn", "--choose", "mbr", "-n", 6, "--sample", "--seed", 4)
@@ -198,7 +198,7 @@ def test_failed_lines_are_reported_and_kept(workspace, folders):
     assert rows(workspace / "some")[1] == ("They stay.", "")
 
 
-def test_distil_output_is_training_corpus(workspace, folders):
+def test_distil_output_can_be_used_for_training(workspace, folders):
     from uwaga.data.corpus import read_corpus
     from uwaga.settings import CorpusSettings
 
@@ -230,7 +230,7 @@ def test_resume_with_other_settings_is_refused(workspace, folders):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["distil", "pairs.tsv"], "give a model, or several, and then the corpus"),
+        (["distil", "pairs.tsv"], "give one or more models, and then the corpus"),
         (["distil", "MODEL", "c.en"], "no references to choose by; give a TSV of source and reference"),
         (["distil", "MODEL", "nothing"], "neither a file nor a Moses prefix: there is no nothing.en"),
         (["distil", "MODEL", "nothing", "--from", "en"], "; check the path and its languages (--from, --to)"),
@@ -242,7 +242,7 @@ def test_resume_with_other_settings_is_refused(workspace, folders):
         (["backtranslate", "MODEL", "c.de", "--shortlist", "gone"], "gone: cannot be read: No such file"),
     ],
 )
-def test_input_errors_leave_no_job(workspace, folders, arguments, message):
+def test_invalid_input_does_not_create_a_job(workspace, folders, arguments, message):
     named = [str(folders[0]) if argument == "MODEL" else argument for argument in arguments]
     result = run(*named, "-o", "out", code=1)
     assert message in result.output

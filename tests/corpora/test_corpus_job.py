@@ -162,7 +162,7 @@ def test_finished_job_starts_no_worker(tmp_path, text):
         ({"uwaga": "2"}, "uwaga = '.*requested with '2'"),
     ],
 )
-def test_different_job_is_rejected(tmp_path, text, changes, message):
+def test_resuming_a_different_job_is_rejected(tmp_path, text, changes, message):
     interrupt_job(tmp_path / "out", text, 1)
     before = part_bytes(tmp_path / "out")
     with pytest.raises(SettingsError, match=message):
@@ -170,7 +170,7 @@ def test_different_job_is_rejected(tmp_path, text, changes, message):
     assert part_bytes(tmp_path / "out") == before
 
 
-def test_models_and_input_may_move_but_not_change(tmp_path, text):
+def test_models_and_input_can_be_moved_but_not_changed(tmp_path, text):
     interrupt_job(tmp_path / "out", text, 1)
     moved_text = tmp_path / "moved.gz"
     moved_text.write_bytes(gzip.compress(text.read_bytes()))
@@ -219,7 +219,7 @@ def test_locked_folder_is_rejected(tmp_path, text):
         run(job(tmp_path / "out", text))
 
 
-def test_joined_parts_equal_the_written_lines(tmp_path, text):
+def test_joined_parts_equal_the_lines_of_the_parts(tmp_path, text):
     manifest = run(job(tmp_path / "out", text))
     join_parts(tmp_path / "out", manifest, tmp_path / "all.tsv")
     join_parts(tmp_path / "out", manifest, tmp_path / "all.tsv.gz")
@@ -257,7 +257,7 @@ def test_foreign_files_in_manifest_are_not_touched(tmp_path, text, name):
     assert part_bytes(tmp_path / "out") == before and text.read_bytes() == content
 
 
-def test_pipe_as_part_is_rejected(tmp_path, text):
+def test_part_file_that_is_a_pipe_is_rejected(tmp_path, text):
     run(job(tmp_path / "out", text))
     (tmp_path / "out/part-00001.tsv.gz").unlink()
     os.mkfifo(tmp_path / "out/part-00001.tsv.gz")
@@ -265,13 +265,13 @@ def test_pipe_as_part_is_rejected(tmp_path, text):
         run(job(tmp_path / "out", text))
 
 
-def test_lone_surrogate_is_counted_as_a_fault(tmp_path):
+def test_line_with_lone_surrogate_is_counted_as_invalid(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"en": "a \\ud800", "de": "b"}\n{"en": "c", "de": "d"}\n')
     lines = list(corpus_input(tmp_path / "a.jsonl", None, ("en", "de")).read())
     assert [(line.text, line.fault) for line in lines] == [("", "bad UTF-8"), ("c", None)]
 
 
-def test_pipe_as_input_is_rejected(tmp_path):
+def test_input_file_that_is_a_pipe_is_rejected(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DataError, match="a pipe or a device"):
         corpus_input(tmp_path / "pipe", None, ("en", "de"))
@@ -325,7 +325,7 @@ def test_corpus_formats_give_texts_and_references(tmp_path):
         text_input([tmp_path / "a.tsv"], 2).identify()
 
 
-def test_bad_lines_keep_their_line_numbers(tmp_path):
+def test_invalid_lines_keep_their_line_numbers(tmp_path):
     (tmp_path / "t").write_bytes(b"ok\n\xff\xfe\xfd bad\nnul\0\n" + b"x" * (1 << 20) + b"yy\nlast")
     lines = list(text_input([tmp_path / "t"]).read())
     assert [line.fault for line in lines] == [None, "bad UTF-8", "NUL character", "line over 1 MiB", None]

@@ -27,7 +27,7 @@ def cluster():
 
 
 @pytest.mark.release
-def test_killed_nodes_lose_or_duplicate_no_rows(cluster, tmp_path: Path) -> None:
+def test_killed_nodes_do_not_lose_or_duplicate_rows(cluster, tmp_path: Path) -> None:
     cluster_, nodes = cluster
     source = tmp_path / "in.txt"
     source.write_text("\n".join(sentences(400)) + "\n", encoding="utf-8")
@@ -55,7 +55,7 @@ def test_missing_cluster_is_reported(tmp_path: Path, monkeypatch) -> None:
     assert "no Ray cluster at auto" in result.output.strip().splitlines()[-1]
 
 
-def test_local_ray_needs_no_cluster(tmp_path: Path) -> None:
+def test_local_ray_runs_without_a_cluster(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("\n".join(sentences(40)) + "\n", encoding="utf-8")
     run(source, tmp_path / "whole", part_rows=8)

@@ -102,7 +102,7 @@ def test_parquet_keeps_its_columns(texts: list[str], expected: list[str], tmp_pa
     assert after["text_translated_error"].null_count == len(texts)
 
 
-def test_text_of_a_megabyte_is_translated(tmp_path: Path) -> None:
+def test_one_megabyte_text_is_translated(tmp_path: Path) -> None:
     texts = [f"A dog.{' ' * 1_100_000}Two men.", "A dog."]
     (tmp_path / "in.txt").write_text("\n".join(texts), encoding="utf-8")
     manifest = run(tmp_path / "in.txt", tmp_path / "out")
@@ -188,7 +188,7 @@ class _LostWorker(LocalWorker):
         raise WorkerLostError("killed")
 
 
-def test_block_that_loses_every_worker_is_reported() -> None:
+def test_block_that_crashes_all_workers_is_reported() -> None:
     pool = WorkerPool(_LostWorker, 2, worker_fingerprint(GREEDY))
     pool.put(Task(7, "row", [71, 80], ["a", "b"], []))
     with pytest.raises(DataError, match="5 workers were lost on the rows 71 to 80 of part 7"):
@@ -254,7 +254,7 @@ def test_job_without_parts_may_be_replaced(tmp_path: Path) -> None:
     assert text_rows(tmp_path / "out") == [*translate_texts(["A dog."]), ""]
 
 
-def test_empty_rows_need_no_worker(tmp_path: Path) -> None:
+def test_empty_rows_are_written_without_a_worker(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text('{"text": null}\n{"text": ""}\n' * 9, encoding="utf-8")
     manifest = run(source, tmp_path / "out", columns=["text=de"])
@@ -355,7 +355,7 @@ def test_repaired_file_may_have_fewer_rows(tmp_path: Path) -> None:
     assert text_rows(tmp_path / "out") == translate_texts(["A dog."] * 4 + ["Two men."] * 3)
 
 
-def test_damaged_file_may_be_removed(tmp_path: Path) -> None:
+def test_job_resumes_after_damaged_file_is_removed(tmp_path: Path) -> None:
     folder, lines = tmp_path / "lake", sentences(12)
     folder.mkdir()
     for index, name in enumerate("abc"):
@@ -427,7 +427,7 @@ def test_ray_and_torch_are_not_imported() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_first_parts_are_small_and_grow():
+def test_part_size_grows_from_a_small_first_part():
     sizes = list(islice(part_sizes(0, 10_000), 8))
     assert sizes[0] == FIRST_PART_ROWS <= 500 and sizes[-1] == 10_000
     assert all(right == min(2 * left, 10_000) for left, right in pairwise(sizes))
@@ -435,7 +435,7 @@ def test_first_parts_are_small_and_grow():
     assert next(part_sizes(10**9, 7)) == 7
 
 
-def test_growing_parts_resume_where_they_stopped(
+def test_job_with_growing_parts_resumes_at_the_next_part(
     texts: list[str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("uwaga_corpora.jobs.engine.FIRST_PART_ROWS", 2)
@@ -458,7 +458,7 @@ def test_growing_parts_resume_where_they_stopped(
         assert part_bytes(tmp_path / "out") == before
 
 
-def test_rows_of_cut_translations_are_named(texts: list[str], tmp_path: Path) -> None:
+def test_rows_with_truncated_translations_are_reported(texts: list[str], tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("\n".join(texts))
     options = ["--beam", "1", "--max-length", "4", "--workers", "1", "--part-rows", "10"]
     result = CliRunner().invoke(app, ["batch", str(tmp_path / "in.txt"), str(tmp_path / "out"), *options])

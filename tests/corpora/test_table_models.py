@@ -61,7 +61,7 @@ def machine(tmp_path: Path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_glossary_is_part_of_the_job(source: Path, tmp_path: Path) -> None:
+def test_changed_glossary_is_rejected_on_resume(source: Path, tmp_path: Path) -> None:
     terms = tmp_path / "terms.tsv"
     terms.write_text("dog\tWauwau\n", encoding="utf-8")
     rows, expected = batch_and_translate(source, tmp_path, "--glossary", terms, "--beam", 1)
@@ -107,7 +107,7 @@ def test_rows_are_matched_by_their_keys(tmp_path: Path, suffix: str) -> None:
     )
 
 
-def test_file_of_translations_is_a_memory(tmp_path: Path) -> None:
+def test_translation_file_can_be_used_as_memory(tmp_path: Path) -> None:
     source, memory, out = tmp_path / "in.jsonl", tmp_path / "a.tsv", tmp_path / "out"
     source.write_text('{"text": "Open"}\n', encoding="utf-8")
     memory.write_text("Open\tÖffnen\n", encoding="utf-8")

@@ -41,7 +41,7 @@ WITHOUT_FORMULA = (
 
 
 @pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
-def test_chapter_has_all_parts(page):
+def test_chapter_has_all_required_sections(page):
     text = page.read_text(encoding="utf-8")
     missing = [part for part in CHAPTER_PARTS if part not in text]
     if page.stem == "00-look-first":  # a tour without a formula
@@ -81,7 +81,7 @@ def figures(monkeypatch):
     ],
 )
 def test_figure_equals_output_of_its_script(script):
-    """Numbers of the model may differ in their last digits on other processors, words may not."""
+    """The last digits of numbers may differ on other processors, but words may not."""
     svg = importlib.import_module(script.stem).draw().svg()
     committed = script.with_suffix(".svg").read_text(encoding="utf-8")
     if "<metadata>" not in committed:
@@ -93,15 +93,15 @@ def test_figure_equals_output_of_its_script(script):
 
 
 @pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree holds no bundled model")
-def test_figures_of_a_model_are_of_the_bundled_one():
-    """The numbers that pages quote from these figures, too: a new model needs new figures, and new words."""
+def test_model_figures_show_the_bundled_model():
+    """Pages quote numbers from these figures: a new model requires new figures and new text."""
     model = hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest()
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.svg")]
     drawn_from = [match for text in texts for match in re.findall(r"<metadata>(.*?)</metadata>", text)]
     assert len(drawn_from) >= 20 and {*drawn_from} == {f"model sha256:{model}"}
 
 
-def test_all_mechanisms_are_taught():
+def test_course_covers_all_mechanisms():
     numbers = (ROOT / "docs/mechanisms/numbers.md").read_text(encoding="utf-8")
     anchors = set(re.findall(r'<a id="(\w+)">', numbers))
     taught = {

@@ -44,7 +44,7 @@ def comparison_page(browser, site):
     page.get_by_role("button", name="Load the models").click()
     page.wait_for_function(LOADED)
     yield page
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -58,7 +58,7 @@ def matrix(translator, text, target, heads, entry):
     return cross[-1].mean(axis=0)
 
 
-def test_all_models_compute_the_same_as_in_python(comparison_page, site, monkeypatch):
+def test_browser_models_compute_the_same_results_as_python(comparison_page, site, monkeypatch):
     monkeypatch.setenv("UWAGA_ISA", "portable")
     bundled = uwaga.load(site[0] / "lab/model", device="cpu", threads=1)
     translators = [uwaga.load(MODELS / entry["name"], device="cpu", threads=1) for entry in MODEL_ENTRIES]
@@ -84,7 +84,7 @@ def test_all_models_compute_the_same_as_in_python(comparison_page, site, monkeyp
 
 
 @pytest.mark.slow
-def test_length_buttons_change_text_and_python_program_agrees(comparison_page, monkeypatch):
+def test_length_buttons_change_text_and_python_program_gives_the_same_result(comparison_page, monkeypatch):
     monkeypatch.setenv("UWAGA_ISA", "portable")
     monkeypatch.chdir(ROOT)
     comparison_page.get_by_role("button", name="Longer sentence").click()
@@ -111,7 +111,7 @@ def test_length_buttons_change_text_and_python_program_agrees(comparison_page, m
     assert '"view":"compare"' in comparison_page.evaluate("decodeURIComponent(location.hash)")
     other_page = open_page(comparison_page.context.browser, address)
     other_page.wait_for_selector("uwaga-lab button:has-text('Load the models')")
-    assert other_page.complaints == []
+    assert other_page.errors == []
     other_page.close()
 
 
@@ -134,7 +134,7 @@ def frame(name, view, update, sentence):
     return row[first : first + sizes[sentence]].reshape(shapes[sentence]) / 255
 
 
-def test_frames_by_keyboard_show_recorded_weights(browser, training):
+def test_frames_selected_by_keyboard_show_recorded_weights(browser, training):
     page = open_page(browser, f"{training}/copy.html")
     frames = page.locator("uwaga-frames")
     slider = frames.get_by_role("slider")
@@ -172,7 +172,7 @@ def test_frames_by_keyboard_show_recorded_weights(browser, training):
     for name in FRAMES["runs"]:
         frames.get_by_label("model").select_option(name)
         assert frames.locator("svg").count() == (3 if FRAMES["runs"][name]["views"] else 1)
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -196,7 +196,7 @@ def test_toy_task_is_learned_in_the_page(browser, training):
     assert float(toy.get_attribute("data-right")) >= 0.95
     seconds = float(toy.get_by_role("status").inner_text().split(", ")[1].split(" s:")[0])
     assert seconds < 60
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 

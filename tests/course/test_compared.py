@@ -89,6 +89,6 @@ def test_courses_have_sources_and_advice():
     assert len(re.findall(r"^- \*\*", TEXT.split("## Where we are behind")[1], re.MULTILINE)) >= 5
 
 
-def test_page_is_short_and_linked():
+def test_comparison_page_is_short_and_linked():
     assert len([word for word in TEXT.replace("|", " ").split() if re.search(r"\w", word)]) <= 2200
     assert "(compared.md)" in (ROOT / "docs/learn/index.md").read_text(encoding="utf-8")

@@ -192,16 +192,16 @@ def test_missing_label_translation_is_reported(languages, monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("changes", "message"),
     [
-        ({"remarks": ["a"]}, r"03\.yaml: 3\.1: remarks has 1 entries, \d in English"),
+        ({"remarks": ["a"]}, r"03\.yaml: 3\.1: remarks has 1 entries, but \d in English"),
         ({"otherwise": None}, r"03\.yaml: 3\.1; otherwise is missing"),
         ({"items": ["a"]}, r"03\.yaml: 3\.1; items does not belong there"),
         ({"hint": ""}, r"03\.yaml: 3\.1: hint"),
         ({"hints": "a"}, r"03\.yaml: 3\.1: unknown setting 'hints'; did you mean 'hint'"),
     ],
 )
-def test_translations_that_differ_from_english_are_rejected(tmp_path, changes, complaint):
+def test_exercise_translations_that_contradict_english_are_rejected(tmp_path, changes, message):
     english = all_exercises()["3.1"]
     texts = {
         "question": "q",
@@ -214,7 +214,7 @@ def test_translations_that_differ_from_english_are_rejected(tmp_path, changes, c
     path = tmp_path / "03.yaml"
     texts = {key: text for key, text in (texts | changes).items() if text is not None}
     path.write_text("'3.1': " + repr(texts) + "\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match=complaint):
+    with pytest.raises(SettingsError, match=message):
         translate(english, read_texts(path))
 
 
@@ -244,7 +244,7 @@ def test_languages_have_all_pages_exercises_and_figures():
     assert not missing
 
 
-def test_messages_of_learn_have_the_same_values_in_all_languages():
+def test_learn_messages_have_the_same_placeholders_in_all_languages():
     assert ["en", *LANGUAGES] == list(SPOKEN) == list(MESSAGES)
     placeholder = re.compile(r"\{(\w+)")
     for language in LANGUAGES:
@@ -255,7 +255,7 @@ def test_messages_of_learn_have_the_same_values_in_all_languages():
             ), key
 
 
-def test_glossary_is_complete():
+def test_course_glossary_has_all_terms():
     lines = (LEARN / "glossary.tsv").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     assert len(rows[0]) == 3 + 2 * len(LANGUAGES)

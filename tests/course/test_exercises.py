@@ -61,7 +61,7 @@ def exercise_parameter(exercise):
 
 
 @pytest.mark.parametrize("exercise", OTHER_EXERCISES, ids=lambda exercise: exercise.number)
-def test_right_answer_passes_and_wrong_answers_have_remarks(exercise):
+def test_correct_answers_pass_and_wrong_answers_get_remarks(exercise):
     right, wrong = answers(exercise)
     assert check(exercise, command_words(exercise, right)).right
     assert len(wrong) >= 2
@@ -73,8 +73,8 @@ def test_right_answer_passes_and_wrong_answers_have_remarks(exercise):
         assert check(exercise, ["12345.678"]).remark == exercise.otherwise
 
 
-def test_table_with_several_mistakes_gets_the_remark_on_one():
-    """A mistake is recognised by its own cells; of several, that with the most cells is named."""
+def test_remark_on_a_table_describes_the_mistake_with_most_cells():
+    """A mistake is recognised by the cells that it changes; the one with most cells is reported."""
     shapes = find_exercise("7.6")
     transposed, swapped, narrow = (shapes.wrong[index] for index in (0, 1, 3))
     assert check(shapes, ["8 6 5 4 3 5 9 9"]).remark == transposed.remark
@@ -87,8 +87,8 @@ def test_table_with_several_mistakes_gets_the_remark_on_one():
     assert "n / k" in check(layers, ["288 9 8 720 1 1.8 648 1 1"]).remark
 
 
-def test_three_digits_are_enough_and_fewer_get_a_remark():
-    """A right answer that is rounded too far is not called wrong without saying so."""
+def test_answers_with_fewer_than_three_digits_get_a_rounding_remark():
+    """The remark on a correct answer with too few digits says that it is rounded too far."""
     message = "That is near, but rounded too far: give at least three digits."
     for exercise in ALL:
         if isinstance(exercise, NumberExercise | TableExercise):
@@ -141,8 +141,8 @@ def test_programs_run_in_a_child_process():
     assert check_program(spanish, "1 +", "es").remark == "Línea 1: SyntaxError: invalid syntax"
 
 
-def test_remarks_on_programs_name_the_form_before_the_content():
-    """Each program that returns nothing is told so, not that one of its numbers is wrong."""
+def test_program_that_returns_nothing_gets_a_remark_about_its_return_value():
+    """The remark says that the program returns nothing, not that one of its numbers is wrong."""
     for exercise in CODE_EXERCISES:
         functions = re.findall(r"^def (\w+)\(", exercise.program, re.MULTILINE)
         program = "".join(f"def {name}(*arguments): return None\n" for name in functions)
@@ -200,7 +200,7 @@ def test_learn_command_checks_and_shows_exercises():
         assert code == 1 and output.startswith("error: "), invalid
 
 
-def test_learn_command_reads_numbers_as_people_write_them():
+def test_learn_command_accepts_common_number_formats():
     for answer in (["-2.3"], ["−2.3"], ["-2,30"], ["--", "-2.3"], ["-.23e1"], [" -2.3 "]):
         assert learn("check", "1.1", *answer)[0] == 0, answer
     assert learn("check", "9.1", "1,048,576")[0] == learn("check", "9.1", "1", "048", "576")[0] == 0
@@ -234,7 +234,7 @@ def test_learn_command_lists_chapters_with_progress():
 
 
 @pytest.mark.parametrize("language", ["es", "pl", "zh"])
-def test_learn_command_speaks_the_language_of_the_locale(language, monkeypatch):
+def test_learn_command_uses_the_language_of_the_locale(language, monkeypatch):
     monkeypatch.setenv("LC_ALL", f"{language}_XX.UTF-8")
     for exercise in ALL[("es", "pl", "zh").index(language) :: 3]:
         question = exercise_in(language, exercise.number).question
@@ -246,7 +246,7 @@ def test_learn_command_speaks_the_language_of_the_locale(language, monkeypatch):
     assert learn("list", "--language", "fr")[0] == 1
 
 
-def test_language_of_the_locale():
+def test_language_is_read_from_locale_variables():
     assert choose_language(None, {"LC_ALL": "pl_PL.UTF-8", "LANG": "es_ES"}) == "pl"
     assert choose_language(None, {"LANG": "zh_CN.UTF-8"}) == "zh"
     assert choose_language(None, {"LANG": "fr_FR.UTF-8"}) == choose_language(None, {"LANG": "C"}) == "en"

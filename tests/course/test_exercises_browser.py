@@ -56,7 +56,7 @@ def page(browser, site):  # noqa: F811
     opened = open_page(context, f"{site[0]}/en.html")
     opened.wait_for_selector("fieldset.predict")
     yield opened
-    assert opened.complaints == []
+    assert opened.errors == []
     context.close()
 
 
@@ -106,7 +106,7 @@ def test_programs_run_in_the_page(page, site):
 
 
 @pytest.mark.parametrize("exercise", ["1.5", "4.5", "5.5", "11.6", "13.5"])
-def test_programs_get_the_verdicts_of_the_command_line(page, site, exercise):
+def test_programs_get_the_same_verdicts_as_on_the_command_line(page, site, exercise):
     """The worker gives the same verdicts as ``uwaga learn`` on all programs of an exercise."""
     if "3.5" not in site[1]:
         pytest.skip("Pyodide or its NumPy is missing: make page-python")
@@ -133,7 +133,7 @@ def test_programs_get_the_verdicts_of_the_command_line(page, site, exercise):
     ]
 
 
-def test_program_that_needs_uwaga_is_for_the_command_line(page, site):
+def test_exercises_that_need_uwaga_have_no_program_editor(page, site):
     section = page.locator("[id='exercise-18.5']")
     assert "18.5" not in site[1] and section.locator("textarea").count() == 0
     section.get_by_role("button", name="Mark as done").click()
@@ -166,7 +166,7 @@ def test_tab_key_indents_while_writing_and_moves_focus_otherwise(page, site):
     assert page.evaluate(focused) == "BUTTON"
 
 
-def test_prediction_is_chosen_before_the_answer_opens(page):
+def test_answer_opens_only_after_a_prediction_is_chosen(page):
     answer, hint = page.locator("details.question"), page.locator(".predict-hint")
     options = page.locator("fieldset.predict input")
     assert "Choose an option" in hint.inner_text()
@@ -188,7 +188,7 @@ def test_prediction_is_chosen_before_the_answer_opens(page):
     assert recap.inner_text() == "You predicted: a dog ✗ Would you still?"
 
 
-def test_prediction_is_a_list_without_a_script(browser, site):  # noqa: F811
+def test_prediction_choices_are_a_list_without_javascript(browser, site):  # noqa: F811
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{site[0]}/en.html")
@@ -198,7 +198,7 @@ def test_prediction_is_a_list_without_a_script(browser, site):  # noqa: F811
     context.close()
 
 
-def test_numbers_are_read_as_people_write_them(page):
+def test_common_number_formats_are_accepted(page):
     section = page.locator("[id='exercise-1.1']")
     # A phone's keyboard for inputmode=decimal may have no minus.
     assert section.locator("input").get_attribute("inputmode") is None
@@ -213,7 +213,7 @@ def test_numbers_are_read_as_people_write_them(page):
         assert section.locator(".lab-remark").inner_text().startswith(remark), text
 
 
-def test_progress_is_shown_and_forgotten(page):
+def test_progress_is_shown_and_can_be_cleared(page):
     for number, answer in (("1.1", "-2.3"), ("3.1", "1/2")):
         section = page.locator(f"[id='exercise-{number}']")
         section.locator("input").fill(answer)
@@ -234,7 +234,7 @@ def test_progress_is_shown_and_forgotten(page):
     assert page.evaluate("localStorage.length") == 0
 
 
-def test_programs_are_judged_in_the_language_of_the_page(browser, site):  # noqa: F811
+def test_remarks_are_in_the_language_of_the_page(browser, site):  # noqa: F811
     if "3.5" not in site[1]:
         pytest.skip("Pyodide or its NumPy is missing: make page-python")
     page = open_page(browser, f"{site[0]}/es.html")

@@ -27,7 +27,7 @@ def functions_of(page: Path) -> list[str]:
     return re.findall(r"^ *examples/attention\.py::(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-def state_after(last: int) -> dict:
+def namespace_after_chapter(last: int) -> dict:
     """Return the functions that the chapters up to a number have written."""
     names = {name for page in CHAPTERS if int(page.name[:2]) <= last for name in functions_of(page)}
     functions = [node for name, node in FUNCTIONS.items() if name in names]
@@ -52,13 +52,13 @@ def translator():
     return uwaga.load()
 
 
-def test_file_is_a_page_of_numpy():
+def test_file_is_short_and_uses_only_numpy():
     assert len(SOURCE.splitlines()) <= 60
     imports = re.findall(r"^(?:import|from) (\w+)", SOURCE, re.MULTILINE)
     assert imports == ["numpy", "safetensors", "uwaga"]  # the last two load the weights and the tokeniser
 
 
-def test_chapters_show_every_function_once():
+def test_chapters_show_every_function_exactly_once():
     names = [name for page in CHAPTERS for name in functions_of(page)]
     assert sorted(names) == sorted(FUNCTIONS)
 
@@ -102,7 +102,7 @@ def test_file_equals_the_engine_on_a_hundred_sentences(code, model, translator):
     assert largest < 1e-5
 
 
-def test_file_translates_as_greedy_search_does(code, model, translator):
+def test_file_translates_like_greedy_search(code, model, translator):
     for text in ("I want to buy a car.", "The old man sits on the bench.", "Thank you."):
         source = translator.source.add_special_tokens(translator.source.encode(text))
         ids = code.translate(model, source)
@@ -110,8 +110,8 @@ def test_file_translates_as_greedy_search_does(code, model, translator):
         assert translator.target.decode([int(token) for token in ids]) == translation.text
 
 
-def test_state_of_chapter_3_computes_the_example_by_hand():
-    scores = state_after(3)["additive"](
+def test_chapter_3_code_matches_hand_calculation():
+    scores = namespace_after_chapter(3)["additive"](
         np.array([1, 0]), np.array([[1, 0], [0, 1], [1, 1]]), np.eye(2), np.eye(2), np.ones(2)
     )
     assert scores == pytest.approx([math.tanh(2), 2 * math.tanh(1), math.tanh(2) + math.tanh(1)])
@@ -119,33 +119,35 @@ def test_state_of_chapter_3_computes_the_example_by_hand():
 
 @settings(deadline=None)
 @given(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=8))
-def test_state_of_chapter_5_is_a_softmax_at_any_scale(scores):
-    weights = state_after(5)["softmax"](np.array([scores]))
+def test_chapter_5_softmax_handles_any_scale(scores):
+    weights = namespace_after_chapter(5)["softmax"](np.array([scores]))
     assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
     assert np.argmax(scores) in np.flatnonzero(weights[0] == weights.max())
 
 
-def test_states_of_chapters_7_to_11_match_the_layers_of_the_package(model):
+def test_code_of_chapters_7_to_11_matches_package_layers(model):
     torch = pytest.importorskip("torch")
     random = np.random.default_rng(0)
     q, k, v = random.normal(size=(3, 8)), random.normal(size=(5, 8)), random.normal(size=(5, 4))
     expected = torch.nn.functional.scaled_dot_product_attention(*map(torch.tensor, (q, k, v)))
-    assert np.allclose(state_after(7)["attention"](q, k, v), expected)
+    assert np.allclose(namespace_after_chapter(7)["attention"](q, k, v), expected)
 
     from uwaga.models.layers.positions import sinusoids
 
-    assert np.allclose(state_after(8)["positions"](50, 256), sinusoids(50, 256), atol=1e-5)
+    assert np.allclose(namespace_after_chapter(8)["positions"](50, 256), sinusoids(50, 256), atol=1e-5)
     with torch.no_grad():
         network = uwaga.load(engine="torch").decoder
         x = random.normal(size=(6, 256))
         layer = network.encoder[0]
         rows = torch.tensor(x, dtype=torch.float32)[None]
         context, _ = layer.attention(rows, layer.attention.project(rows))
-        assert np.allclose(state_after(9)["heads"](model, "encoder.0.attention", x, x), context[0], atol=1e-5)
+        assert np.allclose(
+            namespace_after_chapter(9)["heads"](model, "encoder.0.attention", x, x), context[0], atol=1e-5
+        )
 
 
-def test_state_of_chapter_11_gives_later_positions_no_weight(model):
-    state = state_after(11)
+def test_chapter_11_mask_gives_later_positions_no_weight(model):
+    state = namespace_after_chapter(11)
     mask = state["look_ahead"](6)
     x = np.random.default_rng(0).normal(size=(6, 256))
     changed = x.copy()
@@ -156,8 +158,8 @@ def test_state_of_chapter_11_gives_later_positions_no_weight(model):
     assert (before[:4] == after[:4]).all() and (before[4:] != after[4:]).any()
 
 
-def test_state_of_chapter_12_scores_a_translation(model, translator):
-    state = state_after(12)
+def test_chapter_12_code_scores_a_translation(model, translator):
+    state = namespace_after_chapter(12)
     source = translator.source.add_special_tokens(translator.source.encode("Thank you."))
     target = [2, *translator.target.encode("Danke."), 3]
     expected = translator.score([("Thank you.", "Danke.")])[0].log_prob

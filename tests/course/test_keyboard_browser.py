@@ -73,7 +73,7 @@ def page(browser, site):  # noqa: F811
     started_page.keyboard.press("Enter")
     started_page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
     yield started_page
-    assert started_page.complaints == []
+    assert started_page.errors == []
     started_page.close()
 
 

@@ -81,15 +81,13 @@ def browser():
 
 def open_page(browser, url, **settings):
     page = browser.new_page(**settings)
-    page.complaints = []
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.on(
-        "console", lambda message: page.complaints.append(message.text) if message.type == "error" else None
-    )
+    page.errors = []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
     allowed = (url.rpartition("/")[0], "data:", "blob:")
     page.on(
         "request",
-        lambda request: None if request.url.startswith(allowed) else page.complaints.append(request.url),
+        lambda request: None if request.url.startswith(allowed) else page.errors.append(request.url),
     )
     page.goto(url)
     return page
@@ -140,7 +138,7 @@ def translator(monkeypatch, site):
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.slow)])
-def test_numbers_equal_those_of_python(browser, site, translator, count):
+def test_laboratory_numbers_match_python(browser, site, translator, count):
     page, rng = start_laboratory(browser, site[1]), random.Random(3)
     settings = translator.decoder.settings
     for seed in range(count):
@@ -148,7 +146,7 @@ def test_numbers_equal_those_of_python(browser, site, translator, count):
         text = TEXTS[seed % len(TEXTS)][: rng.randint(8, 60)].strip()
         target = rng.choice(["Ein Hund läuft.", "Das ist gut."])
         check_numbers(page, translator, text, target, edits, interventions, rng)
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -178,7 +176,7 @@ def test_views_show_steps_hypotheses_and_samples(browser, site, translator):
     page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
     page.get_by_role("tab", name="Attention").click()
     page.wait_for_selector("uwaga-lab .uwaga-attention")
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -232,11 +230,11 @@ def test_each_box_of_the_drawing_opens_its_arrays(browser, site, translator):
     assert len(set(names)) == len([name for name in names if ": add" not in name]) + 4 + 2
     for name in ("Encoder, block 4: self-attention", "Decoder, block 2: cross-attention", "Decoder: softmax"):
         assert name in names
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
-def test_step_lights_its_path(browser, site, translator):
+def test_selected_step_highlights_its_path(browser, site, translator):
     page = start_laboratory(browser, site[1], viewport=WIDE)
     translation = translator.translate("A dog runs.", beam=1)
     count = len(translation.tokens) + 1
@@ -265,7 +263,7 @@ def test_step_lights_its_path(browser, site, translator):
     page.get_by_role("button", name="Play").click()
     page.wait_for_selector(".lab-steps li:nth-child(3).now .lab-numbers")
     page.get_by_role("button", name="Pause").click()
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -301,7 +299,7 @@ COUNT_CUT = """() => [...document.querySelectorAll(".lab-row, .lab-box, .lab-pan
   .filter((box) => box.left < 0 || box.right > innerWidth).length"""
 
 
-def test_opened_box_is_within_the_screen(browser, site):
+def test_opened_box_fits_on_the_screen(browser, site):
     page = start_laboratory(browser, site[1])
     names = ("Encoder, block 1: self-attention", "Decoder, block 2: feed-forward", "Encoder: norm")
     for width, name in product((390, 690, 1280), names):
@@ -319,7 +317,7 @@ def test_opened_box_is_within_the_screen(browser, site):
     page.close()
 
 
-def test_all_laboratories_of_a_page_start_together(browser, site):
+def test_starting_one_laboratory_starts_all_on_the_page(browser, site):
     (site[0] / "three.html").write_text(
         PAGE.replace("EXERCISES", "").replace(
             "<h2>",
@@ -345,7 +343,7 @@ def test_all_laboratories_of_a_page_start_together(browser, site):
 
 
 @pytest.mark.slow
-def test_address_restores_state_and_python_program_agrees(browser, site, translator):
+def test_url_restores_state_and_python_program_gives_the_same_result(browser, site, translator):
     page = start_laboratory(browser, site[1])
     heads = {"kind": "cross", "layer": 2, "head": 1, "weights": "uniform"}
     changes = {"text": 'Say "no"!', "array": "cross.2.weights", "head": 1}
@@ -570,12 +568,12 @@ def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, transl
             check_edits(translator, text, display, editor)
     assert changed >= 0.8 * sentences * edits
     assert min(milliseconds) <= 100
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
 @pytest.mark.slow
-def test_tabs_name_rows_alike_and_write_minus_signs(browser, site):
+def test_tabs_use_the_same_row_names_and_minus_signs(browser, site):
     page = start_laboratory(browser, site[1], viewport=WIDE)
     tabs = {}
     for tab, names in (
@@ -643,7 +641,7 @@ def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
     page.get_by_role("button", name="stop counting").click()
     page.wait_for_function(SETTLED)
     assert page.locator(".lab-chip small").all_inner_texts() == [*"01222222"]
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -700,7 +698,7 @@ def test_edits_in_the_drawing_equal_interventions(browser, site, translator, sen
             assert marked == any(
                 edit["kind"] == editor.kind and edit["layer"] == editor.layer for edit in state["edits"]
             )
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -718,7 +716,7 @@ def test_calculator_computes_worked_example(browser, site):
     page.close()
 
 
-def test_arrows_are_dragged_and_numbers_follow(browser, site):
+def test_dragging_arrows_updates_the_numbers(browser, site):
     page = open_page(browser, site[1], viewport=WIDE)
     tip = page.get_by_role("slider", name="k2")
     tip.scroll_into_view_if_needed()
@@ -738,7 +736,7 @@ def test_arrows_are_dragged_and_numbers_follow(browser, site):
     assert tip.get_attribute("aria-valuetext") == "(0.4, −1)"
     page.get_by_label("keys = values, k2, column 1").fill("1.2")
     assert tip.get_attribute("aria-valuetext") == "(1.2, −1)"
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 
@@ -766,7 +764,7 @@ def test_laboratory_uses_language_of_page(browser, site, language):
     for key, text in english.items():
         if " " in text and "{" not in text and text != translated[key]:
             assert text not in text_shown, key
-    assert page.complaints == []
+    assert page.errors == []
     page.close()
 
 

@@ -16,21 +16,21 @@ from typing import Any
 import pytest
 import yaml
 from calculators import BY_HAND, MEASURED, shown_numbers
-from claims import claims_without_test, loaded, unlike_cosines
+from claims import claims_without_test, import_test_file, wrong_cosine_statements
 from stated_numbers import STATEMENTS, statements, wrong_statements
 from statements import (
-    blocks_in_widgets,
-    gradients_switched_off,
-    means_without_their_pairs,
-    mechanisms_without_chapter,
-    models_without_windows,
-    other_needs_of_torch,
-    other_sizes,
-    unlike_picture,
-    wrong_times_of_index,
+    calls_that_disable_gradients,
+    mechanisms_without_chapter_link,
+    messages_without_data_set,
+    models_wrongly_described_with_windows,
+    outdated_install_sizes,
+    paragraphs_in_widgets,
+    words_missing_from_picture,
+    wrong_reading_times,
+    wrong_torch_requirements,
 )
 from test_compared import wrong_rows_about_uwaga
-from test_training_frames import read_film, statements_unlike_frames
+from test_training_frames import import_recorded_frames, statements_that_contradict_frames
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
@@ -61,8 +61,8 @@ def shown_source(fence: str) -> str:
     return ast.get_source_segment(text, node) or ""
 
 
-def code_of(text: str) -> list[str]:
-    """Return the contents of a page's fences, and the code that those of the kind ``source`` show."""
+def page_code(text: str) -> list[str]:
+    """Return the contents of a page's fences; fences of the kind ``source`` are replaced by their code."""
     return [
         shown_source(content) if language == "source" else content
         for _, language, content in FENCE.findall(text)
@@ -70,8 +70,8 @@ def code_of(text: str) -> list[str]:
 
 
 @cache
-def shown_in(figure: str) -> str:
-    """Return what a figure says, and the measurements in the script that draws it."""
+def figure_text(figure: str) -> str:
+    """Return the labels of a figure and the measurements in its script."""
     path = LEARN / figure
     labels = re.findall(r">([^<]+)</(?:text|title)>", path.read_text(encoding="utf-8"))
     script = path.with_suffix(".py").read_text(encoding="utf-8")
@@ -86,13 +86,13 @@ def shown_in(figure: str) -> str:
 @cache
 def computed(text: str) -> str:
     """Return what is computed for a page: samples, outputs, figures and known statements."""
-    parts = code_of(text) + [shown_in(name) for _, name in FIGURE.findall(text)]
+    parts = page_code(text) + [figure_text(name) for _, name in FIGURE.findall(text)]
     parts += [match[0] for _, match in statements(text)]
     return "\n".join(parts)
 
 
 def evidence(text: str) -> str:
-    """Return what is computed for a page, and its tables, and texts of pictures and widgets, checked too."""
+    """Return the computed text of a page with its tables and its texts of pictures and widgets."""
     parts = [alternative for alternative, _ in FIGURE.findall(text)] + ROW.findall(text)
     return "\n".join([computed(text), *parts, *(match[0] for match in WIDGET.finditer(text))])
 
@@ -115,7 +115,7 @@ def value(number: str) -> float:
 
 
 def is_rounded_from(number: str, numbers: list[str]) -> bool:
-    """Return True if one of the numbers rounds to a number, whatever the sign."""
+    """Return True if one of the numbers rounds to a number, ignoring signs."""
     digits = len(number.partition(".")[2])
     tolerance = 0.5 * 10**-digits * (1 + 1e-9)
     return any(
@@ -134,7 +134,7 @@ STATED = re.compile(r"`(?:experiments|recipes|benchmarks|docs)/[^`]+`|\b(?:19|20
 
 
 def results(terms: list[float]) -> Iterator[float]:
-    """Yield what a reader can calculate from the numbers of a paragraph: functions, pairs, sums, products."""
+    """Yield numbers derived from the numbers of a paragraph: functions, pairs, sums and products."""
     for x in terms:
         for function in FUNCTIONS:
             with contextlib.suppress(ValueError, OverflowError):
@@ -154,7 +154,7 @@ NAMES = {name: getattr(math, name) for name in ("exp", "log", "sqrt", "tanh", "c
 EXPRESSION = re.compile(r"([-+*/(). 0-9]|\b(?:exp|log|sqrt|tanh|cos|sin)\b)+")
 
 
-def as_python(text: str) -> str:
+def formulas_as_python(text: str) -> str:
     """Return a text with its formulas as Python writes them."""
     for old, new in {"\\ln": "log", "−": "-", "\\cdot": "*", "·": "*", "^": "**", "{": "(", "}": ")"}.items():
         text = text.replace(old, new)
@@ -164,7 +164,7 @@ def as_python(text: str) -> str:
 
 def calculations(paragraph: str) -> Iterator[tuple[float, str]]:
     """Yield the value of each calculation that a paragraph writes, and its result as written."""
-    for statement in re.split(r"[,;:] |\. |\band\b|\n", as_python(paragraph)):
+    for statement in re.split(r"[,;:] |\. |\band\b|\n", formulas_as_python(paragraph)):
         *terms, result = re.split(r"=|≈", statement)
         number = re.match(r"\s*(-?\d+\.\d+)", result)
         for term in terms:
@@ -184,29 +184,29 @@ def is_calculated(number: str, before: list[str], paragraph: str) -> bool:
     return any(abs(abs(result) - abs(value(number))) <= tolerance for result in candidates)
 
 
-def unfounded_in(paragraph: str, shown: list[str], before: list[str]) -> list[str]:
+def unverified_in_paragraph(paragraph: str, shown: list[str], before: list[str]) -> list[str]:
     """Return the decimal numbers of a paragraph that are not shown and do not follow from others."""
-    unfounded, before = [], [*before]
+    unverified, before = [], [*before]
     for number in ANY_NUMBER.findall(paragraph):
         if (
             "." in number
             and not is_rounded_from(number, shown)
             and not is_calculated(number, before, paragraph)
         ):
-            unfounded.append(f"{number} in {' '.join(paragraph.split())[:90]!r}")
+            unverified.append(f"{number} in {' '.join(paragraph.split())[:90]!r}")
         before.append(number)
-    return unfounded
+    return unverified
 
 
-def unfounded_numbers(text: str) -> list[str]:
-    """Return the decimal numbers of a page's prose that nothing on it shows, and no linked page."""
+def unverified_numbers(text: str) -> list[str]:
+    """Return the decimal numbers of a page's prose that neither it nor a linked page shows."""
     computed = NUMBER.findall(evidence(text))
-    unfounded = []
+    unverified = []
     for paragraph in prose(text):
         if not STATED.search(paragraph):
             linked = "\n".join(linked_pages(paragraph))
-            unfounded += unfounded_in(paragraph, computed + NUMBER.findall(linked), [])
-    return unfounded
+            unverified += unverified_in_paragraph(paragraph, computed + NUMBER.findall(linked), [])
+    return unverified
 
 
 STATED_PERCENTAGES = {
@@ -215,10 +215,10 @@ STATED_PERCENTAGES = {
 }
 
 
-def unfounded_percentages(text: str, path: Path) -> list[str]:
-    """Return the percentages of a page's prose that nothing on it shows, and that follow from no others."""
+def unverified_percentages(text: str, path: Path) -> list[str]:
+    """Return the percentages of a page's prose that it does not show and that cannot be derived."""
     known = evidence(text)
-    unfounded = []
+    unverified = []
     for paragraph in prose(text):
         if STATED.search(paragraph) or not PERCENTAGE.search(paragraph):
             continue
@@ -227,33 +227,33 @@ def unfounded_percentages(text: str, path: Path) -> list[str]:
         powers = [x**y for x in terms for y in terms if 0 < x < 1 < y < 100]
         shares = [*map(value, NUMBER.findall(shown)), *(1 / x for x in terms if x), *powers]
         percentages = [*PERCENTAGE.findall(shown), *(f"{100 * share:.8f}" for share in shares)]
-        unfounded += [
+        unverified += [
             f"{number}% in {' '.join(paragraph.split())[:90]!r}"
             for number in PERCENTAGE.findall(paragraph)
             if number not in STATED_PERCENTAGES.get(path.name, ())
             and not is_rounded_from(number, percentages)
         ]
-    return unfounded
+    return unverified
 
 
-def unfounded_numbers_of_pictures_and_widgets(text: str) -> list[str]:
-    """Return the numbers in the texts in place of pictures and widgets that these do not show."""
+def unverified_numbers_in_pictures_and_widgets(text: str) -> list[str]:
+    """Return the numbers in alternative texts that the pictures and widgets do not show."""
     rows = [[*map(value, NUMBER.findall(row))] for row in ROW.findall(text)]
     ratios = [x / y for row in rows for x, y in itertools.pairwise(row) if y]
     shown = NUMBER.findall("\n".join([computed(text), *ROW.findall(text)])) + [f"{x:.8f}" for x in ratios]
-    unfounded = []
+    unverified = []
     for alternative, name in FIGURE.findall(text):
         if name not in CURVES:
-            unfounded += unfounded_in(alternative, NUMBER.findall(shown_in(name)), [])
+            unverified += unverified_in_paragraph(alternative, NUMBER.findall(figure_text(name)), [])
     for _, attributes, content in WIDGET.findall(text):
         inputs = "".join(re.findall(r"data-toy='(.*?)'", attributes, re.DOTALL))
         numbers = shown_numbers(json.loads(html.unescape(inputs or "{}")), content)
         shown_too = [f"{number:.8f}" for number in numbers]
-        unfounded += unfounded_in(FIGURE.sub("", content), [*shown, *shown_too], [])
-    return unfounded
+        unverified += unverified_in_paragraph(FIGURE.sub("", content), [*shown, *shown_too], [])
+    return unverified
 
 
-def unfounded_cells(text: str, path: Path) -> list[str]:
+def unverified_table_cells(text: str, path: Path) -> list[str]:
     """Return the decimal numbers of a page's tables that nothing shows or calculates."""
     chapter = path.name[:2]
     numbers = [*NUMBER.findall(computed(text)), *MEASURED.get(chapter, ())]
@@ -276,8 +276,8 @@ def linked_pages(paragraph: str) -> list[str]:
 
 
 @cache
-def measured(exercise: str) -> list[str]:
-    """Return what the bundled model gives for the exercises that ask for it, and what a guide measures."""
+def measured_numbers(exercise: str) -> list[str]:
+    """Return the numbers of the bundled model or of a guide that an exercise requires."""
     if exercise in ("0.3", "10.3") and not BUNDLED.exists():
         pytest.skip("this source tree holds no bundled model")
     if exercise == "0.3":
@@ -293,8 +293,10 @@ def measured(exercise: str) -> list[str]:
         translator.decoder.decoder_norm = torch.nn.Identity()
         return [f"{score.log_prob:.6f}" for score in [*scores, *translator.score(pairs)]]
     if exercise == "14.3":
-        film = read_film()
-        return [f"{weight:.6f}" for weight in film.matrices(film.run("transformer"), "mean", 0)[0].flat]
+        recorded = import_recorded_frames()
+        return [
+            f"{weight:.6f}" for weight in recorded.matrices(recorded.run("transformer"), "mean", 0)[0].flat
+        ]
     return []
 
 
@@ -302,22 +304,22 @@ CODE = {"answer", "start", "program", "tests", "messages", "number", "kind"}
 """Fields of an exercise without text."""
 
 
-def texts_of(exercise: object) -> Iterator[str]:
+def exercise_texts(exercise: object) -> Iterator[str]:
     """Yield the texts of an exercise without its code."""
     if isinstance(exercise, str):
         yield exercise
     elif isinstance(exercise, list):
         for part in exercise:
-            yield from texts_of(part)
+            yield from exercise_texts(part)
     elif isinstance(exercise, dict):
         for key, part in exercise.items():
             if key not in CODE:
-                yield from texts_of(part)
+                yield from exercise_texts(part)
 
 
-def unfounded_numbers_of_exercises(text: str) -> list[str]:
-    """Return the decimal numbers of remarks, hints and solutions that neither exercise nor chapter gives."""
-    unfounded = []
+def unverified_numbers_in_exercises(text: str) -> list[str]:
+    """Return the decimal numbers of remarks, hints and solutions that are not in exercise or chapter."""
+    unverified = []
     for exercise in load_yaml(text)["exercises"]:
         chapter, question = int(exercise["number"].partition(".")[0]), exercise["question"]
         [page] = [page.read_text(encoding="utf-8") for page in CHAPTERS if int(page.name[:2]) == chapter]
@@ -326,12 +328,12 @@ def unfounded_numbers_of_exercises(text: str) -> list[str]:
         stated = f"{question} {exercise.get('answer')} {exercise['hint']}"
         shown = NUMBER.findall("\n".join([page, evidence(page), question, code]))
         before = ANY_NUMBER.findall(stated) if exercise["kind"] in ("number", "table") else []
-        for part in texts_of({key: part for key, part in exercise.items() if key != "question"}):
+        for part in exercise_texts({key: part for key, part in exercise.items() if key != "question"}):
             for paragraph in part.split("\n\n"):
-                unfounded += unfounded_in(
-                    paragraph, [*shown, *measured(exercise["number"]), f"{math.e}"], before
+                unverified += unverified_in_paragraph(
+                    paragraph, [*shown, *measured_numbers(exercise["number"]), f"{math.e}"], before
                 )
-    return unfounded
+    return unverified
 
 
 DECIMAL = re.compile(r"(?<![\w.,])\d+\.\d+(?!\.?\d)(?!\s*(?:亿|万|mill?i?o))")
@@ -365,14 +367,16 @@ def paragraphs(page: str) -> list[str]:
     return re.split(r"\n\s*\n", FENCE.sub("", page))
 
 
-def unlike_english(text: str, path: Path) -> list[str]:
-    """Return the numbers and names that a paragraph or exercise has more or fewer times than in English."""
+def differences_from_english(text: str, path: Path) -> list[str]:
+    """Return the numbers and names whose counts in a paragraph or exercise differ from English."""
     folder = EXERCISES / "en" if path.suffix == ".yaml" else LEARN
     english = (folder / path.name).read_text(encoding="utf-8")
     if path.suffix == ".yaml":
         exercises = {exercise["number"]: exercise for exercise in load_yaml(english)["exercises"]}
         pairs = [(part, exercises[number]) for number, part in load_yaml(text).items()]
-        texts = [("\n".join(texts_of(part)), "\n".join(texts_of(original))) for part, original in pairs]
+        texts = [
+            ("\n".join(exercise_texts(part)), "\n".join(exercise_texts(original))) for part, original in pairs
+        ]
     else:
         parts, originals = paragraphs(text), paragraphs(english)
         if len(parts) != len(originals):
@@ -400,11 +404,11 @@ def passages(section: str) -> Iterator[tuple[str, str]]:
 
 
 def unknown_names(text: str) -> list[str]:
-    """Return the names in backticks of a page's section on code that the code beside them lacks."""
+    """Return the names in backticks that the adjacent code of a page's section on code lacks."""
     section = text.partition("\n## In code\n")[2].partition("\n## ")[0]
     unknown = []
     for passage, code in passages(section):
-        linked = [content for page in linked_pages(passage) for content in code_of(page)]
+        linked = [content for page in linked_pages(passage) for content in page_code(page)]
         words = set(re.findall(r"\w+", "\n".join([code, *linked])))
         unknown += [
             name
@@ -417,27 +421,36 @@ def unknown_names(text: str) -> list[str]:
 
 
 CHECKS = [
-    (unfounded_numbers, LEARN.glob("[0-9]*.md")),
-    (unfounded_cells, [page for page in CHAPTERS if page.name[:2] != "14"]),  # test_training_frames
-    (unfounded_percentages, LEARN.glob("[0-9]*.md")),
-    (unfounded_numbers_of_pictures_and_widgets, LEARN.glob("[0-9]*.md")),
+    (unverified_numbers, LEARN.glob("[0-9]*.md")),
+    (unverified_table_cells, [page for page in CHAPTERS if page.name[:2] != "14"]),  # test_training_frames
+    (unverified_percentages, LEARN.glob("[0-9]*.md")),
+    (unverified_numbers_in_pictures_and_widgets, LEARN.glob("[0-9]*.md")),
     (wrong_statements, [*LEARN.glob("[0-9]*.md"), LEARN / "laboratory.md"]),
-    (unlike_cosines, [*LEARN.rglob("04*.md"), ROOT / "docs/mechanisms/claims.md"]),
-    (wrong_times_of_index, [LEARN / "index.md"]),
+    (wrong_cosine_statements, [*LEARN.rglob("04*.md"), ROOT / "docs/mechanisms/claims.md"]),
+    (wrong_reading_times, [LEARN / "index.md"]),
     (claims_without_test, [ROOT / "docs/mechanisms/tutorials.md"]),
     (unknown_names, LEARN.glob("[0-9]*.md")),
-    (unfounded_numbers_of_exercises, EXERCISES.glob("en/*.yaml")),
-    (unlike_english, [*LEARN.glob("*/*.md"), *EXERCISES.glob("[!e]*/*.yaml"), *EXERCISES.glob("es/*.yaml")]),
-    (blocks_in_widgets, [*LEARN.rglob("*.md"), ROOT / "docs/index.md"]),
-    (gradients_switched_off, LEARN.rglob("*.md")),
-    (models_without_windows, [*LEARN.rglob("1[67]*.md"), ROOT / "docs/mechanisms/decoders.md"]),
-    (statements_unlike_frames, LEARN.glob("14*.md")),
+    (unverified_numbers_in_exercises, EXERCISES.glob("en/*.yaml")),
+    (
+        differences_from_english,
+        [*LEARN.glob("*/*.md"), *EXERCISES.glob("[!e]*/*.yaml"), *EXERCISES.glob("es/*.yaml")],
+    ),
+    (paragraphs_in_widgets, [*LEARN.rglob("*.md"), ROOT / "docs/index.md"]),
+    (calls_that_disable_gradients, LEARN.rglob("*.md")),
+    (
+        models_wrongly_described_with_windows,
+        [*LEARN.rglob("1[67]*.md"), ROOT / "docs/mechanisms/decoders.md"],
+    ),
+    (statements_that_contradict_frames, LEARN.glob("14*.md")),
     (wrong_rows_about_uwaga, LEARN.rglob("compared.md")),
-    (mechanisms_without_chapter, [ROOT / f"docs/mechanisms/{name}.md" for name in ("numbers", "tutorials")]),
-    (other_sizes, [ROOT / "docs/guides/install.md"]),
-    (other_needs_of_torch, [ROOT / "docs/guides/attention.md"]),
-    (unlike_picture, [ROOT / "docs/guides/confidence.md"]),
-    (means_without_their_pairs, (ROOT / "page/src/lab/messages").glob("*.ts")),
+    (
+        mechanisms_without_chapter_link,
+        [ROOT / f"docs/mechanisms/{name}.md" for name in ("numbers", "tutorials")],
+    ),
+    (outdated_install_sizes, [ROOT / "docs/guides/install.md"]),
+    (wrong_torch_requirements, [ROOT / "docs/guides/attention.md"]),
+    (words_missing_from_picture, [ROOT / "docs/guides/confidence.md"]),
+    (messages_without_data_set, (ROOT / "page/src/lab/messages").glob("*.ts")),
 ]
 """Functions that return what is wrong with the text of a file, and the files of each."""
 CHECKS_BY_FILE: dict[Path, list] = {}
@@ -446,8 +459,8 @@ for check, files in CHECKS:
         CHECKS_BY_FILE.setdefault(file, []).append(check)
 
 
-def wrong_in(text: str, path: Path) -> list[str]:
-    """Return what all checks of a file find wrong with a text of it."""
+def errors_in(text: str, path: Path) -> list[str]:
+    """Return the errors that all checks of a file find in a text."""
     return [
         f"{check.__name__}: {fault}"
         for check in CHECKS_BY_FILE[path]
@@ -456,12 +469,12 @@ def wrong_in(text: str, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", CHECKS_BY_FILE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_numbers_and_names_agree_with_what_stands_beside_them(path):
-    assert wrong_in(path.read_text(encoding="utf-8"), path) == []
+def test_numbers_and_names_match_computed_values_and_code(path):
+    assert errors_in(path.read_text(encoding="utf-8"), path) == []
 
 
 WEIGHTS_TEST = (
-    "tests/checkpoints/test_bundled.py::test_M1_attention_weights_do_not_show_which_words_were_used"
+    "tests/checkpoints/test_bundled.py::test_M1_word_with_low_attention_weight_can_change_the_translation"
 )
 MASKS_TEST = "tests/models/test_attention.py::test_M1_M8_attention_is_masked_normalised_and_order_independent"
 WRONG = [
@@ -526,22 +539,22 @@ E9 to E12, E21 to E23 and E25 are faults of programs, which other tests detect. 
 
 
 @pytest.mark.parametrize(("error", "file", "right", "wrong"), WRONG)
-def test_errors_of_a_review_are_detected(error, file, right, wrong):
+def test_errors_found_by_a_review_are_detected(error, file, right, wrong):
     [path] = ROOT.glob(file)
     text = path.read_text(encoding="utf-8")
     assert right in text
-    assert wrong_in(text.replace(right, wrong), path)
+    assert errors_in(text.replace(right, wrong), path)
 
 
 def test_test_that_does_not_check_its_claim_is_detected(monkeypatch):
-    """E16 as the review found it: the test checked only that the weights of a row sum to one."""
+    """Error E16 of the review: the test checked only that the weights of a row sum to one."""
 
     def test_only_sums(translator):
         weights = translator.translate("The man reads the letter.", attention=True).attention
         assert weights.sum(axis=1) == pytest.approx(1, abs=1e-5)
 
     file, _, name = WEIGHTS_TEST.partition("::")
-    monkeypatch.setattr(loaded(file), name, test_only_sums)
+    monkeypatch.setattr(import_test_file(file), name, test_only_sums)
     wrong = claims_without_test((ROOT / "docs/mechanisms/tutorials.md").read_text(encoding="utf-8"))
     assert [fault.partition(":")[0] for fault in wrong] == [
         "weights show what was looked at, not what was used"
@@ -560,7 +573,7 @@ def test_known_statements_occur_and_wrong_digits_in_them_are_detected():
 
 
 def test_most_wrong_digits_are_detected():
-    """A number of two decimals that is wrong by one in its last digit may be right by accident."""
+    """A number whose last digit is off by one may match another number by accident."""
     caught = total = 0
     for page in CHAPTERS:
         text = page.read_text(encoding="utf-8")

@@ -122,7 +122,7 @@ def learning_pages(site):
 
 
 @pytest.mark.parametrize("path", SEARCHES)
-def test_search_finds_pages_of_the_language(site_url, path):
+def test_site_search_finds_pages_of_the_selected_language(site_url, path):
     words, target, index = SEARCHES[path]
     with chromium() as browser:
         page = browser.new_page()
@@ -137,7 +137,7 @@ def test_search_finds_pages_of_the_language(site_url, path):
         page.close()
 
 
-def test_switch_changes_site_and_figures(site_url):
+def test_colour_scheme_switch_changes_site_and_figures(site_url):
     pillow = pytest.importorskip("PIL.Image")
     with chromium() as browser:
         page = browser.new_page(color_scheme="light")
@@ -246,7 +246,7 @@ def test_pages_declare_and_link_languages(site):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_accessible_and_fit_a_phone(site_url, site, scheme):
-    """Check all English pages, and some of each language; none is wider than a small telephone."""
+    """Check all English pages and some pages of each language; none is wider than a small phone."""
     axe = ROOT / "page/node_modules/axe-core/axe.min.js"
     if not axe.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")

@@ -19,7 +19,7 @@ TEXT = (ROOT / "docs/learn/14-attention-is-born.md").read_text(encoding="utf-8")
 
 
 @cache
-def read_film():
+def import_recorded_frames():
     """Return the module that reads the recorded frames."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "docs/figures/learn"))
@@ -27,19 +27,19 @@ def read_film():
 
 
 @pytest.fixture
-def film():
-    return read_film()
+def recorded():
+    return import_recorded_frames()
 
 
-def largest_by_update(film, name, view, row):
+def largest_by_update(recorded, name, view, row):
     """Return the source word with the largest weight in a row of the first sentence, by update."""
-    source, target = film.sentence(0)
+    source, target = recorded.sentence(0)
     row_index = target.index(row)
-    frames = film.matrices(film.run(name), view, 0)
+    frames = recorded.matrices(recorded.run(name), view, 0)
     return {update: source[int(weights[row_index].argmax())] for update, weights in frames.items()}
 
 
-def since_update(words, word):
+def stable_since_update(words, word):
     """Return the update from which the word keeps the largest weight."""
     updates = [update for update, largest in words.items() if largest != word]
     return min(update for update in words if update > max(updates))
@@ -58,16 +58,16 @@ LEAVES = re.compile(
 )
 
 
-def statements_unlike_frames(text):
-    """Return what chapter 14 says of the Transformer's rows against its frames, and rows left out."""
-    film = read_film()
+def statements_that_contradict_frames(text):
+    """Return statements of chapter 14 that contradict the recorded frames, and missing rows."""
+    recorded = import_recorded_frames()
     text = " ".join(text.partition("## What the frames show")[2].partition("\n## ")[0].split())
     wrong, rows = [], set()
     for pattern in BECOMES_LARGEST:
         for match in re.finditer(pattern, text):
             row, word = [group for group in match.groups() if group != match["since"]]
             rows.add(row)
-            if since_update(largest_by_update(film, "transformer", "mean", row), word) != number(
+            if stable_since_update(largest_by_update(recorded, "transformer", "mean", row), word) != number(
                 match["since"]
             ):
                 wrong.append(match[0])
@@ -76,7 +76,7 @@ def statements_unlike_frames(text):
     if match is None:
         return [*wrong, "nothing on ein"]
     row, first, last, word, since, later_word, exception = match.groups()
-    largest = largest_by_update(film, "transformer", "mean", row)
+    largest = largest_by_update(recorded, "transformer", "mean", row)
     found = [update for update in largest if largest[update] == word]
     between = [update for update in largest if number(first) <= update <= number(last)]
     if not (
@@ -94,44 +94,44 @@ def number(text):
     return int(text.replace(",", ""))
 
 
-def test_attention_rows_form_in_the_order_of_the_chapter(film):
-    assert statements_unlike_frames(TEXT) == []
-    kaufen = largest_by_update(film, "transformer", "mean", "kaufen")
-    assert since_update(kaufen, "buy") == find_exercise("14.3").answer
+def test_attention_rows_form_in_the_order_stated_in_the_chapter(recorded):
+    assert statements_that_contradict_frames(TEXT) == []
+    kaufen = largest_by_update(recorded, "transformer", "mean", "kaufen")
+    assert stable_since_update(kaufen, "buy") == find_exercise("14.3").answer
     assert (kaufen[0], kaufen[400]) == ("buy", ".")
-    frames = film.matrices(film.run("transformer"), "mean", 0)
+    frames = recorded.matrices(recorded.run("transformer"), "mean", 0)
     assert frames[50].max() < 0.25 and frames[100][0].argmax() == 0 and frames[100][0].max() > 0.8
     rows = ("Ich", "möchte", "ein", "Auto", "kaufen", ".", "</s>")
-    assert {largest_by_update(film, "bahdanau", "head", row)[200] for row in rows} == {"."}
-    assert {largest_by_update(film, "luong", "head", row)[100] for row in rows} == {"I"}
+    assert {largest_by_update(recorded, "bahdanau", "head", row)[200] for row in rows} == {"."}
+    assert {largest_by_update(recorded, "luong", "head", row)[100] for row in rows} == {"I"}
 
 
-def test_table_and_losses_of_chapter_equal_those_of_frames(film):
+def test_table_and_losses_of_chapter_match_recorded_frames(recorded):
     rows = re.findall(r"^\| (Cho|Luong|Bahdanau|Transformer) \| (.*) \|$", TEXT, re.MULTILINE)
     assert len(rows) == 4
     for name, cells in rows:
-        run = film.run(name.lower())
+        run = recorded.run(name.lower())
         index = run["updates"].index(3000)
         view = run["views"].get("mean") or run["views"].get("head")
         expected = [run["loss"][index], *((view["seen"][index], 100 * view["linked"][index]) if view else ())]
         actual = [float(cell) for cell in re.sub(" ?%", "", cells).split(" | ") if cell != "–"]
         np.testing.assert_allclose(actual, expected, atol=0.51)
         assert abs(actual[0] - expected[0]) <= 0.006
-    baseline = film.read_recording()["without"]
+    baseline = recorded.read_recording()["without"]
     assert round(baseline["alone"], 1) == 5.9 and round(baseline["after"], 1) == 4.6
-    loss = dict(zip(film.run("transformer")["updates"], film.run("transformer")["loss"], strict=True))
+    loss = dict(zip(recorded.run("transformer")["updates"], recorded.run("transformer")["loss"], strict=True))
     assert [round(loss[update], 1) for update in (0, 50, 150, 1000, 4000)] == [8.6, 6.1, 4.9, 2.4, 1.7]
 
 
-def test_table_of_updates_equals_frames(film):
-    source, target = film.sentence(0)
-    transformer = film.run("transformer")
+def test_table_of_updates_matches_recorded_frames(recorded):
+    source, target = recorded.sentence(0)
+    transformer = recorded.run("transformer")
     row = target.index("ein")
     cells = dict(re.findall(r"^\| (update|loss|\*ein\* on \*\w+\*) \| (.*) \|$", TEXT, re.MULTILINE))
     updates = [int(cell.replace(",", "")) for cell in cells["update"].split(" | ")]
     losses = dict(zip(transformer["updates"], transformer["loss"], strict=True))
     assert cells["loss"] == " | ".join(f"{losses[update]:.1f}" for update in updates)
-    frames = film.matrices(transformer, "mean", 0)
+    frames = recorded.matrices(transformer, "mean", 0)
     for word in ("a", "car"):
         weights = [frames[update][row, source.index(word)] for update in updates]
         assert cells[f"*ein* on *{word}*"] == " | ".join(f"{weight:.2f}" for weight in weights)

@@ -31,7 +31,7 @@ def anchors(page: Path) -> set[str]:
     return {slugify(re.sub(r"[*`]", "", title), "-") for title in titles}
 
 
-def test_all_tutorials_are_indexed():
+def test_index_lists_all_tutorials():
     assert {title: len(rows) for title, rows in TABLES.items()} == {
         "000": 14,
         "001": 12,
@@ -43,7 +43,7 @@ def test_all_tutorials_are_indexed():
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_paragraph_is_taught_in_an_existing_section(row):
+def test_index_rows_link_existing_sections(row):
     assert len(row) == 3 and all(row)
     links = LINK.findall(row[1])
     assert links and re.sub(LINK, "", row[1]).strip(", ") == ""

@@ -78,7 +78,7 @@ def unpad(row: np.ndarray, symbols) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_each_pair_occurs_once_and_complete(corpus: PreparedCorpus, mode: str, monkeypatch) -> None:
+def test_each_pair_occurs_exactly_once_per_epoch(corpus: PreparedCorpus, mode: str, monkeypatch) -> None:
     monkeypatch.setattr(plans, "MIN_SAMPLED_POOL", 80)
     monkeypatch.setattr(plans, "POOL_PAIRS", 120)
     batches = corpus.batches(mode)
@@ -139,7 +139,7 @@ def test_batch_depends_on_seed_epoch_and_index(corpus: PreparedCorpus, mode: str
         first.epoch(0)[first.count(0)]
 
 
-def test_surface_forms_have_their_shares(corpus: PreparedCorpus) -> None:
+def test_surface_forms_occur_with_configured_shares(corpus: PreparedCorpus) -> None:
     batches = corpus.batches("forms")
     epoch_texts = []
     for epoch in range(6):
@@ -162,7 +162,7 @@ def test_surface_forms_have_their_shares(corpus: PreparedCorpus) -> None:
 
 
 @given(st.data())
-def test_arranged_batches_respect_the_budget(data: st.DataObject) -> None:
+def test_batches_stay_within_the_token_budget(data: st.DataObject) -> None:
     budget = data.draw(st.integers(5, 200))
     count = data.draw(st.integers(1, 120))
     generator = np.random.default_rng(data.draw(st.integers(0, 999)))
@@ -190,7 +190,7 @@ def test_arranged_batches_respect_the_budget(data: st.DataObject) -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=9), st.data())
-def test_blocks_contain_their_rows(rows: list[list[int]], data: st.DataObject) -> None:
+def test_joined_columns_return_the_requested_rows(rows: list[list[int]], data: st.DataObject) -> None:
     plain, formed = Column.from_rows(rows), Column.from_rows([[*row, 7] for row in rows])
     cut = data.draw(st.integers(0, len(rows)))
     joined = JoinedColumn([Column.from_rows(rows[:cut]), Column.from_rows(rows[cut:])])

@@ -29,7 +29,7 @@ LINKS = ["0-0 1-1 2-2 3-3", "0-0 2-2 6-6", "0-0 1-1 2-2 3-3", "0-0 1-1 1-2"]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.data())
-def test_piece_belongs_to_the_words_of_its_letters(words, data) -> None:
+def test_piece_ranges_contain_all_pieces_that_overlap_the_word(words, data) -> None:
     total = sum(words)
     cuts = sorted(data.draw(st.sets(st.integers(1, total - 1), max_size=total - 1))) if total > 1 else []
     edges = [0, *cuts, total]
@@ -48,7 +48,7 @@ def test_piece_belongs_to_the_words_of_its_letters(words, data) -> None:
 
 @pytest.mark.parametrize("text", [text for pair in TEXTS for text in pair])
 @pytest.mark.parametrize("kind", ["words", "spaces"])
-def test_pieces_have_as_many_bytes_as_words(text: str, kind) -> None:
+def test_piece_widths_sum_to_word_bytes(text: str, kind) -> None:
     tokeniser_ = tokeniser()
     widths = piece_widths(tokeniser_)[tokeniser_.encode(text)]
     assert widths.sum() == sum(len(word.encode()) for word in split_words(text, kind))
@@ -128,7 +128,7 @@ def test_links_connect_pieces_of_linked_words(tmp_path: Path, mode: str, tag: st
     ("links", "message"),
     [
         (LINKS[:3], r"c.links: ends after line 3, but .*c.tsv is longer"),
-        ([*LINKS, ""], r"c.links: has more than 4 lines, where .*c.tsv ends"),
+        ([*LINKS, ""], r"c.links: has more lines than .*c.tsv, which ends after line 4"),
         ([LINKS[0], "0-0 1:1", *LINKS[2:]], r"c.links, line 2: '1:1' is not a link"),
         ([LINKS[0], "0-0 12-1", *LINKS[2:]], r"c.links, line 2: source word 12, but the source has 10"),
         (["0-5", *LINKS[1:]], r"c.links, line 1: target word 5, but the target has 5"),

@@ -70,7 +70,7 @@ def test_permutation_is_complete_and_allows_random_access(size: int, seed: int, 
 
 
 def test_permutations_are_uniform() -> None:
-    """Chi-square of the 24 permutations of four, for 7,200 keys, within six standard deviations."""
+    """Chi-square of the 24 permutations of four, for 7,200 keys, is within six standard deviations."""
     draws = np.arange(7200)
     keys = make_key(7, draws)
     orders = np.stack([permute(np.full(len(draws), position), 4, keys) for position in range(4)], axis=1)
@@ -79,7 +79,7 @@ def test_permutations_are_uniform() -> None:
     assert ((counts - 300) ** 2 / 300).sum() < 23 + 6 * np.sqrt(46)
 
 
-def test_permutation_separates_neighbours() -> None:
+def test_neighbours_are_uncorrelated_after_permutation() -> None:
     size = 100_003
     order = permute(np.arange(size), size, make_key(1))
     assert abs(np.corrcoef(order[:-1], order[1:])[0, 1]) < 5 / np.sqrt(size)
@@ -91,7 +91,7 @@ def test_permutation_separates_neighbours() -> None:
     st.integers(1, 5),
     st.data(),
 )
-def test_draw_counts_differ_by_at_most_one(corpora, epochs: int, data) -> None:
+def test_draw_counts_of_pairs_differ_by_at_most_one(corpora, epochs: int, data) -> None:
     sizes = [size for size, _ in corpora]
     if data.draw(st.booleans()):
         mixture = Mixture([SizedStore(size) for size in sizes], [weight for _, weight in corpora])
@@ -203,7 +203,7 @@ def test_tags_are_single_pieces_only_at_the_start(tokeniser: Tokeniser) -> None:
         tokeniser.with_target("pl")
 
 
-def test_tag_missing_from_vocabulary_is_rejected(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_tag_missing_from_the_vocabulary_is_rejected(tokeniser: Tokeniser, tmp_path: Path) -> None:
     path = write(tmp_path, "a.tsv", lines(5, 1))
     with pytest.raises(
         SettingsError, match=r"the tag >>pol<< is not a piece of the vocabulary .*joint\.spm \(310 pieces"
@@ -213,7 +213,7 @@ def test_tag_missing_from_vocabulary_is_rejected(tokeniser: Tokeniser, tmp_path:
     assert tag_ids(tokeniser, "") == ()
 
 
-def test_filters_apply_per_corpus(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_length_filters_are_set_per_corpus(tokeniser: Tokeniser, tmp_path: Path) -> None:
     rows = [("dog", "cat"), ("dog", "dog"), ("dog cat tree", "house"), ("dog " * 30, "cat " * 30)]
     path = write(tmp_path, "a.tsv", rows)
     loose = store(tokeniser, path, tmp_path / "loose", filters=FilterSettings(max_ratio=99))
@@ -272,7 +272,7 @@ def test_file_changed_while_reading_is_rejected(tokeniser: Tokeniser, tmp_path: 
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.tsv"]
 
 
-def test_full_disk_leaves_no_files(tokeniser: Tokeniser, tmp_path: Path, monkeypatch) -> None:
+def test_full_disk_leaves_no_partial_files(tokeniser: Tokeniser, tmp_path: Path, monkeypatch) -> None:
     path = write(tmp_path, "a.tsv", lines(20, 1))
 
     def raise_disk_full(*_: object) -> None:

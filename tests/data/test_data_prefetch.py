@@ -15,13 +15,13 @@ def count_threads() -> int:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 7])
-def test_prefetch_keeps_order(depth: int) -> None:
+def test_prefetching_preserves_item_order(depth: int) -> None:
     assert list(prefetch(range(100), depth)) == list(range(100))
     assert list(prefetch([], depth)) == []
     assert count_threads() == 0
 
 
-def test_error_is_raised_after_the_items_before_it() -> None:
+def test_prefetch_error_is_raised_after_the_preceding_items() -> None:
     def items():
         yield 1
         yield 2
@@ -34,7 +34,7 @@ def test_error_is_raised_after_the_items_before_it() -> None:
     assert count_threads() == 0
 
 
-def test_depth_limits_the_number_of_prefetched_items() -> None:
+def test_prefetch_depth_limits_the_number_of_prefetched_items() -> None:
     produced: list[int] = []
 
     def items():
@@ -53,7 +53,7 @@ def test_depth_limits_the_number_of_prefetched_items() -> None:
     prefetched.close()
 
 
-def test_closing_stops_thread_and_source() -> None:
+def test_closing_the_prefetcher_stops_thread_and_source() -> None:
     closed = threading.Event()
 
     def items():

@@ -95,7 +95,7 @@ def memory() -> Iterator[fsspec.AbstractFileSystem]:
 
 
 @pytest.fixture
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_retry_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "PAUSE", 0.001)
 
 
@@ -170,9 +170,9 @@ def test_several_files_form_one_corpus(tmp_path: Path) -> None:
         (tmp_path / f"{number}.tsv").write_bytes(tsv(PAIRS[number * 5 : number * 5 + 5]))
     assert texts(read(*(tmp_path / f"{number}.tsv" for number in range(3)))) == PAIRS[:15]
     assert find_sources(corpus("memory://a.en", "memory://a.de")).format == "text"
-    with pytest.raises(DataError, match="suffixes do not give one format"):
+    with pytest.raises(DataError, match="suffixes of the files indicate different formats"):
         read(tmp_path / "0.tsv", tmp_path / "1.tsv", "c.tmx")
-    with pytest.raises(DataError, match="aligned texts are two files, not 3"):
+    with pytest.raises(DataError, match="give two aligned files, not 3"):
         read(*(tmp_path / f"{number}.tsv" for number in range(3)), format="text")
 
 
@@ -263,7 +263,7 @@ def test_memory_for_a_long_unit_is_limited(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_lone_surrogates_are_counted_as_faults(tmp_path: Path) -> None:
+def test_lines_with_lone_surrogates_are_counted_as_invalid(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     lone_surrogate = '{"en": "a", "de": "\\ud800"}\n'
     path.write_text(
@@ -336,7 +336,7 @@ class FaultyStore(fsspec.AbstractFileSystem):
 
 
 @pytest.fixture
-def faulty_store(short_pauses: None) -> type[FaultyStore]:
+def faulty_store(short_retry_delays: None) -> type[FaultyStore]:
     fsspec.register_implementation("shaky", FaultyStore, clobber=True)
     FaultyStore.etag, FaultyStore.opened = "1", 0
     return FaultyStore
@@ -373,7 +373,7 @@ def test_object_changed_while_reading_is_rejected(faulty_store, monkeypatch) -> 
         list(reader)
 
 
-def test_missing_objects_are_rejected(memory, short_pauses: None, tmp_path: Path) -> None:
+def test_missing_objects_are_rejected(memory, short_retry_delays: None, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"memory://nowhere\.tsv: no such object"):
         read("memory://nowhere.tsv")
     with pytest.raises(DataError, match="Protocol not known"):
@@ -396,11 +396,11 @@ def test_object_identity_changes_with_its_content(memory, tmp_path: Path) -> Non
 
 
 class FaultyHandler(http.server.BaseHTTPRequestHandler):
-    """A handler that closes the connection in the middle of the first ``hang_ups`` responses."""
+    """A handler that closes the connection in the middle of the first ``dropped_connections`` responses."""
 
     content = tsv(PAIRS)
     ranges = True
-    hang_ups = 0
+    dropped_connections = 0
 
     def log_message(self, *_: object) -> None:
         pass
@@ -427,8 +427,8 @@ class FaultyHandler(http.server.BaseHTTPRequestHandler):
         if not body:
             return
         part = self.content[start:stop]
-        if FaultyHandler.hang_ups and len(part) > 10_000:
-            FaultyHandler.hang_ups -= 1
+        if FaultyHandler.dropped_connections and len(part) > 10_000:
+            FaultyHandler.dropped_connections -= 1
             self.wfile.write(part[:7000])
             self.close_connection = True
             return
@@ -436,7 +436,7 @@ class FaultyHandler(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(short_pauses: None) -> Iterator[str]:
+def server(short_retry_delays: None) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), FaultyHandler) as server_:
         threading.Thread(target=server_.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server_.server_port}"
@@ -445,18 +445,18 @@ def server(short_pauses: None) -> Iterator[str]:
 
 @pytest.mark.parametrize("ranges", [True, False])
 def test_reading_resumes_after_closed_connections(server: str, ranges: bool) -> None:
-    FaultyHandler.ranges, FaultyHandler.hang_ups = ranges, 3
+    FaultyHandler.ranges, FaultyHandler.dropped_connections = ranges, 3
     assert texts(read(f"{server}/c.tsv")) == PAIRS
-    assert FaultyHandler.hang_ups == 0
-    FaultyHandler.hang_ups = 99
+    assert FaultyHandler.dropped_connections == 0
+    FaultyHandler.dropped_connections = 99
     with pytest.raises(DataError, match=r"c\.tsv: reading failed 6 times at byte \d+ of"):
         read(f"{server}/c.tsv")
-    FaultyHandler.hang_ups = 0
+    FaultyHandler.dropped_connections = 0
     with open_stream(f"{server}/c.tsv") as file:
         assert file.read() == FaultyHandler.content
 
 
-def test_unreachable_server_is_reported(short_pauses: None) -> None:
+def test_unreachable_server_is_reported(short_retry_delays: None) -> None:
     with pytest.raises(DataError, match=r"http://127\.0\.0\.1:9/c\.tsv: (.* failed or|no such object)"):
         read("http://127.0.0.1:9/c.tsv")
 

@@ -51,7 +51,7 @@ def build(
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 90, 1000])
-def test_store_contains_corpus(tokeniser, corpus, monkeypatch, chunk: int) -> None:
+def test_store_contains_all_pairs_of_the_corpus(tokeniser, corpus, monkeypatch, chunk: int) -> None:
     monkeypatch.setattr(store_writer, "CHUNK_PAIRS", chunk)
     built, report = build(
         tokeniser, corpus, keep_text=True, augment={"lower": 0.1, "upper": 0.1, "unpunctuated": 0}
@@ -169,7 +169,7 @@ def test_missing_texts_are_reported(tokeniser, corpus: Path) -> None:
         store.source_text(0)
 
 
-def test_failure_keeps_old_store(tokeniser, corpus: Path, monkeypatch) -> None:
+def test_failed_rebuild_keeps_the_old_store(tokeniser, corpus: Path, monkeypatch) -> None:
     store, _ = build(tokeniser, corpus)
 
     def raise_disk_full(*_: object) -> None:
@@ -187,12 +187,12 @@ def test_failure_keeps_old_store(tokeniser, corpus: Path, monkeypatch) -> None:
     assert not [entry for entry in corpus.parent.iterdir() if ".part" in entry.name]
 
 
-def test_shares_above_one_are_rejected(tokeniser, corpus: Path) -> None:
+def test_surface_form_shares_above_one_are_rejected(tokeniser, corpus: Path) -> None:
     with pytest.raises(SettingsError, match="more than 1"):
         build(tokeniser, corpus, augment={"lower": 0.7, "upper": 0.7})
 
 
-def test_progress_counts_lines(tokeniser, corpus: Path, monkeypatch) -> None:
+def test_encoding_progress_counts_lines(tokeniser, corpus: Path, monkeypatch) -> None:
     monkeypatch.setattr(store_writer, "CHUNK_PAIRS", 40)
     settings = data_settings(corpus)
     line_counts: list[int] = []

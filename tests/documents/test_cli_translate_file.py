@@ -70,7 +70,7 @@ def test_source_language_is_detected(tmp_path, capsys):
         ("a.txt", "x", ("--encoding", "klingon"), "encoding"),
     ],
 )
-def test_errors_are_reported(tmp_path, capsys, name, content, options, says):
+def test_translate_file_errors_are_reported_without_traceback(tmp_path, capsys, name, content, options, says):
     (tmp_path / name).write_text(content)
     assert run("translate-file", tmp_path / name, tmp_path / "out", *options) == 1
     error = capsys.readouterr().err
@@ -150,7 +150,7 @@ PARAGRAPH = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
         ("a.html", lambda text: f"<p>A dog.</p>\n\n<p>{text}</p>".encode(), {"line 3"}),
     ],
 )
-def test_doubts_have_the_paragraph_or_cell_as_location(tmp_path, name, build, expected):
+def test_doubtful_texts_are_located_by_paragraph_or_cell(tmp_path, name, build, expected):
     source, target, report = (tmp_path / file for file in (name, f"b{Path(name).suffix}", "doubts.tsv"))
     source.write_bytes(build("A man wearing jersey number 39 is playing hockey."))
     assert run("translate-file", source, target, "--report", report) == 0

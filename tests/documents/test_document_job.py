@@ -81,7 +81,7 @@ def test_changed_input_or_settings_are_rejected(document):
     assert not (document / "b.txt").exists()
 
 
-def test_failure_preserves_existing_file(document):
+def test_failed_translation_preserves_existing_output_file(document):
     (document / "b.txt").write_text("old")
 
     def failing(inlines):

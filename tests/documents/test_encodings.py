@@ -55,7 +55,7 @@ def can_read(name: str, content: bytes, options: DocumentOptions) -> bool:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_declared_encodings_are_read_or_rejected(name):
+def test_files_in_declared_encodings_are_read_or_rejected(name):
     for encoding in (*CODECS, "", "os", "a" * 5000, "utf-8.", "..", "windows-874"):
         can_read(name, DOCUMENTS[name].format(encoding).encode() + b"\n", DocumentOptions(target="de"))
 

@@ -45,7 +45,7 @@ BLOCK = st.one_of(
 
 
 @given(st.lists(BLOCK, max_size=6))
-def test_page_survives_round_trip(blocks):
+def test_html_page_survives_round_trip(blocks):
     check_laws("a.html", "<!DOCTYPE html>\n<html><body>{}</body></html>".format("".join(blocks)).encode())
 
 
@@ -94,7 +94,7 @@ def test_translations_are_escaped():
     assert "".join(data) == "<b> & 'x'"
 
 
-def test_unencodable_character_becomes_reference():
+def test_unencodable_character_is_written_as_a_character_reference():
     page = '<meta charset="iso-8859-1"><p>caf\xe9</p>'.encode("latin-1")
     rendered = render("a.html", page, lambda inlines: [("Łódź é",) for _ in inlines])
     assert rendered == '<meta charset="iso-8859-1"><p>&#321;ód&#378; \xe9</p>'.encode("latin-1")

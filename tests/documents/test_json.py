@@ -44,7 +44,7 @@ def test_only_selected_keys_are_translated():
 @pytest.mark.parametrize(
     ("text", "message"), [("{'a': 1}", "line 1, column 2"), ("[" * 100_000, "nested too")]
 )
-def test_invalid_json_is_rejected(text, message):
+def test_invalid_json_documents_are_rejected(text, message):
     with pytest.raises(DataError, match=message):
         texts("a.json", text.encode())
 
@@ -117,7 +117,7 @@ CHROME = b"""{
 }"""
 
 
-def test_only_messages_of_chrome_files_are_translated():
+def test_only_message_values_of_chrome_files_are_translated():
     rendered = render("messages.json", CHROME, swap_case)
     assert rendered == CHROME.replace(b"Hello $USER$, it costs", b"hELLO $USER$, IT COSTS").replace(
         b"Save", b"sAVE"
@@ -130,7 +130,7 @@ def test_only_messages_of_chrome_files_are_translated():
     assert texts("a.json", formatjs) == [("Open it",)]
 
 
-def test_application_placeholders_become_tags():
+def test_application_placeholders_are_replaced_by_tags():
     text = b'{"a": "Welcome :name at @:menu.home, :smile:", "b": "At 10:30", "c": ":name", "d": "%B %d, %Y"}'
     first, second = texts("a.json", text)
     assert tag_texts([first]) == [":name", "@:menu.home", ":smile:"] and tag_texts([second]) == []
@@ -152,7 +152,7 @@ def test_application_placeholders_become_tags():
         ("%s | car", ["car"]),
     ],
 )
-def test_branches_of_plurals_are_texts(message, branches):
+def test_plural_branches_are_translated_separately(message, branches):
     document = json.dumps({"key": message}).encode()
     assert [plain_text(inline) for inline in texts("a.json", document)] == branches
     written = json.loads(render("a.json", document, swap_case))["key"]

@@ -119,7 +119,7 @@ def test_number_sign_that_ends_a_heading_stays_escaped():
     assert render("a.md", b"# X \\#\n", swap_case) == b"# x \\#\n"
 
 
-def test_invalid_emphasis_becomes_html():
+def test_emphasis_that_markdown_cannot_express_is_written_as_html():
     def move_tags(inlines):
         return [("a", inline[1], "b.", inline[3], "c") if len(inline) > 3 else inline for inline in inlines]
 
@@ -168,12 +168,12 @@ def model_texts(document):
         ('[a]\n\n[a]: http://b.c "Title"\n', '[A][a]\n\n[a]: http://b.c "tITLE"\n'),
     ],
 )  # fmt: skip
-def test_syntax_of_dialects_is_preserved(document, expected):
+def test_markdown_dialect_syntax_is_preserved(document, expected):
     assert render("a.md", document.encode(), swap_case).decode() == expected
     assert render("a.md", document.encode(), identity) == document.encode()
 
 
-def test_model_receives_no_syntax_of_dialects():
+def test_markdown_dialect_syntax_is_not_sent_to_the_model():
     assert model_texts("> [!NOTE]\n> The car.\n\n# Step {#id}\n\n!!! note\n    - one\n") == [
         "The car.",
         "Step",
@@ -181,7 +181,7 @@ def test_model_receives_no_syntax_of_dialects():
     ]
 
 
-def test_translated_titles_stay_inside_their_quotes():
+def test_translated_link_titles_stay_inside_quotes():
     document = b'![a](b "c")\n\n!!! note "d"\n\n:::tip[e]\n:::\n'
     rendered = render("a.md", document, lambda inlines: [('"x" [y]',) for _ in inlines]).decode()
     assert rendered.startswith('!["x" \\[y\\]](b "&quot;x&quot; [y]")')

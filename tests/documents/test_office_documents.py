@@ -228,7 +228,7 @@ def test_damaged_archives_are_read_or_rejected(tmp_path, offset, change):
 @pytest.mark.parametrize(
     "declared", ["<dc:language>en</dc:language>", '<d:language id="l">\n en-US </d:language>']
 )
-def test_language_of_a_book_becomes_the_target_language(tmp_path, declared):
+def test_book_language_is_set_to_the_target_language(tmp_path, declared):
     members = read_zip(epub("<p>One</p>"))
     members["book.opf"] = members["book.opf"].replace(b"<dc:title>", declared.encode() + b"<dc:title>")
     members["book.opf"] = members["book.opf"].replace(b"xmlns:dc", b'xmlns:d="x" xmlns:dc')
@@ -396,7 +396,7 @@ def test_alternative_texts_and_ruby_in_word_are_translated(tmp_path):
     assert run(tmp_path, "a.docx", content, identity) == content
 
 
-def test_subscripts_inside_words_keep_their_place(tmp_path):
+def test_subscripts_inside_words_keep_their_position(tmp_path):
     raised = '<w:rPr><w:vertAlign w:val="subscript"/></w:rPr>'
     body = f"<w:p><w:r><w:t>It is H</w:t></w:r><w:r>{raised}<w:t>2</w:t></w:r><w:r><w:t>O</w:t></w:r></w:p>"
     (tmp_path / "a.docx").write_bytes(docx(body))
@@ -450,7 +450,7 @@ def test_cells_and_frames_of_open_document_are_translated(tmp_path):
     assert b"<svg:title>a CAR</svg:title>" in changed["content.xml"]
 
 
-def test_deleted_words_of_a_translated_paragraph_are_counted(tmp_path):
+def test_tracked_deletions_in_translated_paragraphs_are_counted(tmp_path):
     deleted = "<w:del><w:r><w:delText>very</w:delText></w:r></w:del>"
     words = "<w:r><w:t xml:space='preserve'>A {} </w:t></w:r>"
     content = docx(f"<w:p>{words.format('red')}{deleted}{words.format('car')}</w:p>")

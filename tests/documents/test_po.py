@@ -47,7 +47,7 @@ def parse_catalogue(content):
 
 @settings(deadline=None)
 @given(st.lists(ENTRY, max_size=4))
-def test_missing_translations_are_added(entries):
+def test_missing_po_translations_are_added(entries):
     numbered = [
         entry.replace("msgid ", f'msgid "{i}"\n', 1) for i, entry in enumerate(entries)
     ]  # no two are alike
@@ -130,7 +130,7 @@ def render_catalogue(header, target, entries=PLURAL_ENTRY, **options):
     ],
 )
 @pytest.mark.parametrize(("target", "forms"), [("ja", 1), ("pt", 2), ("pl", 3), ("sr_Latn", 3)])
-def test_header_is_completed(header, target, forms):
+def test_missing_po_header_fields_are_added(header, target, forms):
     catalogue = parse_catalogue(render_catalogue(header, target).encode())
     assert str(catalogue.locale) == target and catalogue.num_plurals == forms
     assert catalogue.charset.lower() == "utf-8"
@@ -139,7 +139,7 @@ def test_header_is_completed(header, target, forms):
     assert render("a.po", again, swap_case, DocumentOptions(target=target)) == again
 
 
-def test_stated_language_and_plural_forms_are_kept():
+def test_existing_language_and_plural_forms_headers_are_kept():
     header = '"Language: pt_BR\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
     header += '"Plural-Forms: nplurals=3; plural=(n==1 ? 0 : n ? 1 : 2);\\n"\n'
     rendered = render_catalogue(header, "pt")
@@ -189,14 +189,14 @@ def test_flags_select_the_placeholder_syntax(flag, text, placeholders):
         ("fuzzy", "ru", "one file", "%D FILES"),
     ],
 )
-def test_singular_without_the_number_is_written_only_for_the_number_1(flag, target, singular, form):
+def test_singular_without_a_number_is_used_only_for_the_value_1(flag, target, singular, form):
     entry = f'#, {flag}\nmsgid "{singular}"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     content = HEADER.format("").replace('"Plural-Forms: \\n"\n', "") + entry
     rendered = render("a.pot", content.encode(), swap_case, DocumentOptions(target=target)).decode()
     assert f'msgstr[0] "{form}"' in rendered
 
 
-def test_named_arguments_may_be_left_out_of_the_singular():
+def test_singular_may_omit_named_arguments():
     entry = 'msgid "one file"\nmsgid_plural "%(n)s files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     content = HEADER.format("nplurals=2; plural=(n != 1);") + f"#, python-format\n{entry}"
     assert 'msgstr[0] "ONE FILE"' in render("a.po", content.encode(), swap_case).decode()
@@ -214,7 +214,7 @@ def test_named_arguments_may_be_left_out_of_the_singular():
         ("qt-format", "50% off", True),
     ],
 )
-def test_words_that_gettext_reads_as_conversions_are_left_unchanged(flag, text, is_translated):
+def test_words_that_gettext_parses_as_conversions_are_unchanged(flag, text, is_translated):
     entry = f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'
     source = (HEADER.format("nplurals=2; plural=(n != 1);") + entry).encode()
     assert bool(texts("a.po", source)) is is_translated
@@ -245,7 +245,7 @@ def test_reordered_arguments_are_numbered(flag, text, reversed_text):
 
 
 @pytest.mark.parametrize("flag", ["python-format", "lua-format", "scheme-format"])
-def test_arguments_that_have_no_numbers_stay_as_they_are(flag):
+def test_arguments_that_cannot_be_numbered_are_unchanged(flag):
     entry = f'#, {flag}\nmsgid "Copy %s to %d"\nmsgstr ""\n'.encode()
     assert "$" not in str(texts("a.po", entry)) + render("a.po", entry, swap_case).decode()
 
@@ -260,7 +260,7 @@ def test_arguments_that_have_no_numbers_stay_as_they_are(flag):
         ("Write '{0}' here", None),
     ],
 )
-def test_apostrophes_of_java_are_doubled(text, translation):
+def test_java_message_apostrophes_are_doubled(text, translation):
     """A single apostrophe would quote the placeholders that follow it."""
     entry = f'#, java-format\nmsgid "{text}"\nmsgstr ""\n'.encode()
 
@@ -275,7 +275,7 @@ def test_apostrophes_of_java_are_doubled(text, translation):
         assert f'msgstr "{translation}"' in render("a.po", entry, translate).decode()
 
 
-def test_code_in_backquotes_is_not_markup():
+def test_code_in_backquotes_is_not_parsed_as_markup():
     catalogue = b'msgid "A :ref:`woman <people>` sees ``<dir>`` &amp; <b>%s</b>."\nmsgstr ""\n'
     [plain] = texts("a.po", catalogue.replace(b" &amp; <b>%s</b>", b""))
     assert plain == ("A :ref:`woman <people>` sees ``<dir>``.",)

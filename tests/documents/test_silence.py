@@ -245,7 +245,7 @@ def base_format(name: str) -> str:
     return name.split(" ")[0]
 
 
-def test_every_format_is_tested() -> None:
+def test_samples_cover_every_document_format() -> None:
     assert {*map(base_format, FILES), *ARCHIVES} == set(DOCUMENT_FORMATS)
 
 

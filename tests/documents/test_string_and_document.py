@@ -68,7 +68,7 @@ def read_pieces(name: str, text: str) -> list[str | Unit]:
 @pytest.mark.parametrize(
     ("name", "format", "texts"), [("a.html", "html", HTML), ("a.md", "markdown", MARKDOWN)]
 )
-def test_strings_and_documents_have_the_same_units(name, format, texts):
+def test_strings_are_segmented_like_documents(name, format, texts):
     assert name != "a.html" or len(set(texts)) >= 190
     for text in texts:
         fragment = read_fragment(text, format)

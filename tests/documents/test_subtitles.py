@@ -36,7 +36,7 @@ def text_without_markup(text):
 
 
 @given(st.lists(CUE, max_size=7), st.booleans())
-def test_times_and_words_are_preserved(cues, vtt):
+def test_subtitle_times_and_words_are_preserved(cues, vtt):
     text = write_cues(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
     name = "a.vtt" if vtt else "a.srt"
     assert render(name, text.encode(), identity).decode() == text
@@ -74,7 +74,7 @@ of times.</i>
 """
 
 
-def test_sentence_across_cues_is_a_single_text():
+def test_sentence_that_spans_cues_is_translated_as_a_single_text():
     cue_texts = [
         "".join(part if isinstance(part, str) else "|" for part in inline)
         for inline in texts("a.srt", FILM.encode())
@@ -129,7 +129,7 @@ def test_blank_lines_inside_cues_are_kept():
     assert render("a.srt", document, identity) == document
 
 
-def test_lines_with_repeated_tags_are_a_single_text():
+def test_lines_with_repeated_tags_are_translated_as_a_single_text():
     document = (
         b"1\n00:00:01,000 --> 00:00:03,000\n<i>A man sleeps in the very big house</i>\n"
         b"<i>and two dogs run around it all day.</i>\n"
@@ -140,7 +140,7 @@ def test_lines_with_repeated_tags_are_a_single_text():
     assert rendered == document.swapcase().replace(b"I>", b"i>")
 
 
-def test_voice_tags_stay_with_their_cues():
+def test_voice_tags_stay_in_their_cues():
     document = (
         b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Roger B>We are in New York,\n\n"
         b"00:02.500 --> 00:03.000\n<v Roger B>and it is nice\n\n"

@@ -31,7 +31,7 @@ def test_encoding_survives_round_trip(text, encoding):
     assert changed[:2] == content[:2] or encoding == "cp1252"
 
 
-def test_softly_broken_lines_are_joined(tmp_path):
+def test_soft_wrapped_lines_are_joined(tmp_path):
     text = (
         "The first paragraph of this text goes on in a second line\n"
         "and is translated as one text, of course.\n\n"

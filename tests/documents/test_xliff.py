@@ -61,7 +61,7 @@ def test_version_2_segments_get_targets():
 
 @example(["<&a", "x &b"])
 @given(st.lists(st.text("abc <>&'\"é\n", max_size=20), max_size=5))
-def test_only_targets_are_added(sources):
+def test_xliff_translation_adds_only_targets(sources):
     units = "".join(
         f'<trans-unit id="{index}"><source>{text.replace("&", "&amp;").replace("<", "&lt;")}</source></trans-unit>\n'
         for index, text in enumerate(sources)
@@ -115,7 +115,7 @@ def file(*units):
     return (HEAD + "".join(units) + END).encode()
 
 
-def test_alternative_translations_are_not_targets():
+def test_alternative_translations_are_not_used_as_targets():
     unit = '<trans-unit id="1"><source>Up</source><note>n</note><alt-trans><source>U</source><target xml:lang="fr">H</target></alt-trans></trans-unit>'
     rendered = render("a.xlf", file(unit), swap_case, DocumentOptions(target="de")).decode()
     assert (
@@ -141,7 +141,7 @@ SEGMENTS = (
         ('<target state="new"><mrk mtype="seg" mid="1">Eins.</mrk></target>', "oNE."),
     ],
 )  # fmt: skip
-def test_segments_of_each_target_form_get_targets(target, first):
+def test_segments_with_any_form_of_target_are_translated(target, first):
     document = file(SEGMENTS.format(target))
     assert [plain_text(text) for text in texts("a.sdlxliff", document)] == (
         ["One."] if first == "oNE." else []

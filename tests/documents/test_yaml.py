@@ -41,7 +41,7 @@ def test_only_string_values_are_translated(tree, flow, style):
     assert changed == swap_case_in_tree(tree)
 
 
-def test_no_break_space_is_part_of_value():
+def test_no_break_space_is_part_of_a_yaml_value():
     rendered = render("a.yaml", "a: word\xa0\nb: other\n".encode(), swap_case)
     assert yaml.safe_load(rendered) == {"a": "WORD\xa0", "b": "OTHER"}
 

@@ -360,7 +360,7 @@ def test_damaged_marian_files_are_rejected(library, tmp_path, pattern, change, m
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 4, "nbest": 4}])
 def test_bytes_of_outputs_are_characters(library, options):
-    """As Python's search, whose replacements ``tests/translator/test_characters.py`` shows to be needed."""
+    """As in Python's search; ``tests/translator/test_characters.py`` shows that replacements are needed."""
     texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
     check_answers(library.open(BUNDLED), uwaga.load(threads=1), texts, options)
 
@@ -465,7 +465,7 @@ def test_invalid_options_are_rejected(library, options, message):
     model.close()
 
 
-def test_tree_contains_all_hypotheses(library):
+def test_search_tree_contains_all_hypotheses(library):
     """Each hypothesis is a path of the tree from a root, with the log-probabilities of the path."""
     model = library.open(BUNDLED)
     (nbest,) = model.translate(TEXTS[1:2], beam=4, nbest=4, tree=True)
@@ -554,7 +554,7 @@ def test_cmake_and_pkg_config_find_the_library(built, tmp_path):
 
 @pytest.mark.release
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
-def test_sanitizers_find_nothing(tmp_path, sanitizer, int8_folder):
+def test_sanitizers_report_no_errors(tmp_path, sanitizer, int8_folder):
     program = build_sanitised_check(tmp_path / "check", sanitizer)
     output = run(program, "load", int8_folder, "4", "48")
     assert output.startswith("wrong 0 ") and "cancelled 0" not in output

@@ -67,7 +67,7 @@ def test_log_probs_of_all_instruction_sets_match_torch(name):
         assert max_difference(model, native_model(model, isa=name), sentences(5)) < 1e-4
 
 
-def test_int8_log_probs_of_instruction_sets_agree():
+def test_int8_log_probs_match_across_instruction_sets():
     """Products are exact; only float sums around them may differ by rounding."""
     sources = sentences(4)
     first, *engines = (native_model(MODEL, "int8", isa=name) for name in available_isas())
@@ -89,7 +89,7 @@ def test_int8_and_bfloat16_results_are_close_to_float32():
         assert 0 < np.mean(errors) < bound
 
 
-def test_matrices_kept_in_bfloat16_reduce_the_error():
+def test_keeping_matrices_in_bfloat16_reduces_the_error():
     model = random_model(BASE.model_copy(update={"width": 64}))
     exact, sources = native_model(model), sentences(6)
 
@@ -151,8 +151,8 @@ def test_search_matches_torch(options):
 
 
 @given(st.data())
-def test_choice_matches_reference(data):
-    """The C++ twin of :func:`uwaga.search.choose`, on the log-probabilities of the complete vocabulary."""
+def test_native_token_choice_matches_reference(data):
+    """The C++ code equals :func:`uwaga.search.choose` on the log-probabilities of the vocabulary."""
     engine = ENGINE[data.draw(st.sampled_from(sorted(ENGINE)))]
     rows, vocabulary = 4, engine.vocabulary
     state = engine.start(engine.encode([(5, 6, 3), (7, 3)]), 2)
@@ -238,7 +238,7 @@ def test_non_finite_weights_are_rejected():
                 native_model(model, precision)
 
 
-def test_forced_instruction_set_must_be_available(monkeypatch):
+def test_unavailable_instruction_set_cannot_be_forced(monkeypatch):
     missing = next((name for name in _core.ISAS if name not in available_isas()), None)
     monkeypatch.setenv("UWAGA_ISA", "mmx")
     with pytest.raises(SettingsError, match="UWAGA_ISA: 'mmx' is not one of portable"):

@@ -56,7 +56,7 @@ def check_equal(actual: list[Attentions], expected: list[Attentions], bound: flo
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000))
 @example(BASE, 0)
-def test_M10_attentions_match_torch(shape, seed):
+def test_M10_recorded_attentions_match_torch(shape, seed):
     model = random_model(shape, seed)
     sources = sentences(3, seed)
     inputs = [[SYMBOLS.start, *attentions] for attentions in sentences(3, seed + 1)]
@@ -84,7 +84,7 @@ def test_M10_M18_attentions_of_decoder_only_models_match_torch(shape, seed):
 @pytest.mark.parametrize("isa", available_isas())
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("model", [MODEL, SSRU, RELATIVE], ids=["attention", "ssru", "relative"])
-def test_M21_recorded_attention_equals_that_of_steps(model, precision, isa):
+def test_M21_recorded_attention_equals_stepwise_attention(model, precision, isa):
     """The cross-attention of the last layer depends on all layers below it."""
     engine = native_model(model, precision, isa=isa)
     for source, inputs, attentions in zip(SOURCES, INPUTS, engine.attentions(SOURCES, INPUTS), strict=True):
@@ -123,7 +123,7 @@ def test_attentions_in_torch_do_not_depend_on_padding():
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_recording_does_not_change_steps(precision):
+def test_recording_attention_does_not_change_steps(precision):
     engine = native_model(MODEL, precision)
     recorder = engine.recording(True)
     memory, recorded_memory = engine.encode(SOURCES), recorder.encode(SOURCES)
@@ -146,7 +146,7 @@ def test_recording_does_not_change_steps(precision):
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000), st.sampled_from(PRECISIONS), st.integers(1, 3))
 @example(BASE, 0, "float32", 1)
-def test_cross_attention_of_one_head_equals_that_of_all(shape, seed, precision, threads):
+def test_cross_attention_recording_of_one_head_equals_recording_of_all_heads(shape, seed, precision, threads):
     engine = native_model(random_model(shape, seed), precision, threads=threads)
     sources, inputs = sentences(5, seed), [[SYMBOLS.start, *result] for result in sentences(5, seed + 1)]
     all_attentions = [result.cross for result in engine.attentions(sources, inputs)]
@@ -162,7 +162,7 @@ def test_cross_attention_of_one_head_equals_that_of_all(shape, seed, precision, 
     assert all(map(np.array_equal, repeated, engine.cross_attention(sources, inputs, 0, 0)))
 
 
-def test_M10_cross_attention_of_one_head_in_torch_equals_that_of_all():
+def test_M10_torch_recording_of_one_head_equals_recording_of_all_heads():
     for model in (MODEL, SSRU, RELATIVE):
         all_attentions = [result.cross for result in model.attentions(SOURCES, INPUTS)]
         for layer, head in ((0, 1), (1, None), (-2, 0), (-9, None)):
@@ -172,7 +172,7 @@ def test_M10_cross_attention_of_one_head_in_torch_equals_that_of_all():
                 assert np.array_equal(result, select_head(cross, layer, head))
 
 
-def test_missing_heads_are_rejected():
+def test_nonexistent_heads_are_rejected():
     for model in (MODEL, native_model(MODEL)):
         for layer, head, message in ((2, 0, "layer 3"), (0, 2, "head 3"), (0, -1, "head 0")):
             with pytest.raises(SettingsError, match=message):

@@ -80,7 +80,7 @@ def test_log_probs_do_not_depend_on_the_batch(numbers, threads, beams):
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
 def test_results_do_not_depend_on_columns_shared_by_threads(precision):
-    """Few rows are computed by all threads, each for some columns; the vocabulary is divided into four."""
+    """With few rows, each thread computes some columns of all rows; the vocabulary is divided into four."""
     wide = {"width": 64, "feed_forward": 100, "gated": True, "output_bias": True, "tie": "decoder"}
     model = random_model(SHAPE.model_copy(update=wide), spread=2.0, source=97, target=9001)
     single, *parallel = (native_model(model, precision, threads, shared_width=1) for threads in (1, 2, 3))
@@ -175,7 +175,7 @@ def test_model_is_thread_safe():
     assert mismatches == []
 
 
-def test_state_outlives_its_model():
+def test_state_remains_usable_after_its_model_is_deleted():
     model = native_model(MODEL)
     state = model.start(model.encode(SOURCES[:1]), 1)
     expected = model.step(np.array([2]), state, Choice(3)).log_probs

@@ -52,7 +52,7 @@ def run_program(*settings, target="workers"):
 
 
 @pytest.mark.slow
-def test_late_threads_are_skipped():
+def test_threads_that_start_late_are_skipped():
     """Teams shrink and grow again, threads that have not started are not awaited, errors reach the caller."""
     assert run_program(f"BUILD={ROOT / 'build' / 'workers'}", "OPTIMISE=-O2") >= EXPECTED_LINES
 
@@ -72,7 +72,7 @@ def test_json_numbers_are_parsed_exactly():
 
 
 @pytest.mark.release
-def test_late_threads_cause_no_data_races():
+def test_threads_that_start_late_cause_no_data_races():
     assert (
         run_program(f"BUILD={ROOT / 'build' / 'workers-tsan'}", "OPTIMISE=-O1", "SANITIZE=thread")
         >= EXPECTED_LINES

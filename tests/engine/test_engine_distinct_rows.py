@@ -22,7 +22,7 @@ def candidates_of(step, rows):
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.family)
-def test_first_step_of_equal_beams_equals_that_of_a_single_beam(shape, precision, threads):
+def test_first_step_of_equal_beams_equals_single_beam_step(shape, precision, threads):
     engine, sources = native_model(random_model(shape, spread=3.0), precision, threads), sentences(9)
     memory = engine.encode(sources)
     start = np.full(len(sources), engine.symbols.start)

@@ -47,7 +47,7 @@ def check_load_fails(folder, *words):
         assert word in message
 
 
-def test_int8_folder_equals_the_engine_in_int8(folder):
+def test_int8_folder_gives_the_results_of_quantising_in_memory(folder):
     from uwaga.translator import Translator
 
     engine = native_model(MODEL, "int8", keep=("output",))
@@ -197,7 +197,7 @@ def test_quantise_overwrites_only_quantised_models(original, tmp_path):
     assert "spread" not in json.loads((tmp_path / "twice" / CONFIG).read_text())["weights"]
 
 
-def test_quantised_marian_folder_equals_loading_in_int8(tmp_path):
+def test_quantised_marian_folder_gives_the_results_of_loading_in_int8(tmp_path):
     make_marian(tmp_path / "marian")
     report = quantise(tmp_path / "marian", tmp_path / "int8", sample=tiny.ENGLISH)
     assert report.sentences == len(tiny.ENGLISH)
@@ -207,7 +207,7 @@ def test_quantised_marian_folder_equals_loading_in_int8(tmp_path):
     assert loaded.translate(tiny.ENGLISH) == expected.translate(tiny.ENGLISH)
 
 
-def test_folder_with_tokenizers_tokeniser_is_quantised(tmp_path):
+def test_folder_with_tokenizers_library_file_is_quantised(tmp_path):
     pytest.importorskip("transformers")
     from fairseq_folders import model_folder
 

@@ -54,7 +54,7 @@ def test_damaged_files_load_unchanged_or_are_rejected(files, tmp_path, examples)
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "loop", "empty"])
 def test_special_files_are_rejected(files, tmp_path, kind):
-    """Reading a pipe or a device would not end."""
+    """Reading from a pipe or a device would never end."""
     for original in (files / "int8", MODEL):
         for path in sorted(original.iterdir()):
             if path.name == "card.md":
@@ -125,7 +125,7 @@ def test_int8_sums_and_levels_are_validated():
         _core.pack_int8(np.zeros((1, 65537), dtype=np.float32), 127)
 
 
-def test_invalid_threads_and_beams_are_rejected():
+def test_invalid_thread_counts_and_beams_are_rejected():
     for threads in (-1, MAX_THREADS + 1, 10**6, 2**70):
         with pytest.raises(SettingsError, match="threads must be"):
             uwaga.load(MODEL, engine="native", threads=threads)
@@ -141,7 +141,7 @@ def test_invalid_threads_and_beams_are_rejected():
         _core.State.join([None])
 
 
-def test_instruction_set_names_ignore_case(monkeypatch):
+def test_instruction_set_names_are_case_insensitive(monkeypatch):
     for name in ("PORTABLE", " Portable "):
         monkeypatch.setenv("UWAGA_ISA", name)
         assert uwaga.load(MODEL, engine="native", threads=1).decoder.isa == "portable"
@@ -275,7 +275,7 @@ except KeyboardInterrupt:
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", ["1", "4"])
 def test_ctrl_c_stops_a_long_call(threads):
-    """During minutes of attention, the call checks for signals in the main thread, and all threads stop."""
+    """A call that takes minutes checks for signals in the main thread, and all threads stop."""
     check_interrupt("-c", LONG, threads)
 
 

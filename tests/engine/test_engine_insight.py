@@ -96,7 +96,7 @@ def torch_outputs(model, source, inputs):
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000))
-def test_arrays_match_torch_and_the_steps(shape, seed):
+def test_recorded_arrays_match_torch_and_single_steps(shape, seed):
     model = random_model(shape, seed)
     [source], [target] = sentences(1, seed), sentences(1, seed + 1)
     inputs, engine = [SYMBOLS.start, *target[:-1]], native_model(model)
@@ -122,7 +122,7 @@ def test_arrays_match_torch_and_the_steps(shape, seed):
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-def test_low_precision_weights_equal_those_of_the_steps(precision):
+def test_low_precision_attention_weights_equal_those_of_single_steps(precision):
     engine = native_model(MODEL, precision)
     arrays, [attentions] = engine.insight(SOURCE, INPUTS), engine.attentions([SOURCE], [INPUTS])
     for layer in range(2):
@@ -134,7 +134,7 @@ def test_low_precision_weights_equal_those_of_the_steps(precision):
             )
 
 
-def test_arrays_reflect_edits():
+def test_recorded_arrays_reflect_edits():
     edited = native_model(MODEL).with_interventions(
         Heads("encoder", 1, 1, "silent"), Heads("cross", 2, 2, scale=0.0)
     )
@@ -144,7 +144,7 @@ def test_arrays_reflect_edits():
     assert np.array_equal(arrays["encoder.1.scores"], plain["encoder.1.scores"])
 
 
-def test_selected_arrays_equal_those_of_a_full_request():
+def test_selected_arrays_equal_the_arrays_of_a_full_request():
     engine = native_model(MODEL)
     all_arrays = engine.insight(SOURCE, INPUTS)
     selected = engine.insight(SOURCE, INPUTS, ["cross.2", "encoder.1.weights", "logits"])

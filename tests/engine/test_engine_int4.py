@@ -126,7 +126,7 @@ def test_M43_shortlisted_search_equals_int8_with_the_same_weights():
 
 
 @pytest.mark.numerical
-def test_M43_matrices_kept_in_int8_reduce_the_error():
+def test_M43_keeping_matrices_in_int8_reduces_the_error():
     model = random_model(SHAPE.model_copy(update={"width": 64, "feed_forward": 128}))
     exact, sources = native_model(model), sentences(6)
 
@@ -148,7 +148,7 @@ def test_M43_matrices_kept_in_int8_reduce_the_error():
 @pytest.mark.numerical
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (33, 70), (64, 256), (5, 1000)])
 def test_M43_errors_are_at_most_half_a_step(outputs, inputs):
-    """The step is that of the grid that spans the group, an integer multiple of the output's scale."""
+    """The step belongs to the grid that spans the group: an integer multiple of the output's scale."""
     rng = np.random.default_rng(inputs)
     weight = rng.normal(size=(outputs, inputs)) * np.exp(rng.normal(size=(outputs, 1)))
     weight[:, :: GROUP + 1] += 3 * rng.normal(size=weight[:, :: GROUP + 1].shape)
@@ -178,7 +178,7 @@ def test_M43_grid_search_is_more_accurate_than_rounding_to_the_range():
 
 
 @pytest.mark.parametrize("change", ["step", "middle", "number", "sum"])
-def test_M43_grids_and_sums_are_validated(change):
+def test_M43_quantisation_grids_and_sums_are_validated(change):
     panels, scales, sums = _core.pack_int4(np.random.default_rng(0).normal(size=(40, 100)).astype(np.float32))
     _core.Matrix.int4(40, 100, panels, scales, sums)
     group = panels[GROUP_BYTES:]
@@ -223,7 +223,7 @@ def folder(original, tmp_path):
     return tmp_path / "int4"
 
 
-def test_M43_int4_folder_equals_the_engine_in_int4(original, tmp_path, capsys):
+def test_M43_int4_folder_gives_the_results_of_quantising_in_memory(original, tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["convert", "--int4", str(original), str(tmp_path / "made")])
     assert end.value.code == 0

@@ -126,7 +126,7 @@ def unspread(model):
     return NativeModel(model.settings, SYMBOLS, sizes, replace(packed, matrices=matrices))
 
 
-def test_int8_error_stays_low_with_a_few_large_inputs():
+def test_int8_error_is_small_despite_a_few_large_inputs():
     model = random_decoder(family_settings("llama", width=144, feed_forward=96), vocabulary=97)
     with torch.no_grad():
         for block in model.decoder:
@@ -227,7 +227,7 @@ def test_prompts_with_shared_prefixes_equal_separate_prompts(name, precision):
         assert np.array_equal(log_probs, expected[rows])
 
 
-def test_shared_prefix_outlives_its_sentences():
+def test_shared_prefix_is_kept_until_its_last_prompt_finishes():
     """Keys shared by several prompts are retained until the last of these finishes."""
     model = engine("int8", name="gemma3")
     texts = [(*range(1, 31), last_token) for last_token in (40, 41, 42)]

@@ -117,7 +117,7 @@ def test_ensemble_search_matches_torch(options):
         ]
 
 
-def test_validation_uses_the_engine():
+def test_training_validation_runs_on_the_engine():
     model = random_model(VARIANTS["luong"], spread=2.0)
     engine = validation_decoder(model)
     assert isinstance(engine, NativeModel)
@@ -158,7 +158,7 @@ def test_results_do_not_depend_on_batch_and_threads(name, precision):
 
 @QUIET
 @given(recurrent_settings(), st.integers(0, 1000), st.sampled_from(["float32", "int8"]))
-def test_recorded_attention_equals_that_of_steps(shape, seed, precision):
+def test_recorded_attention_equals_stepwise_attention(shape, seed, precision):
     model = random_model(shape, seed)
     engine, sources = native_model(model, precision), sentences(7, seed)
     recorded = engine.attentions(sources, INPUTS)
@@ -268,7 +268,7 @@ def test_non_finite_weights_are_rejected(name):
         pack(shape, (23, 23), weights.__getitem__)
 
 
-def test_custom_scores_need_torch():
+def test_custom_scores_require_torch():
     shape = BahdanauSettings(score="mine")
     assert engine_refusal(shape).endswith("not score: mine")
 

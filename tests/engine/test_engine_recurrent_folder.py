@@ -40,7 +40,7 @@ def folders(tmp_path_factory):
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SETTINGS)
-def test_int8_folder_equals_the_engine_in_int8(folders, name, tmp_path):
+def test_int8_folder_gives_the_results_of_quantising_in_memory(folders, name, tmp_path):
     folder, models = folders
     quantise(folder / name, tmp_path / "int8", ("output",))
     engine = native_model(models[name], "int8", keep=("output",))
@@ -109,7 +109,7 @@ def test_wrong_configuration_of_a_float32_folder_is_rejected(folders, tmp_path):
         uwaga.load(tmp_path / "m")
 
 
-def test_loaded_int8_weights_equal_packed_weights(folders, tmp_path):
+def test_int8_weights_loaded_from_a_folder_equal_packed_weights(folders, tmp_path):
     folder, models = folders
     quantise(folder / "gnmt", tmp_path / "int8")
     loaded, packed = uwaga.load(tmp_path / "int8").decoder, native_model(models["gnmt"], "int8")

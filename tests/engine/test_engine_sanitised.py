@@ -27,7 +27,7 @@ OPTIONS = {
 
 
 @pytest.mark.slow
-def test_engine_walk_passes_without_sanitizers():
+def test_sanitised_engine_program_passes_without_sanitizers():
     run([sys.executable, SUPPORT / "engine_walk.py", "1", "8"], os.environ)
 
 
@@ -86,7 +86,7 @@ def sanitised_environment(folder, kind, portable=True):
         pytest.param(False, "60", marks=pytest.mark.release),
     ],
 )
-def test_memory_sanitizers_find_nothing(tmp_path, portable, count):
+def test_memory_sanitizers_report_no_errors(tmp_path, portable, count):
     """Weights and shortlists that contradict their checksums and headers are read, too."""
     environment = sanitised_environment(tmp_path, MEMORY, portable)
     run([*PYTHON, SUPPORT / "engine_walk.py", "2", count], environment)
@@ -96,7 +96,7 @@ def test_memory_sanitizers_find_nothing(tmp_path, portable, count):
 
 
 @pytest.mark.release
-def test_thread_sanitizer_finds_nothing(tmp_path):
+def test_thread_sanitizer_reports_no_errors(tmp_path):
     environment = sanitised_environment(tmp_path, THREADS)
     run([*PYTHON, SUPPORT / "engine_walk.py", "3", "10"], environment)
 

@@ -144,7 +144,7 @@ def test_probabilities_are_the_softmax_over_the_shortlist(precision, isa):
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("search_kind", sorted(OPTIONS))
-def test_complete_shortlist_equals_no_shortlist(precision, search_kind):
+def test_shortlist_of_all_tokens_gives_the_results_of_no_shortlist(precision, search_kind):
     """Logits and thus tokens are bit-identical. They are summed in another order, so scores agree within the
     tolerance of the log-sum-exp in native/tests."""
     expected = search(engine(precision), inputs(SOURCES), OPTIONS[search_kind])

@@ -17,7 +17,7 @@ VOCABULARY = 3000
 
 
 @pytest.mark.parametrize("size", [0, 1, 4097, HUGE_PAGE - 1, HUGE_PAGE, 3 * HUGE_PAGE + 5])
-def test_huge_bytes_are_aligned_and_zero(size):
+def test_huge_page_buffers_are_aligned_and_zeroed(size):
     array = allocate_huge_pages(size)
     assert array.shape == (size,)
     assert not array.any()
@@ -29,7 +29,7 @@ def test_huge_bytes_are_aligned_and_zero(size):
 @pytest.mark.parametrize(
     "pack_matrix", [lambda w, *a: _core.pack_int8(w, 127, *a), _core.pack_float, _core.pack_bfloat16]
 )
-def test_arena_does_not_change_packed_arrays(pack_matrix):
+def test_weight_arena_does_not_change_packed_arrays(pack_matrix):
     rng = np.random.default_rng(0)
     arena = _core.WeightArena()
     for outputs, inputs in ((1, 1), (33, 65), (256, 300), (1500, 1400)):
@@ -45,7 +45,7 @@ def arrays(packed):
     return packed if isinstance(packed, tuple) else (packed,)
 
 
-def test_small_matrices_share_pages():
+def test_small_matrices_share_huge_pages():
     rng = np.random.default_rng(0)
     arena = _core.WeightArena()
     weights = [rng.normal(size=(40, 50)).astype(np.float32) for _ in range(100)]
@@ -61,7 +61,7 @@ def test_small_matrices_share_pages():
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
 @pytest.mark.parametrize("width", [64, 256])
-def test_packing_by_rows_equals_packing_at_once(precision, width):
+def test_packing_row_by_row_equals_packing_the_whole_matrix(precision, width):
     settings = DecoderOnlySettings(layers=1, width=width, heads=4, feed_forward=96, max_length=40)
     vocabulary = 2 * BLOCK_ROWS + 33
     rng = np.random.default_rng(0)

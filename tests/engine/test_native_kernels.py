@@ -55,7 +55,7 @@ def extension_kernels(compiler):
     "compiler",
     [pytest.param("g++", marks=pytest.mark.slow), pytest.param("clang++", marks=pytest.mark.release)],
 )
-def test_kernels_pass_on_this_processor(compiler):
+def test_kernel_tests_pass_on_this_processor(compiler):
     require_programs("make", compiler)
     engine = pytest.importorskip("uwaga.engine.cpu")
     expected = set(engine.available_isas())
@@ -72,7 +72,7 @@ def test_kernels_pass_on_this_processor(compiler):
 
 
 @pytest.mark.release
-def test_kernels_pass_on_arm():
+def test_kernel_tests_pass_on_arm():
     """Cross-compile and run under emulation, since there may be no Arm processor."""
     require_programs("make", ARM_COMPILER, ARM_EMULATOR)
     root = Path("/usr/aarch64-linux-gnu")
@@ -83,14 +83,14 @@ def test_kernels_pass_on_arm():
 
 
 @pytest.mark.release
-def test_kernels_pass_in_webassembly():
+def test_kernel_tests_pass_in_webassembly():
     require_programs("make", "em++", "node")
     run = "RUN=node", "CXX=em++"
     assert passed_tables("kernels-wasm", *run) == {"portable", "wasm", "wasm and portable"}
 
 
 @pytest.mark.release
-def test_kernels_pass_on_windows(monkeypatch):
+def test_kernel_tests_pass_on_windows(monkeypatch):
     """Cross-compile and run in Wine, with the instruction sets of this processor except AMX."""
     require_programs("make", WINDOWS_COMPILER, "wine")
     engine = pytest.importorskip("uwaga.engine.cpu")
@@ -102,7 +102,7 @@ def test_kernels_pass_on_windows(monkeypatch):
 
 
 @pytest.mark.release
-def test_engine_compiles_without_linux():
+def test_engine_compiles_without_linux_headers():
     require_programs("make", "em++")
     command = ["make", "-C", ROOT / "native" / "tests", "syntax", "CXX=em++"]
     process = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -227,7 +227,7 @@ def test_exceptions_affect_only_the_search_they_occur_in():
 
 
 def test_new_search_starts_immediately():
-    """Beside a long search, a short one takes few more steps than it has tokens.
+    """During a long search, a short search takes only a few more steps than it has tokens.
 
     Steps during waits of Python threads for each other are counted too, and there are many on a busy machine,
     so the best of several attempts is checked.
@@ -340,7 +340,7 @@ def test_failing_step_is_repeated_without_the_failing_sentence(beams):
     thread.join(10)
 
 
-def test_divisors_do_not_depend_on_the_table_length():
+def test_length_divisors_do_not_depend_on_the_table_size():
     """Searches with different limits can share steps, since their rules have the same divisors."""
     from uwaga.search.rank import Ranking
 

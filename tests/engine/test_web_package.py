@@ -263,7 +263,7 @@ console.log(JSON.stringify(codes));
 
 
 @pytest.mark.release
-def test_damaged_files_raise(tmp_path):
+def test_damaged_model_files_raise_errors(tmp_path):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     folders = json.dumps([str(folder) for folder in damaged_models.make(tmp_path, 90)])
@@ -308,7 +308,7 @@ console.log(JSON.stringify({ models: length, full, refused, seen: seen.at(-1), t
 
 
 @pytest.mark.release
-def test_full_memory_raises_and_open_models_still_translate():
+def test_out_of_memory_raises_and_open_models_still_translate():
     """A page may use 4 GiB; addresses above 2 GiB are negative in JavaScript."""
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
@@ -357,7 +357,7 @@ PAGE = """async (texts) => {
 
 
 @pytest.mark.slow
-def test_page_translates_in_a_worker(portable, site):
+def test_web_page_translates_in_a_worker(portable, site):
     translator = uwaga.load(device="cpu", threads=1, dtype="int8")
     expected = translator.translate(TEXTS[:5], attention="all")
     with chromium() as browser:
@@ -432,7 +432,7 @@ def test_committed_package_equals_its_sources(tmp_path):
     assert built_files == committed_files, "web/lib is not what web/src makes: run `make web` and commit it"
 
 
-def test_module_has_at_most_245_kilobytes():
+def test_wasm_module_size_is_at_most_245_kilobytes():
     assert len(gzip.compress((LIB / "uwaga.wasm").read_bytes(), 9)) <= 245_000
 
 

@@ -45,7 +45,7 @@ def test_M33_alignment_error_rate_matches_hand_calculation() -> None:
     gold = gold_alignment({(0, 0), (1, 1)}, {(2, 1)})
     # A has 3 links: one sure, one possible only, one wrong; (1 + 2) / (3 + 2).
     assert alignment_error_rate([{(0, 0), (2, 1), (3, 3)}], [gold]) == pytest.approx(1 - 3 / 5)
-    with pytest.raises(DataError, match=r"alignments of 2 pairs .* manual ones of 1"):
+    with pytest.raises(DataError, match=r"alignments of 2 pairs .* manual alignments of 1"):
         alignment_error_rate([set(), set()], [gold])
 
 

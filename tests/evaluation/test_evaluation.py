@@ -50,8 +50,8 @@ def test_copy_of_reference_scores_perfectly(corpus):
 
 @example([("der", ["der"]), ("der", ["Haus", "kauft"])])
 @given(CORPUS)
-def test_order_of_references_does_not_matter(corpus):
-    """Except for chrF if two references have the same score: then the first one counts."""
+def test_order_of_references_does_not_change_scores(corpus):
+    """The exception is chrF with two references of equal score, where the first one counts."""
     hypotheses = [hypothesis for hypothesis, _ in corpus]
     forward = evaluate(hypotheses, [references for _, references in corpus], ["bleu", "chrf"])
     backward = evaluate(hypotheses, [references[::-1] for _, references in corpus], ["bleu", "chrf"])
@@ -67,7 +67,7 @@ def _has_chrf_tie(hypothesis, references):
 
 
 @given(CORPUS)
-def test_repeated_reference_changes_nothing(corpus):
+def test_repeated_reference_does_not_change_scores(corpus):
     hypotheses = [hypothesis for hypothesis, _ in corpus]
     ragged = evaluate(hypotheses, [references for _, references in corpus], ["bleu", "chrf"])
     max_references = max(len(references) for _, references in corpus)

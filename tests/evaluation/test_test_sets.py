@@ -48,7 +48,7 @@ def run(*arguments: str, stdin: str | None = None):
     return CliRunner().invoke(app, ["evaluate", *arguments], input=stdin)
 
 
-def test_cached_set_needs_no_network():
+def test_cached_test_set_is_read_without_network():
     write_set("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
     test_set = read_catalogue_set("wmt17:en-de")
     assert test_set.sources == SOURCES
@@ -83,7 +83,7 @@ def test_references_of_xml_set_are_read():
 
 
 @pytest.mark.parametrize(("name", "tokeniser"), [("wmt17:en-zh", "zh"), ("wmt20:en-ja", "ja-mecab")])
-def test_tokeniser_follows_the_target_language(name, tokeniser):
+def test_bleu_tokeniser_is_selected_by_target_language(name, tokeniser):
     write_set(*name.split(":"), src=SOURCES)
     assert read_catalogue_set(name).tokeniser == tokeniser
 
@@ -151,7 +151,7 @@ def test_echo_option_prints_texts_of_set():
     ("arguments", "message"),
     [
         (["--echo", "source"], "--echo prints texts of a test set: add --set"),
-        (["--set", "wmt17:en-de"], "name a file of translations; `-` reads standard input"),
+        (["--set", "wmt17:en-de"], "give a file with translations, or `-` for standard input"),
         (["-"], "give either --reference or --set"),
         (["-", "--set", "wmt17:en-de", "-r", "test.de"], "give either --reference or --set"),
         (["-", "--set", "wmt17:en-de", "--alignments"], "give --reference"),

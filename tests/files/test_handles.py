@@ -59,7 +59,7 @@ def test_windows_locks_bytes_beyond_content(handle: int, monkeypatch: pytest.Mon
     assert not windows.held
 
 
-def test_system_without_locks_is_supported(
+def test_systems_without_file_locks_are_supported(
     handle: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handles, "fcntl", None)

@@ -64,7 +64,7 @@ def copy_with_tensors(folder, path, change):
 
 
 @pytest.mark.parametrize("options", SEARCH_OPTIONS)
-def test_M18_engines_give_equal_continuations(folder, options):
+def test_M18_torch_and_native_engine_give_equal_continuations(folder, options):
     native, reference = (uwaga.load(folder, device="cpu", engine=engine) for engine in ("auto", "torch"))
     assert isinstance(native.decoder, NativeModel) and isinstance(reference.decoder, DecoderOnly)
     assert native.decoding == reference.decoding
@@ -91,7 +91,7 @@ def test_M21_continuations_do_not_depend_on_batch_or_threads(folder, precision, 
         assert generator.generate(PROMPTS[::-1], batch_tokens=8, **options) == expected[::-1]
 
 
-def test_M42_draft_model_needs_the_same_vocabulary(folder, converted, tmp_path):
+def test_M42_draft_model_must_have_the_same_vocabulary(folder, converted, tmp_path):
     plain, drafted = uwaga.load(folder), uwaga.load(folder, draft=converted)
     expected = plain.generate(PROMPTS, beam=1, max_length=20)
     continuations = drafted.generate(PROMPTS, max_length=20)
@@ -105,7 +105,7 @@ def test_M42_draft_model_needs_the_same_vocabulary(folder, converted, tmp_path):
     tokenizer = json.loads((mismatched / "tokenizer.json").read_text())
     tokenizer["model"]["merges"].pop()
     (mismatched / "tokenizer.json").write_text(json.dumps(tokenizer))
-    with pytest.raises(SettingsError, match="has another vocabulary"):
+    with pytest.raises(SettingsError, match="does not have the vocabulary"):
         uwaga.load(folder, draft=mismatched)
 
 
@@ -230,7 +230,7 @@ def test_unsupported_options_are_rejected(folder, converted, tmp_path):
             load(tmp_path / name)
 
 
-def test_int8_folder_equals_the_engine_in_int8(folder, converted):
+def test_int8_folder_gives_the_results_of_quantising_in_memory(folder, converted):
     assert json.loads((converted / CONFIG).read_text())["weights"]["spread"] is True
     loaded = uwaga.load(converted)
     assert isinstance(loaded, uwaga.TextGenerator)

@@ -76,7 +76,7 @@ def test_M17_fillings_match_transformers(peer, filler):
             )
 
 
-def test_fillings_do_not_depend_on_the_batch(filler):
+def test_M17_fillings_do_not_depend_on_the_batch(filler):
     for text, batched in zip(TEXTS, filler.fill(TEXTS), strict=True):
         separate = filler.fill(text)
         assert [[filling.token for filling in gap] for gap in separate] == [

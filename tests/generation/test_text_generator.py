@@ -139,7 +139,7 @@ def test_M10_M18_attention_matrices_match_transformers(peer, engine):
         generator.attend([None])
 
 
-def test_padding_token_defaults_to_that_of_the_tokeniser(peer, generator, tmp_path):
+def test_padding_token_defaults_to_the_tokeniser_padding_token(peer, generator, tmp_path):
     folder = shutil.copytree(peer[0], tmp_path / "model")
     for name, pad in (("config.json", None), ("tokenizer_config.json", peer[2].convert_ids_to_tokens(5))):
         values = json.loads((folder / name).read_text())
@@ -157,7 +157,7 @@ def test_attend_command_shows_decoder_attention(peer):
     assert all(weight == 0 for index, line in enumerate(row["weights"]) for weight in line[index + 1 :])
 
 
-def test_continuations_follow_the_options(generator):
+def test_generate_respects_search_options(generator):
     continuation = generator.generate("Where is", beam=4, nbest=3, max_length=5, min_length=2)
     hypotheses = (continuation, *continuation.alternatives)
     assert len(hypotheses) == 3 and len({hypothesis.tokens for hypothesis in hypotheses}) == 3
@@ -185,7 +185,7 @@ def test_M25_samples_depend_only_on_seed_and_prompt(generator):
 
 
 @pytest.mark.parametrize("options", [{}, {"sample": True, "seed": 3}])
-def test_joined_stream_equals_text(generator, options):
+def test_joined_stream_equals_generated_text(generator, options):
     for prompt in PROMPTS:
         pieces = generator.stream(prompt, **options)
         text = ""
@@ -199,7 +199,7 @@ def test_joined_stream_equals_text(generator, options):
         assert (text, truncated) == (continuation.text, continuation.truncated)
 
 
-def test_text_ends_at_the_last_position(generator):
+def test_generation_stops_at_the_last_position(generator):
     prompt = "A" * 60
     ids = generator.tokeniser.encode(prompt)
     room = 64 - len(ids) + 1

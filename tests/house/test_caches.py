@@ -63,7 +63,7 @@ def test_caches_are_bounded():
     assert cached_functions() == set(BOUNDS)
 
 
-def test_caches_hold_no_long_strings():
+def test_caches_do_not_store_long_strings():
     functions = (
         codes.base_language,
         lambda text: codes.same_language(text, "de"),

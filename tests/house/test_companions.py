@@ -48,23 +48,23 @@ def python(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=tree, check=False)
 
 
-def test_companions_are_those_of_the_layout() -> None:
+def test_companion_packages_match_the_layout() -> None:
     assert COMPANIONS == ["bench", "compat", "corpora", "course", "documents", "memory", "server"]
 
 
-def test_help_lists_no_absent_verb(toolkit: Path) -> None:
+def test_help_does_not_list_commands_of_missing_packages(toolkit: Path) -> None:
     help_page = python(toolkit, "-m", "uwaga", "--help").stdout
     assert "translate " in help_page
     assert not [name for name in VERBS if f" {name} " in help_page]
     assert "No such command 'serve'" in python(toolkit, "-m", "uwaga", "serve").stderr
 
 
-def test_translating_needs_no_companion(toolkit: Path) -> None:
+def test_translation_works_without_companion_packages(toolkit: Path) -> None:
     assert python(toolkit, "-m", "uwaga", "translate", "A dog sleeps.").stdout == "Ein Hund schläft.\n"
 
 
 @pytest.mark.release
-def test_core_tests_pass_without_companions(toolkit: Path) -> None:
+def test_core_tests_pass_without_companion_packages(toolkit: Path) -> None:
     workers = ("-n", str(os.cpu_count()), "--dist", "loadfile")
     result = python(toolkit, "-m", "pytest", "-q", *workers, "-m", "not slow and not release", "tests")
     print(result.stdout[-5000:], file=sys.stderr)

@@ -24,25 +24,25 @@ MAX_TRANSFORMER_LINES = 260
 FEATURES = re.compile(r"phrase|bank|draft(?!er)|alignment|coverage", re.IGNORECASE)
 
 
-def test_core_files_have_few_lines() -> None:
+def test_core_files_stay_within_line_limits() -> None:
     lines = {file: len((SOURCE / file).read_text("utf-8").splitlines()) for file in CORE}
     assert sum(lines.values()) <= MAX_LINES, lines
     assert lines["models/transformer.py"] <= MAX_TRANSFORMER_LINES
 
 
 @pytest.mark.parametrize("file", CORE)
-def test_docstring_explains_unusual_points_and_boundaries(file: str) -> None:
+def test_core_docstrings_state_unusual_points_and_limits(file: str) -> None:
     docstring = ast.get_docstring(ast.parse((SOURCE / file).read_text("utf-8"))) or ""
     assert re.search(r"^Unusual: ", docstring, re.MULTILINE)
     assert "This file does not know" in " ".join(docstring.split())
 
 
-def test_page_lists_the_core_files_in_order() -> None:
+def test_documentation_lists_core_files_in_reading_order() -> None:
     [section] = re.findall(r"^## Read the code\n(.*?)^## ", PAGE.read_text("utf-8"), re.M | re.S)
     assert tuple(re.findall(r"^\| `([\w/]+\.py)`", section, re.MULTILINE)) == CORE
 
 
-def test_search_module_mentions_no_features() -> None:
+def test_search_module_does_not_refer_to_optional_features() -> None:
     tree = ast.parse((SOURCE / "search/search.py").read_text("utf-8"))
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

@@ -49,8 +49,8 @@ def run(*arguments: str) -> str:
     return result.output
 
 
-def test_hostile_modules_are_imported_without_safe_path(hostile_folder):
-    """Check that the folder is hostile: a test of the tests."""
+def test_modules_of_the_current_folder_are_imported_without_safe_path(hostile_folder):
+    """Check that the folder of the other tests is hostile."""
     subprocess.run([sys.executable, "-c", "import json"], capture_output=True, check=False)
     assert (hostile_folder / EXECUTED).read_text(encoding="utf-8") == "json\n"
     (hostile_folder / EXECUTED).unlink()
@@ -124,7 +124,7 @@ def test_ray_actors_import_nothing_from_current_folder(hostile_folder):
 
 
 def test_command_line_sets_safe_path_for_child_processes(tmp_path):
-    """Including those that libraries start, by the environment."""
+    """Processes that libraries start get the option from the environment."""
     script = tmp_path / "uwaga.py"
     script.write_text(
         "import atexit, os\n"

@@ -72,11 +72,11 @@ FILE_NAME = re.compile(r"`([\w./-]+/[\w./-]*\.(?:cpp|h|inl|md|py|toml|yaml))`")
 
 
 def test_inclusion_markers_are_not_reformatted():
-    """A formatter that takes one for Python inserts a space."""
+    """A formatter that parses a marker as Python inserts a space."""
     assert [page for page in PAGES if "--8 <" in page.read_text(encoding="utf-8")] == []
 
 
-def test_files_named_by_pages_exist():
+def test_files_mentioned_in_docs_exist():
     missing = []
     for page in PAGES:
         if page.name == "compared.md":  # it names files of other repositories

@@ -40,13 +40,13 @@ def uwaga_frames(frame: FrameType | None) -> Frames:
     return frames[::-1]
 
 
-def on_command_line(engine: str) -> None:
+def run_on_command_line(engine: str) -> None:
     with pytest.raises(SystemExit) as exit_info:
         main(["translate", "--engine", engine, "--model", str(MODEL), "forty-two"])
     assert not exit_info.value.code
 
 
-def in_python(engine: str) -> None:
+def run_in_python(engine: str) -> None:
     uwaga.Translator.load(MODEL, engine=engine).translate("forty-two")
 
 
@@ -80,15 +80,15 @@ def stack(run: Callable[[str], None], engine: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("engine", ["torch", "native"])
-def test_text_reaches_search_in_few_frames(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for run, limit in ((on_command_line, 13), (in_python, 8)):
+def test_call_stack_from_text_to_search_is_short(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for run, limit in ((run_on_command_line, 13), (run_in_python, 8)):
         names = [function for _, function in stack(run, engine, monkeypatch)]
         assert names.index("search") + 1 <= limit, names
 
 
 @pytest.mark.parametrize(("title", "engine"), [("in torch", "torch"), ("on the native engine", "native")])
 def test_documented_frames_are_in_the_stack(title: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    frames = iter(stack(on_command_line, engine, monkeypatch))
+    frames = iter(stack(run_on_command_line, engine, monkeypatch))
     for line in documented_frames(title):
         assert line in frames, f"{PAGE}, {title!r}: {line} is not on the way, or not in this order"
 
@@ -111,7 +111,7 @@ class Walk:
     callers: dict[str, set[str]]
 
     @property
-    def upward(self) -> list[str]:
+    def calls_to_higher_layers(self) -> list[str]:
         """The calls that go to a higher layer."""
         return [
             f"{caller} to {module}"
@@ -163,7 +163,7 @@ def trace(run: Callable[[], object], is_relevant: Callable[[FrameType], bool]) -
     return walk
 
 
-def test_text_passes_few_modules() -> None:
+def test_translation_passes_text_through_few_modules() -> None:
     translator = uwaga.Translator.load(MODEL, engine="native")
     text = "forty-two"
     ids = translator.model.segmenter().ids(text)
@@ -187,19 +187,19 @@ def test_text_passes_few_modules() -> None:
     translator.translate(text)
     walk = trace(lambda: translator.translate(text), passes_text)
     assert len(walk.callers) <= 20, sorted(walk.callers)
-    assert len(walk.upward) <= 3, walk.upward
+    assert len(walk.calls_to_higher_layers) <= 3, walk.calls_to_higher_layers
     assert walk.returns <= 8, walk.callers
 
 
-def test_loading_enters_few_modules() -> None:
+def test_loading_a_model_calls_few_modules() -> None:
     uwaga.load("bundled")
     walk = trace(lambda: uwaga.load("bundled"), lambda frame: True)
     assert len(walk.callers) <= 40, sorted(walk.callers)
-    assert len(walk.upward) <= 8, walk.upward
+    assert len(walk.calls_to_higher_layers) <= 8, walk.calls_to_higher_layers
 
 
 def test_call_stack_from_command_line_to_softmax_spans_few_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    files = {file for file, _ in stack(on_command_line, "torch", monkeypatch)}
+    files = {file for file, _ in stack(run_on_command_line, "torch", monkeypatch)}
     assert len(files) <= 17, sorted(files)
 
 
@@ -207,7 +207,7 @@ MAX_CALLS = 125
 """Maximum calls of Python functions for each further plain text; fewer in later versions of Python."""
 
 
-def test_plain_text_takes_few_calls():
+def test_translating_plain_text_makes_few_function_calls():
     translator = uwaga.Translator.load(MODEL, engine="native", threads=1)
     texts = [f"{tens}-{ones}" for tens in ("twenty", "thirty", "forty", "fifty") for ones in ("two", "six")]
     translator.translate(texts)

@@ -16,7 +16,7 @@ def test_packages_have_test_folders() -> None:
 
 
 def test_test_files_have_unique_names() -> None:
-    """pytest imports test and support modules by name alone; a conftest by its folder."""
+    """pytest imports test and support modules by file name, and a conftest by its folder."""
     names = [path.stem for path in (ROOT / "tests").rglob("*.py") if path.stem != "conftest"]
     assert sorted(names) == sorted(set(names))
     assert not [path.name for path in (ROOT / "tests").glob("test_*.py")]

@@ -62,7 +62,7 @@ from uwaga_server.dialects.deepl.texts import join_lines, restore_formatting
 PLACEHOLDERS_ = resolve_placeholders(True)
 
 
-class Copies:
+class CopyingModel:
     """The innermost layer: the translation of a text is the text itself."""
 
     def translate(self, texts: Sequence[Text]) -> None:
@@ -76,7 +76,7 @@ def process(inline: Inline) -> Inline:
     """Process a text like a translation, except for the search: the translation is the text itself."""
     assert PLACEHOLDERS_ is not None
     text = Text(with_placeholders(inline, PLACEHOLDERS_), "text")
-    Messages(Placeholders(Tags(Copies(), True), True), PLACEHOLDERS_).translate([text])
+    Messages(Placeholders(Tags(CopyingModel(), True), True), PLACEHOLDERS_).translate([text])
     return text.written()[0].inline
 
 
@@ -133,7 +133,7 @@ def diagonal_alignments(decoder, head, pairs, start=None):
 
 
 @pytest.fixture
-def _copying(monkeypatch):
+def _use_copying_model(monkeypatch):
     monkeypatch.setattr(sentence_search, "search", copying_search)
     monkeypatch.setattr(term_layer, "search", copying_search)
     monkeypatch.setattr(align, "token_alignments", diagonal_alignments)
@@ -213,9 +213,9 @@ def check(syntax: str, sizes: tuple[int, ...], max_growth: float, attempts: int 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_copying")
+@pytest.mark.usefixtures("_use_copying_model")
 @pytest.mark.parametrize("syntax", SYNTAXES)
-def test_texts_take_linear_time(syntax):
+def test_parsing_and_masking_take_linear_time(syntax):
     sizes = [500]
     while sizes[-1] < MAX_CHARACTERS:
         sizes.append(sizes[-1] * 10)

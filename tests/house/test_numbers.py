@@ -21,7 +21,7 @@ NUMBER = re.compile(r"(?<![\w#])(?:M|E)(?:[1-9]|[123]\d|4[0-4])\b")
 VERBS = sorted(typer.main.get_command(app).commands)
 
 
-def test_list_has_all_mechanisms_with_tests():
+def test_mechanism_list_is_complete_and_names_existing_tests():
     files_by_number = dict(
         re.findall(r'<a id="\w+"></a>(\w+) \|.*?((?:`tests/\S+?`(?:, )?)+) \|$', LEGEND.read_text(), re.M)
     )
@@ -35,25 +35,25 @@ def test_list_has_all_mechanisms_with_tests():
         assert within or any(number in name.split("_") for name in names), number
 
 
-def test_pages_show_numbers_as_links():
+def test_pages_show_mechanism_numbers_only_as_links():
     for page in PAGES:
         text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
         text = re.sub(r"\[[ME]\d+\]\([\w./]*numbers\.md#[me]\d+\)", "", text)
         assert NUMBER.findall(text) == [], page
 
 
-def test_readme_and_changelog_show_no_numbers():
+def test_readme_and_changelog_contain_no_mechanism_numbers():
     assert NUMBER.findall((ROOT / "README.md").read_text()) == []
     assert NUMBER.findall((ROOT / "CHANGELOG.md").read_text()) == []
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_command_help_shows_no_numbers(verb):
+def test_command_help_contains_no_mechanism_numbers(verb):
     assert NUMBER.findall(CliRunner().invoke(app, [verb, "--help"]).output) == []
 
 
 @pytest.mark.parametrize("name", [name for name in uwaga.__all__ if not name.startswith("__")])
-def test_help_of_exported_names_shows_no_numbers(name):
+def test_docstrings_of_exported_names_contain_no_mechanism_numbers(name):
     exported = getattr(uwaga, name)
     assert NUMBER.findall(pydoc.plain(pydoc.render_doc(exported))) == []
     assert NUMBER.findall(inspect.getsource(inspect.getmodule(exported))) == []

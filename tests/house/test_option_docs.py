@@ -36,7 +36,7 @@ def test_all_fields_of_search_options_are_declared_as_options() -> None:
 
 
 @pytest.mark.parametrize("method", [Translator.translate, TextGenerator.generate])
-def test_docstrings_name_the_record_of_options(method: Callable[..., object]) -> None:
+def test_docstrings_refer_to_the_options_class(method: Callable[..., object]) -> None:
     assert "SearchOptions" in (method.__doc__ or "")
 
 

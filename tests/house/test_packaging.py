@@ -173,7 +173,7 @@ def test_kernels_share_no_weak_symbols(distribution):
 
 
 @pytest.mark.release
-def test_core_needs_only_system_libraries(distribution):
+def test_core_links_only_system_libraries(distribution):
     if shutil.which("readelf") is None:
         pytest.skip("no readelf here")
     [core] = distribution.environment.glob("lib/python*/site-packages/uwaga/engine/_core*.so")

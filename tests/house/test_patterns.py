@@ -108,7 +108,7 @@ def slow_on(source: SourcePattern) -> str:
 
 
 @pytest.mark.slow
-def test_patterns_take_linear_time():
+def test_regular_expressions_match_in_linear_time():
     gc.collect()
     gc.disable()
     try:

@@ -92,7 +92,7 @@ def needs(jobs: dict, name: str) -> set[str]:
     return required
 
 
-def test_publishing_needs_tag_and_checked_files(jobs):
+def test_publishing_requires_tag_and_checked_files(jobs):
     assert jobs["attest"]["if"] == "github.event_name == 'push'"
     assert workflow("release.yml")[True]["push"] == {"tags": ["v*"]}
     for name in PUBLISHING:
@@ -114,7 +114,7 @@ def test_image_size_is_printed(jobs):
     assert "docker image inspect --format '{{.Size}} bytes' uwaga" in commands(jobs["image"])
 
 
-def test_recipe_requirements_equal_those_of_wheel(files):
+def test_recipe_requirements_equal_wheel_requirements(files):
     recipe = yaml.safe_load((ROOT / "release/recipe.yaml.in").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     requirements = recipe["requirements"]
@@ -208,7 +208,7 @@ def test_tag_must_equal_version_and_have_changelog_section(files, tmp_path, monk
     assert (tmp_path / "notes.md").read_text() == "- new\n"
 
 
-def test_build_needs_empty_folder(tmp_path):
+def test_build_requires_an_empty_folder(tmp_path):
     (tmp_path / "packages").mkdir()
     (tmp_path / "packages/uwaga-0.0.1.tar.gz").touch()
     command = [sys.executable, ROOT / "release/files.py", "build", tmp_path]

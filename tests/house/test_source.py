@@ -105,7 +105,7 @@ def foreign_private_names(nodes: list[ast.AST], foreign: set[str]) -> Iterator[s
             yield ast.unparse(node)
 
 
-def test_private_names_stay_in_their_module() -> None:
+def test_private_names_are_not_imported_by_other_modules() -> None:
     private_by_module = {name: private_names(nodes) for name, nodes in modules().items()}
     all_private = set().union(*private_by_module.values())
     assert not [
@@ -115,7 +115,7 @@ def test_private_names_stay_in_their_module() -> None:
     ]
 
 
-def test_only_uwaga_files_replaces_files() -> None:
+def test_only_uwaga_files_package_calls_os_replace() -> None:
     """``os.replace`` is part of atomic writes."""
     assert not [
         f"{name}:{node.lineno}"
@@ -128,7 +128,7 @@ def test_only_uwaga_files_replaces_files() -> None:
 
 
 def test_processes_are_started_safely() -> None:
-    """Each module that starts processes starts them by :mod:`uwaga.child_processes`; one starts git alone."""
+    """Modules start processes with :mod:`uwaga.child_processes`, except one that starts git."""
     safe = {"uwaga.child_processes", "uwaga.cli.version"}
     assert not [
         f"{name}:{node.lineno}: {ast.unparse(node)[:60]}"
@@ -182,7 +182,7 @@ def test_retired_names_are_not_reused() -> None:
 
 
 def test_no_possessive_quantifier_follows_a_group() -> None:
-    """Python before 3.11.5, as that of Debian 12, matches too much (gh-106052); ``(?>(?:...)*)`` is right."""
+    """Python before 3.11.5, as in Debian 12, matches too much (gh-106052); use ``(?>(?:...)*)`` instead."""
     possessive = re.compile(r"\)(?:[*+?]|\{+\d*,?\d*\}+)\+")
     library = SOURCE / "uwaga/checkpoints/formats/gguf/tokeniser.py"  # patterns of `tokenizers`
     paths = [path for path in SOURCE.rglob("*.py") if path != library]
@@ -190,7 +190,7 @@ def test_no_possessive_quantifier_follows_a_group() -> None:
 
 
 def test_functions_have_few_parameters() -> None:
-    """A command has a parameter for each of its options; all other functions get records."""
+    """Commands have a parameter for each option; all other functions take options objects."""
     assert not [
         f"{name}: {node.name} has {count} parameters"
         for name, nodes in modules().items()

@@ -30,7 +30,7 @@ def anchors(page: Path) -> set[str]:
     return names
 
 
-def test_all_numbers_of_the_tutorials_have_rows() -> None:
+def test_table_has_a_row_for_each_tutorial_number() -> None:
     numbers = {match for row in ROWS for match in re.findall(r"^\[([ME]\d+)\]", row[0])}
     assert numbers >= {f"M{number}" for number in (*range(1, 26), 29, 30)} | {
         f"E{number}" for number in range(1, 8)
@@ -38,7 +38,7 @@ def test_all_numbers_of_the_tutorials_have_rows() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_rows_name_existing_page_code_and_test(row: list[str]) -> None:
+def test_table_rows_name_existing_pages_code_and_tests(row: list[str]) -> None:
     assert len(row) == 4
     assert all(row)
     for target, anchor in LINK.findall(row[0] + row[1]):

@@ -84,7 +84,7 @@ def names_by_folder() -> dict[str, Counter[str]]:
 
 
 @pytest.mark.slow
-def test_few_names_of_each_package_are_vague() -> None:
+def test_share_of_vague_names_is_limited() -> None:
     problems = {}
     for folder, counts in names_by_folder().items():
         vague = Counter({name: times for name, times in counts.items() if is_vague(name)})

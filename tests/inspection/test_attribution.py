@@ -52,7 +52,7 @@ def test_gradient_times_input_matches_finite_differences(translator) -> None:
             np.testing.assert_allclose(attribution.values[:, token], slope.numpy(), atol=0.02)
 
 
-def test_source_vectors_equal_to_embeddings_change_nothing(translator) -> None:
+def test_passing_embeddings_as_source_vectors_changes_nothing(translator) -> None:
     [(ids, outputs)] = translator.pair_ids([(TEXT, TARGET)])
     model = translator.decoder
     inputs = torch.tensor([ids]), torch.tensor([[model.symbols.start, *outputs[:-1]]])
@@ -61,7 +61,7 @@ def test_source_vectors_equal_to_embeddings_change_nothing(translator) -> None:
         assert torch.equal(copied.features(*inputs), model.features(*inputs))
 
 
-def test_default_target_is_the_translation(translator) -> None:
+def test_attribution_target_defaults_to_the_translation(translator) -> None:
     assert attribute(translator, TEXT, steps=2).translation.text == translator.translate(TEXT).text
 
 

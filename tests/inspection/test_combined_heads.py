@@ -48,7 +48,7 @@ def make_translator(name="transformer"):
 
 
 @pytest.mark.parametrize("name", ["transformer", "bahdanau", "gnmt"])
-def test_combined_heads_link_words(name, tmp_path):
+def test_combined_heads_give_word_links(name, tmp_path):
     translator = make_translator(name)
     head, pairs = train_combination(translator)
     assert head.links is not None and str(head).endswith(f"links by {len(head.links.heads)} heads")
@@ -69,7 +69,7 @@ def test_combined_heads_link_words(name, tmp_path):
     assert translation.text == translator.translate(TEXT, max_length=5).text
 
 
-def test_too_few_pairs_train_no_combination():
+def test_head_combination_is_not_trained_on_too_few_pairs():
     assert train_combination(make_translator(), MIN_PAIRS - 1)[0].links is None
 
 

@@ -107,7 +107,7 @@ def test_forced_decoding_matches_attention_of_search(translators, name):
     )
 
 
-def test_attend_gives_the_same_scores_as_score(translators):
+def test_attend_and_score_give_equal_scores(translators):
     pair = (TEXT, "Der Hund sieht die Katze.")
     attended, [scored] = translators["bahdanau"].attend(*pair), translators["bahdanau"].score([pair])
     assert (attended.tokens, attended.source_tokens) == (scored.tokens, scored.source_tokens)
@@ -223,7 +223,7 @@ LENGTHS = st.lists(st.integers(0, 40), min_size=1, max_size=80)
 
 
 @given(LENGTHS, st.integers(1, 8))
-def test_buckets_partition_the_lines(lengths, buckets):
+def test_length_buckets_partition_the_lines(lengths, buckets):
     edges = equal_edges(lengths, buckets)
     members = split_lines(lengths, edges)
     assert sorted(line for group in members for line in group) == list(range(len(lengths)))
@@ -232,7 +232,7 @@ def test_buckets_partition_the_lines(lengths, buckets):
         assert max(lengths[line] for line in shorter) < min(lengths[line] for line in longer)
 
 
-def test_edges_are_the_maximum_lengths_of_buckets():
+def test_bucket_edges_are_the_maximum_lengths():
     assert split_lines([1, 2, 3, 4, 5, 9], [2, 4, 7]) == [[0, 1], [2, 3], [4], [5]]
     assert split_lines([1, 9], [2, 4, 7]) == [[0], [1]]  # no empty buckets
 

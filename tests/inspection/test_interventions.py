@@ -70,7 +70,7 @@ def test_heads_fixed_to_their_weights_are_bit_identical(translator, inputs, kind
         torch.testing.assert_close(features(masked, inputs), features(explicit, inputs), atol=1e-4, rtol=1e-4)
 
 
-def test_silent_cross_attention_ignores_the_source(translator) -> None:
+def test_silenced_cross_attention_ignores_the_source(translator) -> None:
     silent = intervene(translator, Heads("cross", weights="silent"))
     score, other_source_score = silent.score([(TEXT, TARGET), ("Hello!", TARGET)])
     np.testing.assert_allclose(score.token_scores, other_source_score.token_scores, atol=1e-5)
@@ -80,7 +80,7 @@ def test_silent_cross_attention_ignores_the_source(translator) -> None:
 
 @pytest.mark.parametrize("weights", ["silent", "uniform", "diagonal"])
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
-def test_search_steps_and_parallel_path_agree(translator, kind, weights) -> None:
+def test_interventions_act_equally_on_search_steps_and_parallel_scoring(translator, kind, weights) -> None:
     edited = intervene(translator, Heads(kind, 2, 3, weights), Heads(kind, 1, None, weights))
     for alternative in edited.translate(TEXT, beam=3, nbest=3).alternatives:
         (scored,) = edited.score([(TEXT, alternative.text)])
@@ -89,7 +89,7 @@ def test_search_steps_and_parallel_path_agree(translator, kind, weights) -> None
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
-def test_replaced_weights_are_silent_uniform_or_diagonal(translator, inputs, kind) -> None:
+def test_replacement_weights_are_zero_uniform_or_diagonal(translator, inputs, kind) -> None:
     size = inputs[0].shape[1] if kind != "decoder" else inputs[1].shape[1]
     rows = inputs[0].shape[1] if kind == "encoder" else inputs[1].shape[1]
     for weights in ("silent", "uniform", "diagonal"):
@@ -113,7 +113,7 @@ def test_replaced_weights_are_silent_uniform_or_diagonal(translator, inputs, kin
         np.testing.assert_allclose(actual[1], expected, atol=1e-6)
 
 
-def test_masked_word_gets_no_weight(translator, inputs) -> None:
+def test_masked_word_gets_zero_attention_weight(translator, inputs) -> None:
     mask = np.ones((inputs[1].shape[1], inputs[0].shape[1]), dtype=bool)
     mask[:, 2] = False
     recorded: list[torch.Tensor] = []
@@ -126,7 +126,7 @@ def test_masked_word_gets_no_weight(translator, inputs) -> None:
     np.testing.assert_allclose(recorded[0].sum(-1).numpy(), 1.0, atol=1e-5)
 
 
-def test_equal_positions_make_the_source_order_irrelevant(translator, inputs) -> None:
+def test_equal_positions_make_results_independent_of_source_order(translator, inputs) -> None:
     size = inputs[0].shape[1]
     unchanged = with_interventions(translator.decoder, [Positions("source", tuple(range(size)))])
     assert torch.equal(features(unchanged, inputs), features(translator.decoder, inputs))
@@ -147,7 +147,7 @@ def test_compare_reports_log_probs_before_and_after(translator) -> None:
     assert unedited.log_prob_before == unedited.log_prob_after
 
 
-def test_importance_matches_scores_with_silent_head(translator) -> None:
+def test_importance_matches_scores_with_the_head_silenced(translator) -> None:
     importance = head_importance(translator, [(TEXT, TARGET)], "cross")
     assert importance.shape == (2, 4)
     silent = intervene(translator, Heads("cross", 2, 1, "silent"))
@@ -167,7 +167,7 @@ def test_importance_matches_scores_with_silent_head(translator) -> None:
         (Heads("cross", 1, weights=np.ones((3, 90, 90))), "does not fit"),
     ],
 )
-def test_missing_layers_heads_and_kinds_are_rejected(translator, heads, message) -> None:
+def test_nonexistent_layers_heads_and_kinds_are_rejected(translator, heads, message) -> None:
     with pytest.raises(SettingsError, match=message):
         intervene(translator, heads).score([(TEXT, TARGET)])
 

@@ -68,7 +68,7 @@ def translator(request) -> uwaga.Translator:
 
 
 @pytest.mark.parametrize("text", [SINGING, "A man in a blue shirt is sleeping.\nThe weather is nice."])
-def test_M44_mixtures_and_weights_are_those_of_the_search(translator, text):
+def test_M44_reported_mixtures_and_weights_match_the_search(translator, text):
     memory = ListedMemory(SLEEPING, BOY)
     lookups = look_up(translator, text, memory)
     translation = translator.translate(text, memory=memory, placeholders=False)
@@ -84,13 +84,13 @@ def test_M44_mixtures_and_weights_are_those_of_the_search(translator, text):
     assert without_end == list(translation.tokens)
 
 
-def test_M44_pairs_beyond_the_largest_datastore_are_not_named(translator):
+def test_M44_pairs_that_exceed_the_datastore_limit_are_omitted(translator):
     with mock.patch("uwaga.translator.layers.retrieval.MAX_STATES", 1):
         lookups = look_up(translator, SINGING, ListedMemory(BOY, SLEEPING))
     assert [(pair.source, pair.target) for pair in lookups.pairs] == [BOY]
 
 
-def test_M44_tokens_name_their_nearest_remembered_token(translator):
+def test_M44_lookups_contain_the_nearest_remembered_token(translator):
     lookups = look_up(translator, SINGING, ListedMemory(BOY, SLEEPING))
     pieces = [
         tuple(translator.target.pieces(translator.pair_ids([pair])[0].target)) for pair in (BOY, SLEEPING)
@@ -107,7 +107,7 @@ def test_M44_tokens_name_their_nearest_remembered_token(translator):
     assert sings.probability == pytest.approx(sings.model_probability, abs=1e-6)
 
 
-def test_sentences_of_the_memory_have_no_lookups(translator):
+def test_sentences_translated_verbatim_from_memory_have_no_lookups(translator):
     memory = ListedMemory(SLEEPING)
     lookups = look_up(translator, f"{SLEEPING[0]}\n{SINGING}", memory)
     assert lookups.translation.text.startswith(SLEEPING[1] + "\n")
@@ -120,7 +120,7 @@ def test_sentences_of_the_memory_have_no_lookups(translator):
     [ListedMemory(), ListedMemory((SINGING, "Er singt.")), ListedMemory(SLEEPING, keeps_states=False)],
     ids=["empty", "same text", "no states"],
 )
-def test_text_without_similar_pairs_has_no_lookups(translator, memory):
+def test_text_without_similar_memory_pairs_has_no_lookups(translator, memory):
     lookups = look_up(translator, SINGING, memory)
     assert (lookups.pairs, lookups.tokens, lookups.radius) == ((), (), 0)
     assert lookups.translation.text == translator.translate(SINGING, memory=memory).text

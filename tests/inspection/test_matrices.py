@@ -30,7 +30,7 @@ def attended_text(kind: str = "encoder", layers: int = 3, tokens: str = "[CLS] u
     return AttendedText("", pieces, Attentions(**{kind: table / table.sum(-1, keepdims=True)}))
 
 
-def test_default_matrix_equals_that_of_align(translation):
+def test_default_matrix_equals_the_alignment_matrix(translation):
     [actual], expected = matrices(translation), align(translation)
     assert (actual.source, actual.target) == (expected.source, expected.target)
     np.testing.assert_allclose(actual.weights, expected.weights, **tolerance(1.0))
@@ -98,7 +98,7 @@ def test_second_sentence_starts_with_start_symbol():
         ({"kinds": ("cross",)}, "has no cross-attention; it has encoder: 3 encoder layers with 2 heads"),
     ],
 )
-def test_missing_kinds_layers_and_heads_are_reported(selection, message):
+def test_nonexistent_kinds_layers_and_heads_are_reported(selection, message):
     with pytest.raises(SettingsError, match=message):
         matrices(attended_text(), Selection(**selection))
 
@@ -133,7 +133,7 @@ def test_small_multiples_are_drawn_reproducibly(tmp_path, layers, length, file_f
     assert first.getvalue() == path.read_bytes()
 
 
-def test_different_models_are_drawn_below_each_other(translation):
+def test_matrices_of_different_models_are_drawn_in_separate_rows(translation):
     alignments = [
         *matrices(translation, Selection((), "all", "all")),
         *matrices(attended_text(), title="alone"),

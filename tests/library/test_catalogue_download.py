@@ -97,7 +97,7 @@ def test_only_requested_model_is_fetched(home, server):
     assert len(server.requests) == before
 
 
-def test_best_model_is_the_default(home, server):
+def test_best_model_is_downloaded_by_default(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES, ("en-pt", "base"): model_files("en-pt", 300_000)})
     assert fetch(home, server, architecture="tiny").name == NAME
     assert fetch(home, server, architecture="base").name == "firefox-en-pt-base"
@@ -109,7 +109,7 @@ def test_best_model_is_the_default(home, server):
 
 
 @pytest.mark.parametrize("answer", [False, True])
-def test_declined_licence_fetches_nothing(home, server, answer):
+def test_declining_the_licence_prevents_the_download(home, server, answer):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     with pytest.raises(CatalogueError, match="licence was not accepted"):
         fetch(home, server, confirm=lambda entry: answer and entry.licence != "MPL-2.0")
@@ -164,7 +164,7 @@ def test_changed_file_is_fetched_again(home, server):
     assert is_complete(fetch(home, server), newer)
 
 
-def test_mixed_versions_are_fetched_again(home, server):
+def test_files_of_mixed_versions_are_fetched_again(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].cut = [30_000] * 3
     with pytest.raises(CatalogueError):
@@ -185,7 +185,7 @@ def test_wrong_hash_discards_download(home, server):
     assert not list((home / "models/.incomplete").rglob(f"{MODEL}*"))
 
 
-def test_decompression_bomb_is_stopped(home, server):
+def test_decompression_bomb_is_aborted(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.put(WEIGHTS_PATH[1:], gzip.compress(bytes(200 * len(FILES[MODEL]))))
     with pytest.raises(CatalogueError, match=rf"{MODEL}: unpacks to more than the 200000 bytes"):
@@ -193,7 +193,7 @@ def test_decompression_bomb_is_stopped(home, server):
     assert listed_models(home) == []
 
 
-def test_endless_body_is_stopped(home, server):
+def test_download_of_an_endless_body_is_aborted(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].endless = server.paths[WEIGHTS_PATH].lengthless = True
     with pytest.raises(CatalogueError, match=r"sends more than the \d+ bytes"):
@@ -208,9 +208,9 @@ def test_too_large_content_length_is_refused(home, server):
         fetch(home, server)
 
 
-def test_slow_download_is_aborted_and_kept(home, server):
+def test_slow_download_is_aborted_and_its_part_kept(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
-    server.paths[WEIGHTS_PATH].drip = (100, 0.05)
+    server.paths[WEIGHTS_PATH].throttle = (100, 0.05)
     started = time.monotonic()
     with pytest.raises(
         CatalogueError, match=r"bytes a second, fewer than .* received and kept: run it again"
@@ -243,7 +243,7 @@ ENDLESS_RESPONSES = {
 
 @pytest.mark.parametrize("response", ENDLESS_RESPONSES)
 def test_trickling_response_times_out(response):
-    """Each chunk comes in time, but the response never ends: an idle timeout would wait forever."""
+    """Each chunk arrives in time, but the response never ends: an idle timeout would wait forever."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def trickle() -> None:
@@ -271,7 +271,7 @@ def test_trickling_response_times_out(response):
 
 def test_first_failure_cancels_other_downloads(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
-    server.paths[WEIGHTS_PATH].drip = (1000, 0.05)  # ten seconds, and fast enough
+    server.paths[WEIGHTS_PATH].throttle = (1000, 0.05)  # ten seconds, and fast enough
     server.paths["/models/en-pt/tiny_x/exported/vocab.enpt.spm.gz"].status = 403
     started = time.monotonic()
     with pytest.raises(CatalogueError, match=r"vocab\.enpt\.spm\.gz: the server answers 403 Forbidden"):
@@ -337,7 +337,7 @@ def test_credentials_are_not_stored(home, server):
     assert "cret" not in str(caught.value)
 
 
-def test_update_replaces_changed_model(home, server):
+def test_update_replaces_a_changed_model(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     folder = fetch(home, server)
     inode = (folder / "origin.json").stat().st_ino
@@ -365,7 +365,7 @@ def test_damaged_model_is_downloaded_again(home, server, damage):
     assert is_complete(fetch(home, server))
 
 
-def test_other_folder_is_not_replaced(home, server):
+def test_unrelated_folder_is_not_replaced(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     folder = home / "models" / NAME
     folder.mkdir(parents=True)
@@ -398,7 +398,7 @@ def test_concurrent_threads_fetch_once(home, server):
     def run() -> None:
         folders.append(fetch(home, server, waiting=messages.append))
 
-    server.paths[WEIGHTS_PATH].drip = (20_000, 0.05)
+    server.paths[WEIGHTS_PATH].throttle = (20_000, 0.05)
     threads = [threading.Thread(target=run) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -424,7 +424,7 @@ def start_download(home: Path, server: ModelServer) -> subprocess.Popen[str]:
 def test_concurrent_processes_fetch_once(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     drop = len(server.paths[WEIGHTS_PATH].body) // 20
-    server.paths[WEIGHTS_PATH].drip = (drop, 0.3)  # long enough for another process to start
+    server.paths[WEIGHTS_PATH].throttle = (drop, 0.3)  # long enough for another process to start
     first = start_download(home, server)
     eventually(lambda: any(path == WEIGHTS_PATH for path, _ in server.requests))
     second = start_download(home, server)
@@ -439,7 +439,7 @@ def test_concurrent_processes_fetch_once(home, server):
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_terminated_download_resumes(home, server, signal_number):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
-    server.paths[WEIGHTS_PATH].drip = (20_000, 0.3)
+    server.paths[WEIGHTS_PATH].throttle = (20_000, 0.3)
     process = start_download(home, server)
     eventually(lambda: (home / "models/.incomplete").exists() and partial_size(home) > 40_000)
     process.send_signal(signal_number)
@@ -447,7 +447,7 @@ def test_terminated_download_resumes(home, server, signal_number):
     assert process.returncode == {signal.SIGKILL: -9, signal.SIGINT: 130, signal.SIGTERM: 143}[signal_number]
     assert "Traceback" not in errors and out == ""
     assert listed_models(home) == []
-    server.paths[WEIGHTS_PATH].drip = None
+    server.paths[WEIGHTS_PATH].throttle = None
     server.requests.clear()
     assert is_complete(fetch(home, server))
     (range_header,) = [range_header for path, range_header in server.requests if path == WEIGHTS_PATH]
@@ -517,7 +517,7 @@ def tls_certificate(server, tmp_path):
     return certificate
 
 
-def test_https_needs_trusted_certificate(home, server, tls_certificate, monkeypatch):
+def test_https_requires_a_trusted_certificate(home, server, tls_certificate, monkeypatch):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     with pytest.raises(CatalogueError, match="its certificate is not trusted"):
         fetch(home, server)

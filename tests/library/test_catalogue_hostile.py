@@ -107,7 +107,7 @@ def test_invalid_sizes_are_refused(server, entry, tmp_path, size):
 
 
 @pytest.mark.parametrize("size", [4999, 5001, 1, 6000])
-def test_wrong_size_is_refused(server, entry, tmp_path, size):
+def test_file_of_the_wrong_size_is_refused(server, entry, tmp_path, size):
     entry["files"]["model"]["uncompressedSize"] = size
     entry["serve"]()
     refuse(
@@ -127,7 +127,7 @@ def test_wrong_hashes_are_refused(server, entry, tmp_path, value):
     "key", ["architecture", "sourceLanguage", "targetLanguage", "releaseStatus", "files"]
 )
 @pytest.mark.parametrize("value", ODD_VALUES)
-def test_values_of_wrong_types_give_printable_errors(server, entry, tmp_path, key, value):
+def test_values_of_wrong_types_give_printable_error_messages(server, entry, tmp_path, key, value):
     entry[key] = value
     entry["serve"]()
     listing, error = try_listing(server.url)
@@ -162,7 +162,7 @@ def test_refused_entry_does_not_affect_others(server, tmp_path):
         )
 
 
-def test_null_status_is_unreleased(server, entry):
+def test_model_with_null_status_is_unreleased(server, entry):
     """The storage also lists models that were trained but never deployed."""
     entry["releaseStatus"] = None
     entry["serve"]()
@@ -171,7 +171,7 @@ def test_null_status_is_unreleased(server, entry):
     assert not model.released and model.status == ""
 
 
-def test_duplicates_are_refused(server, entry, tmp_path):
+def test_duplicate_catalogue_entries_are_refused(server, entry, tmp_path):
     values = serve_catalogue(server, {("en-pt", "tiny"): FILES})
     values["models"]["en-pt"] *= 2
     server.put("models.json", values)
@@ -188,11 +188,11 @@ def test_duplicates_are_refused(server, entry, tmp_path):
 def test_missing_vocabulary_and_wrong_pair_are_refused(server, entry, tmp_path):
     vocabulary = entry["files"].pop("vocab")
     entry["serve"]()
-    refuse(server, tmp_path, "no vocab")
+    refuse(server, tmp_path, "has neither vocab nor")
     entry["files"]["vocab"] = vocabulary
     entry["targetLanguage"] = "es"
     entry["serve"]()
-    refuse(server, tmp_path, "translates en-es and is listed as 'en-pt'")
+    refuse(server, tmp_path, "translates en-es but is listed as 'en-pt'")
 
 
 INVALID_CATALOGUES = [
@@ -211,7 +211,7 @@ def test_invalid_catalogues_are_refused(server, tmp_path, source, content):
     assert server.url in text or "there is no model" in text
 
 
-def test_endless_catalogue_is_stopped(server, tmp_path, monkeypatch):
+def test_download_of_an_endless_catalogue_is_aborted(server, tmp_path, monkeypatch):
     monkeypatch.setattr("uwaga.library.sources.firefox.MAX_CATALOGUE_BYTES", 1 << 20)
     server.put("models.json", b"{", endless=True, lengthless=True)
     refuse(server, tmp_path, "more than 1048576 bytes")
@@ -338,7 +338,7 @@ def test_downloads_from_records_are_verified(server, tmp_path):
         )
 
 
-def test_zstd_bomb_is_stopped(server, tmp_path):
+def test_zstd_bomb_is_aborted(server, tmp_path):
     data = serve_records(server, FILES)
     zstandard = pytest.importorskip("zstandard")
     bomb = zstandard.ZstdCompressor().compress(bytes(1 << 27))
@@ -352,7 +352,7 @@ def test_zstd_bomb_is_stopped(server, tmp_path):
 def test_truncated_zstd_file_is_refused(tmp_path, cut):
     zstandard = pytest.importorskip("zstandard")
     (tmp_path / "sent").write_bytes(zstandard.ZstdCompressor().compress(FILES[MODEL])[:cut])
-    with pytest.raises(CatalogueError, match=f"{MODEL}: is damaged or truncated"):
+    with pytest.raises(CatalogueError, match=f"{MODEL}: was damaged or truncated"):
         unpack(tmp_path / "sent", tmp_path / "out", RemoteFile(MODEL, (), "zstd"))
 
 

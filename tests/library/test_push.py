@@ -182,7 +182,7 @@ def test_card_has_training_record(tmp_path, trained):
         assert part in text
 
 
-def test_stated_fields_are_written_to_the_card(tmp_path):
+def test_given_fields_are_written_to_the_card(tmp_path):
     model = Translator.load(save(tmp_path / "bare", "# A model\n"))
     fields = {
         "license": "Our own terms, v. 1",
@@ -213,14 +213,14 @@ def test_metrics_override_training_scores(tmp_path, trained):
     assert (result.dataset_name, result.metric_value) == ("Tatoeba", 30.5)
 
 
-def test_unstated_fields_are_omitted(tmp_path):
+def test_unset_card_fields_are_omitted(tmp_path):
     model = Translator.load(save(tmp_path / "bare", "# A model\n"))
     model.save_pretrained(tmp_path / "saved", license="mit")
     front_matter = read_front_matter(tmp_path / "saved")
     assert set(front_matter) == {"library_name", "license", "language", "pipeline_tag", "tags"}
 
 
-def test_front_matter_is_kept(tmp_path):
+def test_front_matter_of_the_card_is_preserved(tmp_path):
     card = (
         "---\nlicense: other\nlicense_name: ours\nlicense_link: https://example.org/ours\n"
         "tags: [law]\ndatasets: [me/laws]\nmodel-index:\n- name: x\n  results: []\n"
@@ -237,7 +237,7 @@ def test_front_matter_is_kept(tmp_path):
     assert front_matter["model-index"] == [{"name": "x", "results": []}]
 
 
-def test_save_needs_licence(tmp_path, hub):
+def test_saving_a_model_requires_a_licence(tmp_path, hub):
     model = Translator.load(save(tmp_path / "bare", TRAINED.replace("CC BY 2.0", "not stated")))
     with pytest.raises(SettingsError, match=r"license='cc-by-4\.0'"):
         model.save_pretrained(tmp_path / "saved")
@@ -272,7 +272,7 @@ def test_invalid_fields_are_refused(tmp_path, trained, fields):
     assert not (tmp_path / "saved").exists()
 
 
-def test_save_does_not_overwrite(tmp_path, trained):
+def test_saving_does_not_overwrite_existing_files(tmp_path, trained):
     (tmp_path / "empty").mkdir()
     trained.save_pretrained(tmp_path / "empty")
     original = folder_contents(tmp_path / "empty")
@@ -298,7 +298,7 @@ def test_models_without_folder_are_refused(tmp_path, trained):
     assert not (tmp_path / "saved").exists()
 
 
-def test_links_out_of_folder_are_refused(tmp_path, trained):
+def test_symbolic_links_that_leave_the_folder_are_refused(tmp_path, trained):
     secret = tmp_path / "secret"
     secret.write_text("password")
     for name in ("card.md", "README.md"):
@@ -370,7 +370,7 @@ def test_invalid_repository_names_are_refused(trained, hub, name):
     assert hub.requests == []
 
 
-def test_hub_refusal_gives_a_one_line_error(trained, hub):
+def test_hub_upload_failure_gives_a_one_line_error(trained, hub):
     hub.refusing = True
     with pytest.raises(ModelError, match=r"me/ende: cannot be uploaded: .*hf auth login") as caught:
         trained.push_to_hub("me/ende", token="hf_secret")

@@ -174,7 +174,7 @@ def place_tags(inline: Inline, target: str, links: str) -> str:
     )
 
 
-def test_tags_follow_reordered_words() -> None:
+def test_tags_move_with_reordered_words() -> None:
     inline = ("I ", BOLD, "want", END_BOLD, " to ", open_tag("i"), "buy a car", close_tag("i"), ".")
     assert place_tags(inline, "Ich möchte ein Auto kaufen.", "0-0 1-1 3-4 4-2 5-3 6-5") == (
         "Ich <b>möchte</b> <i>ein Auto kaufen</i>."
@@ -196,7 +196,7 @@ def test_tags_around_discontinuous_words_form_one_pair() -> None:
     )
 
 
-def test_tag_inside_word_extends_to_word() -> None:
+def test_tag_inside_a_word_is_extended_to_the_whole_word() -> None:
     assert (
         place_tags(("un", BOLD, "believ", END_BOLD, "able!"), "unglaublich!", "0-0 1-1")
         == "<b>unglaublich</b>!"
@@ -208,16 +208,16 @@ def test_adjacent_tag_pairs_do_not_cross() -> None:
     assert place_tags(inline, "Fußball", "0-0 1-0") == "<b>Fußball</b><i></i>"
 
 
-def test_tags_around_whole_text_stay_around_it() -> None:
+def test_tags_around_the_whole_text_enclose_the_whole_translation() -> None:
     assert place_tags((BOLD, "Hello!", END_BOLD), "¡Hola!", "0-1") == "<b>¡Hola!</b>"
 
 
-def test_tags_follow_word_order_without_alignment() -> None:
+def test_tags_keep_word_positions_without_alignment() -> None:
     stripped = strip_tags(("a ", BOLD, "b", END_BOLD, " c"))
     assert raw_text(insert_tags(stripped, "x y z", None)) == "x <b>y</b> z"
 
 
-def test_untranslated_pieces_follow_neighbours() -> None:
+def test_unaligned_pieces_follow_their_neighbours() -> None:
     inline = ("Run ", Tag("kept", "<code>ls</code>", "ls"), " now")
     assert strip_tags(inline).text == "Run  now"
     assert plain_text(inline) == "Run ls now"
@@ -248,7 +248,7 @@ def test_ten_thousand_tags_are_inserted_within_seconds(shape: str) -> None:
     assert sum(isinstance(part, Tag) for part in placed) == 2 * count
 
 
-def test_tags_follow_the_most_probable_links() -> None:
+def test_tags_are_placed_by_the_most_probable_links() -> None:
     source, target = "the red dog", "der rote Hund"
     spans = tuple(word_spans(source)), tuple(word_spans(target))
     likely = ((0, 0, 0.9), (0, 2, 0.3), (1, 1, 0.6), (2, 1, 0.2), (2, 2, 0.4))
@@ -300,7 +300,7 @@ def test_tags_inside_words_are_placed_as_expected(html, target, links, expected)
         ("A\r\n", "\r\nA", "B\r\n\r\nB", "B\r\n0\r\nB"),
     ],
 )
-def test_line_breaks_beside_a_lost_piece_occur_once(before, after, target, expected) -> None:
+def test_line_breaks_next_to_a_dropped_piece_occur_once(before, after, target, expected) -> None:
     stripped = strip_tags((before, Tag("kept", "0", "0"), after))
     assert raw_text(insert_tags(stripped, target, None)) == expected
 
@@ -315,8 +315,8 @@ def test_tags_inside_many_words_take_linear_time() -> None:
 
 
 @given(st.data())
-def test_tags_around_one_side_of_a_pair_enclose_the_other(data):
-    """Words linked with each other alone, such as a term of a glossary, are enclosed whole."""
+def test_tags_around_an_exclusive_source_phrase_enclose_its_target_phrase(data):
+    """Words that are linked only with each other, such as a glossary term, are enclosed completely."""
     lengths = [data.draw(st.integers(1, 3)) for _ in range(2)]
     sides = [
         [f"{name}{number}" for number in range(length)] for name, length in zip("st", lengths, strict=True)

@@ -41,7 +41,7 @@ def test_html_survives_round_trip(text: str) -> None:
     assert fragment.write(fragment.inlines).replace("&lt;p", "<p") == text
 
 
-def test_blocks_separate_texts() -> None:
+def test_block_elements_separate_texts() -> None:
     fragment = read_fragment("<p>One <b>two</b>.</p><div>Three<br>four <code>x</code></div>", "html")
     assert marked_texts(fragment) == ["One [o]two[c].", "Three", "four [k]"]
 
@@ -92,12 +92,12 @@ def test_message_tags_are_parsed_and_written_back() -> None:
 @pytest.mark.parametrize(
     "text", ["a <b>", "<br />", "</x>", "<a i=0>", "<0>", '<a href="x" b>', "<x:y z='1'/>"]
 )
-def test_text_with_tags_is_a_message(text: str) -> None:
+def test_text_with_tags_is_parsed_as_a_message(text: str) -> None:
     assert text_format(text) == "message"
 
 
 @pytest.mark.parametrize("text", ["a < b > c", "if (a<b && c>d)", "<", "<>", "R&amp;D", "<a b", "<a <b"])
-def test_text_without_tags_is_plain(text: str) -> None:
+def test_text_without_tags_is_parsed_as_plain_text(text: str) -> None:
     assert text_format(text) == "text"
 
 

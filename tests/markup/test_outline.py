@@ -41,12 +41,12 @@ def test_splitting_elements_apply_without_detection():
     assert texts(DOCUMENT, detect=False, splitting=("par", "title")) == TEXTS
 
 
-def test_document_is_a_single_text_without_detection_or_names():
+def test_xml_without_detection_or_named_elements_is_a_single_text():
     assert len(texts(DOCUMENT, detect=False)) == 1
     assert texts("a <p>b</p> c", detect=False) == ["a b c"]
 
 
-def test_mixed_content_is_single_text():
+def test_mixed_content_is_translated_as_a_single_text():
     assert texts("Press <i>Continue</i> to <b>advance <u>now</u></b>.") == ["Press Continue to advance now."]
 
 
@@ -63,7 +63,7 @@ def test_splitting_elements_separate_texts():
     assert texts(text, splitting=("note",)) == ["One", "two three", "four"]
 
 
-def test_ancestors_of_splitting_elements_split():
+def test_ancestors_of_splitting_elements_also_separate_texts():
     text = "a <b>c <p>d</p> e</b> f"
     fragment = read_xml(text, frozenset(), XmlOutline.from_names(splitting=["p"]))
     assert [plain_text(inline) for inline in fragment.inlines] == ["a", "c", "d", "e", "f"]
@@ -80,7 +80,7 @@ def test_ignored_elements_are_not_translated():
     ] == [["Open the page ", "<x>Settings <y>now</y></x>", "."]]
 
 
-def test_line_breaks_become_spaces_on_request():
+def test_line_breaks_are_converted_to_spaces_on_request():
     text = "<div>She bought oat\n  biscuits.</div>"
     assert texts(text) == ["She bought oat\n  biscuits."]
     assert texts(text, lines=False) == ["She bought oat biscuits."]

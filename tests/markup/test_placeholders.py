@@ -120,7 +120,7 @@ def test_placeholders_of_each_syntax_are_recognised(syntax: str, text: str, expe
     assert [part.raw for part in parts if isinstance(part, Tag)] == expected
 
 
-def test_titles_of_links_are_words_between_two_tags() -> None:
+def test_link_and_role_titles_are_parsed_as_text_between_tags() -> None:
     text = "Read `the manual <https://a.org/x>`__ and :std:doc:`the tutorial </tutorial/index>` first."
     parts = Placeholders().split(text)
     assert [part for part in parts if isinstance(part, str)] == [
@@ -145,7 +145,7 @@ def test_titles_of_links_are_words_between_two_tags() -> None:
         ("braces", "{}: {:>5} of {!r}, {name} and {{}}", "{0}: {1:>5} of {2!r}, {name} and {{}}"),
     ],
 )
-def test_arguments_are_numbered(name: str, text: str, numbered: str) -> None:
+def test_reordered_format_arguments_are_numbered(name: str, text: str, numbered: str) -> None:
     numbering = NUMBERINGS[name]
     assert number_arguments(text, numbering) == numbered
     assert without_numbers(numbered, numbering) == text
@@ -165,7 +165,7 @@ def test_arguments_are_numbered(name: str, text: str, numbered: str) -> None:
         ("braces", "{:first_name} {:last_name}"),
     ],
 )  # fmt: skip
-def test_arguments_that_cannot_be_numbered_are_not(name: str, text: str) -> None:
+def test_arguments_that_cannot_be_numbered_give_none(name: str, text: str) -> None:
     assert number_arguments(text, NUMBERINGS[name]) is None
 
 
@@ -182,7 +182,7 @@ def test_arguments_that_cannot_be_numbered_are_not(name: str, text: str) -> None
         (("%@", "%lu"), "%#@files@"),
     ],
 )
-def test_arguments_without_a_number_keep_their_order(arguments: tuple[str, ...], named: str) -> None:
+def test_unnumbered_arguments_keep_their_order(arguments: tuple[str, ...], named: str) -> None:
     tags = [Tag("kept", raw, raw) for raw in arguments]
     named_tag = Tag("kept", named, named)
     source = ("Copy ", tags[0], named_tag, *tags[1:])
@@ -246,7 +246,7 @@ def test_symbols_are_restored_or_reported_missing(parts: list[str | Tag], attemp
 
 
 @pytest.mark.parametrize("unit", ["m", "km", "m/s"])
-def test_exponent_stays_with_its_unit(unit: str) -> None:
+def test_exponent_is_part_of_its_unit(unit: str) -> None:
     inline = (
         "It is ",
         Tag("kept", f"5 {unit}", f"5 {unit}"),
@@ -269,6 +269,6 @@ def test_symbol_matches_only_a_separate_word() -> None:
 
 
 @given(st.text("{%\\`1٣.:+-()aBcD é_", max_size=8))
-def test_hint_matches_a_sign_or_a_pair_of_placeholders(text):
+def test_placeholder_hint_matches_its_reference_pattern(text):
     hint = r"[{%$@/\\#_`]|\d|\w[.:+]\w|::|--|\(\)|[a-z]{2}[A-Z]"
     assert (PLACEHOLDER_HINT.search(text) is None) == (re.search(hint, text) is None)

@@ -23,7 +23,7 @@ def with_symbols(source: str, target: str) -> tuple[str, str]:
         ("Write to a@example.org, {name}.", "{name}, schreib an a@example.org."),
     ],
 )
-def test_both_sides_get_the_symbols_that_the_model_sees(source, target):
+def test_memory_pairs_use_the_same_symbols_as_the_model_input(source, target):
     parts = COMMON_PLACEHOLDERS.split(source)
     seen, symbols = insert_symbols(parts, choose_symbols(parts, 0))
     paired_source, paired_target = with_symbols(source, target)

@@ -35,7 +35,7 @@ WITHOUT_TYPOGRAPHY = unknown(PLAIN)
 
 
 @given(PARTS)
-def test_plain_replacements_are_undone_by_their_inverse(parts):
+def test_inverse_edits_restore_the_original_characters(parts):
     source = tuple(parts)
     edits = plain_equivalents(visible_text(source), WITHOUT_TYPOGRAPHY)
     plain = apply_edits(source, edits)
@@ -47,7 +47,7 @@ def test_plain_replacements_are_undone_by_their_inverse(parts):
 
 
 @given(TEXTS)
-def test_spans_move_with_their_words(text):
+def test_edits_move_spans_with_their_words(text):
     edits = plain_equivalents(text, WITHOUT_TYPOGRAPHY)
     plain = plain_text(apply_edits((text,), edits))
     spans = [(i, i + 1) for i, character in enumerate(text) if character.isalnum()]
@@ -97,13 +97,13 @@ def test_known_typography_is_not_replaced():
         ("plain", '"Hallo" - it\'s...', "de", '"Hallo" - it\'s...'),
     ],
 )
-def test_marks_are_written_in_the_style_of_the_target_language(source, translation, language, expected):
+def test_quotation_marks_use_the_style_of_the_target_language(source, translation, language, expected):
     edits = typographic_edits(source, translation, language)
     assert plain_text(apply_edits((translation,), edits)) == expected
 
 
 @given(TEXTS)
-def test_kept_characters_do_not_change_the_text(text):
+def test_marking_characters_to_copy_does_not_change_the_text(text):
     inline = mark_unknown_characters(text, WITHOUT_TYPOGRAPHY(text))
     assert plain_text(inline) == text
     assert not WITHOUT_TYPOGRAPHY("".join(part for part in inline if isinstance(part, str))) - {"\u200d"}
@@ -134,18 +134,18 @@ def test_kept_characters_do_not_change_the_text(text):
         ("dog\ue000 \u0378", ["\ue000", "\u0378"]),
     ],
 )
-def test_unknown_characters_are_kept_with_their_word_or_number(text, pieces):
+def test_unknown_characters_are_copied_with_their_whole_word_or_number(text, pieces):
     inline = mark_unknown_characters(text, WITHOUT_TYPOGRAPHY(text))
     assert [part.text for part in inline if is_kept(part)] == pieces
 
 
-def test_marks_after_a_tag_are_composed_with_the_letter_before_it():
+def test_combining_marks_after_a_tag_are_composed_with_the_preceding_letter():
     text = (Tag("open", "<b>"), "e", Tag("close", "</b>"), "\u0301 x")
     edits = plain_equivalents(visible_text(text), lambda text: ())
     assert apply_edits(text, edits) == (text[0], "é", text[2], " x")
 
 
-def test_quotations_become_tags():
+def test_quotation_marks_are_converted_to_tags():
     inline = enclose_quotations(('He said "no" and ', Tag("void", "<br>"), '"yes".'), "de")
     assert (
         "".join(part if isinstance(part, str) else part.raw for part in inline)
@@ -164,5 +164,5 @@ def test_quotations_become_tags():
     assert [part.kind for part in unpaired if isinstance(part, Tag)] == ["void"]
 
 
-def test_spans_beside_an_insertion_do_not_grow():
+def test_insertions_next_to_a_span_do_not_extend_it():
     assert move_spans([(0, 2), (3, 5)], [Edit(3, 3, "„"), Edit(5, 5, "“")]) == [(0, 2), (4, 6)]

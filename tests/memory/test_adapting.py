@@ -41,7 +41,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_held_out_sources_are_always_the_same():
+def test_held_out_sources_are_chosen_deterministically():
     sources = [f"sentence {number}" for number in range(4_000)]
     held_out = [source for source in sources if is_held_out(source)]
     assert 0.8 < len(held_out) * HELD_OUT / len(sources) < 1.2
@@ -100,13 +100,13 @@ def test_interrupted_training_resumes_with_the_same_pairs(memory, model, tmp_pat
         (["adapt.lora=null"], SettingsError, "adapt.lora is required"),
     ],
 )
-def test_impossible_settings_leave_no_files(memory, model, tmp_path, changes, error, message):
+def test_invalid_adaptation_settings_leave_no_files(memory, model, tmp_path, changes, error, message):
     with pytest.raises(error, match=message):
         adapt(memory, tmp_path / "adapter", model, changes)
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
-def test_memory_and_model_must_fit(memory, model, tmp_path):
+def test_adapting_requires_matching_languages_and_enough_pairs(memory, model, tmp_path):
     small = Memory.create(tmp_path / "small.uwm", "abc", "cba")
     small.add(Pair(f"a {number}", "b") for number in range(40))
     with pytest.raises(DataError, match=r"small\.uwm: of its 40 sources, \d are held out .* about 200"):
@@ -114,6 +114,6 @@ def test_memory_and_model_must_fit(memory, model, tmp_path):
     with pytest.raises(SettingsError, match="abc"):
         adapt(memory, tmp_path / "adapter", "bundled")
     (tmp_path / "adapter").mkdir()
-    with pytest.raises(ModelError, match="no adapter"):
+    with pytest.raises(ModelError, match="not an adapter"):
         adapt(memory, tmp_path / "adapter", model)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["adapter"]

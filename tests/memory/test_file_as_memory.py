@@ -67,7 +67,7 @@ def completed(translator: uwaga.Translator, path: Path) -> str:
     return output.read_text(encoding="utf-8")
 
 
-def test_repeated_entries_get_the_translation_of_the_document(translator, tmp_path):
+def test_repeated_entries_get_the_existing_translation_of_the_document(translator, tmp_path):
     path = tmp_path / "de.po"
     path.write_text(CATALOGUE, encoding="utf-8")
     entries = completed(translator, path).split("\n\n")
@@ -79,7 +79,7 @@ def test_repeated_entries_get_the_translation_of_the_document(translator, tmp_pa
     assert translations[9] != '"Falsch."'
 
 
-def test_repeated_units_of_xliff_get_the_translation_with_their_codes(translator, tmp_path):
+def test_repeated_xliff_units_get_the_translation_with_their_inline_codes(translator, tmp_path):
     path = tmp_path / "de.xlf"
     path.write_text(XLIFF, encoding="utf-8")
     result = completed(translator, path)
@@ -88,13 +88,13 @@ def test_repeated_units_of_xliff_get_the_translation_with_their_codes(translator
 
 
 @pytest.mark.parametrize("document", [SEGMENTS, VERSION_2])
-def test_repeated_segments_of_xliff_get_the_translation(translator, tmp_path, document):
+def test_repeated_xliff_segments_get_the_existing_translation(translator, tmp_path, document):
     path = tmp_path / "de.xlf"
     path.write_text(document, encoding="utf-8")
     assert "<target>Ein Köter.</target>" in completed(translator, path)
 
 
-def test_other_files_of_translations_are_memories(translator, tmp_path):
+def test_compressed_tsv_file_can_be_used_as_memory(translator, tmp_path):
     path = tmp_path / "pairs.tsv.gz"
     path.write_bytes(gzip.compress(b"Two dogs run.\tZwei Hunde rennen los.\nno translation\t\n"))
     memory = open_memory(path, ("en", "de"))
@@ -137,7 +137,7 @@ def test_temporary_memory_is_removed(tmp_path):
     assert not folder.exists()
 
 
-def test_translations_into_another_language_are_refused(translator, tmp_path):
+def test_memory_file_in_another_target_language_is_refused(translator, tmp_path):
     path = tmp_path / "fr.po"
     path.write_text(CATALOGUE.replace("Language: de", "Language: fr"), encoding="utf-8")
     with pytest.raises(DataError, match=r"fr\.po.*Language: fr"):
@@ -146,7 +146,7 @@ def test_translations_into_another_language_are_refused(translator, tmp_path):
         translator.translate("Two dogs run.", memory=tmp_path / "none.po")
 
 
-def test_command_line_reports_what_was_read(tmp_path, capsys):
+def test_command_line_reports_the_number_of_pairs_read(tmp_path, capsys):
     path = tmp_path / "de.po"
     path.write_text(CATALOGUE, encoding="utf-8")
     with pytest.raises(SystemExit) as stopped:

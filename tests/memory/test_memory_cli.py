@@ -64,7 +64,7 @@ def test_memory_is_created_searched_and_exported(run, tmp_path: Path) -> None:
         (["create", "a.uwm", "--from", "en", "--to", "de"], "already exists"),
     ],
 )
-def test_errors_say_what_to_do(run, arguments: list[str], message: str) -> None:
+def test_memory_errors_explain_the_problem(run, arguments: list[str], message: str) -> None:
     run("create", "a.uwm", "--from", "en", "--to", "de")
     status, _, err = run(*arguments)
     assert status == 1 and message in err and err.count("\n") == 1
@@ -73,6 +73,6 @@ def test_errors_say_what_to_do(run, arguments: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     "verb", ["create", "import", "export", "search", "add", "remove", "stats", "analyse", "adapt"]
 )
-def test_help_has_an_example(run, verb: str) -> None:
+def test_memory_help_has_an_example(run, verb: str) -> None:
     status, out, _ = run(verb, "--help")
     assert status == 0 and f"uwaga memory {verb}" in out and len(out.splitlines()) <= 60

@@ -65,7 +65,7 @@ def memory(tmp_path: Path) -> Memory:
 
 @pytest.mark.parametrize("batch", [1, 512])
 @pytest.mark.parametrize(("name", "content"), [*WITH_KEYS.items(), *IN_ORDER.items()])
-def test_texts_of_documents_are_matched_by_key_or_neighbours(
+def test_document_texts_are_matched_by_key_or_neighbouring_texts(
     translator: uwaga.Translator, memory: Memory, tmp_path: Path, name: str, content: str, batch: int
 ) -> None:
     source, target = tmp_path / name, tmp_path / f"translated-{name}"
@@ -78,7 +78,7 @@ def test_texts_of_documents_are_matched_by_key_or_neighbours(
     assert 0 < translated.index("Öffnen") < translated.index("Geöffnet")
 
 
-def test_keys_of_trees_are_paths_of_limited_length(tmp_path: Path) -> None:
+def test_keys_of_nested_values_are_paths_of_limited_length(tmp_path: Path) -> None:
     def keys(content: str) -> list[str]:
         (tmp_path / "a.json").write_text(content)
         job = document_job(tmp_path / "a.json", tmp_path / "b.json")
@@ -93,7 +93,7 @@ def test_keys_of_trees_are_paths_of_limited_length(tmp_path: Path) -> None:
     assert keys(f'{{"{name}": {{"{name}": {{"a": "Open"}}}}}}') == [""]
 
 
-def test_blank_texts_do_not_count_as_neighbours() -> None:
+def test_blank_texts_are_skipped_as_context() -> None:
     texts = ["", "A", " ", "B", ""]
     assert list(contexts_in_order(texts, TextContext("k", "0", "9"))) == [
         TextContext("k", "0", "A"),
@@ -105,13 +105,13 @@ def test_blank_texts_do_not_count_as_neighbours() -> None:
     assert list(contexts_in_order([])) == []
 
 
-def test_parts_of_html_are_neighbours(translator: uwaga.Translator, memory: Memory) -> None:
+def test_adjacent_html_texts_are_context_for_each_other(translator: uwaga.Translator, memory: Memory) -> None:
     result = translator.translate(IN_ORDER["a.html"], memory=memory, format="html")
     assert [use.target for use in result.memory] == ["Öffnen", "Geöffnet"]
 
 
 @pytest.mark.parametrize("chunk_lines", [1, 2, 1024])
-def test_lines_of_a_file_are_neighbours(
+def test_adjacent_lines_of_a_file_are_context_for_each_other(
     memory: Memory,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -132,8 +132,8 @@ def test_lines_of_a_file_are_neighbours(
     assert translated() == ["Auf", "Auf"]
 
 
-def test_equal_texts_that_the_memory_lacks_are_translated_once(translator: uwaga.Translator) -> None:
-    class Counting:
+def test_repeated_texts_without_a_memory_match_are_translated_once(translator: uwaga.Translator) -> None:
+    class CountingModel:
         count = 0
 
         def translate(self, texts: Sequence[Text]) -> None:
@@ -141,11 +141,11 @@ def test_equal_texts_that_the_memory_lacks_are_translated_once(translator: uwaga
             for text in texts:
                 text.translation = Translation(text.words.upper(), 0.0, (), ())
 
-    class Empty:
+    class EmptyMemory:
         def matches(self, text: str, context=None, *, threshold: float, limit: int) -> list:
             return []
 
-    layer, texts = Counting(), [Text((word,), word) for word in ("one", "two", "one")]
-    plan = make_plan(translator.models, translator.languages, Request("", memory=Empty()), ())
+    layer, texts = CountingModel(), [Text((word,), word) for word in ("one", "two", "one")]
+    plan = make_plan(translator.models, translator.languages, Request("", memory=EmptyMemory()), ())
     FromMemory(layer, plan, plan.memory).translate(texts)
     assert ([text.result.text for text in texts], layer.count) == (["ONE", "TWO", "ONE"], 2)

@@ -170,7 +170,7 @@ def test_file_without_the_languages_is_refused(tmp_path: Path) -> None:
         ("drop", "bold and  of "),
     ],
 )
-def test_inline_codes_are_read_as_requested(tmp_path: Path, codes: str, expected: str) -> None:
+def test_inline_code_option_controls_how_codes_are_read(tmp_path: Path, codes: str, expected: str) -> None:
     segment = (
         '<bpt i="1">&lt;b&gt;</bpt>bold<ept i="1">&lt;/b&gt;</ept><ph x="2">{0}</ph> <hi>and</hi> '
         "<it pos='isolated'>&lt;i/&gt;</it> of <ph>&lt;a href='<sub>x</sub>'&gt;</ph><ph/>"
@@ -179,7 +179,7 @@ def test_inline_codes_are_read_as_requested(tmp_path: Path, codes: str, expected
     assert texts(read_pairs(read)) == [(expected, "x")]
 
 
-def test_document_types_are_not_fetched_and_entities_refused(tmp_path: Path) -> None:
+def test_external_dtds_are_not_fetched_and_entities_are_refused(tmp_path: Path) -> None:
     start = '<!DOCTYPE tmx SYSTEM "http://127.0.0.1:9/none.dtd">\n<tmx version="1.4"><header/><body>'
     content = f"{start}{unit(en='a', de='b')}</body></tmx>"
     assert texts(read_pairs(file(tmp_path, "a.tmx", content))) == [("a", "b")]
@@ -196,14 +196,14 @@ def test_document_types_are_not_fetched_and_entities_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "content"), [("a.tmx", OMEGAT[:-40]), ("a.xlf", "<xliff version='1.2'><file>")]
 )
-def test_damaged_files_leave_the_memory_as_it_was(tmp_path: Path, name: str, content: str) -> None:
+def test_damaged_files_do_not_change_the_memory(tmp_path: Path, name: str, content: str) -> None:
     memory = Memory.create(tmp_path / "a.uwm", "en", "de")
     with pytest.raises(DataError, match=r"not a complete (TMX|XLIFF) file: .* line \d+, after unit"):
         memory.add(read_pairs(file(tmp_path, name, content)))
     assert len(memory) == 0
 
 
-def test_large_units_are_skipped(tmp_path: Path) -> None:
+def test_too_large_tmx_units_are_skipped(tmp_path: Path) -> None:
     read = file(tmp_path, "a.tmx", tmx(unit(en="a" * 100_001, de="b") + unit(en="a", de="b")))
     assert len(list(read_pairs(read))) == 1 and read.skipped == {"longer than 100,000 characters": 1}
     with pytest.raises(DataError, match="more than 1000 variants"):
@@ -248,7 +248,7 @@ def test_po_pairs_are_read_and_written(tmp_path: Path) -> None:
     assert texts(pairs) == [("Open", "Öffnen"), ("%d file\n", "%d Datei\n"), ("%d files\n", "%d Dateien\n")]
     assert pairs[0].key == "menu" and read.skipped == {"fuzzy": 1, "not translated": 1}
     with pytest.raises(
-        DataError, match="header: the translations are declared as 'de', those of the memory are fr"
+        DataError, match="header: the translations are declared as 'de', but those of the memory are fr"
     ):
         list(read_pairs(file(tmp_path, "b.po", PO, ("en", "fr"))))
 
@@ -379,7 +379,9 @@ def test_xliff_pairs_are_read_and_written(tmp_path: Path) -> None:
     assert read.skipped == {"not translated": 1}
     placeholders = file(tmp_path, "c.xlf", XLIFF_1, codes="placeholders")
     assert next(iter(read_pairs(placeholders))).source == "Hello <1>you</1><2/>"
-    with pytest.raises(DataError, match="the translations are declared as 'de', those of the memory are fr"):
+    with pytest.raises(
+        DataError, match="the translations are declared as 'de', but those of the memory are fr"
+    ):
         list(read_pairs(file(tmp_path, "a.xlf", XLIFF_1, ("en", "fr"))))
 
 
@@ -397,7 +399,7 @@ def test_tsv_columns_are_read_by_number_or_name(tmp_path: Path) -> None:
     assert texts(read_pairs(TranslationFile(tmp_path / "e.tsv.gz", ("en", "de")))) == [("a", "b")]
 
 
-def test_pairs_of_documents(tmp_path: Path) -> None:
+def test_pairs_are_read_from_a_document_and_its_translation(tmp_path: Path) -> None:
     (tmp_path / "a.de.md").write_text("# Titel\n\nEin Absatz.\n")
     pairs = list(
         read_pairs(file(tmp_path, "a.md", "# Title\n\nA paragraph.\n", translation=tmp_path / "a.de.md"))
@@ -411,7 +413,7 @@ def test_pairs_of_documents(tmp_path: Path) -> None:
         )
 
 
-def test_pairs_of_documents_have_tags_and_keys(tmp_path: Path) -> None:
+def test_pairs_read_from_documents_have_tags_and_keys(tmp_path: Path) -> None:
     (tmp_path / "a.de.md").write_text("Ein **fetter** Absatz.\n")
     [pair] = read_pairs(file(tmp_path, "a.md", "A **bold** paragraph.\n", translation=tmp_path / "a.de.md"))
     assert (pair.source, pair.target) == ("A **bold** paragraph.", "Ein **fetter** Absatz.")
@@ -421,7 +423,7 @@ def test_pairs_of_documents_have_tags_and_keys(tmp_path: Path) -> None:
     assert [(pair.key, pair.target) for pair in pairs] == [("menu.open", "Öffnen"), ("state", "Offen")]
 
 
-def test_unknown_formats_are_named(tmp_path: Path) -> None:
+def test_unknown_format_error_lists_supported_formats(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="--format tmx, tsv, po, xliff"):
         list(read_pairs(file(tmp_path, "a.xyz", "")))
     with pytest.raises(SettingsError, match="--format tmx, tsv, po, xliff"):

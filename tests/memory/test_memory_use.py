@@ -49,7 +49,7 @@ def used(translation: uwaga.Translation) -> list[tuple[str, str]]:
     return [(use.used, use.origin) for use in translation.memory]
 
 
-def test_the_same_text_is_the_translation_of_the_memory(translator, path):
+def test_exact_match_returns_the_stored_translation(translator, path):
     result = translator.translate(CAR, memory=path)
     assert (result.text, used(result)) == (CAR_IN_GERMAN, [("verbatim", "letters")])
     assert result.memory[0].score == 100
@@ -66,7 +66,7 @@ def test_the_same_text_is_the_translation_of_the_memory(translator, path):
     assert json.loads(result.to_json())["memory"][0]["used"] == "verbatim"
 
 
-def test_the_same_context_scores_101(translator, tmp_path):
+def test_match_with_equal_context_scores_101(translator, tmp_path):
     memory = Memory.create(tmp_path / "context.uwm", "en", "de")
     memory.add([Pair("Open", "Öffnen", key="menu.open"), Pair("Open", "Geöffnet", key="state.open")])
     texts = [Request("Open", memory=memory, context=TextContext(key)) for key in ("menu.open", "state.open")]
@@ -77,14 +77,14 @@ def test_the_same_context_scores_101(translator, tmp_path):
     ]
 
 
-def test_numbers_and_placeholders_of_the_text_are_exchanged(translator, path):
+def test_numbers_and_placeholders_of_a_match_are_replaced_by_those_of_the_text(translator, path):
     result = translator.translate("Open {name} with version 3.", memory=path)
     assert result.text == "Öffnen Sie bitte {name} mit Version 3."
     assert used(result) == [("fitted", "help")]
     assert 75 <= result.memory[0].score < 100
 
 
-def test_the_states_of_a_similar_text_are_retrieved(translator, path):
+def test_decoder_states_of_a_similar_text_are_retrieved(translator, path):
     text = "A man in a red shirt is singing."
     result = translator.translate(text, memory=path)
     assert result.text.startswith("Ein Herr im roten Hemd ")
@@ -92,7 +92,7 @@ def test_the_states_of_a_similar_text_are_retrieved(translator, path):
     assert used(result) == [("retrieved", "letters")]
 
 
-def test_states_are_retrieved_in_searches_for_terms(translator, path, monkeypatch):
+def test_searches_with_terms_also_retrieve_states(translator, path, monkeypatch):
     searched = []
 
     def recording_search(decoder, sentences, options):
@@ -107,14 +107,14 @@ def test_states_are_retrieved_in_searches_for_terms(translator, path, monkeypatc
     assert searched and all(sentence.datastore is not None for sentence in searched)
 
 
-def test_other_texts_are_translated_as_without_a_memory(translator, path):
+def test_texts_without_matches_are_translated_as_without_a_memory(translator, path):
     texts = ["The weather is nice today.", "Numbers: 1, 2 {x}", "", "  ", "…"]
     plain, remembered = translator.translate(texts), translator.translate(texts, memory=path)
     assert [result.text for result in remembered] == [result.text for result in plain]
     assert not any(result.memory for result in remembered)
 
 
-def test_threshold_excludes_pairs(translator, path):
+def test_pairs_below_the_threshold_are_not_used(translator, path):
     text = "Open {name} with version 3."
     assert not translator.translate(text, memory=path, threshold=100).memory
     assert translator.translate(CAR, memory=path, threshold=100).text == CAR_IN_GERMAN
@@ -129,24 +129,24 @@ def test_tags_of_the_text_are_kept(translator, path):
     assert used(result) == [("verbatim", "letters")]
 
 
-def test_a_pair_without_the_placeholders_of_the_text_is_not_used(translator, path):
+def test_pair_that_lacks_placeholders_of_the_text_is_not_used(translator, path):
     result = translator.translate(PAIRS[4].source, memory=path)
     assert "{count}" in result.text
     assert result.text != PAIRS[4].target
     assert "verbatim" not in dict(used(result))
 
 
-def test_space_around_a_text_does_not_matter(translator, path):
+def test_outer_white_space_does_not_affect_memory_matches(translator, path):
     assert translator.translate(f"  {CAR}\t", memory=path).text == CAR_IN_GERMAN
 
 
-def test_prefix_of_the_user_takes_precedence(translator, path):
+def test_prefix_given_by_the_user_takes_precedence_over_memory(translator, path):
     result = translator.translate(CAR, memory=path, prefix="Ich will")
     assert result.text.startswith("Ich will")
     assert not result.memory
 
 
-def test_translations_do_not_depend_on_the_other_texts(translator, path):
+def test_memory_translations_do_not_depend_on_the_batch(translator, path):
     texts = [CAR, "A man in a red shirt is singing.", "Open {name} with version 3.", "Two dogs run."]
     together = translator.translate(texts, memory=path)
     assert [result.text for result in together] == [
@@ -154,7 +154,7 @@ def test_translations_do_not_depend_on_the_other_texts(translator, path):
     ]
 
 
-def test_any_object_with_matches_is_a_memory(translator):
+def test_any_object_with_a_matches_method_can_be_used_as_memory(translator):
     @dataclass
     class Match:
         source: str
@@ -163,28 +163,28 @@ def test_any_object_with_matches_is_a_memory(translator):
         origin: str = "list"
         created: str = ""
 
-    class Listed:
+    class ListedMemory:
         def matches(self, text: str, context=None, *, threshold: float, limit: int) -> list[Match]:
             return [Match(text, "Hallo!")]
 
-    assert translator.translate(CAR, memory=Listed()).text == "Hallo!"
-    with pytest.raises(SettingsError, match="memory must be the file"):
+    assert translator.translate(CAR, memory=ListedMemory()).text == "Hallo!"
+    with pytest.raises(SettingsError, match="memory must be a translation memory file"):
         translator.translate(CAR, memory=7)
     with pytest.raises(DataError, match=r"nothing\.uwm"):
         translator.translate(CAR, memory="nothing.uwm")
     with pytest.raises(SettingsError, match="threshold"):
-        translator.translate(CAR, memory=Listed(), threshold=0)
+        translator.translate(CAR, memory=ListedMemory(), threshold=0)
 
 
 @pytest.mark.parametrize("text", ["It is late. {}", "{} It is late.", "It is late.\n\n{} It is late. {}"])
-def test_sentences_of_a_text_are_looked_up(translator, path, text):
+def test_each_sentence_of_a_text_is_looked_up(translator, path, text):
     late = translator.translate("It is late.").text
     result = translator.translate(text.replace("{}", CAR), memory=path)
     assert result.text == text.replace("It is late.", late).replace("{}", CAR_IN_GERMAN)
     assert used(result) == [("verbatim", "letters")] * text.count("{}")
 
 
-def test_sentences_that_share_tags_are_not_looked_up(translator, path):
+def test_sentences_joined_by_a_tag_pair_are_not_looked_up(translator, path):
     for text in (f"<i>It is late. {CAR}</i> It is late.", f"<i>It is late. {CAR[:6]}</i>{CAR[6:]}"):
         plain = translator.translate(text, format="html")
         result = translator.translate(text, format="html", memory=path, threshold=90)
@@ -193,7 +193,7 @@ def test_sentences_that_share_tags_are_not_looked_up(translator, path):
     assert whole.text.endswith(f" {CAR_IN_GERMAN}")
 
 
-def test_texts_are_cut_at_positions_of_their_words():
+def test_inline_texts_are_cut_at_text_positions_outside_tag_pairs():
     start, end, line = Tag("open", "<b>"), Tag("close", "</b>"), Tag("void", "<br>")
     inline = ("One. ", start, "Two.", end, " Three", line, ".")
     assert cut_inline(inline, [5]) == [("One. ",), inline[1:]]
@@ -204,7 +204,7 @@ def test_texts_are_cut_at_positions_of_their_words():
     assert cut_inline(("ab",), []) == [("ab",)]
 
 
-def test_the_translation_confirmed_last_is_used(translator, tmp_path):
+def test_last_confirmed_translation_is_used(translator, tmp_path):
     path = tmp_path / "new.uwm"
     memory = Memory.create(path, "en", "de-DE")
     for target in ("Ein Auto will ich.", "Einen Wagen will ich.", "Ein Auto will ich."):
@@ -218,13 +218,13 @@ def test_the_translation_confirmed_last_is_used(translator, tmp_path):
     assert (result.text, result.memory[0].score) == ("Offen", 101.0)
 
 
-def test_unsuitable_confirmations_are_refused(translator, path, tmp_path):
-    class Fixed:
+def test_invalid_confirmations_are_refused(translator, path, tmp_path):
+    class ReadOnlyMemory:
         def matches(self, text, context=None, *, threshold, limit):
             return []
 
     with pytest.raises(SettingsError, match=r"pairs cannot be added to it: it has no method confirm\(\)"):
-        translator.confirm(CAR, CAR_IN_GERMAN, memory=Fixed())
+        translator.confirm(CAR, CAR_IN_GERMAN, memory=ReadOnlyMemory())
     with pytest.raises(DataError, match=r"not added: no translation"):
         translator.confirm(CAR, " ", memory=path)
     Memory.create(tmp_path / "other.uwm", "en", "pt").close()
@@ -233,7 +233,7 @@ def test_unsuitable_confirmations_are_refused(translator, path, tmp_path):
             use(CAR, memory=tmp_path / "other.uwm")
 
 
-def test_async_translators_confirm(translator, tmp_path):
+def test_async_translator_confirms_translations(translator, tmp_path):
     path = tmp_path / "new.uwm"
     Memory.create(path, "en", "de").close()
 
@@ -245,7 +245,7 @@ def test_async_translators_confirm(translator, tmp_path):
     assert asyncio.run(confirm()) == CAR_IN_GERMAN
 
 
-def test_command_line_counts_by_score(path, tmp_path, capsys, monkeypatch):
+def test_command_line_reports_match_counts_by_score(path, tmp_path, capsys, monkeypatch):
     lines = [CAR, "Open {name} with version 3.", "The weather is nice today."]
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -284,12 +284,14 @@ def test_command_line_counts_by_score(path, tmp_path, capsys, monkeypatch):
         ("a " * 300, "a " * 299, "x", None),
     ],
 )
-def test_pieces_of_the_text_are_exchanged(text: str, source: str, target: str, expected: str | None):
+def test_fitting_replaces_differing_numbers_and_placeholders(
+    text: str, source: str, target: str, expected: str | None
+):
     assert fit([*tokens(text, None)], source, target, None) == expected
 
 
 @pytest.mark.parametrize("make", [lambda n: "1 a " * n, lambda n: "a b " * n, lambda n: "<b>" * n])
-def test_comparison_is_bounded(make: Callable[[int], str]):
+def test_fitting_of_long_texts_takes_limited_time(make: Callable[[int], str]):
     import time
 
     started = time.perf_counter()

@@ -36,7 +36,7 @@ def score(text: str, other: str, penalties: Penalties | None = None) -> float:
     return similarity(comparable_text(text, stemmer), comparable_text(other, stemmer), penalties)
 
 
-def test_scores_calculated_by_hand() -> None:
+def test_similarity_scores_match_hand_calculation() -> None:
     assert score("a b c d", "a b c d") == 100
     assert score("a b c d", "a b c e") == 75
     assert score("a b c d", "a b c") == 75
@@ -53,16 +53,16 @@ def test_scores_calculated_by_hand() -> None:
 @pytest.mark.parametrize(
     ("text", "value"), [("1,000", "1000"), ("1.000.000", "1000000"), ("1,5", "1.5"), ("3.12", "3.12")]
 )
-def test_numbers_by_value(text: str, value: str) -> None:
+def test_formatted_numbers_are_read_by_value(text: str, value: str) -> None:
     assert number_value(text) == value
 
 
-def test_words_of_scripts_without_spaces_are_letters() -> None:
+def test_unspaced_scripts_are_counted_by_character() -> None:
     assert count_words("这是句子。", "zh") == 4
     assert count_words("It isn't 7 <b>words</b>.", "en") == 4
 
 
-def test_context_decides_between_equal_sources(memory: Memory) -> None:
+def test_context_selects_among_equal_sources(memory: Memory) -> None:
     memory.add(
         [
             Pair("Open", "Öffnen", key="menu", created="2026-01-02T00:00:00Z"),
@@ -80,7 +80,7 @@ def test_context_decides_between_equal_sources(memory: Memory) -> None:
     assert matches(Context()) == [("Öffnen", 100), ("Offen", 100), ("Eröffnen", 100)]
 
 
-def test_confirmed_pairs_are_the_newest(memory: Memory) -> None:
+def test_confirmed_pairs_become_the_newest(memory: Memory) -> None:
     first, second = Pair("A", "B"), Pair("A", "C")
     memory.add([first, second])
     added = memory.confirm([first, first, Pair("D", "E"), Pair("", "F")])
@@ -89,7 +89,7 @@ def test_confirmed_pairs_are_the_newest(memory: Memory) -> None:
     assert [pair.target for _, pair in memory.pairs()] == ["C", "B", "E"]
 
 
-def test_equal_pairs_are_kept_once_and_bad_ones_counted(memory: Memory) -> None:
+def test_duplicate_pairs_are_stored_once_and_invalid_ones_counted(memory: Memory) -> None:
     pairs = [
         Pair("A", "B"),
         Pair("A", "B"),
@@ -110,7 +110,7 @@ def test_equal_pairs_are_kept_once_and_bad_ones_counted(memory: Memory) -> None:
     assert memory.matches("\ud800 A \0", threshold=1) != [] and memory.matches(" ") == []
 
 
-def test_removed_pairs_are_neither_matched_nor_counted(memory: Memory) -> None:
+def test_removed_pairs_are_not_matched_or_counted(memory: Memory) -> None:
     memory.add([Pair("A small dog sleeps here", "x"), Pair("A small cat sleeps here", "y")])
     [first, second] = memory.matches("A small cow sleeps here")
     assert memory.remove([first.id, first.id, 99]) == 1
@@ -122,7 +122,7 @@ def test_removed_pairs_are_neither_matched_nor_counted(memory: Memory) -> None:
     assert memory.matches("A")[0].id == 3  # numbers are not given twice
 
 
-def test_error_in_the_pairs_adds_nothing(memory: Memory) -> None:
+def test_failed_addition_adds_no_pairs(memory: Memory) -> None:
     def pairs():
         yield Pair("A", "B")
         raise DataError("damaged")
@@ -133,7 +133,7 @@ def test_error_in_the_pairs_adds_nothing(memory: Memory) -> None:
     assert memory.add([Pair("A", "B")]).new == 1
 
 
-def test_errors_say_what_to_do(tmp_path: Path, memory: Memory) -> None:
+def test_memory_errors_explain_the_problem(tmp_path: Path, memory: Memory) -> None:
     with pytest.raises(DataError, match="no such memory; create it"):
         Memory(tmp_path / "none.uwm")
     with pytest.raises(SettingsError, match="already exists"):
@@ -166,7 +166,7 @@ Memory(sys.argv[1]).add(pairs())
 """
 
 
-def test_killed_import_leaves_the_memory_as_it_was(memory: Memory) -> None:
+def test_killed_import_does_not_change_the_memory(memory: Memory) -> None:
     memory.add([Pair("A", "B")])
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(memory.path)], stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
@@ -228,7 +228,7 @@ def test_threads_add_and_look_up(memory: Memory) -> None:
     assert not errors and len(memory) == 80
 
 
-def test_look_ups_see_each_change_once_it_is_complete(memory: Memory) -> None:
+def test_lookups_see_only_committed_changes(memory: Memory) -> None:
     other, text = Memory(memory.path), "a red house"
 
     def sources(store: Memory) -> list[str]:
@@ -282,7 +282,7 @@ def test_analysis_counts_each_text_once(memory: Memory) -> None:
         (49, "no match"),
     ],
 )
-def test_score_belongs_to_the_class_that_tools_count(value: float, name: str) -> None:
+def test_scores_are_grouped_into_standard_match_classes(value: float, name: str) -> None:
     assert similarity_class(value) == name
 
 

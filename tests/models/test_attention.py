@@ -52,7 +52,7 @@ def test_M7_scaling_keeps_variance_one() -> None:
         assert abs(plain / width - 1) < 0.06
 
 
-def test_M4_general_with_identity_matrix_is_dot() -> None:
+def test_M4_general_score_with_identity_matrix_equals_dot_score() -> None:
     score = GeneralScore(3, 3)
     torch.nn.init.eye_(score.weight.weight)
     query, keys = torch.randn(2, 5, 3), torch.randn(2, 4, 3)
@@ -119,7 +119,7 @@ def test_M1_gradients_match_finite_differences(name: str) -> None:
     width=st.integers(1, 8),
     seed=st.integers(0, 2**31),
 )
-def test_M8_fused_path_equals_explicit_path(
+def test_M8_fused_attention_equals_explicit_attention(
     batch: int, heads: int, target: int, source: int, width: int, seed: int
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
@@ -177,5 +177,5 @@ def test_M10_heads_are_concatenated_in_order() -> None:
 def test_invalid_scores_are_rejected() -> None:
     with pytest.raises(SettingsError, match=r"'cosine'.*scaled_dot"):
         make_score("cosine", 4, 4)
-    with pytest.raises(SettingsError, match="one width, not 4 and 5"):
+    with pytest.raises(SettingsError, match="equal width, not 4 and 5"):
         make_score("dot", 4, 5)

@@ -57,7 +57,7 @@ def test_M8_missing_look_ahead_mask_leaks_the_answer() -> None:
 
 
 @pytest.mark.numerical
-def test_M30_weight_of_document_grows_with_similarity() -> None:
+def test_M30_document_weight_increases_with_similarity() -> None:
     """The weights are those of attention over all documents times ``exp(β f)``, normalised."""
     attend_evidence = experiment("marge").attend_evidence
     torch.manual_seed(2)
@@ -72,8 +72,8 @@ def test_M30_weight_of_document_grows_with_similarity() -> None:
     torch.testing.assert_close(weights, scaled / scaled.sum(dim=(-1, -2), keepdim=True))
 
 
-def test_M30_similarity_of_useful_document_rises() -> None:
-    """The loss falls when the similarity of the document that contains the answer rises."""
+def test_M30_training_increases_similarity_of_useful_documents() -> None:
+    """The loss decreases when the similarity of the document that contains the answer increases."""
     attend_evidence = experiment("marge").attend_evidence
     answer = torch.tensor([[[1.0, 0.0]]])
     values = torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 1.0]]]])  # (targets, documents, source, width)
@@ -84,7 +84,7 @@ def test_M30_similarity_of_useful_document_rises() -> None:
 
 
 @pytest.mark.slow
-def test_M30_retrieval_is_learned_from_generation_alone() -> None:
+def test_M30_retrieval_is_learned_from_the_generation_loss() -> None:
     _, before = experiment("marge").learn(0)
     loss, after = experiment("marge").learn(160)
     assert before < 0.4

@@ -252,7 +252,7 @@ def test_M37_rotated_product_depends_only_on_distance(scaling: str) -> None:
     assert product(5, 5) == pytest.approx(plain * rotary.score_factor**2, rel=1e-12)
 
 
-def test_M37_pairs_rotate_like_complex_numbers() -> None:
+def test_M37_dimension_pairs_rotate_like_complex_numbers() -> None:
     positions = RotaryPositions(RotarySettings(base=100.0), 4, 9)
     x = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64).expand(1, 1, 1, 4)
     [rotated] = rotate(x, positions(torch.tensor([[6]]), x.dtype)).reshape(1, 4).numpy()
@@ -333,7 +333,7 @@ def test_M41_window_masks_distant_tokens() -> None:
     )
 
 
-def test_M41_normalised_queries_and_keys_ignore_weight_scale() -> None:
+def test_M41_query_key_norm_makes_scores_independent_of_weight_scale() -> None:
     tokens = [5, 9, 2, 7, 7, 28]
     for name in ("qwen3", "hunyuan"):
         model = make(settings(name, norm_epsilon=1e-30))

@@ -44,7 +44,7 @@ def transformer(vocabulary: int = 23) -> Transformer:
 
 
 @pytest.mark.numerical
-def test_all_tokens_returns_all_log_probs_in_order() -> None:
+def test_all_tokens_option_returns_log_probs_in_vocabulary_order() -> None:
     logits = torch.randn(3, 7)
     expected = torch.log_softmax(logits, dim=1).numpy()
     for tokens, log_probs in (
@@ -91,7 +91,7 @@ def test_ensemble_of_identical_members_matches_model() -> None:
         )
 
 
-def test_members_must_share_their_vocabulary() -> None:
+def test_ensemble_members_must_share_a_vocabulary() -> None:
     with pytest.raises(SettingsError, match=r"small has a vocabulary of 22 .*big one of 23"):
         Ensemble([transformer(), transformer(22)], ["big", "small"])
     with pytest.raises(SettingsError, match="two models or more, not 1"):

@@ -61,7 +61,7 @@ def test_M9_weights_are_windowed_softmax_times_gaussian() -> None:
     torch.testing.assert_close(context, weights @ values)
 
 
-def test_M9_gaussian_passes_gradient_to_centre() -> None:
+def test_M9_gradient_reaches_centre_through_gaussian() -> None:
     torch.manual_seed(1)
     window = PredictiveWindow(4, 2)
     query = torch.randn(1, 1, 4)
@@ -70,7 +70,7 @@ def test_M9_gaussian_passes_gradient_to_centre() -> None:
     assert window.vector.grad is not None and float(window.vector.grad.abs().max()) > 0
 
 
-def test_M9_full_width_window_is_global_attention() -> None:
+def test_M9_full_width_window_equals_global_attention() -> None:
     torch.manual_seed(2)
     score = make_score("general", 4, 4)
     query, keys = torch.randn(2, 3, 4), torch.randn(2, 6, 4)

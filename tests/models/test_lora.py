@@ -30,7 +30,7 @@ def test_M34_lora_layer_matches_hand_calculation() -> None:
     torch.testing.assert_close(layer.merged(), torch.tensor([[7.0, -4.0], [3.0, 4.0]]))
 
 
-def test_M34_adapters_start_neutral_and_merge_exactly() -> None:
+def test_M34_untrained_adapters_have_no_effect_and_merging_is_exact() -> None:
     plain = random_model(TINY)
     model = copy.deepcopy(plain)
     add_adapters(model, LoraSettings(rank=2, targets=["*attention.query", "decoder.*.feed_forward.*"]))

@@ -22,7 +22,7 @@ LENGTHS = torch.tensor([5, 2, 3])
 
 
 @pytest.mark.parametrize("form", ["paper", "fused"])
-def test_gru_steps_match_run(form: str) -> None:
+def test_gru_steps_match_full_sequence(form: str) -> None:
     torch.manual_seed(1)
     layer = Gru(4, 6, form)
     torch.nn.init.normal_(layer.weights.recurrent_bias)
@@ -35,7 +35,7 @@ def test_gru_steps_match_run(form: str) -> None:
         torch.testing.assert_close(states[:, time], hidden)
 
 
-def test_gru_forms_differ_unless_the_reset_gate_is_open() -> None:
+def test_gru_variants_differ_unless_the_reset_gate_is_open() -> None:
     torch.manual_seed(2)
     paper, fused = Gru(4, 6, "paper"), Gru(4, 6, "fused")
     fused.load_state_dict(paper.state_dict())
@@ -46,7 +46,7 @@ def test_gru_forms_differ_unless_the_reset_gate_is_open() -> None:
     torch.testing.assert_close(paper.run(X), fused.run(X))
 
 
-def test_lstm_steps_match_run() -> None:
+def test_lstm_steps_match_full_sequence() -> None:
     torch.manual_seed(3)
     layer = Lstm(4, 6)
     state = LstmState(torch.randn(3, 6), torch.randn(3, 6))

@@ -121,7 +121,7 @@ def test_attention_is_zero_on_padding(name: str) -> None:
         np.testing.assert_allclose(attention.sum(1), 1.0, **tolerance(1.0))
 
 
-def test_E3_sentence_is_one_vector_without_attention() -> None:
+def test_E3_models_without_attention_encode_the_sentence_as_one_vector() -> None:
     for name in ("cho", "sutskever"):
         memory = make(VARIANTS[name]).encode([[5, 6, 7, 8, 2]])
         assert memory.values is None
@@ -147,15 +147,15 @@ def test_E5_earlier_logits_do_not_depend_on_later_target_words(name: str) -> Non
     assert float((log_probs[0, 3] - changed[0, 3]).abs().max()) > 1e-4
 
 
-def test_M14_full_width_window_is_global_attention() -> None:
+def test_M14_full_width_window_equals_global_attention() -> None:
     settings = VARIANTS["luong"]
     wide = settings.model_copy(update={"attention": "local-m", "window": 30})
     torch.testing.assert_close(make(wide)(PADDED, TARGET), make(settings)(PADDED, TARGET))
 
 
-def test_tied_embeddings_need_joint_vocabulary() -> None:
+def test_tied_embeddings_require_a_joint_vocabulary() -> None:
     settings = BahdanauSettings(**SMALL_SIZES, read_out=8, tie="all")
-    with pytest.raises(SettingsError, match="vocabularies of 20 and 21"):
+    with pytest.raises(SettingsError, match=r"vocabularies differ \(20 and 21 tokens\)"):
         build_model(settings, SYMBOLS, 20, 21)
 
 
@@ -205,7 +205,7 @@ def test_models_learn_to_reverse_words(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(LEARNERS))
-def test_seed_determines_weights(name: str) -> None:
+def test_seed_determines_initial_weights(name: str) -> None:
     """The order of initialisation does not depend on memory addresses (once it followed a set of tensors)."""
     untied = LEARNERS[name].model_copy(update={"tie": "none"})
     models = []  # keep all, so that their addresses differ

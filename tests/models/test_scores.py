@@ -69,7 +69,7 @@ def test_M2_to_M7_scores_match_hand_calculation(name: str) -> None:
 
 
 @pytest.mark.parametrize("other", ["additive_joint", "concat"])
-def test_M2_joint_forms_match_additive(other: str) -> None:
+def test_M2_joint_weight_forms_match_additive_score(other: str) -> None:
     """``vᵀ tanh(W [h; s])`` is ``vᵀ tanh(W1 h + W2 s)`` where W = [W1 W2]."""
     torch.manual_seed(0)
     additive, joined = AdditiveScore(4, 3), make_score(other, 4, 3)

@@ -58,7 +58,7 @@ def test_M26_ssru_matches_numpy() -> None:
 
 
 @pytest.mark.parametrize("lengths", [[1] * TIME, [2, 4], [5, 1]], ids=str)
-def test_M26_parts_match_full_pass(lengths: list[int]) -> None:
+def test_M26_chunked_pass_matches_full_pass(lengths: list[int]) -> None:
     layer, x = make_layer(), random_tensor(ROWS, TIME, WIDTH, seed=1)
     expected, end = layer(x, None)
     state: SsruState | None = None

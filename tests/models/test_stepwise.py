@@ -88,7 +88,7 @@ def test_lstm_cell_and_its_gradients_match_torch() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
-def test_stepwise_scores_match_scores_of_all_queries(name: str) -> None:
+def test_stepwise_attention_scores_match_scores_of_all_queries(name: str) -> None:
     torch.manual_seed(0)
     score = make_score(name, WIDTH, WIDTH).double()
     keys, queries = random_tensor(ROWS, 6, WIDTH, seed=1), random_tensor(ROWS, TIME, WIDTH, seed=2)
@@ -139,7 +139,7 @@ class ReferenceProduct:
         return self.base[:, self.step - 1] + (self.matrix @ x[..., None])[..., 0]
 
 
-def test_beams_attend_like_single_rows() -> None:
+def test_beam_attention_equals_single_row_attention() -> None:
     model = make(VARIANTS["bahdanau"])
     memory = model.encode([[5, 6, 7, 2], [8, 2]])
     query = torch.randn(2, 8, generator=torch.Generator().manual_seed(0))
@@ -161,7 +161,7 @@ def test_energies_and_their_gradients_match_the_formula() -> None:
     assert torch.autograd.gradcheck(energies, (query[:1], keys, vector))  # broadcast
 
 
-def test_tanh_in_place_is_precise() -> None:
+def test_in_place_tanh_is_accurate() -> None:
     x = torch.linspace(-30, 30, 10_001)
     assert float((tanh_in_place(x.clone()) - torch.tanh(x)).abs().max()) < 4 * torch.finfo(x.dtype).eps
     assert tanh_in_place(torch.tensor([-200.0, 0.0, 200.0])).tolist() == [-1.0, 0.0, 1.0]

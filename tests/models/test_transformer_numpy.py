@@ -130,7 +130,7 @@ def test_M16_transformer_matches_numpy(norm: str) -> None:
     np.testing.assert_allclose(actual, transformer(w, norm == "pre"), **EXACT)
 
 
-def test_M16_defaults_are_the_base_model_of_the_paper() -> None:
+def test_M16_default_settings_match_the_base_model_of_the_paper() -> None:
     """Table 3: N = 6, d_model = 512, d_ff = 2048, h = 8, d_k = 64, P_drop = 0.1."""
     base = TransformerSettings()
     assert (base.encoder_layers, base.decoder_layers, base.width, base.feed_forward) == (6, 6, 512, 2048)

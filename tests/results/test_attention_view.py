@@ -76,7 +76,7 @@ def test_decoder_only_attention_is_labelled_with_its_tokens():
     assert kind["rows"] == kind["columns"] == [f"w{i}" for i in range(5)]
 
 
-def test_144_heads_of_30_tokens_fit_in_300_kB():
+def test_view_of_144_heads_and_30_tokens_fits_in_300_kB():
     attentions = samples.attentions(12, 12, 30, 30, kinds=("encoder",))
     assert len(attention_view(attentions, samples.pieces(30), ()).encode()) <= 300_000
     noise = np.random.default_rng(0).random((12, 12, 30, 30), dtype=np.float32)  # incompressible
@@ -96,7 +96,7 @@ def test_tokens_are_escaped(tokens):
     assert labels == [label(token).encode("utf-8", "replace").decode() for token in tokens]
 
 
-def test_ids_are_unique_unless_named():
+def test_view_ids_are_unique_unless_given():
     attentions, tokens = samples.attentions(1, 1, 3, 3), samples.pieces(3)
     first, second = attention_view(attentions, tokens, tokens), attention_view(attentions, tokens, tokens)
     assert first != second
@@ -141,7 +141,7 @@ def test_missing_matrices_are_rejected():
 
 
 @given(arrays.arrays(np.float32, (4, 7), elements=st.floats(0, 1, width=32)))
-def test_static_heat_map_covers_each_cell_once(weights):
+def test_static_heat_map_draws_each_cell_once(weights):
     svg = static_heat_map("cross", list("abcd"), list("efghijk"), weights)
     cells = np.zeros((4, 7), int)
     for start, row, count in re.findall(r"M(\d+) (\d+)\.5h(\d+)", svg):

@@ -32,15 +32,15 @@ def show(browser, tmp_path):
     def show_page(body, head="", wait=True, **settings):
         path = tmp_path / f"page{len(opened)}.html"
         path.write_text(f'<!DOCTYPE html><meta charset="utf-8">{head}<body>{body}', encoding="utf-8")
-        page, complaints = open_page(browser, path, **settings)
-        opened.append((page, complaints))
+        page, errors = open_page(browser, path, **settings)
+        opened.append((page, errors))
         if wait:
             page.wait_for_selector(DRAWN)
         return page
 
     yield show_page
-    for page, complaints in opened:
-        assert complaints == []
+    for page, errors in opened:
+        assert errors == []
         page.close()
 
 
@@ -74,7 +74,7 @@ def test_hostile_tokens_are_shown_as_text(page):
         pytest.param("", "zh", "第 3 层", marks=pytest.mark.slow),
     ],
 )
-def test_language_follows_the_option_or_the_document(show, document, language, expected):
+def test_view_language_is_that_of_the_option_or_document(show, document, language, expected):
     head = f'<script>document.documentElement.lang = "{document}"</script>'
     page = show(attention_view(ATTENTIONS, SOURCE, TARGET, language=language), head)
     assert expected in status(page)
@@ -94,7 +94,7 @@ def test_every_kind_view_and_layer_is_drawn(page):
         assert not page.locator("select").is_visible()
 
 
-def test_head_view_fills_the_width_and_uses_the_given_phrases(page, browser):
+def test_head_view_fills_the_width_and_uses_given_labels(page, browser):
     right = page.locator(".lines ul").nth(1).bounding_box()
     assert right["x"] + right["width"] > 950  # of 1000
     page.evaluate(
@@ -134,7 +134,7 @@ def test_heads_are_selected_by_buttons(page):
     assert "no head chosen" in status(page)
 
 
-def test_tokens_show_their_largest_weights(page):
+def test_hovered_token_shows_its_largest_weights(page):
     page.get_by_role("button", name="head 1", exact=True).dblclick()
     page.locator("select").select_option(label="2")
     weights = ATTENTIONS.cross[1, 0]
@@ -160,7 +160,7 @@ def test_tokens_show_their_largest_weights(page):
     assert page.locator("[aria-selected=true]").count() == 0
 
 
-def test_cells_of_the_matrix_show_their_weights(page):
+def test_matrix_cells_show_their_weights(page):
     page.locator("input[value=matrix]").check()
     canvas = page.locator("canvas")
     assert "Heat map of cross attention, layer 3, mean of all heads" in canvas.get_attribute("aria-label")
@@ -183,7 +183,7 @@ def test_cells_of_the_matrix_show_their_weights(page):
     assert status(page).startswith("“</s>” looks at “</s>”")
 
 
-def test_model_view_opens_head(page):
+def test_selecting_a_head_in_the_model_view_opens_it(page):
     page.locator("input[value=model]").check()
     assert "layer 3, head 1" in status(page)
     canvas = page.locator("canvas")
@@ -251,9 +251,9 @@ def test_static_heat_map_is_shown_under_content_security_policy(browser, tmp_pat
     path = tmp_path / "page.html"
     policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
     path.write_text(policy + attention_view(ATTENTIONS, SOURCE, TARGET), encoding="utf-8")
-    page, complaints = open_page(browser, path)
+    page, errors = open_page(browser, path)
     assert page.locator("svg").is_visible() and page.locator(DRAWN).count() == 0
-    assert all("Content Security Policy" in complaint for complaint in complaints)
+    assert all("Content Security Policy" in message for message in errors)
     page.close()
 
 

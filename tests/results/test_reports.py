@@ -31,7 +31,7 @@ from uwaga.results.html import (
 
 
 @given(HOSTILE_TEXTS, HOSTILE_TEXTS)
-def test_all_text_is_escaped(text, other_text):
+def test_all_text_in_reports_is_escaped(text, other_text):
     parts = [
         heading(text),
         paragraph(other_text),
@@ -54,7 +54,7 @@ NUMBER = st.floats(allow_nan=True, allow_infinity=True, width=32)
 
 
 @given(st.lists(st.tuples(NUMBER, NUMBER), max_size=30))
-def test_finite_points_are_inside_chart(points):
+def test_finite_points_are_drawn_inside_the_chart(points):
     text = chart("t", [Series("a", points)])
     finite = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
     if not finite:
@@ -71,7 +71,7 @@ def test_finite_points_are_inside_chart(points):
         assert LEFT - 0.1 <= x <= WIDTH - RIGHT + 0.1 and TOP - 0.1 <= y <= HEIGHT - BOTTOM + 0.1
 
 
-def test_points_are_scaled_to_the_chart():
+def test_chart_points_are_scaled_to_the_chart():
     [line] = Page(chart("t", [Series("a", [(0, 0), (5, 10), (10, 5)])])).attributes("polyline")
     right, low = WIDTH - RIGHT, HEIGHT - BOTTOM
     middle, half = (LEFT + right) / 2, (TOP + low) / 2
@@ -79,7 +79,7 @@ def test_points_are_scaled_to_the_chart():
     assert [tuple(map(float, pair.split(","))) for pair in line["points"].split()] == expected
 
 
-def test_long_curves_are_thinned():
+def test_long_curves_are_downsampled():
     [line] = Page(chart("t", [Series("a", [(x, 1.0) for x in range(10_000)])])).attributes("polyline")
     assert MAX_POINTS / 2 < len(line["points"].split()) <= MAX_POINTS
 
@@ -93,7 +93,7 @@ def test_numbers_are_formatted_with_few_digits(value, text):
 
 
 @given(st.integers(0, 10**7), st.integers(1, 10**7))
-def test_ticks_of_steps_are_round(first, length):
+def test_chart_ticks_are_round_numbers(first, length):
     text = chart("t", [Series("a", [(first, 0.0), (first + length, 1.0)])])
     ticks = [
         int(label.partition("<")[0].replace(",", "")) for label in text.split('text-anchor="middle">')[1:]
@@ -105,6 +105,6 @@ def test_ticks_of_steps_are_round(first, length):
         assert steps == {step} and int(str(step).rstrip("0")) in (1, 2, 5) and ticks[0] % step == 0
 
 
-def test_headings_of_numbers_are_aligned_as_the_numbers():
+def test_numeric_column_headings_are_aligned_like_numbers():
     html = table(["name", "step", "BLEU"], [("dev", 40, "–"), ("mean", 80, 3.5)])
     assert '<th>name</th><th class="number">step</th><th class="number">BLEU</th>' in html

@@ -13,7 +13,7 @@ from uwaga.errors import CancelledRequestError, DeadlineError
 from uwaga.scheduling.call_context import CallContext, while_active
 
 
-def test_long_calls_wait_for_their_turn_and_short_ones_do_not():
+def test_long_calls_wait_for_each_other_and_short_calls_do_not():
     order, entered = [], threading.Event()
 
     def second_call():
@@ -32,13 +32,13 @@ def test_long_calls_wait_for_their_turn_and_short_ones_do_not():
     assert order == ["short", "first", "second"]
 
 
-def test_waiting_call_gives_up_its_turn():
+def test_blocked_call_lets_other_long_calls_run():
     first = CallContext(long=True)
     with first.active(), first.waiting(), CallContext(long=True).active():
         pass
 
 
-def test_deadline_before_the_turn_raises():
+def test_deadline_that_passes_while_waiting_raises():
     with CallContext(long=True).active(), pytest.raises(DeadlineError), CallContext("", 0.0, True).active():
         pass
     with CallContext(long=True).active():
@@ -56,7 +56,7 @@ def test_cancelled_call_stops_at_the_next_item():
     assert list(while_active("ab")) == ["a", "b"]
 
 
-def test_error_creates_no_reference_cycle():
+def test_error_does_not_create_a_reference_cycle():
     gc.collect()
     gc.disable()
     try:

@@ -3,7 +3,7 @@
 import uwaga
 
 
-def test_many_sentences_that_finish_together_are_translated():
+def test_many_sentences_that_finish_at_the_same_step_are_translated():
     translator = uwaga.Translator.load(threads=1)
     texts = [f"The weather is nice today. {i:03}" for i in range(600)]
     [first, last] = translator.translate([texts[0], texts[-1]])

@@ -163,11 +163,11 @@ def test_closed_stream_leaves_the_batch(translator: Translator, models: ModelBat
     assert is_empty(models)
 
 
-def test_stream_yields_pieces(translator: Translator) -> None:
+def test_shared_stream_yields_pieces(translator: Translator) -> None:
     assert len(list(translator.shared().stream(TEXTS[5]))) > 10
 
 
-def test_other_translator_attributes_are_unchanged(translator: Translator, models: ModelBatches) -> None:
+def test_shared_translator_keeps_other_attributes(translator: Translator, models: ModelBatches) -> None:
     shared = translator.wrap_decoders(models.decoder_for(CallContext()))
     assert (shared.languages, shared.model.score_stats, shared.decoding) == (
         translator.languages,
@@ -274,7 +274,7 @@ def test_close_cancels_waiting_requests_and_allows_new_ones(translator: Translat
     models.close()
 
 
-def test_thread_ends_with_the_translator(translator: Translator) -> None:
+def test_batch_thread_ends_when_the_translator_is_deleted(translator: Translator) -> None:
     before = set(threading.enumerate())
     shared = translator.shared()
     shared.translate(TEXTS[0])
@@ -323,7 +323,7 @@ while not shared.decoder.shared.waiting:
     assert run(code)[0] == 0
 
 
-def test_ctrl_c_ends_a_wait_but_not_the_batch() -> None:
+def test_ctrl_c_stops_waiting_without_stopping_the_batch() -> None:
     code = """
 stopped = threading.Event()
 def press():  # again if Python was in a callback, where it ignores exceptions
@@ -342,7 +342,7 @@ except KeyboardInterrupt:
     assert second == f"stopped {first} 0"
 
 
-def test_calls_of_a_shared_model_learn_about_its_tokenisers_once(translator, models):
+def test_calls_of_a_shared_model_reuse_tokeniser_data(translator, models):
     shared = [translator.wrap_decoders(models.decoder_for(CallContext())).model for _ in range(2)]
     assert all(model.characters is translator.model.characters for model in shared)
     assert all(model.segmenter() is translator.model.segmenter() for model in shared)

@@ -53,7 +53,7 @@ class Batch:
 
 
 @given(st.data())
-def test_all_sentences_enter_once_in_order(data: st.DataObject) -> None:
+def test_all_sentences_enter_the_batch_exactly_once_in_order(data: st.DataObject) -> None:
     batch = Batch(max_tokens=60, reserved=20, share=0.25)
     left: set[str] = set()
     for step in range(data.draw(st.integers(1, 40))):
@@ -92,7 +92,7 @@ def test_short_search_enters_immediately() -> None:
     assert batch.running[-1] == ("short", 0)
 
 
-def test_clients_enter_a_full_batch_in_turn() -> None:
+def test_clients_enter_a_full_batch_in_round_robin_order() -> None:
     batch = Batch(max_tokens=100, reserved=0)
     batch.enqueue("long", [10] * 500, "a")
     for i in range(3):
@@ -108,7 +108,7 @@ def running(batch: Batch, name: str) -> int:
     return sum(entry_name == name for entry_name, _ in batch.running)
 
 
-def test_long_searches_get_a_share_of_tokens_used_by_short_ones() -> None:
+def test_long_searches_get_a_share_of_the_token_budget() -> None:
     batch = Batch(max_tokens=200, reserved=20)
     for i in range(8):
         batch.enqueue(f"short {i}", [10], f"client {i}")
@@ -149,7 +149,7 @@ def test_long_searches_do_not_starve() -> None:
             batch.finish(batch.running.index((f"short {step - 1}", 0)))
 
 
-def test_searches_of_a_client_take_turns() -> None:
+def test_searches_of_a_client_enter_in_round_robin_order() -> None:
     batch = Batch(max_tokens=10, reserved=0)
     batch.enqueue("one", [10] * 3)
     batch.enqueue("other", [10] * 3)
@@ -158,7 +158,7 @@ def test_searches_of_a_client_take_turns() -> None:
     assert [name for name, _ in batch.entered] == ["one", "one", "other", "one", "other", "other"]
 
 
-def test_large_sentence_is_not_overtaken() -> None:
+def test_later_sentences_do_not_overtake_a_large_sentence() -> None:
     batch = Batch(max_tokens=100, reserved=20)
     batch.enqueue("a", [60])
     batch.enqueue("b", [50])
@@ -203,7 +203,7 @@ def test_concurrent_searches_all_enter_and_release_their_tokens() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers()), max_size=30))
-def test_fair_queue_serves_clients_in_turn(items: list[tuple[str, int]]) -> None:
+def test_fair_queue_serves_clients_in_round_robin_order(items: list[tuple[str, int]]) -> None:
     queue: FairQueue[tuple[str, int]] = FairQueue()
     for client, item in items:
         queue.put(client, (client, item))
@@ -219,7 +219,7 @@ def test_fair_queue_serves_clients_in_turn(items: list[tuple[str, int]]) -> None
                 assert sum(preceding_entry[0] == other_client for preceding_entry in preceding) <= index + 1
 
 
-def test_fair_queue_removes_items_and_puts_items_first() -> None:
+def test_fair_queue_removes_items_and_adds_items_at_the_front() -> None:
     queue: FairQueue[int] = FairQueue()
     for item in (1, 2, 3):
         queue.put("a", item)

@@ -118,14 +118,14 @@ def assert_twin_equals(logits, choice, device):
 
 @pytest.mark.parametrize("device", DEVICES)
 @given(case=steps(st.none() | shapes))
-def test_torch_choice_matches_the_reference(case, device):
+def test_torch_token_choice_matches_the_reference(case, device):
     assert_twin_equals(*case, device)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("chunk", [1, 70, 1000])
 @given(case=steps(st.none() | shapes))
-def test_torch_choice_is_independent_of_chunk_size(case, chunk, device):
+def test_torch_token_choice_is_independent_of_chunk_size(case, chunk, device):
     before = torch_choice.CHUNK
     torch_choice.CHUNK = chunk
     try:
@@ -137,15 +137,15 @@ def test_torch_choice_is_independent_of_chunk_size(case, chunk, device):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("scale", [0.0, 0.01, 1.0, 8.0])
 @pytest.mark.parametrize(("top_k", "top_p"), [(0, 1.0), (0, 0.95), (700, 0.9), (500, 1.0)])
-def test_torch_choice_samples_from_the_tail_of_a_large_vocabulary(scale, top_k, top_p, device):
-    """Flat distributions need more than the head that is tried first; at scale 0 all logits tie."""
+def test_torch_token_choice_samples_from_the_tail_of_a_large_vocabulary(scale, top_k, top_p, device):
+    """Flat distributions need more than the candidates that are tried first; at scale 0 all logits tie."""
     random = np.random.default_rng(7)
     logits = (random.normal(size=(50, 3000)) * scale).astype(np.float32)
     assert_twin_equals(logits, Choice(1, sampling=Sampling(random.random(50), 1.0, top_k, top_p)), device)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_torch_choice_accepts_other_precisions(dtype):
+def test_torch_token_choice_accepts_other_precisions(dtype):
     """Half-precision logits tie often; the lower id wins, as in the reference."""
     logits = torch.randn(20, 3000, generator=torch.Generator().manual_seed(1)).to(dtype)
     for count in (1, 8):
@@ -156,7 +156,7 @@ def test_torch_choice_accepts_other_precisions(dtype):
         assert log_probs == pytest.approx(scores, abs=1e-4)
 
 
-def test_torch_choice_accepts_tensors_that_require_gradients():
+def test_torch_token_choice_accepts_tensors_that_require_gradients():
     logits = torch.randn(2, 9, requires_grad=True)
     tokens, _ = torch_choice.choose(logits * 1.0, Choice(2, banned=np.array([[0, 1]])))
     assert tokens.shape == (2, 2)

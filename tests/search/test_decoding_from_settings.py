@@ -20,7 +20,7 @@ def test_each_setting_is_a_search_or_text_option() -> None:
     assert set(DecodingSettings.model_fields) <= names[0] | names[1]
 
 
-def test_defaults_of_settings_and_options_agree() -> None:
+def test_default_settings_give_default_options() -> None:
     assert from_settings(DecodingSettings()) == (SearchOptions(), TextOptions())
 
 

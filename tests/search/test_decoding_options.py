@@ -42,7 +42,7 @@ def test_new_option_needs_only_one_field():
         MoreOptions(patience=0.1)
 
 
-def test_option_choices_and_kinds_follow_from_types():
+def test_option_choices_and_kinds_are_derived_from_types():
     fields = option_fields(SearchOptions)
     assert fields["length_formula"].choices == ("average", "gnmt", "none")
     assert fields["early_stopping"].choices == (True, False, "estimate")
@@ -75,7 +75,7 @@ def test_sampling_model_samples_unless_overridden():
         SAMPLING.changed({"beam": 5, "top_k": 9})
 
 
-def test_calls_without_seed_draw_new_seeds():
+def test_each_call_without_a_seed_draws_a_new_seed():
     seeds = {SAMPLING.changed({}).seed for _ in range(9)} | {SearchOptions().changed({"sample": True}).seed}
     assert len(seeds) > 5
     assert SearchOptions().changed({"beam": 2}).seed is None
@@ -83,7 +83,7 @@ def test_calls_without_seed_draw_new_seeds():
 
 @unhurried(deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(1, 9999))
-def test_seed_survives_further_changes(seed, budget):
+def test_drawn_seed_is_kept_by_further_option_changes(seed, budget):
     """Options of a call may be changed again without a new draw."""
     for options in (SAMPLING.changed({"seed": seed}), SAMPLING.changed({}), SAMPLING.for_stream({})):
         assert options.changed({"batch_tokens": budget}) == dataclasses.replace(options, batch_tokens=budget)
@@ -156,7 +156,7 @@ def test_M24_score_bound_holds_for_all_continuations(formula, alpha, log_prob, f
     assert (log_prob - fall) / ranking.divisor(ends) <= bound + 1e-12 * abs(bound)
 
 
-def test_pool_keeps_the_best_and_the_first_of_ties():
+def test_finished_pool_keeps_the_best_hypotheses_and_the_first_of_ties():
     pool = FinishedHypotheses(2, 2)
     nodes = np.array([[10, 11, 12]])
     cut = np.zeros((1, 3), dtype=bool)
@@ -245,6 +245,6 @@ def test_generation_config_ignores_neutral_values():
 @unhurried(deadline=None)
 @given(st.floats(0.0, allow_nan=False), st.integers(1, 500))
 @example(1.7e308, 5)
-def test_step_limit_follows_ratio_and_maximum_length(ratio, source):
+def test_step_limit_is_derived_from_ratio_and_maximum_length(ratio, source):
     options = SearchOptions(max_length=40, max_ratio=ratio, max_extra=2)
     assert step_limit(options, None, source, 0) == min(40, max(1, math.floor(min(ratio * source, 40)) + 2))

@@ -29,7 +29,7 @@ def starting_from(decoder, start):
 
 @pytest.mark.parametrize("kind", [RecurrentToy, JoiningToy])
 @pytest.mark.parametrize("overrides", OPTIONS, ids=str)
-def test_start_option_equals_another_start_symbol(kind, overrides):
+def test_start_option_replaces_the_start_symbol(kind, overrides):
     options = SearchOptions(max_length=9, attention=True, **overrides)
     results = search(kind(9), inputs(SOURCES), dataclasses.replace(options, start=OTHER))
     expected = search(starting_from(kind(9), OTHER), inputs(SOURCES), options)

@@ -279,7 +279,7 @@ def test_M42_draft_model_does_not_change_results(models, data):
         assert extra in (0, 1)  # the end symbol
 
 
-def test_M42_good_draft_models_are_accepted_and_bad_ones_propose_less():
+def test_M42_draft_length_adapts_to_acceptance():
     large = native_decoder(random_decoder(SMALL, spread=2.0))
     options = SearchOptions(beam=1, max_length=31, max_ratio=float("inf"))
     sources = prompts(3, 1, max_length=5)
@@ -291,7 +291,7 @@ def test_M42_good_draft_models_are_accepted_and_bad_ones_propose_less():
         assert hypothesis.draft.proposed < 20
 
 
-def test_M42_unsuitable_draft_models_are_rejected_and_short_ones_stop():
+def test_M42_incompatible_draft_models_are_rejected_and_short_ones_stop():
     large = native_decoder(random_decoder(SMALL, spread=2.0))
     options = SearchOptions(beam=1, max_length=30, max_ratio=float("inf"))
     sources = prompts(3, 1, max_length=5)
@@ -318,7 +318,7 @@ def test_M18_short_prompt_continues_after_a_long_one_finishes():
     assert state.furthest == 21
 
 
-def test_M42_model_without_verify_ignores_drafts():
+def test_M42_models_that_cannot_verify_ignore_drafts():
     model = random_model(SHAPE.model_copy(update={"self_attention": "ssru"}), spread=2.0)
     assert model.verify is None
     expected = search(model, inputs(SOURCES[:3]), GREEDY)
@@ -329,7 +329,7 @@ def test_M42_model_without_verify_ignores_drafts():
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 0.3, 0.49]))
-def test_M42_bias_prefers_nearly_as_probable_draft_tokens(seed, bias):
+def test_M42_bias_prefers_draft_tokens_of_similar_probability(seed, bias):
     engine = native_model(random_model(SHAPE, seed, spread=1.0))
     rng = np.random.default_rng(seed)
     drafts = [Draft(rng.integers(4, VOCABULARY_SIZE, 12).tolist(), bias) for _ in SOURCES[:8]]
@@ -350,8 +350,8 @@ def test_M42_bias_prefers_nearly_as_probable_draft_tokens(seed, bias):
             state, last = step.state, token
 
 
-def test_M42_prompts_of_one_token_are_verified_as_stepped():
-    """Nothing of such a prompt is read before the first step."""
+def test_M42_one_token_prompts_give_equal_results_verified_or_stepped():
+    """The decoder reads no token of such a prompt before the first step."""
     model = random_decoder(SMALL, spread=2.0).double()
     state = model.start(model.encode([(5,), (7,)]), 1)
     state = model.step(np.array([5, 7]), state, Choice(4)).state
@@ -381,7 +381,7 @@ def test_M42_invalid_drafts_are_rejected():
 
 
 @given(st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(0, 5), max_size=60))
-def test_M42_cursor_stays_within_its_draft(draft, decided):
+def test_M42_draft_cursor_stays_within_its_draft(draft, decided):
     cursor = DraftCursor(draft)
     for token in decided:
         proposal = cursor.proposal(len(decided))

@@ -33,7 +33,7 @@ def test_entropy_matches_hand_calculation():
 
 
 @given(st.lists(st.floats(-300, 300, width=32), min_size=1, max_size=40))
-def test_entropy_is_between_zero_and_that_of_the_uniform_distribution(logits):
+def test_entropy_is_between_zero_and_log_vocabulary_size(logits):
     log_probs = torch.log_softmax(torch.tensor([logits], dtype=torch.float32), dim=1).numpy()
     [value] = entropy(log_probs)
     assert 0.0 <= value <= np.log(len(logits))
@@ -43,7 +43,7 @@ def test_entropy_is_between_zero_and_that_of_the_uniform_distribution(logits):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", ["torch", "float32", "int8"])
-def test_entropies_are_those_of_the_steps(precision):
+def test_entropies_match_the_step_distributions(precision):
     model = models.random_model(SHAPE)
     decoder = model if precision == "torch" else models.native_model(model, precision)
     sources = models.sentences(5)

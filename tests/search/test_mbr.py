@@ -46,7 +46,7 @@ def test_utilities_match_sacrebleu(metric: str, candidates: list[str], reference
 
 
 @pytest.mark.parametrize("metric", UTILITIES)
-def test_utility_of_a_sentence_to_itself_is_100(metric: str) -> None:
+def test_utility_of_a_sentence_with_itself_is_100(metric: str) -> None:
     assert utilities(SENTENCES[:3], SENTENCES[:3], metric).diagonal() == pytest.approx([100.0] * 3)
 
 

@@ -134,7 +134,7 @@ def test_M27_all_targets_contain_their_phrases(seed, phrases, beam, early_stoppi
 
 @given(st.integers(0, 1000), phrase_lists.filter(bool), st.integers(1, 4))
 def test_M27_search_stops_at_the_requested_number_of_hypotheses(seed, phrases, beam):
-    """A wider requested beam takes the same steps at first, and then continues."""
+    """A search with a wider beam begins with the same steps, and then continues."""
     compiled = Phrases(phrases)
     options = SearchOptions(beam=beam, early_stopping=True, max_extra=40)
     wide = beam_size(options, compiled)
@@ -147,7 +147,7 @@ def test_M27_search_stops_at_the_requested_number_of_hypotheses(seed, phrases, b
 
 
 @given(phrase_lists, st.integers(1, 16), st.none() | st.just(1.5))
-def test_M27_last_bank_size_equals_the_number_selected_from_it(phrases, beams, bonus):
+def test_M27_bank_sizes_count_the_hypotheses_selected_from_each_bank(phrases, beams, bonus):
     compiled = Phrases(phrases, None, bonus)
     count = 1 if bonus is not None else compiled.total + 1
     banks = Banks([compiled], beams, 30)
@@ -166,7 +166,7 @@ def test_M27_beam_is_widened_to_hold_all_banks(phrases, beam):
     assert beam_size(SearchOptions(beam=beam), None) == beam
 
 
-def test_M27_results_do_not_depend_on_time_of_entry():
+def test_M27_results_do_not_depend_on_when_a_sentence_joins_the_batch():
     options = SearchOptions(beam=4, batch_tokens=60)
     sources = [[4 + i % 9, 5 + i % 7, 6, 2] for i in range(40)]
     phrases = [Phrases([Phrase(((9 + i % 5, 20), (21,)))]) if i % 3 else None for i in range(40)]
@@ -206,7 +206,7 @@ def test_M27_large_bonus_yields_the_phrase():
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_M27_tight_length_limits_keep_the_beginning_of_a_phrase(limit):
+def test_M27_truncated_hypothesis_contains_the_beginning_of_the_phrase(limit):
     decoder, phrases = toy(seed=5, end_bias=1.0), Phrases([Phrase(((17, 18, 19, 20),))])
     options = SearchOptions(beam=6, max_length=limit)
     [[hypothesis]] = search(decoder, inputs([[7, 8, 2]], phrases=[phrases]), options)
@@ -226,7 +226,7 @@ def test_M27_bans_exclude_phrases_and_prefixes_count_them():
     assert phrases.occurrences(hypothesis.tokens) == [1, 1]
 
 
-def test_M27_phrases_are_met_with_more_banks_than_slots():
+def test_M27_all_phrases_occur_even_with_more_banks_than_beam_slots():
     decoder = toy(seed=8, end_bias=2.0)
     phrases = [Phrase(((4 + i, 24 - i),)) for i in range(12)]
     for beam in (1, 5, 20):

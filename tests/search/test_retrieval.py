@@ -65,7 +65,7 @@ def engines(draw):
     return engine, sentences(count, seed), seed
 
 
-def test_M44_weights_and_shares_are_those_of_the_equations():
+def test_M44_weights_and_mixture_shares_match_the_equations():
     keys = np.array([[0, 0], [3, 0], [0, 4], [0, 1]], dtype=np.float16)
     datastore = Datastore(keys, np.array([5, 6, 5, 6]), radius=16.0, temperature=8.0, neighbours=3)
     neighbours = nearest(datastore, np.array([0, 2], dtype=np.float32))  # squared distances 4, 13, 4, 1
@@ -134,7 +134,7 @@ def test_M44_steps_match_the_reference(data):
 
 
 @pytest.mark.parametrize("make", [lambda model: model, lambda model: Ensemble([model, model])])
-def test_M44_torch_and_ensembles_retrieve_by_the_reference(make):
+def test_M44_torch_models_and_ensembles_match_the_retrieval_reference(make):
     model = random_model(SHAPE, 3, spread=2.0)
     decoder, sources = make(model), sentences(6, 3)
     engine = native_model(model)
@@ -157,7 +157,7 @@ def test_M44_torch_and_ensembles_retrieve_by_the_reference(make):
         np.testing.assert_allclose(first.token_scores, best.token_scores, atol=1e-4)
 
 
-def test_M44_features_of_torch_are_those_of_the_engine():
+def test_M44_torch_features_match_engine_features():
     model, sources = random_model(SHAPE, 4, spread=2.0), sentences(3, 4)
     targets = [[5, 6, SYMBOLS.end], [7, SYMBOLS.end], [8, 9, 10, SYMBOLS.end]]
     arguments = sources, targets, SYMBOLS.start
@@ -167,7 +167,7 @@ def test_M44_features_of_torch_are_those_of_the_engine():
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_M44_remembered_sentence_is_repeated_and_a_far_one_is_not_used(beam):
+def test_M44_remembered_sentence_is_repeated_and_distant_one_is_ignored(beam):
     engine, sources = native_model(random_model(SHAPE, 1, spread=2.0)), sentences(5, 1)
     plain = search(engine, inputs(sources), SearchOptions(beam=beam, max_length=20))
     rng = np.random.default_rng(0)
@@ -185,7 +185,7 @@ def test_M44_remembered_sentence_is_repeated_and_a_far_one_is_not_used(beam):
     assert search(engine, inputs(sources, datastores=far), search_options) == plain
 
 
-def test_shared_batches_have_the_same_bits():
+def test_shared_batches_are_bit_identical_to_separate_searches():
     engine, sources = native_model(random_model(SHAPE, 2, spread=2.0), threads=2), sentences(30, 2)
     datastores = datastores_for(engine, 30, 2)
     search_options = SearchOptions(beam=2, max_length=15)
@@ -198,7 +198,7 @@ def test_shared_batches_have_the_same_bits():
         batches.close()
 
 
-def test_datastores_that_do_not_fit_are_refused():
+def test_datastores_that_do_not_fit_the_model_are_refused():
     engine = native_model(random_model(SHAPE))
     memory = engine.encode(sentences(1))
     good = Datastore(np.zeros((2, 16), np.float16), np.array([4, 5]), 1.0, 1.0)

@@ -127,7 +127,7 @@ def test_sentences_enter_a_batch_in_progress(monkeypatch):
     "changes",
     [{"sample": True, "nbest": 2, "seed": 1}, {"no_repeat_ngram": 2}, {"attention": True}],
 )
-def test_sampling_ngrams_and_attention_need_numpy_search(monkeypatch, changes):
+def test_sampling_ngrams_and_attention_use_numpy_search(monkeypatch, changes):
     engine = native_model(random_model(SHAPE, spread=2.0))
     monkeypatch.setattr(DecoderBatch, "step", lambda self: pytest.fail("the engine searched"))
     assert search(engine, inputs(sentences(3)), SearchOptions(beam=2, **changes))
@@ -173,7 +173,7 @@ RULES = BeamRules(
 
 
 @pytest.mark.parametrize("name", [rule.name for rule in fields(BeamRules)])
-def test_rule_keys_ignore_only_the_streams_rule(name):
+def test_search_rule_key_depends_on_every_rule_except_streams(name):
     old = getattr(RULES, name)
     other = np.append(old, old[-1:] if old.size else [True]) if isinstance(old, np.ndarray) else not old
     same = replace(RULES, banned=RULES.banned.copy(), divisors=RULES.divisors.copy())

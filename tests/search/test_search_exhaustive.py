@@ -124,7 +124,7 @@ def test_M24_constrained_search_equals_enumeration(
 
 
 def test_M24_exact_stopping_is_never_worse_than_the_estimate():
-    """With a large penalty only the exact bound waits for the long target."""
+    """With a large length penalty, only the exact bound waits for the long target."""
     gains = []
     for seed in range(20):
         decoder = RecurrentToy(VOCABULARY, seed=seed, end_bias=1.0)
@@ -143,8 +143,8 @@ def test_M24_exact_stopping_is_never_worse_than_the_estimate():
     assert max(gains) > 0.0
 
 
-def test_M24_exact_stopping_saves_steps():
-    """Without a length penalty the score of a running hypothesis can only fall."""
+def test_M24_exact_stopping_ends_before_the_length_limit():
+    """Without a length penalty, the score of a running hypothesis can only decrease."""
     decoder = RecurrentToy(VOCABULARY, seed=3, end_bias=3.0)
     options = SearchOptions(
         beam=4, early_stopping=False, length_formula="none", max_length=50, max_ratio=math.inf

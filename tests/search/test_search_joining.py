@@ -38,7 +38,7 @@ def assert_equal(hypothesis, expected):
 
 @pytest.mark.parametrize("changes", OPTIONS, ids=str)
 @given(sources=sentences, budget=st.integers(1, 80), seed=st.integers(0, 5), data=st.data())
-def test_results_do_not_depend_on_time_of_entry(changes, sources, budget, seed, data):
+def test_results_do_not_depend_on_when_a_sentence_joins_the_batch(changes, sources, budget, seed, data):
     sources = [[*source, END] for source in sources]
     prefix = st.lists(st.integers(4, 8), max_size=3)
     prefixes = [data.draw(prefix) for _ in sources]
@@ -52,7 +52,7 @@ def test_results_do_not_depend_on_time_of_entry(changes, sources, budget, seed, 
             assert_equal(hypothesis, expected)
 
 
-def test_joining_saves_steps():
+def test_joining_a_running_batch_saves_steps():
     random = np.random.default_rng(1)
     sources = [[*random.integers(4, 40, size=random.integers(1, 12)).tolist(), END] for _ in range(60)]
     steps = {}
@@ -71,7 +71,7 @@ def test_joining_saves_steps():
     rows=st.integers(1, 5),
     budget=st.integers(1, 300),
 )
-def test_free_slots_stay_within_budget(running, waiting, rows, budget):
+def test_free_slots_stay_within_the_token_budget(running, waiting, rows, budget):
     count = free_slots(np.array(running, dtype=int), np.array(waiting, dtype=int), rows, budget)
     assert 0 <= count <= len(waiting)
     if count > 1 or (count and running):

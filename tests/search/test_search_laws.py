@@ -74,7 +74,7 @@ def test_M20_log_prob_is_the_sum_of_teacher_forced_log_probabilities(changes):
             assert hypothesis.attention == pytest.approx(weights, abs=1e-6)
 
 
-def test_attention_is_omitted_by_default():
+def test_hypotheses_have_no_attention_by_default():
     ((hypothesis,),) = search(RecurrentToy(8, end_bias=1.0), inputs([SOURCES[0]]), GREEDY)
     assert hypothesis.attention is None
 
@@ -116,7 +116,7 @@ def test_M24_early_stopping_ends_at_beam_finished_hypotheses():
 
 
 def test_M24_exact_bound_stops_earlier_for_smaller_nbest():
-    """The best hypothesis is certain earlier than the six best."""
+    """The best hypothesis is final earlier than the six best."""
     best_only, six_best = RecurrentToy(8, seed=4, end_bias=1.0), RecurrentToy(8, seed=4, end_bias=1.0)
     exact = SearchOptions(beam=6, early_stopping=False, length_formula="none")
     search(best_only, inputs(SOURCES), exact)
@@ -150,7 +150,7 @@ def test_M22_end_at_the_limit_is_not_truncation():
     assert (hypothesis.tokens, hypothesis.truncated) == ((4, 5), True)
 
 
-def test_M22_forced_end_is_reported_as_truncation():
+def test_M22_end_forced_by_the_length_limit_is_reported_as_truncation():
     options = dataclasses.replace(GREEDY, max_length=2, force_end=True)
     ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), options)
     assert hypothesis.tokens == (4,)
@@ -239,7 +239,7 @@ def test_stream_equals_search(options):
         assert (sentence_events[-1].token, sentence_events[-1].hypothesis) == (None, hypothesis)
 
 
-def test_stream_yields_tokens_as_they_are_decided():
+def test_stream_yields_each_token_once_it_is_decided():
     decoder = RecurrentToy(8, seed=6, end_bias=-5.0)
     for number, event in enumerate(
         stream(decoder, inputs([[5, 2]]), dataclasses.replace(GREEDY, max_length=9))
@@ -260,7 +260,7 @@ def test_invalid_input_is_rejected_before_encoding():
         (DataError, r"sentence 1: no tokens", [[]], {}, None),
         (SettingsError, r"token 8 .*vocabulary of 8", [[5, 2]], {}, [(8,)]),
         (SettingsError, r"special token 2", [[5, 2]], {}, [(4, 2)]),
-        (TextTooLongError, r"prefix has 6 tokens, and a target may have 6", [[5, 2]], {}, [(4,) * 6]),
+        (TextTooLongError, r"prefix has 6 tokens, but a target may have 6", [[5, 2]], {}, [(4,) * 6]),
         (TextTooLongError, r"may have 3.*raise max_length", [[5, 2]], {"max_length": 3}, [(4,) * 3]),
         (SettingsError, r"first: token 8", [[5, 2]], {"first": 8}, None),
         (SettingsError, r"end symbol cannot be banned", [[5, 2]], {"banned": (2,)}, None),

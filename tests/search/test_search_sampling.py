@@ -78,7 +78,7 @@ def test_M25_log_probs_ignore_sampling_options():
         )
 
 
-def test_M25_degenerate_sampling_is_greedy():
+def test_M25_sampling_from_one_candidate_equals_greedy_search():
     decoder = RecurrentToy(8, seed=3, end_bias=0.5)
     ((greedy,),) = search(decoder, inputs([[9, 2]]), SearchOptions(beam=1))
     for shape in ({"top_k": 1}, {"temperature": 1e-4}, {"top_p": 1e-6}):
@@ -99,7 +99,7 @@ def test_M25_samples_depend_on_seed_sentence_and_index():
     assert set(tokens[0]).isdisjoint(sample.tokens for sample in other_seed[0])
 
 
-def test_M25_fewer_samples_are_a_prefix_of_more():
+def test_M25_fewer_samples_are_a_subset_of_more_samples():
     decoder = RecurrentToy(30, seed=3, sharpness=0.3)
     small, large = (
         search(decoder, inputs([[9, 2]]), SearchOptions(sample=True, nbest=n, max_length=9))[0]
@@ -122,7 +122,7 @@ def test_M25_draws_are_uniform_and_prefix_stable():
         assert abs(np.corrcoef(draws, other)[0, 1]) < 0.03
 
 
-def test_M25_draw_is_the_inverse_cdf():
+def test_M25_draw_matches_the_inverse_cdf():
     """By hand: probabilities 0.5, 0.25, 0.25 in descending order, ties by the lower id."""
     logits = np.log(np.array([[0.25, 0.5, 0.25]])).repeat(5, axis=0)
     draws = np.array([0.0, 0.4999, 0.5001, 0.7499, 0.7501])

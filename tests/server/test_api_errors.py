@@ -13,7 +13,7 @@ from uwaga_server.settings import DIALECTS, server_settings
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda dialect: dialect.name)
-def test_status_503_has_retry_after(dialect):
+def test_status_503_has_a_retry_after_header(dialect):
     for kind, _, _ in _ERROR_CODES:
         problem = api_error(kind("the disk is full"))
         response = dialect.render(problem, "0123")
@@ -21,7 +21,7 @@ def test_status_503_has_retry_after(dialect):
         assert response.status_code != 503 or int(headers["retry-after"]) >= 1
 
 
-def test_health_while_loading_has_retry_after():
+def test_health_response_while_loading_has_a_retry_after_header():
     settings, metrics = server_settings({}, "the test"), Metrics()
     app = create_app(open_service(settings, metrics), settings, metrics)
 

@@ -106,7 +106,7 @@ def test_slow_bodies_do_not_block_others():
     asyncio.run(scenario())
 
 
-def test_limit_holds_for_bodies_that_end_together():
+def test_concurrency_limit_applies_to_bodies_that_end_together():
     async def scenario() -> None:
         app = BlockedApp()
         middleware = make_middleware(app)

@@ -276,7 +276,7 @@ def test_missing_or_repeated_host_header_is_refused(hosts: bytes):
     assert connection.cycle is None
 
 
-def test_http_1_0_requests_need_no_host():
+def test_http_1_0_requests_do_not_require_a_host_header():
     connection, _, _ = connect()
     connection.data_received(b"GET / HTTP/1.0\r\n\r\n")
     assert connection.cycle is not None

@@ -121,8 +121,8 @@ def test_texts_are_translated_from_a_memory(client, letters):
     assert [result.text for result in exact] == [CAR_IN_GERMAN, *plain[1:]]
 
 
-@pytest.mark.usefixtures("short_waits")
-def test_neighbours_in_a_request_are_its_context(client, server):
+@pytest.mark.usefixtures("short_polling_intervals")
+def test_adjacent_texts_of_a_request_are_used_as_context(client, server):
     with httpx.Client(base_url=server.url) as own:
         created = own.post("/v1/memories", json={"name": "Menus", "source": "en", "target": "de"}).json()
         pairs = [
@@ -149,14 +149,14 @@ def test_neighbours_in_a_request_are_its_context(client, server):
         own.delete(f"/v1/memories/{created['id']}")
 
 
-def test_wrong_memories_are_refused(client, letters):
+def test_memories_for_other_languages_or_unknown_ids_are_refused(client, letters):
     other = next(memory for memory in client.list_translation_memories() if memory.name == "Other")
     for memory, message in ((other, "for these languages"), ("x", "no such translation memory")):
         with pytest.raises(deepl.DeepLException, match=message):
             client.translate_text(CAR, source_lang="EN", target_lang="DE", translation_memory=memory)
 
 
-def test_threshold_is_checked(server, letters):
+def test_invalid_memory_thresholds_are_refused(server, letters):
     body = {"text": [CAR], "target_lang": "DE", "source_lang": "EN"}
     for values in (
         {"translation_memory_threshold": 75},
@@ -181,7 +181,7 @@ def test_documents_are_translated_from_a_memory(client, letters):
     assert output.getvalue().decode() == f"{CAR_IN_GERMAN}\n"
 
 
-def test_own_dialect_translates_documents_from_a_memory(server, letters):
+def test_v1_api_translates_documents_from_a_memory(server, letters):
     with httpx.Client(base_url=server.url) as client:
         assert client.get("/v1/models").json()["memories"] is True
         file = {"file": ("letter.txt", f"{CAR}\n".encode())}
@@ -196,14 +196,14 @@ def test_own_dialect_translates_documents_from_a_memory(server, letters):
 
 
 @pytest.fixture
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_polling_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Polls of the client do not sleep for five seconds."""
     sleeping = SimpleNamespace(sleep=lambda seconds: time.sleep(0.05), time=time.time)
     monkeypatch.setattr(deepl.deepl_client, "time", sleeping)
 
 
-@pytest.mark.usefixtures("short_waits")
-def test_import_export_and_deletion(client, tmp_path):
+@pytest.mark.usefixtures("short_polling_intervals")
+def test_memory_is_imported_exported_and_deleted(client, tmp_path):
     file = tmp_path / "pets.tmx"
     file.write_text(TMX, encoding="utf-8")
     job = client.import_translation_memory_from_filepath(file, display_name="Pets", timeout_s=60)
@@ -225,8 +225,8 @@ def test_import_export_and_deletion(client, tmp_path):
         client.get_translation_memory(memory)
 
 
-@pytest.mark.usefixtures("short_waits")
-def test_exports_are_downloaded_as_streams_and_files(client, letters):
+@pytest.mark.usefixtures("short_polling_intervals")
+def test_exports_can_be_downloaded_as_streams_and_files(client, letters):
     job = client.get_translation_memory_job(client.create_translation_memory_export(letters).job_id)
     job = client.wait_until_translation_memory_job_done(job)
     file = io.BytesIO()
@@ -236,13 +236,13 @@ def test_exports_are_downloaded_as_streams_and_files(client, letters):
     assert client.get_translation_memory_job(job).status == "downloaded"
 
 
-def test_all_calls_of_the_client_for_memories_are_tested():
+def test_all_memory_methods_of_the_client_are_covered():
     calls = [name for name in dir(deepl.DeepLClient) if "translation_memor" in name and name[0] != "_"]
     text = Path(__file__).read_text(encoding="utf-8")
     assert len(calls) >= 12 and [name for name in calls if f"client.{name}(" not in text] == []
 
 
-@pytest.mark.usefixtures("short_waits")
+@pytest.mark.usefixtures("short_polling_intervals")
 def test_failed_imports_leave_no_memory(client):
     before = [memory.name for memory in client.list_translation_memories()]
     entity = TMX.replace('SYSTEM "tmx14.dtd"', '[<!ENTITY a "b">]').replace("cat", "&a;")
@@ -260,7 +260,7 @@ def test_failed_imports_leave_no_memory(client):
     assert [memory.name for memory in client.list_translation_memories()] == before
 
 
-def test_uploads_need_the_token_and_the_declared_length(client):
+def test_uploads_require_the_token_and_declared_length(client):
     created = client.create_translation_memory_import("pets.tmx", len(TMX.encode()))
     url = created.upload_url
     assert httpx.put(url.partition("?")[0], content=TMX.encode()).status_code == 404
@@ -274,8 +274,8 @@ def test_uploads_need_the_token_and_the_declared_length(client):
         client.create_translation_memory_import("pets.tmx", 1 << 40)
 
 
-@pytest.mark.usefixtures("short_waits")
-def test_clients_see_their_own_memories(folder, tmp_path):
+@pytest.mark.usefixtures("short_polling_intervals")
+def test_clients_see_only_their_own_memories(folder, tmp_path):
     keys = tmp_path / "keys.json"
     ann, ben = (add_key(keys, name, None, None, 0) for name in ("ann", "ben"))
     file = tmp_path / "pets.tmx"
@@ -299,7 +299,7 @@ def test_clients_see_their_own_memories(folder, tmp_path):
             each.close()
 
 
-def test_own_dialect_creates_memories_and_adds_pairs(server):
+def test_v1_api_creates_memories_and_adds_pairs(server):
     with httpx.Client(base_url=server.url) as client:
         created = client.post("/v1/memories", json={"name": "Mine", "source": "en", "target": "de"})
         assert created.status_code == 201, created.text

@@ -143,7 +143,7 @@ def test_requests_of_each_dialect_are_translated(server: RunningServer, name: st
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_dialect_is_off_by_default(default_server: RunningServer, name: str):
+def test_dialects_are_disabled_by_default(default_server: RunningServer, name: str):
     assert REQUESTS[name].post(default_server.url).status_code == 404
     assert REQUESTS[name].path not in httpx.get(f"{default_server.url}/openapi.json").json()["paths"]
 
@@ -160,7 +160,7 @@ def test_dialect_is_off_by_default(default_server: RunningServer, name: str):
     ],
     ids=["unknown language", "path", "control character", "too many characters", "too many bytes"],
 )
-def test_refusals_have_dialect_format(
+def test_errors_use_the_format_of_the_dialect(
     server: RunningServer, name: str, kwargs: dict[str, str], statuses: set[int]
 ):
     response = REQUESTS[name].post(server.url, **kwargs)
@@ -169,7 +169,7 @@ def test_refusals_have_dialect_format(
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_unsupported_methods_have_dialect_format(server: RunningServer, name: str):
+def test_unsupported_method_errors_use_the_format_of_the_dialect(server: RunningServer, name: str):
     response = httpx.put(f"{server.url}{REQUESTS[name].path}", json={})
     assert response.status_code == 405
     assert fits(response.json(), REQUESTS[name].error(405)), response.text
@@ -230,7 +230,7 @@ def samples() -> list[tuple[str, str]]:
     return SAMPLE.findall(PAGE.read_text(encoding="utf-8"))
 
 
-def test_guide_has_sample_of_each_dialect():
+def test_guide_has_a_sample_for_each_dialect():
     assert len(samples()) >= len(REQUESTS)
 
 

@@ -140,7 +140,7 @@ def test_document_of_another_owner_is_not_found(client: httpx.Client, keys, dial
 
 
 @pytest.mark.parametrize("dialect", ["deepl", "libretranslate"])
-def test_document_key_is_required_of_owner(client, keys, dialect: str):
+def test_document_owner_must_send_the_document_key(client, keys, dialect: str):
     document = store(client, dialect, keys["ann"])
     for request in access_attempts(client, document, keys["ann"]):
         if (request.method, request.url.path.partition("/v1/documents")[0]) != ("DELETE", ""):
@@ -157,7 +157,7 @@ def test_download_url_works_only_for_translate_file(client, keys, dialect: str):
     assert client.send(document.read).text == TRANSLATION
 
 
-def test_owner_deletes_document_of_each_dialect(client: httpx.Client, keys):
+def test_owner_can_delete_documents_of_each_dialect(client: httpx.Client, keys):
     for dialect in STORES:
         document = store(client, dialect, keys["ann"])
         url = str(document.read.url).removesuffix("/result")

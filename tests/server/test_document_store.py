@@ -140,7 +140,7 @@ def test_result_removed_during_response_is_complete(tmp_path):
     assert asyncio.run(send()) == b"ONE\n\nTWO\n"
 
 
-def test_access_needs_owner_and_key(tmp_path):
+def test_access_requires_owner_and_key(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store, key=key_hash("secret"))
     pairs = [
@@ -160,7 +160,7 @@ def test_access_needs_owner_and_key(tmp_path):
     store.remove("ann", document_id, "secret")
 
 
-def test_linked_document_needs_only_its_key(tmp_path):
+def test_linked_document_requires_only_its_key(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store, key=key_hash("secret"), linked=True)
     for owner, key in ((None, None), (None, ""), (None, "Secret"), ("ann", None), ("bob", "secret")):
@@ -202,7 +202,7 @@ def test_display_name_is_short_and_contains_no_path(name):
     assert display_name(displayed) == displayed
 
 
-def test_file_names_do_not_become_paths(tmp_path):
+def test_file_names_are_not_used_as_paths(tmp_path):
     store = Documents(tmp_path / "store")
     for name in ("../../evil.txt", "/etc/passwd", "a\0b.txt", "x" * 4000, "\ud800.txt"):
         document_id = add(store, name=name, owner=name)
@@ -240,7 +240,7 @@ def test_oldest_downloaded_document_is_displaced(tmp_path):
     assert len(list((tmp_path / "documents").iterdir())) == 2
 
 
-def test_sweep_removes_old_documents_except_running(tmp_path):
+def test_sweep_removes_old_documents_except_running_ones(tmp_path):
     store = Documents(tmp_path, DocumentLimits(age=0.05))
     failed, running, queued = (add(store, owner=name) for name in ("a", "b", "c"))
     store.claim_next().fail("so be it", "no")
@@ -254,7 +254,7 @@ def test_sweep_removes_old_documents_except_running(tmp_path):
     claimed.release()
 
 
-def test_owner_with_fewest_running_documents_comes_first(tmp_path):
+def test_owner_with_fewest_running_documents_is_served_first(tmp_path):
     store = Documents(tmp_path)
     for _ in range(3):
         add(store)
@@ -388,7 +388,7 @@ def test_sweep_removes_folder_of_killed_upload(tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "documents").iterdir()] == [stored_id(document_id)]
 
 
-def test_output_of_killed_worker_is_used(tmp_path):
+def test_completed_output_of_a_killed_worker_is_used(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store)
     claimed = store.claim_next()

@@ -86,7 +86,7 @@ def test_api_error_is_raised_unchanged():
 @pytest.mark.parametrize(
     "kind", [StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError]
 )
-def test_exceptions_that_tasks_cannot_raise_are_converted(kind: type[BaseException]):
+def test_exceptions_that_asyncio_tasks_cannot_raise_are_converted(kind: type[BaseException]):
     def fail(*_: object) -> None:
         raise kind("broken")
 

@@ -164,7 +164,7 @@ def test_listing_does_not_read_entries(tmp_path):
         store.summary("bob", second.id)
 
 
-def test_stored_glossaries_do_not_stay_in_memory(state):
+def test_stored_glossaries_are_not_kept_in_memory(state):
     store, saved = open_store(state), glossary()
     entries = tuple(GlossaryEntry(f"word {number}", ("Wort" * 200,)) for number in range(2000))
     tracemalloc.start()
@@ -302,7 +302,7 @@ def test_memory_estimate_is_an_upper_bound(letters, length, forms):
     assert used <= counted < 3 * used + 50_000
 
 
-def test_first_of_contradicting_glossaries_takes_precedence(state):
+def test_first_of_conflicting_glossaries_takes_precedence(state):
     store, first, second = open_store(state), glossary("One"), glossary("Two", dog="Dackel", cat="Katze")
     other = glossary("Three", "de", "en", Hund="dog")
     for saved in (first, second, other):

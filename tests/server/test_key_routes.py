@@ -128,7 +128,7 @@ def test_all_routes_refuse_invalid_keys(app: OpenApp, name: str):
             assert response.status_code in (400, 401, 403), (route.method, route.path, content)
 
 
-def test_open_routes_need_no_key(app: OpenApp):
+def test_public_routes_do_not_require_a_key(app: OpenApp):
     routes = app.application.routes
     assert {route.path for route in routes} >= OPEN_PATHS
     for route in routes:

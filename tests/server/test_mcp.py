@@ -296,7 +296,7 @@ def test_paths_outside_folders_are_refused(client: McpClient, folder: Path, path
         ("translate", {"target": "de"}, "parameter 'text' is missing"),
         ("translate", {"text": "a", "target": "de", "formality": "more"}, "formality"),
         ("translate", {"text": "a", "target": ["de"]}, "target"),
-        ("translate_file", {"document": "missing.md", "target": "de"}, "files there: "),
+        ("translate_file", {"document": "missing.md", "target": "de"}, "there is no such file; there are: "),
         ("translate_file", {"document": "page.md", "target": "de", "output": "a/b.md"}, "create it first"),
         ("translate_file", {"document": "page.md", "target": "de", "output": "b.txt"}, "name it page.de.md"),
         ("translate_file", {"document": "page.md", "target": "de", "output": "bashrc"}, "supported: "),
@@ -344,7 +344,7 @@ def test_arbitrary_arguments_cause_no_server_error(
 
 
 @pytest.mark.slow
-def test_garbage_on_standard_input_does_not_stop_the_server(tmp_path: Path):
+def test_invalid_lines_on_standard_input_do_not_stop_the_server(tmp_path: Path):
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     messages = [
         b"\xff\xfe\x00binary\x80",
@@ -377,7 +377,7 @@ def test_garbage_on_standard_input_does_not_stop_the_server(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signal_name", ["INT", "TERM"])
-def test_signal_ends_waiting_server(signal_name: str):
+def test_signal_stops_an_idle_server(signal_name: str):
     command = [sys.executable, "-m", "uwaga", "mcp"]
     with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.PIPE) as server:
         hello = {

@@ -64,7 +64,7 @@ def test_paths_are_inside_folders_or_refused(root: Path, name: str, absolute: bo
         assert folders.folder_of(path) / folders.name_of(path) == path
 
 
-def test_first_folder_with_the_file_is_used(root: Path):
+def test_file_is_taken_from_the_first_folder_that_contains_it(root: Path):
     folders = Folders([root / "two", root / "one", root / "two"])
     assert folders.input_path("b.md", 100, []).read_text() == "two"
     assert folders.input_path(str(root / "one" / "b.md"), 100, []).read_text() == "one"
@@ -74,7 +74,7 @@ def test_first_folder_with_the_file_is_used(root: Path):
     assert folders.without_roots(f"{root}/one/b.md: bad") == "b.md: bad"
 
 
-def test_without_folders_files_are_refused(root: Path):
+def test_files_are_refused_if_no_folders_are_configured(root: Path):
     for find in (
         lambda: Folders([]).input_path("b.md", 1, []),
         lambda: Folders([]).output_path("b.md", True),

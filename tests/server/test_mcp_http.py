@@ -96,7 +96,7 @@ def test_request_and_document_sizes_are_limited(server: RunningServer, keys: dic
         ({"mcp-session-id": "unknown"}, 404),
     ],
 )
-def test_foreign_origins_and_invalid_headers_are_refused(
+def test_untrusted_origins_and_invalid_headers_are_refused(
     server: RunningServer, keys: dict[str, str], headers: dict[str, str], status: int
 ):
     assert post(server, LIST, keys["ann"], **headers).status_code == status

@@ -188,7 +188,7 @@ def test_invalid_requests_are_refused(client, kwargs: dict[str, Any], param: str
     assert refused.value.type == "invalid_request_error"
 
 
-def test_neutral_options_are_accepted(client):
+def test_options_without_effect_are_accepted(client):
     neutral = {"n": 1, "stop": None, "logprobs": False, "tools": [], "response_format": {"type": "text"}}
     sampling = {
         "temperature": 0.2,
@@ -224,7 +224,7 @@ IMMERSIVE = "You are a professional German native translator who needs to fluent
     ],
     ids=["OpenAI Translator", "Pot", "Zotero", "Zotero, Qwen-MT", "calibre", "Bob", "Immersive Translate"],
 )  # fmt: skip
-def test_requests_of_known_clients_are_answered(
+def test_requests_of_known_clients_are_supported(
     server: RunningServer, translator: Translator, body: dict[str, Any]
 ):
     headers = {"authorization": "Bearer any", "api-key": "any"}
@@ -238,7 +238,7 @@ def test_requests_of_known_clients_are_answered(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_answer_is_json_on_request(server: RunningServer, translator: Translator, stream: bool):
+def test_response_is_json_on_request(server: RunningServer, translator: Translator, stream: bool):
     message = 'Translate to German and return JSON {"translation": ...}: A man sleeps.'
     body = {"model": "uwaga", "messages": user(message), "stream": stream}
     response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
@@ -247,7 +247,7 @@ def test_answer_is_json_on_request(server: RunningServer, translator: Translator
 
 
 @pytest.mark.parametrize("model", ["uwaga", "en-de"])
-def test_tags_are_kept(server: RunningServer, model: str):
+def test_tags_in_messages_are_preserved(server: RunningServer, model: str):
     text = "<b>A man</b> sleeps.\nTwo dogs run.<br />The <0>car</0> is very fast."
     message = f"Translate to German:\n\n{text}" if model == "uwaga" else text
     response = httpx.post(f"{server.url}{PATH}", json={"model": model, "messages": user(message)}, timeout=60)
@@ -257,7 +257,7 @@ def test_tags_are_kept(server: RunningServer, model: str):
 
 
 @pytest.mark.parametrize("text", ['["A man sleeps."]', '{"title": "A man sleeps."}'])
-def test_text_in_json_is_refused(server: RunningServer, text: str):
+def test_prompts_with_json_text_are_refused(server: RunningServer, text: str):
     body = {"model": "uwaga", "messages": user(f"Translate to German:\n\n{text}")}
     response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
     assert response.status_code == 400
@@ -311,7 +311,7 @@ def test_disconnect_during_stream_stops_translation(server: RunningServer, clien
     eventually(lambda: idle in httpx.get(f"{server.url}/metrics").text)
 
 
-def test_error_during_stream_is_last_event():
+def test_error_during_stream_is_sent_as_the_last_event():
     async def failing_pieces() -> AsyncGenerator[str, None]:
         yield "Das"
         raise ApiError(504, "deadline_exceeded", "the time is over")
@@ -417,7 +417,7 @@ def test_stream_of_segments_counts_their_tokens(client):
     assert last.usage == client.chat.completions.create(**arguments).usage
 
 
-def test_stream_options_need_a_stream(client):
+def test_stream_options_require_streaming(client):
     with pytest.raises(openai.BadRequestError, match="only allowed when 'stream' is enabled"):
         client.chat.completions.create(
             model="en-de", messages=user(TEXT), stream_options={"include_usage": True}

@@ -91,7 +91,7 @@ def test_segments_are_translated_on_all_paths(
         ("DELETE", "TranslateJson", None, 405, {"Message": str}),
     ],
 )  # fmt: skip
-def test_other_requests_have_the_responses_of_opus_cat(
+def test_other_endpoints_respond_like_opus_cat(
     server: RunningServer, method: str, path: str, body: Any, status: int, shape: Any
 ):
     kwargs = {} if body is None else {"json": body}
@@ -109,7 +109,7 @@ def test_translation_is_returned_as_plain_text(server: RunningServer, translator
 
 
 @pytest.mark.slow
-def test_target_may_be_omitted_only_if_unique(tmp_path):
+def test_target_language_may_be_omitted_only_if_unique(tmp_path):
     models = [{"name": "bundled"}, {"name": "bundled", "source": "en", "target": "fr"}]
     with running_server(tmp_path, dialects=["opuscat"], models=models) as server:
         response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params={"input": TEXT}, timeout=60)
@@ -117,7 +117,7 @@ def test_target_may_be_omitted_only_if_unique(tmp_path):
 
 
 @given(st.lists(st.sampled_from([TEXT, "A man sleeps.", "🙂", "a  b", "\n", "我", "", " ", "«Hello»"])))
-def test_segments_form_the_text_and_links_agree(translator: Translator, parts: list[str]):
+def test_segments_join_to_the_text_and_links_refer_to_segments(translator: Translator, parts: list[str]):
     """The plugins' ``TagRestorer.cs`` expects segments that form the text and links as pairs of segment indices."""
     translation = translator.translate(" ".join(parts), alignment=True)
     pair: Any = translation_pair(translation)

@@ -95,13 +95,13 @@ def test_content_security_policy_is_strict(client):
     assert "unsafe" not in str(policy) and policy["require-trusted-types-for"] == "'script'"
 
 
-def test_attention_view_is_that_of_the_library(client):
+def test_page_uses_the_attention_view_of_the_library(client):
     text = client.get("/page/attention.js").text
     for name in ("attention_drawing.js", "attention_view.js"):
         assert (ROOT / "src/uwaga/results" / name).read_text(encoding="utf-8") in text
 
 
-def test_sources_do_not_insert_html():
+def test_page_sources_do_not_insert_html():
     for path in (SOURCES / "src").rglob("*.ts"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text), path

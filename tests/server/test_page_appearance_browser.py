@@ -31,7 +31,7 @@ def server(shared_server):
         ("fr-FR", "en", "Type or paste text"),
     ],
 )
-def test_language_follows_the_browser(browser, server, locale, code, hint):
+def test_page_uses_the_language_of_the_browser(browser, server, locale, code, hint):
     with open_server_page(browser, server, START, locale=locale) as page:
         page.wait_for_selector("#source")
         expect(page.locator("#source")).to_have_attribute("placeholder", hint)
@@ -75,7 +75,7 @@ def test_colour_scheme_follows_system_or_setting(browser, server):
         assert page.evaluate(background) == dark
 
 
-def test_printed_page_shows_only_the_texts(browser, server):
+def test_printed_page_contains_only_the_texts(browser, server):
     with open_server_page(browser, server, START, color_scheme="dark") as page:
         page.wait_for_selector("#source")
         translate_text(page, SENTENCE)
@@ -88,7 +88,7 @@ def test_printed_page_shows_only_the_texts(browser, server):
 
 
 @pytest.mark.slow
-def test_reduced_motion_switches_animation_off(browser, server):
+def test_reduced_motion_disables_animation(browser, server):
     animation = "getComputedStyle(document.querySelector('.panes'), '::after').animationName"
     for preference, name in (("no-preference", "go"), ("reduce", "none")):
         with open_server_page(browser, server, START, reduced_motion=preference) as page:
@@ -97,7 +97,7 @@ def test_reduced_motion_switches_animation_off(browser, server):
             assert page.evaluate(animation) == name
 
 
-def test_page_says_that_it_needs_javascript(browser, server):
+def test_page_without_javascript_shows_a_message(browser, server):
     with open_server_page(browser, server, java_script_enabled=False) as page:
         assert "needs JavaScript" in page.locator("noscript").inner_text()
 

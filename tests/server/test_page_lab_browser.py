@@ -124,7 +124,7 @@ def test_pictures_are_saved_as_svg_and_png(page):
 
 
 @pytest.mark.parametrize("target", [pytest.param("pl", marks=pytest.mark.slow), "es"])
-def test_unsupported_models_show_their_attention(browser, server, target):
+def test_models_without_the_lab_still_show_attention(browser, server, target):
     with open_server_page(
         browser, server, f"#source=en&target={target}", expected=("Failed to load",)
     ) as page:
@@ -143,7 +143,7 @@ def test_unsupported_models_show_their_attention(browser, server, target):
     ("locale", "name"),
     [pytest.param("de-DE", "Schritt für Schritt", marks=pytest.mark.slow), ("zh-CN", "逐步")],
 )
-def test_language_follows_the_page(browser, server, locale, name):
+def test_laboratory_uses_the_language_of_the_page(browser, server, locale, name):
     with open_server_page(browser, server, START, locale=locale) as page:
         page.wait_for_selector("#source")
         translate_text(page, SENTENCE)

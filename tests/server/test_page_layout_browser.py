@@ -195,7 +195,7 @@ STATES: tuple[Callable, ...] = (
 @pytest.mark.parametrize(
     "language", ["de", *(pytest.param(code, marks=pytest.mark.slow) for code in ("en", "es", "pl", "zh"))]
 )
-def test_nothing_is_cut_and_nothing_overlaps(browser, server, language):
+def test_page_elements_are_not_clipped_and_do_not_overlap(browser, server, language):
     problems = []
     with open_server_page(browser, server, "#source=auto&target=de", expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
@@ -223,7 +223,7 @@ def test_nothing_is_cut_and_nothing_overlaps(browser, server, language):
 
 
 @pytest.mark.slow
-def test_selected_tab_does_not_move_its_neighbours(page):
+def test_selecting_a_tab_does_not_move_other_tabs(page):
     edges = []
     for tab in page.get_by_role("tab").all():
         tab.click()
@@ -231,7 +231,7 @@ def test_selected_tab_does_not_move_its_neighbours(page):
     assert all(boxes == edges[0] for boxes in edges)
 
 
-def test_settings_float_over_the_page(page):
+def test_settings_open_as_an_overlay(page):
     below = page.locator("#source").bounding_box()
     page.locator("header button").click()
     assert page.locator("#settings").is_visible() and page.locator("#source").bounding_box() == below
@@ -240,7 +240,7 @@ def test_settings_float_over_the_page(page):
     assert page.evaluate("document.activeElement.getAttribute('popovertarget')") == "settings"
 
 
-def test_every_control_is_reached_by_tab_and_shows_its_focus(page):
+def test_tab_key_reaches_every_control_with_visible_focus(page):
     enter_text(page)
     page.evaluate("""() => {
       const selector = 'main :is(button, select, input, textarea, .word)';

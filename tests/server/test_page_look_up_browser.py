@@ -43,7 +43,7 @@ def open_figure(page):
     return figure
 
 
-def test_figure_shows_where_each_piece_looked(page):
+def test_lookup_figure_shows_the_remembered_piece_of_each_piece(page):
     figure = open_figure(page)
     rows = figure.locator(".pieces")
     pieces = rows.nth(0).locator(".piece")
@@ -66,7 +66,7 @@ def test_figure_shows_where_each_piece_looked(page):
     expect(figure).not_to_be_visible()
 
 
-def test_pieces_are_read_by_keyboard(page):
+def test_pieces_are_navigated_by_keyboard(page):
     figure = open_figure(page)
     page.keyboard.press("Tab")
     expect(figure.locator(".details")).to_contain_text("Ein: the nearest remembered piece is Ein,")
@@ -81,7 +81,7 @@ def test_pieces_are_read_by_keyboard(page):
 
 
 @pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.slow), "dark"])
-def test_figure_scrolls_inside_itself_on_a_phone(browser, server, scheme):
+def test_lookup_figure_scrolls_horizontally_on_a_phone(browser, server, scheme):
     size = {"width": 390, "height": 800}
     with open_server_page(browser, server, START, viewport=size, color_scheme=scheme) as page:
         figure = open_figure(page)
@@ -97,7 +97,7 @@ def test_figure_scrolls_inside_itself_on_a_phone(browser, server, scheme):
         assert page.evaluate(CONTRASTS) == []
 
 
-def test_other_translations_and_empty_look_ups_are_named(page):
+def test_page_explains_differing_translations_and_empty_lookups(page):
     def answer(route, **changes) -> None:
         route.fulfill(json=route.fetch().json() | changes)
 
@@ -113,7 +113,7 @@ def test_other_translations_and_empty_look_ups_are_named(page):
     expect(page.locator(".look-up")).to_have_count(0)
 
 
-def test_problems_are_shown_beside_the_button(browser, server):
+def test_lookup_errors_are_shown_next_to_the_button(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         page.route("**/look-up", lambda route: route.abort("connectionrefused"))

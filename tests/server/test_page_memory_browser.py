@@ -43,7 +43,7 @@ def empty_server(tmp_path: Path) -> Iterator[str]:
         yield running.url
 
 
-def test_translations_show_what_comes_from_the_chosen_memory(page, translator):
+def test_page_shows_matches_from_the_selected_memory(page, translator):
     plain = translate_text(page, CAR)
     memory = page.get_by_label("Memory", exact=True)
     assert memory.locator("option").all_inner_texts() == ["none", "Letters (2)"]
@@ -69,7 +69,7 @@ def test_translations_show_what_comes_from_the_chosen_memory(page, translator):
     wait_for_translation(page, translator.translate(f"It is late. {CAR}").text)
 
 
-def test_corrected_sentence_is_remembered_by_keyboard(browser, empty_server):
+def test_corrected_sentence_can_be_stored_by_keyboard(browser, empty_server):
     corrected = "Heute ist es ganz anders."
     with open_server_page(browser, empty_server, START) as page:
         page.wait_for_selector("#source")
@@ -97,7 +97,7 @@ def test_corrected_sentence_is_remembered_by_keyboard(browser, empty_server):
 
 
 @pytest.mark.slow
-def test_memories_for_all_clients_are_read_only(browser, tmp_path):
+def test_memories_shared_by_all_clients_are_read_only(browser, tmp_path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", None, None, 0)
     folder = str(letters(tmp_path / "memories"))
@@ -122,7 +122,7 @@ def test_memories_for_all_clients_are_read_only(browser, tmp_path):
 
 
 @pytest.mark.slow
-def test_documents_are_translated_from_the_chosen_memory(browser, tmp_path):
+def test_documents_are_translated_from_the_selected_memory(browser, tmp_path):
     folders = {"memories": str(letters(tmp_path / "memories")), "state": str(tmp_path / "state")}
     with (
         running_server(tmp_path, **folders) as server,

@@ -72,7 +72,7 @@ def test_inside_tab_shows_all_heads_of_each_sentence(page, translator):
     expect(page.get_by_label("Sentence").locator("option:checked")).to_have_text(SENTENCE)
 
 
-def test_inside_tab_shows_chosen_words(page):
+def test_inside_tab_shows_selected_words(page):
     translate_text(page, SENTENCE)
     word(page, "ein").click()
     page.locator(".menu .choice").first.click()
@@ -122,7 +122,7 @@ def test_document_is_translated_with_glossary(page, translator, tmp_path):
 
 
 @pytest.mark.slow
-def test_page_says_that_the_server_takes_no_documents(browser, tmp_path):
+def test_page_tells_if_the_server_does_not_accept_documents(browser, tmp_path):
     with (
         running_server(tmp_path, host="0.0.0.0") as running,
         open_server_page(
@@ -162,7 +162,7 @@ def test_error_of_invalid_document_is_shown(browser, server):
         expect(page.locator(".documents .note")).to_contain_text("cannot be translated")
 
 
-def test_failed_document_is_sent_again(browser, server):
+def test_failed_document_can_be_sent_again(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         page.route("**/v1/documents", lambda route: route.abort("connectionrefused"), times=1)

@@ -149,7 +149,7 @@ def test_obsolete_requests_are_cancelled(page, translator):
     eventually(page, lambda: any("ABORTED" in failure for failure in cancelled))
 
 
-def test_other_translations_are_the_n_best_list(page, translator):
+def test_other_translations_show_the_n_best_list(page, translator):
     translate_text(page, SENTENCE)
     best = translator.translate(SENTENCE, nbest=4, beam=5)
     choices = page.locator(".others .choice")
@@ -189,7 +189,7 @@ def test_choosing_another_word_continues_the_translation(page, translator, text)
     wait_for_translation(page, before)
 
 
-def test_choice_survives_other_settings_and_sentences_and_the_history(page, translator):
+def test_chosen_word_survives_changes_of_settings_sentences_and_history(page, translator):
     before = translate_text(page, TWO_SENTENCES)
     word(page, "teuer").focus()
     expect(page.locator(".others h2")).to_contain_text("expensive")
@@ -216,7 +216,7 @@ def test_choice_survives_other_settings_and_sentences_and_the_history(page, tran
     expect(page.locator(".word.chosen")).to_have_count(0)
 
 
-def test_reason_for_a_word_is_its_search(page):
+def test_why_this_word_opens_the_search_for_that_word(page):
     translate_text(page, TWO_SENTENCES)
     word(page, "nicht").click()
     page.get_by_role("button", name="Why this word?").click()
@@ -229,7 +229,7 @@ def test_reason_for_a_word_is_its_search(page):
     expect(page.get_by_role("tab", name="Attention")).to_have_attribute("aria-selected", "true")
 
 
-def test_unknown_word_is_copied_and_marked_as_by_the_library(page, translator):
+def test_unknown_word_is_copied_and_marked_as_in_the_library(page, translator):
     expected = translator.translate("zeitgeist")
     assert expected.text == "zeitgeist"
     assert translate_text(page, "zeitgeist") == expected.text
@@ -237,7 +237,7 @@ def test_unknown_word_is_copied_and_marked_as_by_the_library(page, translator):
 
 
 @pytest.mark.slow
-def test_alternatives_in_second_sentence_keep_the_first(page):
+def test_choosing_an_alternative_keeps_earlier_sentences(page):
     before = translate_text(page, TWO_SENTENCES)
     first = before.split(". ")[0]
     word(page, "nicht").click()
@@ -278,7 +278,7 @@ def test_aligned_source_words_are_marked(page, translator):
     expect(marked(page)).to_have_text(["car"])
 
 
-def test_unsure_words_are_marked(page, translator):
+def test_uncertain_words_are_marked(page, translator):
     text = "The zeitgeist of jazz smells of velvet thunder."
     translate_text(page, text)
     unsure = [
@@ -334,7 +334,7 @@ def test_words_named_by_warnings_are_marked_in_the_source(page):
 
 
 @pytest.mark.parametrize("sentence", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_corrected_sentence_is_confirmed_and_kept(page, tmp_path, sentence):
+def test_corrected_sentence_is_confirmed_and_preserved(page, tmp_path, sentence):
     before = translate_text(page, TWO_SENTENCES)
     source = TWO_SENTENCES.split(". ")[sentence].rstrip(".") + "."
     word(page, ("Auto", "teuer")[sentence]).focus()
@@ -382,7 +382,7 @@ def test_words_are_navigated_by_keyboard(page):
     expect(page.locator(".menu")).not_to_be_visible()
 
 
-def test_languages_are_detected_chosen_and_swapped(browser, server):
+def test_languages_are_detected_selected_and_swapped(browser, server):
     with open_server_page(browser, server) as page:
         page.wait_for_selector("#source")
         expect(page.locator("#from")).to_have_value("auto")
@@ -405,14 +405,14 @@ def test_languages_are_detected_chosen_and_swapped(browser, server):
 
 
 @pytest.mark.slow
-def test_page_says_that_the_model_is_a_demonstration(page):
+def test_demonstration_model_is_marked_on_the_page(page):
     expect(page.locator(".demonstration")).to_be_visible()
     page.locator("#to").select_option("ar")
     expect(page.locator(".demonstration")).not_to_be_visible()
 
 
 @pytest.mark.slow
-def test_beam_is_set(page, translator):
+def test_beam_size_setting_is_sent_to_the_server(page, translator):
     page.get_by_role("button", name="Settings").click()
     page.get_by_label("Beam size").select_option("2")
     page.keyboard.press("Escape")
@@ -457,7 +457,7 @@ def test_text_is_copied_shared_and_cleared(browser, server):
 
 
 @pytest.mark.slow
-def test_shared_link_hides_the_text_from_the_server(browser, server):
+def test_shared_link_does_not_send_the_text_to_the_server(browser, server):
     settings = {"permissions": ["clipboard-read", "clipboard-write"]}
     text = "Hello, & goodbye = 100 %\n#2 日本"
     with open_server_page(browser, server, START, **settings) as page:

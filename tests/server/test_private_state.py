@@ -72,7 +72,7 @@ def test_state_is_private_with_any_umask(tmp_path):
     assert not [path for path, mode in modes.items() if mode & 0o077 and Path(path).suffix not in temporary]
 
 
-def test_state_of_earlier_version_becomes_private(tmp_path):
+def test_state_folders_of_earlier_versions_become_private(tmp_path):
     state = tmp_path / "state"
     store_everything(state)
     database = open_database(state, None)
@@ -106,7 +106,7 @@ def test_accessible_folder_is_logged(tmp_path, monkeypatch, caplog):
 
 
 @given(mode=st.integers(0, 0o777))
-def test_make_private_keeps_owner_permissions(tmp_path_factory, mode):
+def test_make_private_preserves_owner_permissions(tmp_path_factory, mode):
     path = tmp_path_factory.mktemp("modes") / "file"
     path.touch()
     path.chmod(mode)
@@ -114,7 +114,7 @@ def test_make_private_keeps_owner_permissions(tmp_path_factory, mode):
     assert stat.S_IMODE(path.stat().st_mode) == mode & 0o700
 
 
-def test_link_targets_keep_their_permissions(tmp_path):
+def test_targets_of_symbolic_links_keep_their_permissions(tmp_path):
     target = tmp_path / "elsewhere"
     target.touch(0o644)
     target.chmod(0o644)

@@ -90,7 +90,7 @@ def test_waiting_body_is_refused_immediately():
     asyncio.run(scenario())
 
 
-def test_total_limit_covers_the_largest_body():
+def test_total_body_limit_must_allow_the_largest_body():
     with pytest.raises(SettingsError, match="total_body_bytes"):
         server_settings({"limits": {"total_body_bytes": MEBIBYTE}}, "the test")
 
@@ -138,7 +138,7 @@ def test_memory_of_unfinished_bodies_is_limited(server: RunningServer):
 
 @pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded"])
 @pytest.mark.parametrize("path", ["/translate", "/detect", "/suggest", "/v2/translate", "/v1/translate"])
-def test_form_without_file_has_usual_limit(server: RunningServer, path: str, kind: str):
+def test_form_without_a_file_has_the_usual_size_limit(server: RunningServer, path: str, kind: str):
     with start_request(server, f"{path} HTTP/1.1\r\ncontent-type: {kind}", 2 * MEBIBYTE, b"q=") as client:
         assert b" 413 " in client.recv(100) or path == "/v1/translate"
 

@@ -105,7 +105,7 @@ def test_arrays_and_scores_match_python(server, translator, seed):
     check_arrays(arrays(candidate), dict(look_inside(edited, text, translation, names).arrays) | maps)
 
 
-def test_step_candidates_are_the_softmax_of_logits(server, translator):
+def test_step_candidates_match_the_softmax_of_logits(server, translator):
     body = post_inside(server, steps=5, insight=["logits"]).json()
     [best] = body["candidates"]
     logits = array(best["insight"]["logits"]).astype(np.float64)

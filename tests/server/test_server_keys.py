@@ -17,7 +17,7 @@ from uwaga_server.auth import Client, KeyRing, add_key, read_keys, remove_key, r
 from uwaga_server.limits import GROUP_SIZE, RateLimiter
 
 
-def test_file_does_not_contain_the_key(tmp_path: Path):
+def test_key_file_does_not_contain_the_plain_key(tmp_path: Path):
     path = tmp_path / "keys.json"
     key = add_key(path, "ann")
     assert key[-16:] not in path.read_text(encoding="utf-8")
@@ -34,7 +34,7 @@ def test_wrong_keys_are_refused(tmp_path: Path, change):
     assert refused.value.status in (401, 403)
 
 
-def test_complete_digests_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_key_digests_are_compared_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, compared = tmp_path / "keys.json", []
     key = add_key(path, "ann")
     compare_digest = module.hmac.compare_digest
@@ -97,7 +97,7 @@ def test_invalid_names_and_key_files_are_rejected(tmp_path: Path):
         read_keys(path)
 
 
-def test_bucket_refills_continuously():
+def test_rate_limit_bucket_refills_continuously():
     time = [0.0]
     limiter = RateLimiter(clock=lambda: time[0])
     client = Client("ann", requests_per_minute=60)
@@ -113,7 +113,7 @@ def test_bucket_refills_continuously():
         limiter.consume(client)
 
 
-def test_request_above_the_limit_makes_tokens_negative():
+def test_oversized_request_leaves_a_negative_token_balance():
     time = [0.0]
     limiter = RateLimiter(clock=lambda: time[0])
     client = Client("ann", characters_per_minute=100)

@@ -68,7 +68,7 @@ def run(coroutine: Callable[[], object]) -> object:
     return asyncio.run(coroutine())  # type: ignore[arg-type]
 
 
-def test_direct_routes_are_preferred():
+def test_direct_models_are_preferred_to_pivots():
     languages = ServedLanguages(
         [
             served_model("a", "pt", "en"),
@@ -94,7 +94,7 @@ def test_direct_routes_are_preferred():
     ]
 
 
-def test_languages_are_resolved_by_any_code():
+def test_language_codes_of_any_style_are_resolved():
     languages = ServedLanguages(
         [served_model("nllb", "eng_Latn deu_Latn zho_Hans zho_Hant", "eng_Latn deu_Latn zho_Hans zho_Hant")]
     )
@@ -123,7 +123,7 @@ def test_pivot_translation_matches_library(bundled: Translator):
     run(work)
 
 
-def test_texts_in_several_languages_keep_their_order(bundled: Translator):
+def test_results_for_several_languages_keep_request_order(bundled: Translator):
     service, _ = make_service(bundled, served_model("a", "en", "de"), served_model("b", "fr", "de"))
     texts = ["This is surely English, is it not?", "Ceci est une phrase en français.", "Das ist auf Deutsch."]
 
@@ -170,7 +170,9 @@ def test_cancelled_request_does_not_cancel_loading(bundled: Translator):
     ("error", "message"),
     [(None, "/secret/place: broken"), (ValueError("a bug"), "ValueError: a bug")],
 )
-def test_failing_model_does_not_affect_others(bundled: Translator, error: Exception | None, message: str):
+def test_model_that_fails_to_load_does_not_affect_others(
+    bundled: Translator, error: Exception | None, message: str
+):
     models = served_model("a", "en", "de"), served_model("b", "fr", "de")
     service, _ = make_service(bundled, *models, fails="b", error=error)
 
@@ -273,7 +275,7 @@ def test_setting_errors_name_the_key():
 
 
 def test_failed_request_cancels_its_other_texts():
-    """The model of one language is busy, so the texts in the other language are cancelled."""
+    """The request in one language fails, so the texts in the other language are cancelled."""
     cancelled: list[str] = []
 
     class FakeTranslator:

@@ -130,7 +130,7 @@ def test_drafts_do_not_change_translations(server: RunningServer, translator: uw
     assert proposed > accepted > 0 < passes
 
 
-def test_bias_preserves_shown_draft(server: RunningServer, translator: uwaga.Translator):
+def test_bias_preserves_the_draft_except_masked_words(server: RunningServer, translator: uwaga.Translator):
     draft, options = "Das Haus ist winzig", {"bias": 0.4999, "split": "never"}
     body = {"text": "The house is small and old.", "source": "en", "target": "de", "draft": draft, **options}
     for mask, prefix in ((0, draft), (1, "Das Haus ist ")):

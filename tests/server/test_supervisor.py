@@ -44,7 +44,7 @@ def test_ended_worker_is_detected_immediately():
     assert time.monotonic() - start < 10
 
 
-def test_worker_with_closed_pipe_has_ended():
+def test_worker_with_closed_pipe_is_considered_dead():
     worker = FakeWorker()
     check = WorkerCheck(worker)
     assert check(60)
@@ -53,7 +53,7 @@ def test_worker_with_closed_pipe_has_ended():
 
 
 @given(responses=st.lists(st.booleans(), max_size=40), timeout=st.integers(1, 6))
-def test_worker_without_response_is_lost_after_timeout(responses, timeout):
+def test_unresponsive_worker_is_replaced_after_timeout(responses, timeout):
     worker, clock = FakeWorker(), 0.0
     check, last_response = WorkerCheck(worker), 0.0
     with pytest.MonkeyPatch.context() as patch:
@@ -95,7 +95,7 @@ def supervised(workers):
                 process.join()
 
 
-def test_killed_worker_is_replaced_while_another_is_silent():
+def test_killed_worker_is_replaced_while_another_is_unresponsive():
     with supervised(workers=2) as supervisor:
         silent, killed = (process.pid for process in supervisor.processes)
         supervisor.keep_subprocess_alive()

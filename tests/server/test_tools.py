@@ -213,7 +213,7 @@ def test_mastodon_requests_get_the_expected_statuses(closed_server: RunningServe
     assert statuses[-1] == 429
 
 
-def test_mastodon_sample_names_its_variables():
+def test_mastodon_sample_sets_the_required_variables():
     names = [line.partition("=")[0] for line in sample("mastodon.md", ".env.production").splitlines()]
     assert names == ["LIBRE_TRANSLATE_ENDPOINT", "LIBRE_TRANSLATE_API_KEY"]
 
@@ -250,7 +250,7 @@ def test_zotero_translates_with_deeplx(
     ],
 )
 @pytest.mark.parametrize("source", ["en", "auto"])
-def test_calibre_engine_of_guide_translates(server: RunningServer, text: str, source: str):
+def test_calibre_engine_from_the_guide_translates(server: RunningServer, text: str, source: str):
     """Build the body and read the response as the plugin does."""
     engine = json.loads(sample("calibre.md", "engine"))
     engine_request = engine["request"]
@@ -310,7 +310,7 @@ def home_assistant(server: RunningServer, **data: object) -> dict[str, Any]:
     return {"content": response.json(), "status": response.status_code}
 
 
-def test_home_assistant_command_of_guide_translates(server: RunningServer):
+def test_home_assistant_command_from_the_guide_translates(server: RunningServer):
     result = home_assistant(server, text=TEXT, source="en", target="de")
     assert result == {"content": {"translatedText": GERMAN}, "status": 200}
     result = home_assistant(server, text='The car is "very"\nfast — 5 °C', target="de")
@@ -321,7 +321,7 @@ def test_home_assistant_command_of_guide_translates(server: RunningServer):
     ]
 
 
-def test_home_assistant_script_of_guide_shows_translation_or_error(server: RunningServer):
+def test_home_assistant_script_from_the_guide_shows_translation_or_error(server: RunningServer):
     """Render the templates of its notifications for a translation and for an error."""
     jinja2 = pytest.importorskip("jinja2")
     [script] = yaml.safe_load(sample("home-assistant.md", "scripts.yaml")).values()

@@ -143,7 +143,7 @@ def test_informal_prompts_are_parsed(message: str, expected: Prompt):
         ("", ""),
     ],
 )
-def test_messages_without_request_are_not_prompts(message: str, system: str):
+def test_messages_without_a_translation_request_are_not_prompts(message: str, system: str):
     assert read_prompt(message, system) is None
 
 
@@ -154,7 +154,7 @@ def test_system_prompt_takes_precedence():
 
 
 @given(text=st.text(min_size=1).map(str.strip).filter(bool), system=st.sampled_from([BOB, CALIBRE]))
-def test_text_after_system_prompt_is_unchanged(text: str, system: str):
+def test_text_after_a_system_prompt_is_unchanged(text: str, system: str):
     assert read_prompt(text, system) == Prompt(text, "en", "de")
 
 
@@ -166,7 +166,7 @@ def test_text_after_instruction_is_unchanged(text: str):
 
 
 @given(message=st.text() | st.text('translate to from German en-\n :"“„«»🔤`'), system=st.text())
-def test_text_of_prompt_is_part_of_the_message(message: str, system: str):
+def test_parsed_prompt_text_is_part_of_the_message(message: str, system: str):
     prompt = read_prompt(message, system)
     assert prompt is None or prompt.text in message
 

@@ -52,7 +52,7 @@ def memory_path(client: httpx.Client, target: str = "de") -> str:
     return f"/v1/memories/{memory['id']}/look-up"
 
 
-def test_look_ups_are_those_of_python(clients: list[httpx.Client], server: RunningServer):
+def test_lookups_match_python(clients: list[httpx.Client], server: RunningServer):
     client = clients[0]
     answer = client.post(memory_path(client), json={"text": TEXT})
     assert answer.status_code == 200, answer.text
@@ -79,7 +79,7 @@ def test_look_ups_are_those_of_python(clients: list[httpx.Client], server: Runni
         assert [sent[name] for name in names] == pytest.approx([getattr(lookup, name) for name in names])
 
 
-def test_remembered_pieces_are_those_at_their_positions(clients: list[httpx.Client]):
+def test_lookup_positions_refer_to_the_remembered_pieces(clients: list[httpx.Client]):
     content = clients[0].post(memory_path(clients[0]), json={"text": TEXT}).json()
     assert content["text"].startswith("Ein Herr")
     for lookup in content["pieces"]:
@@ -88,7 +88,7 @@ def test_remembered_pieces_are_those_at_their_positions(clients: list[httpx.Clie
     assert content["pieces"][-1]["piece"] == content["pairs"][0]["pieces"][-1] == "</s>"
 
 
-def test_texts_without_look_ups_have_only_a_translation(clients: list[httpx.Client]):
+def test_texts_without_lookups_return_only_a_translation(clients: list[httpx.Client]):
     client = clients[0]
     path = memory_path(client)
     unlike = client.post(path, json={"text": "The weather is nice today."}).json()
@@ -134,7 +134,7 @@ def test_unknown_memories_and_languages_without_a_model_are_refused(clients: lis
     assert (portuguese.status_code, portuguese.json()["error"]["code"]) == (400, "unsupported_language")
 
 
-def test_look_ups_need_a_key_and_count_as_usage(clients: list[httpx.Client], server: RunningServer):
+def test_lookups_require_a_key_and_count_as_usage(clients: list[httpx.Client], server: RunningServer):
     poor = clients[2]
     path = memory_path(poor)
     assert httpx.post(server.url + path, json={"text": TEXT}).status_code == 401

@@ -196,7 +196,7 @@ def test_missing_and_wrong_deepl_keys_are_refused(server: RunningServer):
     assert response.headers["x-trace-id"] == response.headers["x-request-id"]
 
 
-def test_server_of_this_machine_keeps_documents_until_it_stops(tmp_path: Path, monkeypatch):
+def test_local_server_stores_documents_until_it_stops(tmp_path: Path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -217,7 +217,7 @@ def test_server_of_this_machine_keeps_documents_until_it_stops(tmp_path: Path, m
 
 
 @pytest.mark.slow
-def test_server_of_other_machines_without_state_folder_stores_nothing(tmp_path: Path):
+def test_public_server_without_a_state_folder_stores_nothing(tmp_path: Path):
     with running_server(tmp_path, host="0.0.0.0") as server:
         assert httpx.get(f"{server.url}/v1/glossaries").status_code == 501
         assert httpx.get(f"{server.url}/v2/glossaries").status_code == 400

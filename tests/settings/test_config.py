@@ -107,7 +107,7 @@ def test_scientific_notation_is_a_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["2", "1e-4", "true", "null", "[a.tsv, b.tsv]", "{x: 1}", "runs/a=b", ""])
-def test_changed_setting_equals_its_value_in_a_file(tmp_path: Path, value: str) -> None:
+def test_changed_settings_are_parsed_like_settings_files(tmp_path: Path, value: str) -> None:
     (tmp_path / "s.yaml").write_text(f"one: 1\ngroup:\n  inner:\n    key: {value}\n")
     values: dict[str, object] = {"one": 1, "group": {"inner": {"key": "before"}}}
     change_setting(values, f"group.inner.key={value}")

@@ -34,7 +34,7 @@ def settings(**values: Any) -> DecoderOnlySettings:
     ("values", "message"),
     [
         ({"positions": "rotary"}, "needs the group rotary, such as rotary: {base: 10000}"),
-        ({"rotary": {}}, "rotary is for positions: rotary, not learned: choose them or omit it"),
+        ({"rotary": {}}, "rotary is for positions: rotary, not learned: choose rotary positions or omit it"),
         ({"local_rotary": {}}, "local_rotary is for positions: rotary"),
         ({**ROTARY, "local_rotary": {}}, "local_rotary is for layers with a window"),
         ({**ROTARY, "head_width": 7}, "even head width of at least 4, not 7: change head_width"),
@@ -143,7 +143,7 @@ def test_M37_scaled_frequencies_are_bounded(
     assert (share >= min_share - 1e-9).all()
 
 
-def test_weight_shapes_follow_the_settings() -> None:
+def test_weight_shapes_match_the_settings() -> None:
     shape = settings(
         **ROTARY,
         key_value_heads=2,

@@ -97,7 +97,7 @@ def test_presets_survive_round_trip(name: str) -> None:
         ({"family": "gnmt", "hidden": "x"}, "my.yaml: model.hidden: .*'x'"),
         ({"family": "bahdanau", "reverse": True}, "unknown setting 'model.reverse'"),
         ({"family": "bahdanau", "score": "dot"}, "score dot .*use general"),
-        ({"family": "luong", "bidirectional": True}, "reads both ways; set reverse: false"),
+        ({"family": "luong", "bidirectional": True}, "already reads in both directions; set reverse: false"),
         ({"family": "luong", "attention": "local-m"}, "local-m needs a window"),
         ({"family": "luong", "window": 3}, "window 3 is for local attention"),
         ({"family": "luong", "attention": "lokal"}, "model.attention"),
@@ -111,7 +111,7 @@ def test_invalid_models_are_rejected(model: Any, message: str) -> None:
         settings(model)
 
 
-def test_fixed_settings_differ_by_preset() -> None:
+def test_fixed_settings_distinguish_all_presets() -> None:
     prints = {str(fixed_settings(settings(name))) for name in ("transformer", *PRESETS)}
     assert len(prints) == 1 + len(PRESETS)
 

@@ -46,7 +46,7 @@ def test_implementations_in_absent_packages_are_omitted() -> None:
         registry["absent"]
 
 
-def test_added_implementations_come_first_and_replace_others() -> None:
+def test_registered_implementations_come_first_and_override_built_in_ones() -> None:
     registry: Registry[object] = Registry("number", "uwaga.numbers", TABLE)
     registry.register("decimal")(int)
     assert list(registry) == ["decimal", "fraction"] and len(registry) == 2

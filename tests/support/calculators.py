@@ -1,4 +1,4 @@
-"""What the course's calculators show, to check what readers without JavaScript are told."""
+"""Numbers shown by the course's calculators, to check the texts for readers without JavaScript."""
 
 import itertools
 import re

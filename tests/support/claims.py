@@ -1,4 +1,4 @@
-"""What pages claim of attention holds, and the tests that the index names for its claims check them."""
+"""Checks of statements about attention, and of the tests that the index lists for its claims."""
 
 import dataclasses
 import importlib.util
@@ -36,7 +36,7 @@ IF = r"\bif\b|\bsi\b|\bjeśli\b|\bgdy\b|如果|只有"
 
 
 @cache
-def holds(relation: str, condition: str) -> bool:
+def relation_holds(relation: str, condition: str) -> bool:
     """Return whether dot products and cosines are always in a relation if the lengths meet a condition."""
     random = np.random.default_rng(0)
     queries, keys = (random.normal(size=(count, 5)) for count in (3, 4))
@@ -56,10 +56,10 @@ def sentences(text: str) -> list[str]:
     return [" ".join(part.split()) for part in re.split(r"(?<=[.?!:])\s|(?<=[。？！：])|\n\s*\n", text)]
 
 
-def wrong_conditions_of_cosines(text: str) -> list[str]:
-    """Return the sentences that say wrongly when dot products are cosines, or proportional to them.
+def wrong_cosine_conditions(text: str) -> list[str]:
+    """Return the sentences with wrong conditions for dot products being equal or proportional to cosines.
 
-    A condition has to suffice, and no weaker one may.
+    A stated condition must be sufficient, and the next weaker condition must not be.
     """
     wrong = []
     conditions = list(CONDITIONS)
@@ -69,7 +69,7 @@ def wrong_conditions_of_cosines(text: str) -> list[str]:
         required = [name for name in conditions[:-1] if re.search(CONDITIONS[name], sentence)]
         for relation, condition in itertools.product(stated, required if re.search(IF, sentence) else ()):
             weaker = conditions[conditions.index(condition) + 1]
-            if not holds(relation, condition) or holds(relation, weaker):
+            if not relation_holds(relation, condition) or relation_holds(relation, weaker):
                 wrong.append(sentence)
     return wrong
 
@@ -80,10 +80,10 @@ TWICE = r"\btwice\b|\bdoble\b|\bdwa\b|加倍"
 """How pages say that a key is twice as long; the same words say what its dot product becomes."""
 
 
-def unlike_cosines(text: str) -> list[str]:
-    """Return what a page says wrongly about dot products and cosines: conditions, a longer key, numbers."""
+def wrong_cosine_statements(text: str) -> list[str]:
+    """Return wrong statements about dot products and cosines: conditions, effects of longer keys, numbers."""
     prose = FENCE.sub("", text)
-    wrong = wrong_conditions_of_cosines(prose)
+    wrong = wrong_cosine_conditions(prose)
     wrong += [
         sentence
         for sentence in sentences(prose)
@@ -126,7 +126,7 @@ class OtherModel:
         return self.translator.score([(self.source or source, target) for source, target in pairs])
 
 
-def without_claim(claim: str) -> Iterator[tuple[str, dict[str, object], dict[str, object]]]:
+def cases_without_claim(claim: str) -> Iterator[tuple[str, dict[str, object], dict[str, object]]]:
     """Yield cases in which a claim does not hold: a name, arguments of its test, and names to replace."""
     if claim.startswith("weights show"):
         # every row still sums to one
@@ -154,8 +154,8 @@ def claims_without_test(text: str) -> list[str]:
     )
     wrong = [claim for claim in CLAIMS if not any(row[0].startswith(claim) for row in rows)]
     for claim, path, name in rows:
-        for case, arguments, replaced in without_claim(claim):
-            module = loaded(path)
+        for case, arguments, replaced in cases_without_claim(claim):
+            module = import_test_file(path)
             test = getattr(module, name)
             if {*inspect.signature(test).parameters} != {*arguments} or not {*replaced} <= {*vars(module)}:
                 wrong.append(f"{claim}: {name} does not check it")
@@ -170,8 +170,8 @@ def claims_without_test(text: str) -> list[str]:
 
 
 @cache
-def loaded(path: str) -> ModuleType:
-    """Return a file of tests as a module of its own."""
+def import_test_file(path: str) -> ModuleType:
+    """Import a test file as a separate module."""
     specification = importlib.util.spec_from_file_location(f"claims_{Path(path).stem}", ROOT / path)
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)

@@ -65,7 +65,7 @@ class ForkedServer:
 
 @cache
 def _connection() -> socket.socket:
-    """Start the process that forks; return the socket to it, at whose end it stops."""
+    """Start the forking process; return the socket to it. It stops when the socket is closed."""
     connection, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with other:
         process = subprocess.Popen([sys.executable, __file__], stdin=other, env=os.environ)

@@ -1,8 +1,8 @@
-"""Damaged model folders through the C library, built with sanitizers: each is used, or refused in words.
+"""Damaged model folders in the sanitised C library: each is used, or rejected with a message.
 
 python tests/support/fuzz_c_library.py [--count N] [--seconds S] [--seed K] [--case NUMBER]
 
-The number of a case alone decides it, so that one that fails can be run again.
+A case is determined by its number, so that failures can be repeated.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A sound model of every format that is read."""
+"""An intact model of every readable format."""
 
 import shutil
 from pathlib import Path
@@ -7,7 +7,7 @@ MODEL = Path(__file__).parent / "models" / "numbers-en-de"
 
 
 def make_all(folder):
-    """A sound model of every format, by name; a file where the format is one."""
+    """Return the path of an intact model of every format, by name."""
     import fairseq_folders
     import gguf_files
     import test_ctranslate2
@@ -42,7 +42,7 @@ def make_all(folder):
 
 
 def t5_folder(folder):
-    """A random T5 with a tokeniser of its own."""
+    """A random T5 with its own tokeniser."""
     import pretrained_tokenisers
     import torch
     import transformers
@@ -57,7 +57,7 @@ def t5_folder(folder):
 
 
 def gpt2_folder(folder):
-    """A random GPT-2 with a tokeniser of its own."""
+    """A random GPT-2 with its own tokeniser."""
     import pretrained_tokenisers
     import torch
     import transformers

@@ -25,7 +25,7 @@ class Behaviour:
 
     Attributes:
         cut: numbers of bytes after which the bodies of the next responses end.
-        drip: number of bytes, and seconds of the pause after each such block.
+        throttle: number of bytes, and seconds of the pause after each such block.
         endless: whether the body never ends.
         ranges: whether range requests are supported.
         silent: seconds before the response starts.
@@ -35,7 +35,7 @@ class Behaviour:
     body: bytes = b""
     status: int = 200
     cut: list[int] = field(default_factory=list)
-    drip: tuple[int, float] | None = None
+    throttle: tuple[int, float] | None = None
     endless: bool = False
     ranges: bool = True
     tag: str | None = None
@@ -112,11 +112,11 @@ class ModelServer:
     def send(self, request: http.server.BaseHTTPRequestHandler, behaviour: Behaviour, body: bytes) -> None:
         if behaviour.cut:
             body = body[: behaviour.cut.pop(0)]
-        if behaviour.drip is None and not behaviour.endless:
+        if behaviour.throttle is None and not behaviour.endless:
             request.wfile.write(body)
-        size, pause = behaviour.drip or (1 << 16, 0.0)
+        size, pause = behaviour.throttle or (1 << 16, 0.0)
         offset = 0
-        while (behaviour.drip or behaviour.endless) and not self.closing.is_set():
+        while (behaviour.throttle or behaviour.endless) and not self.closing.is_set():
             block = body[offset : offset + size] or (b"x" * size if behaviour.endless else b"")
             if not block:
                 return

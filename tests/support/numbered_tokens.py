@@ -1,4 +1,4 @@
-"""A tokeniser of numbers, for tests of models alone: ``5 6`` is the ids 5 and 6."""
+"""A tokeniser of numbers, for tests of models: ``5 6`` is encoded as the ids 5 and 6."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
-"""Numbers that the course states and nothing beside them shows agree with what the repository gives.
+"""Numbers in the course that no sample or figure shows match values computed from the repository.
 
-Most are of the bundled model: its settings, its weights and what it computes. Samples and figures show many
+Most belong to the bundled model: its settings, weights and results. Samples and figures show many
 more of its numbers, and are checked by themselves.
 """
 
@@ -112,36 +112,36 @@ def figure(name: str):
         return importlib.import_module(name)
 
 
-def buy(model: Model) -> np.ndarray:
+def buy_weights(model: Model) -> np.ndarray:
     """Return the weight on *buy* of each head of the last layer, while *kaufen* is written."""
     return model.matrix(model.laboratory, CAR, "cross.2").heads("kaufen", "buy")
 
 
-def want(model: Model) -> list[float]:
+def verb_probabilities(model: Model) -> list[float]:
     """Return the probabilities of *möchte* and *will*, and those of *ein* after each."""
     first, second = (model.probabilities(CAR, f"Ich {verb} ein Auto kaufen.") for verb in ("möchte", "will"))
     return [first[1], second[1], first[2], second[2]]
 
 
-def noun(model: Model, name: str) -> float:
+def noun_weight(model: Model, name: str) -> float:
     """Return the weight on a noun that head 2 of the first encoder layer gives its article."""
     matrix = model.matrix(model.laboratory, f"The man reads the {name}.", "encoder.1")
     return matrix.heads("the", name, last=True)[1]
 
 
-def full_stop(model: Model) -> list[float]:
+def full_stop_shares(model: Model) -> list[float]:
     """Return the percentages of the full stop and the end symbol in the row that writes a full stop."""
     matrix = model.matrix(model.python, "The man reads the letter.", "cross.2")
     return [100 * matrix.heads(".", piece).mean() for piece in (".", "</s>")]
 
 
-def to_column(model: Model) -> float:
+def largest_weight_of_to(model: Model) -> float:
     """Return the largest weight of *to* in chapter 0's picture."""
     matrix = model.matrix(model.python, CAR, "cross.2")
     return matrix.weights.mean(axis=0)[:, matrix.columns.index("to")].max()
 
 
-def last_scores(model: Model, *targets: str) -> list[float]:
+def end_symbol_scores(model: Model, *targets: str) -> list[float]:
     """Return the log-probability of the end after each translation of *It is raining today.*"""
     pairs = [("It is raining today.", target) for target in targets]
     return [score.token_scores[-1] for score in model.python.score(pairs)]
@@ -155,15 +155,15 @@ def empty_translation(model: Model) -> list[float]:
     return [pieces, found.log_prob / pieces]
 
 
-def kept_bleu() -> list[float]:
+def share_of_bleu_in_long_sentences() -> list[float]:
     """Return the percentage of its BLEU that each model of chapter 2 keeps in the longest sentences."""
     buckets = json.loads(figure("c02_lengths").MEASURED.read_text(encoding="utf-8"))["buckets"]
     shortest, longest = (bucket["systems"] for bucket in (buckets[0], buckets[-1]))
     return [100 * longest[name]["bleu"] / shortest[name]["bleu"] for name in ("Cho", "Bahdanau")]
 
 
-def deletion(model: Model) -> list[int]:
-    """Return for how many target words attention names the costliest word to delete, and of how many."""
+def deletion_agreement(model: Model) -> list[int]:
+    """Return how many target words have their largest weight on the most important word, and the total."""
     chapter = figure("c15_three")
     agreed = []
     for text in chapter.TEXTS:
@@ -177,7 +177,7 @@ def page(name: str) -> str:
     return (ROOT / "docs/learn" / name).read_text(encoding="utf-8")
 
 
-def windows() -> list[int]:
+def window_sizes() -> list[int]:
     """Return what chapter 4 concludes from the two lines that its second sample prints."""
     text = page("04-other-ways.md")
     looks, needs = (
@@ -189,7 +189,7 @@ def windows() -> list[int]:
     return [max(needs), same, len(looks), len(looks) - same, looks[4], needs[4]]
 
 
-def times() -> dict[int, list[float]]:
+def times_by_length() -> dict[int, list[float]]:
     """Return chapter 6's table of times: million multiplications and milliseconds, by words."""
     text = page("06-without-recurrence.md")
     rows = re.findall(r"^ +\| (\d+) \| ([\d.]+(?: \| [\d.]+){3}) \|$", text, re.MULTILINE)
@@ -198,7 +198,9 @@ def times() -> dict[int, list[float]]:
 
 def time_ratios() -> list[float]:
     """Return how many times as long the GRU took, each with the number of words."""
-    return [number for n in (8, 128, 512) for number in (times()[n][2] / times()[n][3], n)]
+    return [
+        number for n in (8, 128, 512) for number in (times_by_length()[n][2] / times_by_length()[n][3], n)
+    ]
 
 
 def multiplications(n: int) -> list[float]:
@@ -206,7 +208,7 @@ def multiplications(n: int) -> list[float]:
     return [6 * n * 256**2 / 1e6, (4 * n * 256**2 + 2 * n**2 * 256) / 1e6]
 
 
-def small_run() -> list[int]:
+def chapter_18_run_sizes() -> list[int]:
     """Return the sentences, dev pairs, weights and updates of chapter 18's run."""
     [text] = re.findall(r'^SETTINGS = """\n(.*?)"""$', page("18-your-own.md"), re.MULTILINE | re.DOTALL)
     settings = yaml.safe_load(text.replace("RATE", "0.01"))
@@ -218,7 +220,7 @@ def small_run() -> list[int]:
     return [sentences, 100, weights, settings["training"]["steps"]]
 
 
-def loss_of_layer() -> list[float]:
+def layer_removal_loss() -> list[float]:
     """Return the loss without the second layer's heads in chapter 9, and the factor of the probabilities."""
     [loss] = re.findall(r"^cross 2 .* all four: ([\d.]+)$", page("09-heads.md"), re.MULTILINE)
     return [float(loss), math.exp(float(loss))]
@@ -273,22 +275,28 @@ STATEMENTS: dict[str, Expected] = {
         sum(file.stat().st_size for file in BUNDLED.iterdir()) / 1e6
     ),
     # weights and probabilities
-    r"the four heads of layer 2 give \*buy\* ([\d., and]+)\.": buy,
-    rf"Head 1 of layer 2 gives `</s>` more than half, and \*buy\* only {N}\.": lambda m: buy(m)[0],
-    rf"The other three give \*buy\* between {N} and {N}\.": lambda m: [min(buy(m)[1:]), max(buy(m)[1:])],
-    rf"\*to\* gets at most {N} in any row": to_column,
-    rf"at step 2 \*möchte\* has {N} and \*will\* {N}\. \*ein\* has {N} after \*möchte\*, and {N} after": want,
-    rf"\*will\* \(want to\) came second, with {N}\..* \*ein\* even rises, from {N} to {N}\.": lambda m: want(
-        m
-    )[1:],
+    r"the four heads of layer 2 give \*buy\* ([\d., and]+)\.": buy_weights,
+    rf"Head 1 of layer 2 gives `</s>` more than half, and \*buy\* only {N}\.": lambda m: buy_weights(m)[0],
+    rf"The other three give \*buy\* between {N} and {N}\.": lambda m: [
+        min(buy_weights(m)[1:]),
+        max(buy_weights(m)[1:]),
+    ],
+    rf"\*to\* gets at most {N} in any row": largest_weight_of_to,
+    (
+        rf"at step 2 \*möchte\* has {N} and \*will\* {N}\. "
+        rf"\*ein\* has {N} after \*möchte\*, and {N} after"
+    ): verb_probabilities,
+    rf"\*will\* \(want to\) came second, with {N}\..* \*ein\* even rises, from {N} to {N}\.": (
+        lambda m: verb_probabilities(m)[1:]
+    ),
     r"After \*Heute\* this factor is less than one in a hundred thousand": (
-        lambda m: last_scores(m, "Heute")[0] < np.log(1e-5)
+        lambda m: end_symbol_scores(m, "Heute")[0] < np.log(1e-5)
     ),
-    rf"the end symbol has a log-probability near {N}\.": lambda m: last_scores(m, "Heute regnet es"),
+    rf"the end symbol has a log-probability near {N}\.": lambda m: end_symbol_scores(m, "Heute regnet es"),
     rf"the second \*the\* gives \*letter\* {N} of its weight and \*book\* {N}\.": (
-        lambda m: [noun(m, "letter"), noun(m, "book")]
+        lambda m: [noun_weight(m, "letter"), noun_weight(m, "book")]
     ),
-    rf"head 2 gives \*letter\* {N} of the weight of \*the\*": lambda m: noun(m, "letter"),
+    rf"head 2 gives \*letter\* {N} of the weight of \*the\*": lambda m: noun_weight(m, "letter"),
     rf"layer 1, head 2 gives the next piece {N}%": lambda m: 100 * m.neighbour(1, 2, 1),
     rf"layer 3, head 4 gives the previous piece {N}%": lambda m: 100 * m.neighbour(3, 4, -1),
     rf"a head's weight on the previous piece falls from {N} to {N}\]": (
@@ -298,39 +306,43 @@ STATEMENTS: dict[str, Expected] = {
     # conclusions from what a page shows, and counts
     rf"With \$D = {N}\$, all of these translations stay the same\. The two numbers agree for {N} of the {N} "
     rf"sentences\. {N} need less: the fifth looks {N} pieces away and needs {N}\. None needs more": (
-        lambda _: windows()
+        lambda _: window_sizes()
     ),
     rf"the GRU took {N} times as long as self-attention over {N} words, {N} times over {N}, and {N} times "
     rf"over {N}\.": lambda _: time_ratios(),
     rf"At {N} words self-attention has more multiplications than the GRU and still took a (\w+) of its": (
-        lambda _: [512, times()[512][2] / times()[512][3]] if times()[512][1] > times()[512][0] else False
+        lambda _: (
+            [512, times_by_length()[512][2] / times_by_length()[512][3]]
+            if times_by_length()[512][1] > times_by_length()[512][0]
+            else False
+        )
     ),
     **{
         rf"\| {n} \| {N} \| {N} \| [\d.]+ \| [\d.]+ \|": partial(lambda n, _: multiplications(n), n)
         for n in (8, 32, 128, 512)
     },
     rf"Without all four it loses {N}, so the geometric mean of the tokens' probabilities falls to an (\w+)": (
-        lambda _: loss_of_layer()
+        lambda _: layer_removal_loss()
     ),
     rf"writes {N} sentences of two to four different letters, holds {N} out, and trains {N} weights for {N} "
-    "updates": lambda _: small_run(),
+    "updates": lambda _: chapter_18_run_sizes(),
     rf"Cho's model keeps {N}% of its BLEU, and Bahdanau's, the subject of chapter 3, {N}%": (
-        lambda _: kept_bleu()
+        lambda _: share_of_bleu_in_long_sentences()
     ),
-    rf"For {N} of {N} target words, the largest attention was on the word whose deletion": deletion,
-    rf"The full stop and the end symbol get {N}% and {N}% of the row": full_stop,
+    rf"For {N} of {N} target words, the largest attention was on the word whose deletion": deletion_agreement,
+    rf"The full stop and the end symbol get {N}% and {N}% of the row": full_stop_shares,
 }
 """What the pages say, with numbers in groups, and what the model's files or the model give."""
 
 
 @cache
 def bundled_model() -> Model:
-    atexit.register(forget)
+    atexit.register(release_model)
     return Model()
 
 
-def forget() -> None:
-    """Free the model before the interpreter ends, when the engine reports what is left."""
+def release_model() -> None:
+    """Free the model before the interpreter exits, since the engine reports leaks."""
     bundled_model.cache_clear()
     gc.collect()
 
@@ -357,13 +369,13 @@ def agrees(number: str, value: float) -> bool:
 
 @cache
 def statements(text: str) -> list[tuple[str, re.Match[str]]]:
-    """Return the statements of a text whose numbers are known here, with their patterns."""
+    """Return the statements of a text that match a known pattern, with their patterns."""
     text = " ".join(text.split())
     return [(pattern, match) for pattern in STATEMENTS for match in re.finditer(pattern, text)]
 
 
 def wrong_statements(text: str) -> list[str]:
-    """Return the statements of a text whose numbers are not those that the repository gives."""
+    """Return the statements of a text whose numbers differ from those of the repository."""
     wrong = []
     for pattern, match in statements(text):
         values = expected(pattern)

@@ -1,4 +1,4 @@
-"""What pages say about models, sizes, commands and links agrees with the repository.
+"""Checks of statements about models, sizes, commands and links in the documentation.
 
 Each check takes the text of a file and returns what is wrong with it. ``test_prose.py`` applies them all.
 """
@@ -29,8 +29,8 @@ DECODERS = {
 """Families of decoders by the names that pages give them."""
 
 
-def models_without_windows(text: str) -> list[str]:
-    """Return the models that a sentence or a row says to have windows, and that have none."""
+def models_wrongly_described_with_windows(text: str) -> list[str]:
+    """Return the models without windows that a sentence or row describes as having windows."""
     return [
         f"{name} in {sentence!r}"
         for sentence in re.split(r"(?<=\.)\s|(?<=。)|\n\n|\n(?=\|)", text)
@@ -40,7 +40,7 @@ def models_without_windows(text: str) -> list[str]:
     ]
 
 
-def other_sizes(text: str) -> list[str]:
+def outdated_install_sizes(text: str) -> list[str]:
     """Return the sizes of a plain install that differ from the one in the guide to the engine."""
     guide = (ROOT / "docs/guides/engine.md").read_text(encoding="utf-8").partition("## Size of a plain")[2]
     [total] = re.findall(r"^\| \*\*total\*\* \| \*\*([\d.]+)", guide, re.MULTILINE)
@@ -68,8 +68,8 @@ def needs_torch(name: str) -> bool:
     return subprocess.run(command, cwd=ROOT, capture_output=True).returncode != 0
 
 
-def other_needs_of_torch(text: str) -> list[str]:
-    """Return the commands of which the guide to attention does not say, or wrongly, if they need torch."""
+def wrong_torch_requirements(text: str) -> list[str]:
+    """Return the commands whose torch requirement is missing or wrong in the guide to attention."""
     clauses = re.split(r"[.;:]\s", text.partition("## Importance of heads")[2].partition("```")[0])
     words = {True: "in torch", False: "natively"}
     return [
@@ -79,8 +79,8 @@ def other_needs_of_torch(text: str) -> list[str]:
     ]
 
 
-def mechanisms_without_chapter(text: str) -> list[str]:
-    """Return the mechanisms that a chapter lists as its own, and whose rows link to no chapter."""
+def mechanisms_without_chapter_link(text: str) -> list[str]:
+    """Return the mechanisms that a chapter lists but whose rows do not link to a chapter."""
     listed = {
         number
         for page in CHAPTERS
@@ -93,25 +93,25 @@ def mechanisms_without_chapter(text: str) -> list[str]:
     return sorted(listed & {number for number, _ in rows} - linked)
 
 
-def blocks_in_widgets(text: str) -> list[str]:
-    """Return the paragraphs in place of a widget: Markdown would end the widget before them."""
+def paragraphs_in_widgets(text: str) -> list[str]:
+    """Return widget contents with paragraphs: Markdown would end the widget before them."""
     widgets = re.findall(r"<(uwaga-\w+)[^>]*>(.*?)</\1>", text, re.DOTALL)
     return [content for _, content in widgets if re.search(r"\n\s*\n|<(?:p|div)\b", content)]
 
 
-def gradients_switched_off(text: str) -> list[str]:
-    """Return the calls that leave gradients off for the samples after them."""
+def calls_that_disable_gradients(text: str) -> list[str]:
+    """Return the calls that disable gradients for the samples after them."""
     return re.findall(r"^ *torch\.set_grad_enabled\(.*", text, re.MULTILINE)
 
 
-def means_without_their_pairs(text: str) -> list[str]:
-    """Return the messages with a mean over dev pairs that do not say so: a matrix stands beside them."""
+def messages_without_data_set(text: str) -> list[str]:
+    """Return the messages with a mean over dev pairs that do not mention the dev set."""
     messages = re.findall(r'^  \w+: "(.*(?:\{seen\}|\{linked\}).*)",$', text, re.MULTILINE)
     return [message for message in messages if not re.search("dev|desarrollo|开发", message, re.IGNORECASE)]
 
 
-def unlike_picture(text: str) -> list[str]:
-    """Return what the guide to confidence says of a picture that does not show it."""
+def words_missing_from_picture(text: str) -> list[str]:
+    """Return the words that the guide to confidence mentions but its picture does not show."""
     pillow = pytest.importorskip("PIL.Image")
     if not BUNDLED.exists():
         pytest.skip("this source tree holds no bundled model")
@@ -124,8 +124,8 @@ def unlike_picture(text: str) -> list[str]:
     return wrong if shown.get("model") == model else [*wrong, f"{name} is of another model"]
 
 
-def wrong_times_of_index(text: str) -> list[str]:
-    """Return the chapters whose minutes are not those of a hundred words a minute, and twenty-five more."""
+def wrong_reading_times(text: str) -> list[str]:
+    """Return the chapters whose stated time is not 25 minutes plus a minute per hundred words."""
     stated = dict(re.findall(r"^\| \[\d+\. [^\]]*\]\(([\w-]+\.md)\) \| .* \| (\d+) \|$", text, re.MULTILINE))
     assert {page.name for page in CHAPTERS} == stated.keys()
     wrong, total = [], 0.0

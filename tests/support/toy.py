@@ -1,4 +1,4 @@
-"""A toy corpus: words of letters and the same reversed."""
+"""A toy corpus: letter sequences and their reversals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small numpy decoders that keep the contract, for the tests of the search.
+"""Small numpy decoders with the decoder interface, for tests of the search.
 
 Their rows do not depend on each other in any bit: sums run along an axis of fixed length, never through
 a BLAS whose order of summation depends on how many rows there are.
@@ -16,7 +16,7 @@ from uwaga.search import choose
 
 
 def product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """(rows, n) times (n, m), each row summed in the same order whatever the other rows."""
+    """(rows, n) times (n, m); each row is summed in the same order, independently of other rows."""
     return (left[:, :, None] * right[None]).sum(axis=1)
 
 
@@ -63,7 +63,7 @@ class ToyState:
 
 @dataclass
 class RecurrentToy:
-    """A random recurrent decoder with attention: every token so far, and the source, matter.
+    """A random recurrent decoder with attention that depends on the source and all previous tokens.
 
     Tokens: 0 padding, 1 start, 2 end, 3 unknown. ``end_bias`` is added to the end symbol's logit.
     """
@@ -136,7 +136,7 @@ class RecurrentToy:
 
 
 class JoiningToy(RecurrentToy):
-    """Lets sentences in while others are under way; ``calls["join"]`` counts how often."""
+    """Allows sentences to join a running batch; ``calls["join"]`` counts the joins."""
 
     def join(self, first: ToyState, second: ToyState) -> ToyState:
         assert first.beams == second.beams
@@ -152,7 +152,7 @@ class JoiningToy(RecurrentToy):
 
 @dataclass
 class TableToy(RecurrentToy):
-    """A Markov decoder: logits are a table of the last token alone. Hand-written where ``table`` is given."""
+    """A Markov decoder: logits depend only on the last token, by a random or given ``table``."""
 
     table: np.ndarray | None = None
 
@@ -174,7 +174,7 @@ def teacher_forced(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log-probabilities (targets, length, vocabulary) and attention (targets, length, source), one pass.
 
-    All ``targets`` have the same length and are told to the decoder token by token, without a search.
+    All ``targets`` have the same length and are passed to the decoder token by token, without a search.
     """
     target_ids = np.array(targets, dtype=np.int64).reshape(len(targets), -1)
     state = decoder.start(decoder.encode([source]), len(targets))

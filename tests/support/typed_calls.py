@@ -1,4 +1,4 @@
-"""Calls as a user writes them; mypy refuses those marked ``# refused`` and no others."""
+"""Calls as users write them; mypy rejects exactly those marked ``# refused``."""
 
 from pathlib import Path
 

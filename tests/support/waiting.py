@@ -1,4 +1,4 @@
-"""Waiting for what other threads, processes and browsers do."""
+"""Waiting for other threads, processes and browsers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 def eventually(
     condition: Callable[[], object], seconds: float = 60, pause: Callable[[float], object] = time.sleep
 ) -> None:
-    """Wait until this holds; ``pause`` lets others go on for so many seconds."""
+    """Wait until the condition holds, with pauses of ``pause`` seconds."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

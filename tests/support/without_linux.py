@@ -1,6 +1,6 @@
-"""Take from uwaga what only Linux or POSIX has, in processes that have :func:`environment`.
+"""Remove Linux and POSIX functions from uwaga's modules in processes started with :func:`environment`.
 
-The standard library and the dependencies keep it, for they have their own builds for other systems.
+The standard library and dependencies keep them, since they have builds for other systems.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FOLDERS = ("/proc/", "/sys/")
 
 
 class Stripped(ModuleType):
-    """A module without some of its names; what is set in it is set in the module itself."""
+    """A module without some of its names; assignments set attributes of the original module."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module.__name__)
@@ -64,7 +64,7 @@ class Stripped(ModuleType):
 
 
 def remove_linux() -> None:
-    """Take it all from the modules of uwaga that are imported from now on."""
+    """Remove the names from modules of uwaga that are imported after this call."""
     original_import = builtins.__import__
     stripped: dict[str, ModuleType] = {}
 
@@ -93,7 +93,7 @@ def remove_linux() -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment of a process from which it is all taken; ``folder`` is for what Python reads first."""
+    """The environment of a process without these names; ``folder`` contains the startup file of Python."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text("import without_linux\nwithout_linux.remove_linux()\n")
     return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parent), *sys.path])}

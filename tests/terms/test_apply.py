@@ -63,7 +63,7 @@ def test_M27_several_terms_in_a_sentence_are_applied():
     assert "Hund" not in translation.text and "Haus" not in translation.text
 
 
-def test_M27_text_that_is_a_single_term_becomes_its_translation():
+def test_M27_text_that_consists_of_a_term_is_translated_as_the_term():
     glossary = {"dog": "Vierbeiner", "traffic light": "ampel"}
     for text, expected in (("dog", "Vierbeiner"), ("Dog", "Vierbeiner"), ("Traffic light", "Ampel")):
         for mode in ("forced", "soft"):
@@ -72,13 +72,13 @@ def test_M27_text_that_is_a_single_term_becomes_its_translation():
             assert [use.applied for use in translation.terms] == [True]
 
 
-def test_M27_prefix_precedes_terms():
+def test_M27_prefix_takes_precedence_over_terms():
     translation = BUNDLED.translate("The dog sleeps.", glossary={"dog": "Köter"}, prefix="Der Hund")
     assert translation.text.startswith("Der Hund") and "Köter" in translation.text
 
 
 def test_M27_term_ends_at_word_boundary():
-    """Haus must not become Hausboot, which the model would continue with."""
+    """Haus must not be continued to Hausboot, which the model prefers."""
     terms = finder({"house": "Haus"})
     sentence_terms = terms.find_terms("A house.")
     continuations = word_continuations(BUNDLED.target, BUNDLED.decoder.vocabulary)
@@ -89,7 +89,7 @@ def test_M27_term_ends_at_word_boundary():
 
 
 @pytest.mark.parametrize("sentence", ["Cars, she said.", "He said: “cars”", "(cars)"])
-def test_M27_term_without_preceding_space_has_an_additional_form(sentence):
+def test_M27_term_without_preceding_space_has_an_additional_token_sequence(sentence):
     sentence_terms = finder({"cars": "Wagen"}).find_terms(sentence)
     forms = [BUNDLED.target.decode(tokens) for tokens in sentence_terms.phrases.phrases[0].alternatives]
     assert {form.strip() for form in forms} == {"Wagen"}
@@ -97,7 +97,7 @@ def test_M27_term_without_preceding_space_has_an_additional_form(sentence):
     assert len(forms) == 1 + unspaced
 
 
-def test_M27_nested_terms_are_counted_separately():
+def test_M27_occurrences_of_nested_terms_are_counted_separately():
     terms = finder({"York": "York", "New York": "New York"})
     sentence_terms = terms.find_terms("York and New York")
     assert sorted(phrase.times for phrase in sentence_terms.phrases.phrases) == [1, 2]
@@ -111,7 +111,7 @@ def test_M27_nested_terms_are_counted_separately():
     ]
 
 
-def test_M27_length_limit_that_excludes_term_causes_warning():
+def test_M27_term_that_exceeds_the_length_limit_causes_a_warning():
     translation = BUNDLED.translate(
         "The car is fast.", glossary={"fast": "ungeheuerlich flott"}, max_length=4
     )
@@ -119,7 +119,7 @@ def test_M27_length_limit_that_excludes_term_causes_warning():
     assert not translation.terms[0].applied
 
 
-def test_M27_unlikely_soft_term_is_not_used():
+def test_M27_improbable_soft_term_is_not_used():
     likely = BUNDLED.translate("I want to buy a car.", glossary={"car": "Wagen"}, glossary_mode="soft")
     assert "Wagen" in likely.text
     glossary = {"car": "Quietscheentchenverordnung"}
@@ -151,7 +151,7 @@ def test_M27_terms_are_applied_in_batches_and_nbest_lists():
     )
 
 
-def test_term_that_the_tokeniser_cannot_spell_is_rejected(tmp_path):
+def test_term_that_the_tokeniser_cannot_encode_is_rejected(tmp_path):
     path = tmp_path / "terms.tsv"
     path.write_text("house\tHaus\ncar\tWagen\n")
     pieces = SegmentedTextTokeniser(

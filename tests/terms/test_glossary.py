@@ -28,7 +28,7 @@ def find_terms(glossary, text):
     return [(text[match.start : match.end], match.term.targets[0]) for match in glossary.find(text)]
 
 
-def test_terms_match_at_word_boundaries_longest_first():
+def test_longest_terms_match_first_at_word_boundaries():
     glossary = Glossary.from_argument(TERMS)
     text = "The house's front  door, a doorway; House of Acme in New York. A front of the door."
     assert find_terms(glossary, text) == [
@@ -147,7 +147,7 @@ BOMB = '<!DOCTYPE martif [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><mart
 OUTSIDE = '<!DOCTYPE martif [<!ENTITY x SYSTEM "file:///etc/passwd">]><martif><term>&x;</term></martif>'
 
 
-def test_lines_without_tabs_are_named(tmp_path, caplog):
+def test_glossary_lines_without_tabs_are_reported(tmp_path, caplog):
     path = tmp_path / "g.tsv"
     path.write_text("car\tWagen\nAcme\ndog Hund\n# a note\ncat Katze\n")
     assert len(list(read_terms(path))) == 4
@@ -192,7 +192,7 @@ def test_invalid_mappings_are_rejected(value):
         Glossary.from_argument(value)
 
 
-def test_contradictory_entries_are_rejected():
+def test_contradictory_glossary_entries_are_rejected():
     with pytest.raises(DataError, match="'Haus' in entry 1 and 'Heim' in entry 2"):
         Glossary.from_argument({"my house": "Haus", "my  house": "Heim"})
     assert len(Glossary.from_argument({"my house": "Haus", "my  house": "Haus"})) == 1

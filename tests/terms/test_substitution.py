@@ -70,7 +70,7 @@ def test_M27_forced_terms_replace_usual_words_and_nothing_else(beam):
         assert lost <= {part[:3] for part in words(text)}, text
 
 
-def test_M27_soft_terms_are_used_in_most_sentences():
+def test_M27_soft_terms_are_applied_in_most_sentences():
     used = [
         BUNDLED.translate(source, glossary={word: term}, glossary_mode="soft").terms[0].applied
         for source, word, term, _ in SYNONYMS
@@ -80,7 +80,7 @@ def test_M27_soft_terms_are_used_in_most_sentences():
 
 @pytest.mark.parametrize("mode", ["forced", "soft"])
 def test_M27_term_that_contains_usual_word_replaces_it(mode):
-    """The usual word within the term is no reason to put the term elsewhere."""
+    """A term that contains the usual word is still put in its place."""
     for source, word, term in (
         ("The car is very fast.", "car", "Auto Wagen"),
         ("A man is sitting on a bench.", "bench", "Bank Platz"),
@@ -109,7 +109,7 @@ def test_M27_term_is_not_applied_next_to_usual_word():
         assert [use.applied for use in terms.find_uses(BUNDLED.target.encode(text), text)] == [applied]
 
 
-def test_M27_usual_word_that_translates_another_word_may_stay():
+def test_M27_usual_word_is_kept_where_it_translates_another_word():
     usual = "Das Auto und das Auto sind schnell."
     terms = replace(
         sentence_terms("The car and the auto are fast.", {"car": "Wagen"}),
@@ -167,7 +167,7 @@ def test_M27_missing_terms_and_other_changes_are_errors(case, text, errors):
 
 
 def test_M27_unknown_usual_word_is_not_dropped():
-    """Without an alignment any one word may be that which the term replaces."""
+    """Without an alignment, the term may replace any single word."""
     judge = term_sentence("Delete your account.", "Excluir sua conta.", {"account": "cadastro"}, [None])
     for text, errors in (("Excluir seu cadastro.", (0, 0)), ("Seu cadastro.", (0, 1))):
         assert judge.count_errors(hypothesis(text), text) == errors
@@ -195,7 +195,7 @@ def test_M27_unknown_usual_word_is_not_dropped():
         ),
     ],
 )
-def test_M27_span_of_usual_words_follows_alignment(source, target, links, term, expected):
+def test_M27_usual_words_are_found_by_alignment(source, target, links, term, expected):
     def spans(text):
         starts = [0, *(index + 1 for index, letter in enumerate(text) if letter == " ")]
         return tuple((start, start + len(word)) for start, word in zip(starts, text.split(), strict=True))

@@ -99,7 +99,7 @@ def test_ids_and_texts_match_library(pair, data):
     assert codec.encode_plain(text) == plain.encode(text, add_special_tokens=False).ids
 
 
-def test_pieces_and_numbers_match_library(pair):
+def test_pieces_and_ids_match_library(pair):
     library, codec = pair
     for number in range(library.get_vocab_size() + 2):
         assert codec.piece(number) == library.id_to_token(number)
@@ -107,14 +107,14 @@ def test_pieces_and_numbers_match_library(pair):
         assert codec.number(piece) == library.token_to_id(piece)
 
 
-def test_file_matches_library(pair, tmp_path):
+def test_written_tokenizer_json_matches_library(pair, tmp_path):
     library, codec = pair
     assert Tokenizer.from_str(codec.content.decode()).to_str() == library.to_str()
     (tmp_path / "tokenizer.json").write_bytes(codec.content)
     assert read_tokenizer_json(tmp_path, read_declared(tmp_path)).content == codec.content
 
 
-def test_byte_level_codec_file_matches_library():
+def test_tokenizer_json_of_byte_level_codec_matches_library():
     bpe = json.loads(train_library().to_str())["model"]
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     merges = list(map(" ".join, bpe["merges"]))
@@ -128,7 +128,7 @@ def test_byte_level_codec_file_matches_library():
 
 
 @pytest.mark.parametrize("merge", [("a", "b"), ("a", " b"), ("#version", "b")])
-def test_merges_survive_round_trip(merge, tmp_path):
+def test_bpe_merges_survive_round_trip(merge, tmp_path):
     pairs = BytePairs([*LETTERS, "".join(merge), *sorted({*merge} - {*LETTERS})], [merge])
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     codec = byte_level_codec(tokenizers, pairs, "pieces", splitter)
@@ -140,7 +140,7 @@ def test_merges_survive_round_trip(merge, tmp_path):
     assert json.loads(library.to_str())["model"]["merges"] == [list(merge)]
 
 
-def test_added_tokens_follow_vocabulary(tmp_path):
+def test_added_tokens_get_ids_after_the_vocabulary(tmp_path):
     library = Tokenizer.from_str(train_library().to_str())
     codec = write_and_read(tmp_path, library)
     codec.add([Special("<later>"), Special("the"), Special("<s>")])

@@ -29,7 +29,7 @@ def read(directory):
     return read_tokenizer_json(directory, Declared({}, {}, {}))
 
 
-def test_special_tokens_of_valid_file_are_read(tmp_path):
+def test_special_tokens_of_a_valid_file_are_read(tmp_path):
     assert read(write_tokeniser(tmp_path, lambda values: None)).add_special_tokens() == ((2,), (3,))
 
 
@@ -50,7 +50,7 @@ def test_missing_unknown_token_error_names_the_file(tmp_path):
         codec.encode("b")
 
 
-def test_only_library_errors_are_converted():
+def test_only_tokenizers_library_errors_are_converted():
     class PanicException(BaseException):
         """Like that of the library, not an Exception."""
 

@@ -60,14 +60,14 @@ def test_declared_end_symbol_is_preferred():
 
 @KIND
 @given(ANY_TEXT)
-def test_any_text_matches_transformers(kind, text):
+def test_encoding_any_text_matches_transformers(kind, text):
     uwaga_tokeniser, peer = cached_both(kind)
     assert ids(uwaga_tokeniser, text) == peer(text).input_ids
 
 
 @KIND
 @given(st.data())
-def test_any_ids_match_transformers(kind, data):
+def test_decoding_any_ids_matches_transformers(kind, data):
     uwaga_tokeniser, peer = cached_both(kind)
     row = data.draw(st.lists(st.integers(0, len(peer) - 1), max_size=12))
     assert uwaga_tokeniser.decode(row) == peer.decode(row, skip_special_tokens=True)
@@ -142,7 +142,7 @@ def test_sentencepiece_model_without_tokenizer_json_is_read(kind, legacy):
 
 @pytest.mark.parametrize("kind", ["llama2", "gemma"])
 @given(text=ANY_TEXT)
-def test_any_text_matches_sentencepiece(kind, text):
+def test_encoding_any_text_matches_sentencepiece(kind, text):
     if kind not in CACHED_SENTENCEPIECE:
         directory = sentencepiece_folder(kind)
         peer = SentencePieceProcessor(model_file=str(directory / "tokenizer.model"))
@@ -200,8 +200,8 @@ def test_invalid_folders_are_rejected(tmp_path):
     size = SentencePieceProcessor(model_file=str(tmp_path / "p/tokenizer.model")).get_piece_size()
     config = json.loads((tmp_path / "p/tokenizer_config.json").read_text())
     write_json(tmp_path / "p/tokenizer_config.json", config | {"bos_token": "<new>"})
-    with pytest.raises(ModelError, match="adds <new> to texts, but the weights have no row"):
+    with pytest.raises(ModelError, match="adds <new>, but the weights have no row"):
         read_decoder_tokeniser(tmp_path / "p", TokenIds(size))
     write_json(tmp_path / "p/tokenizer_config.json", config | {"added_tokens_decoder": {"99999999": "<far>"}})
-    with pytest.raises(ModelError, match="numbers an added token 99999999"):
+    with pytest.raises(ModelError, match="gives an added token the id 99999999"):
         read_decoder_tokeniser(tmp_path / "p", TokenIds(600))

@@ -113,12 +113,12 @@ def test_texts_match_library(name: str) -> None:
 
 
 @given(name=st.sampled_from(list(MODELS)), text=texts)
-def test_any_text_matches_library(name: str, text: str) -> None:
+def test_encoding_any_text_matches_library(name: str, text: str) -> None:
     check(name, text)
 
 
 @given(name=st.sampled_from(list(MODELS)), seed=st.integers(0, 2**32), count=st.integers(0, 12))
-def test_any_ids_match_library(name: str, seed: int, count: int) -> None:
+def test_decoding_any_ids_matches_library(name: str, seed: int, count: int) -> None:
     library, native = peer_and_native(name)
     random = Random(seed)
     ids = [random.randrange(len(native)) for _ in range(count)]
@@ -188,7 +188,7 @@ def test_damaged_or_unknown_model_is_rejected(model: Callable[[], bytes], messag
         SentencePiece(model())
 
 
-def test_control_symbol_spelt_like_normal_piece_matches_library() -> None:
+def test_control_symbol_with_the_text_of_a_normal_piece_matches_library() -> None:
     _, before = peer_and_native("unigram")
     spelt = before.pieces(LINES[0])[0]
     model = trained_model("unigram") + piece_message(spelt, CONTROL)

@@ -92,14 +92,14 @@ def test_pieces_of_older_files_match_sentencepiece(name, text):
 
 @pytest.mark.parametrize("name", JSON_FAMILIES)
 @given(ANY_TEXT)
-def test_any_text_matches_transformers(name, text):
+def test_encoding_any_text_matches_transformers(name, text):
     case = newer_format(name)
     assert ids(case, text) == case.peer(text).input_ids
 
 
 @pytest.mark.parametrize("name", ["bart", "gpt2", "bert", "bert-cased", "t5", "m2m100"])
 @given(ANY_TEXT)
-def test_any_text_of_older_files_matches_transformers(name, text):
+def test_encoding_any_text_with_older_files_matches_transformers(name, text):
     case = older_format(name)
     text = text.replace("\x85", "")  # white space to transformers' T5, a character to SentencePiece
     assert ids(case, text) == case.peer(text).input_ids
@@ -107,7 +107,7 @@ def test_any_text_of_older_files_matches_transformers(name, text):
 
 @FAMILY
 @given(data=st.data())
-def test_any_ids_match_transformers(name, data):
+def test_decoding_any_ids_matches_transformers(name, data):
     for case in (older_format(name), *([newer_format(name)] if name in JSON_FAMILIES else [])):
         limit = len(case.peer) if name != "m2m100" else len(case.peer) - 108
         row = data.draw(st.lists(st.integers(0, limit - 1), max_size=12))
@@ -129,7 +129,7 @@ def test_texts_survive_round_trip(name):
 
 
 @FAMILY
-def test_symbols_match_transformers(name):
+def test_special_symbol_ids_match_transformers(name):
     case = older_format(name)
     symbols = case.uwaga.symbols
     assert symbols.pad == (case.peer.pad_token_id if name != "gpt2" else symbols.end)
@@ -215,7 +215,7 @@ def test_missing_or_ambiguous_languages_are_rejected():
         READERS["nllb"](older_format("nllb").folder, older_format("nllb").ids).source.add_special_tokens([5])
 
 
-def test_clean_up_matches_transformers(tmp_path):
+def test_tokenization_clean_up_matches_transformers(tmp_path):
     text = "it is n't . Are you , he 's 've ' ok ' ? I 'm we 're !"
     assert clean_up(text) == older_format("t5").peer.clean_up_tokenization(text)
     case = older_format("t5")
@@ -330,7 +330,7 @@ def test_lone_surrogate_is_rejected(name):
         older_format(name).uwaga.encode("a \ud83d b")
 
 
-def test_model_bytes_identify_the_tokeniser():
+def test_model_bytes_are_equal_only_for_equal_tokenisers():
     first = older_format("t5").uwaga
     assert (
         first.model_bytes

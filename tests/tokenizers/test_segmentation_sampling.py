@@ -94,7 +94,7 @@ def test_deterministic_sampling_equals_encode(tokeniser: Tokeniser) -> None:
     assert tokeniser.sample(texts, certain, 1) == [tokeniser.encode(text) for text in texts]
 
 
-def test_dropping_all_merges_leaves_characters() -> None:
+def test_bpe_dropout_of_all_merges_yields_characters() -> None:
     sampler = PieceSampler(table({"ab": 0.0, "a": -1.0, "b": -2.0}, BPE), 1.0)
     assert sampler.draw("abab", Random(1)) == [2, 3, 2, 3]
 

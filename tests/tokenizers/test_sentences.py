@@ -170,7 +170,7 @@ PIECES = [
 @settings(max_examples=4 * settings.default.max_examples)
 @example("B\u00a0.", "en")
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(), st.sampled_from(LANGUAGES))
-def test_sentences_join_to_line(line, language):
+def test_split_sentences_join_to_the_line(line, language):
     parts = split_sentences(line, language)
     assert "".join(parts) == line
     assert all(parts)
@@ -222,7 +222,7 @@ def count_steps(line, language):
         "(a. B ",
     ],
 )
-def test_number_of_steps_is_linear(part):
+def test_sentence_splitting_takes_linear_steps(part):
     split_sentences(part, "en")
     single, double = (count_steps(part * count, "en") for count in (400, 800))
     assert double <= 2.02 * single

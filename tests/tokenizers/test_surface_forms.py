@@ -31,7 +31,7 @@ def test_unknown_form_is_rejected() -> None:
         surface("a", "sideways")
 
 
-def test_forms_are_chosen_by_their_shares() -> None:
+def test_surface_forms_are_chosen_with_configured_shares() -> None:
     shares = {"lower": 0.2, "upper": 0.05, "unpunctuated": 0.25}
     grid = (np.arange(1000) + 0.5) / 1000  # every share of the draws exactly once
     forms = choose_forms(shares, grid)
@@ -42,7 +42,7 @@ def test_forms_are_chosen_by_their_shares() -> None:
 
 
 @given(st.text(), st.integers(0, 2**32))
-def test_augment_is_deterministic(text: str, seed: int) -> None:
+def test_augmentation_is_deterministic(text: str, seed: int) -> None:
     shares = {"lower": 0.5, "upper": 0.4}
     augmented = [augment(text, shares, np.random.default_rng(seed)) for _ in range(2)]
     assert augmented[0] == augmented[1]
@@ -57,11 +57,11 @@ def test_augment_is_deterministic(text: str, seed: int) -> None:
         )
     )
 )
-def test_marks_and_joiners_stay_with_their_characters(characters):
+def test_combining_marks_and_joiners_stay_with_their_base_characters(characters):
     assert clusters("".join(characters)) == characters
 
 
-def test_letters_are_composed_unless_they_have_very_many_marks():
+def test_letters_with_many_combining_marks_are_not_composed():
     assert compose("Cafe\u0301, \u1112\u1161\u11ab") == "Café, 한"
     stacked = "a" + "\u0301\u0316" * 20
     assert compose(f"e\u0301{stacked}") == f"é{stacked}"

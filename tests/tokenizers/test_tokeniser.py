@@ -76,7 +76,7 @@ def test_all_characters_survive_round_trip(tokenisers) -> None:
         assert tokeniser.decode(tokeniser.encode(text)) == text
 
 
-def test_symbols_have_fixed_ids(tokenisers) -> None:
+def test_special_symbols_have_fixed_ids(tokenisers) -> None:
     for tokeniser in tokenisers.values():
         symbols = tokeniser.symbols
         assert (symbols.pad, symbols.unknown, symbols.start, symbols.end) == (0, 1, 2, 3)
@@ -84,7 +84,7 @@ def test_symbols_have_fixed_ids(tokenisers) -> None:
         assert tokeniser.size == 360
 
 
-def test_pieces_join_to_text(tokenisers) -> None:
+def test_decoded_pieces_join_to_the_text(tokenisers) -> None:
     tokeniser = tokenisers["unigram", "identity"]
     pieces = tokeniser.pieces(tokeniser.encode("the dog vorka"))
     assert "".join(pieces) == "\u2581the\u2581dog\u2581vorka"
@@ -161,7 +161,7 @@ def test_errors_while_reading_lines_are_raised(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_unknown_characters_become_unknown_without_byte_fallback(tmp_path: Path) -> None:
+def test_unknown_characters_are_encoded_as_unknown_without_byte_fallback(tmp_path: Path) -> None:
     tokeniser = train_tokeniser(LINES, TextSettings(size=80, byte_fallback=False), tmp_path / "plain")
     for text in ("dog \u65e5", "dog\u2581"):
         assert tokeniser.symbols.unknown in tokeniser.encode(text)

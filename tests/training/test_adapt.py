@@ -97,7 +97,7 @@ def _written_settings(run: Path) -> dict[str, Any]:
     return read_yaml(run / "settings.yaml")
 
 
-def test_only_frozen_weights_are_unchanged(base: Path, tmp_path: Path) -> None:
+def test_frozen_weights_are_unchanged_and_all_others_change(base: Path, tmp_path: Path) -> None:
     folder = train(
         adapt_settings(base, base / "run/model", f"../{tmp_path.name}/run", adapt={"freeze": ["encoder.*"]})
     )
@@ -114,7 +114,7 @@ def test_only_frozen_weights_are_unchanged(base: Path, tmp_path: Path) -> None:
     assert "started from" in (folder / "card.md").read_text()
 
 
-def test_rates_scale_the_first_step(base: Path, tmp_path: Path) -> None:
+def test_learning_rate_factors_scale_the_first_step(base: Path, tmp_path: Path) -> None:
     """Adam's first step equals the learning rate wherever there is a gradient."""
     model = base / "run" / "model"
     training = {"schedule": {"kind": "constant", "peak": 1e-3, "warmup": 0}, "average": 0, "save_every": 1}
@@ -191,7 +191,7 @@ def test_adapter_of_another_model_is_rejected(base: Path, tmp_path: Path) -> Non
     assert run_main("convert", "--int8", model, tmp_path / "int8") == 0
     with pytest.raises(SettingsError, match=r"a quantised model cannot take an adapter"):
         uwaga.load(tmp_path / "int8", adapter=adapter)
-    with pytest.raises(ModelError, match=r"no adapter: there is no adapter\.json"):
+    with pytest.raises(ModelError, match=r"not an adapter: there is no adapter\.json"):
         uwaga.load(model, adapter=other)
     content = bytearray((adapter / "adapter.safetensors").read_bytes())
     content[-1] ^= 1
@@ -200,7 +200,7 @@ def test_adapter_of_another_model_is_rejected(base: Path, tmp_path: Path) -> Non
         uwaga.load(model, adapter=adapter)
 
 
-def test_dev_scores_before_and_after_are_logged(
+def test_dev_scores_are_logged_before_and_after_adaptation(
     base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = {"also": {"general": [str(base / "dev.tsv")]}}
@@ -277,7 +277,7 @@ def test_changed_base_model_is_detected(base: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", ["all", "lora", "vocabulary"])
-def test_estimate_uses_the_model_to_train(base: Path, tmp_path: Path, variant: str) -> None:
+def test_estimate_is_based_on_the_model_to_train(base: Path, tmp_path: Path, variant: str) -> None:
     settings = adapt_settings(base, base / "run" / "model", f"../{tmp_path.name}/run", **VARIANTS[variant])
     estimate = estimate_time(settings, 0.2)
     assert estimate.real and estimate.updates > 0 and 0 < estimate.validation < estimate.seconds

@@ -96,7 +96,7 @@ def test_ten_steps_from_marian_match_transformers(tmp_path: Path, shared: bool) 
     assert peer_losses[-1] < peer_losses[0] - 0.1  # the loss falls
 
 
-def test_marian_folder_is_written_as_marian(tmp_path: Path) -> None:
+def test_adapted_marian_model_is_written_in_marian_format(tmp_path: Path) -> None:
     make(tmp_path / "marian")
     write_corpus(
         tmp_path, [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]
@@ -124,7 +124,7 @@ def test_marian_folder_is_written_as_marian(tmp_path: Path) -> None:
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["bart", "pegasus", "mbart", "mbart50", "m2m100", "nllb"])
-def test_families_are_written_in_their_format(tmp_path: Path, kind: str) -> None:
+def test_adapted_model_is_written_in_the_format_of_its_family(tmp_path: Path, kind: str) -> None:
     model, peer = model_folder(tmp_path / "m", kind)
     lines = ["the dog sees the cat\tder Hund sieht die Katze", "a small house\tein kleines Haus"]
     write_corpus(tmp_path, lines * 3)
@@ -151,7 +151,7 @@ def test_families_are_written_in_their_format(tmp_path: Path, kind: str) -> None
     assert len(changed) > 0.8 * len(before)
 
 
-def test_t5_is_written_as_t5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adapted_t5_model_is_written_in_t5_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from uwaga.checkpoints.formats.huggingface import t5
 
     monkeypatch.setattr(t5, "read_t5_tokeniser", numbered_tokens.read_numbers)
@@ -200,7 +200,7 @@ def test_M34_marian_adapter_merges_into_marian_format(tmp_path: Path) -> None:
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("kind", ["intgemm8", "float32"])
-def test_M34_adapter_of_a_format_that_is_only_read(
+def test_M34_adapter_for_a_read_only_format_is_trained_and_merged(
     tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = tmp_path / "student"
@@ -231,7 +231,7 @@ def test_M34_adapter_of_a_format_that_is_only_read(
     assert not np.allclose(original, scores[0], rtol=1e-4)
 
 
-def test_marian_with_new_vocabulary_is_written_as_uwaga_model(tmp_path: Path) -> None:
+def test_marian_model_with_new_vocabulary_is_written_in_uwaga_format(tmp_path: Path) -> None:
     make(tmp_path / "marian")
     write_corpus(
         tmp_path, [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]

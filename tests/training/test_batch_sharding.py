@@ -24,7 +24,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 4, 7])
-def test_processes_together_read_the_batches_of_a_single_process(corpora: Corpora, world: int) -> None:
+def test_processes_share_the_batches_of_a_single_process(corpora: Corpora, world: int) -> None:
     count = corpora.train.count(0)
     for start in [(0, 0), (0, count - 2), (3, 1)]:  # including the end of an epoch
         expected = list(islice(corpora.stream(*start), 5 * world))
@@ -39,7 +39,7 @@ def test_processes_together_read_the_batches_of_a_single_process(corpora: Corpor
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 6))
-def test_part_numbers_do_not_depend_on_processes(sentences: list[int], parts: int) -> None:
+def test_part_numbers_do_not_depend_on_process_count(sentences: list[int], parts: int) -> None:
     sizes = tuple(Size(number, number, number) for number in sentences)
     expected = BatchSharding(sizes, range(len(sizes))).first_part_numbers(parts)
     assert expected == [

@@ -55,14 +55,14 @@ def test_changed_settings_are_rejected_with_both_values(folder: Path) -> None:
     assert before == {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
 
 
-def test_steps_cannot_change_if_the_rate_depends_on_them(folder: Path) -> None:
+def test_number_of_steps_cannot_change_if_the_schedule_depends_on_it(folder: Path) -> None:
     cosine = {"kind": "cosine", "peak": 0.01, "warmup": 2}
     train(toy_settings(folder, steps=4, schedule=cosine))
     with pytest.raises(CheckpointError, match=r"steps was 4 and is now 6 \(the rate of schedule cosine"):
         train(toy_settings(folder, steps=6, schedule=cosine))
 
 
-def test_settings_are_written_on_resume(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_settings_are_written_on_resume(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(toy_settings(folder, steps=10, save_every=10))
     (folder / "moved.tsv").write_bytes((folder / "train.tsv").read_bytes())
     values = toy_values(folder, steps=15, save_every=10, validate_every=3, patience=50)
@@ -102,7 +102,7 @@ def test_resume_from_step_0_writes_settings(folder: Path) -> None:
     assert average_run(settings.run, folder / "mean", 1) == [4]
 
 
-def test_finished_run_is_repeated_only_after_a_change(
+def test_finished_run_is_continued_only_after_a_settings_change(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def contents() -> dict[Path, bytes]:
@@ -147,7 +147,7 @@ def test_subword_models_of_other_settings_are_rejected(folder: Path) -> None:
         train(parse(Settings, values, "toy"))
 
 
-def test_best_checkpoint_is_used_if_the_mean_is_worse(
+def test_best_checkpoint_is_used_if_the_average_is_worse(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = toy_settings(folder, steps=40, save_every=5, validate_every=5, average=8, keep_last=8)
@@ -171,7 +171,7 @@ def test_best_checkpoint_is_used_if_the_mean_is_worse(
     assert message in (model / "card.md").read_text()
 
 
-def test_mean_is_used_if_it_is_not_worse(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_average_is_used_if_it_is_not_worse(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Validation, "score", lambda *_: 0.0)
     settings = toy_settings(folder, steps=10, save_every=5, validate_every=5, average=2)
     model = train(settings)

@@ -72,7 +72,9 @@ def train_toy_model(folder: Path, steps: int, model: dict[str, Any]) -> Path:
         pytest.param(SMALL | GEMMA, 700, marks=pytest.mark.release),
     ],
 )
-def test_M18_llama_tiny_learns_from_settings(tmp_path: Path, model: dict[str, Any], steps: int) -> None:
+def test_M18_llama_tiny_is_trained_from_a_settings_file(
+    tmp_path: Path, model: dict[str, Any], steps: int
+) -> None:
     folder = train_toy_model(tmp_path, steps, model)
     translator = uwaga.load(folder, device="cpu")
     translations = [translation.text for translation in translator.translate(["abc", "fg", "hijk"])]
@@ -84,7 +86,7 @@ def test_M18_llama_tiny_learns_from_settings(tmp_path: Path, model: dict[str, An
         assert scored.log_prob > -0.5
 
 
-def test_folder_preserves_all_settings(tmp_path: Path) -> None:
+def test_decoder_only_folder_preserves_all_settings(tmp_path: Path) -> None:
     folder = train_toy_model(tmp_path, 5, SMALL | GEMMA)
     stored = json.loads((folder / "config.json").read_text())
     assert stored["version"] == 4
@@ -113,7 +115,7 @@ def test_folder_preserves_all_settings(tmp_path: Path) -> None:
         formats.read(folder)
 
 
-def test_gpt2_like_model_runs_on_engine_and_in_int8(tmp_path: Path) -> None:
+def test_gpt2_like_model_runs_on_the_engine_in_float32_and_int8(tmp_path: Path) -> None:
     folder = train_toy_model(tmp_path, 20, GPT2)
     texts = ["abc", "fg", "hijk"]
     native, reference = (
@@ -129,7 +131,7 @@ def test_gpt2_like_model_runs_on_engine_and_in_int8(tmp_path: Path) -> None:
 
 
 @pytest.mark.numerical
-def test_M18_log_probs_of_target_follow_source() -> None:
+def test_M18_target_log_probs_are_conditioned_on_the_source() -> None:
     torch.manual_seed(2)
     settings = parse(
         DecoderOnlySettings, MODEL_PRESETS["llama-tiny"]().model_dump() | {"layers": 2}, "preset"

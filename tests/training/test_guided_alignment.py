@@ -59,7 +59,7 @@ def make_batch(sentences: int = 4, seed: int = 0) -> Batch:
     return Batch(source, lengths[0], start, target, lengths[1], np.arange(sentences), link_array)
 
 
-def test_M28_loss_matches_hand_calculation() -> None:
+def test_M28_alignment_loss_matches_hand_calculation() -> None:
     weights = torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]])
     links = torch.tensor([[0, 0, 0], [0, 1, 1], [0, 1, 2]])
     expected = -(np.log(0.5) + (np.log(0.2) + np.log(0.7)) / 2)
@@ -67,7 +67,7 @@ def test_M28_loss_matches_hand_calculation() -> None:
     assert float(alignment_cross_entropy(weights, links[:0])) == 0.0
 
 
-def test_loss_is_minimal_if_attention_equals_alignment() -> None:
+def test_alignment_loss_is_minimal_if_attention_equals_alignment() -> None:
     links = torch.tensor([[0, 0, 1], [0, 1, 0], [0, 1, 2]])
     scores = torch.zeros(1, 2, 3, requires_grad=True)
     optimiser = torch.optim.Adam([scores], 0.1)
@@ -80,7 +80,7 @@ def test_loss_is_minimal_if_attention_equals_alignment() -> None:
 
 
 @pytest.mark.parametrize("parts", [2, 3])
-def test_losses_of_parts_sum_to_that_of_the_batch(parts: int) -> None:
+def test_losses_of_batch_parts_sum_to_the_batch_loss(parts: int) -> None:
     model = make_model()
     model.guided_head = guided_head(model, None, None)
     model.train()
@@ -92,7 +92,7 @@ def test_losses_of_parts_sum_to_that_of_the_batch(parts: int) -> None:
     torch.testing.assert_close(sum(loss.plain for loss in losses), expected.plain)
 
 
-def test_alignment_loss_changes_only_the_smoothed_loss() -> None:
+def test_alignment_loss_is_added_only_to_the_smoothed_loss() -> None:
     model = make_model()
     plain = batch_loss(model, make_batch(), 0.1, "float32")
     model.guided_head = guided_head(model, 2, 2)
@@ -178,7 +178,7 @@ def test_interrupted_run_is_bit_identical(tmp_path, monkeypatch, kind: str) -> N
 
 
 @pytest.mark.slow
-def test_head_learns_to_align(tmp_path: Path) -> None:
+def test_guided_head_learns_alignments(tmp_path: Path) -> None:
     import uwaga
 
     errors = {}

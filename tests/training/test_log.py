@@ -33,7 +33,7 @@ def scalars(folder: Path, tag: str) -> list[tuple[int, float]]:
     return [(event.step, event.value) for event in accumulator.Scalars(tag)]
 
 
-def test_tensorboard_reads_events(tmp_path: Path) -> None:
+def test_tensorboard_reads_the_written_events(tmp_path: Path) -> None:
     file = EventFile(tmp_path, 0)
     values = {1: 2.5, 300: -1e-30, 10**6: math.inf, 10**6 + 1: 1e300}
     for step, value in values.items():
@@ -83,7 +83,7 @@ def test_metrics_are_truncated_to_resumed_step(tmp_path: Path) -> None:
     assert finals == [10, 14]  # the result of the shorter run is kept
 
 
-def test_append_writes_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_append_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "log"
     checkpoint.append(path, b"one\n")
     write = checkpoint.os.write
@@ -139,7 +139,7 @@ def test_progress_bar_shows_progress_and_refreshes(width: int) -> None:
     assert f"{clock_time(2.0 * 18_997)} left" in screen(console, bar)
 
 
-def test_score_is_shown_after_resume(tmp_path: Path) -> None:
+def test_progress_bar_shows_the_best_score_after_resume(tmp_path: Path) -> None:
     def progress_bar(step: int, validated: bool) -> str:
         console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
         with Reporter(tmp_path, 100, console) as reporter:
@@ -156,7 +156,7 @@ def test_score_is_shown_after_resume(tmp_path: Path) -> None:
     assert "BLEU 12.34" in progress_bar(7, False)
 
 
-def test_log_lines_are_short_and_use_common_score_names(tmp_path: Path) -> None:
+def test_log_lines_are_short_and_use_common_metric_names(tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), width=80)
     sample = Sample("A group.", "Gruppe " * 500, "Eine Gruppe.")
     bleu, chrf = MetricScore("bleu", 1.894, "s"), MetricScore("chrf", 13.2, "s")

@@ -32,7 +32,7 @@ SMALL = {
 }
 
 
-def test_loss_shares_match_hand_calculation() -> None:
+def test_stream_loss_shares_match_hand_calculation() -> None:
     assert ProphetNetSettings(ngram=2).loss_shares == (0.5, 0.5)
     assert ProphetNetSettings(ngram=3, ngram_decay=0.5).loss_shares == (4 / 7, 2 / 7, 1 / 7)
 
@@ -82,7 +82,7 @@ def values(folder: Path, steps: int) -> dict:
 
 
 @pytest.mark.parametrize("steps", [20, pytest.param(700, marks=pytest.mark.slow)])
-def test_M29_learns_from_a_settings_file(tmp_path: Path, steps: int) -> None:
+def test_M29_prophetnet_is_trained_from_a_settings_file(tmp_path: Path, steps: int) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
     model = train(parse(Settings, values(tmp_path, steps), "toy"))
     assert model is not None
@@ -98,7 +98,10 @@ def test_M29_learns_from_a_settings_file(tmp_path: Path, steps: int) -> None:
 
 
 def test_vocabularies_of_different_sizes_are_rejected() -> None:
-    with pytest.raises(SettingsError, match="prophetnet shares one table between vocabularies of 23 and 24"):
+    with pytest.raises(
+        SettingsError,
+        match=r"prophetnet has one embedding table, but the vocabularies differ \(23 and 24 tokens\)",
+    ):
         build_model(ProphetNetSettings(**SMALL), SYMBOLS, 23, 24)
 
 

@@ -111,7 +111,7 @@ def test_unexpected_error_is_raised_where_it_occurs() -> None:
     assert all(isinstance(error, FailedElsewhereError) for error in results[:2])
 
 
-def test_agree_on_name_ignores_messages_of_earlier_processes() -> None:
+def test_name_agreement_ignores_messages_of_earlier_processes() -> None:
     store = HashStore()
     names: set[str] = set()
     for delayed_rank in (0, 1, 2, 0):
@@ -130,7 +130,7 @@ def test_agree_on_name_ignores_messages_of_earlier_processes() -> None:
         agree_on_name(store, 0, WORLD, seconds=0.2)
 
 
-def test_silent_process_is_reported() -> None:
+def test_unresponsive_rank_is_reported() -> None:
     store = HashStore()
     local, silent = RankMessages(store, 0, 2, timeout=1.0), RankMessages(store, 1, 2)
     silent.close()  # stops its heartbeats
@@ -141,7 +141,7 @@ def test_silent_process_is_reported() -> None:
         local.close()
 
 
-def test_missing_process_is_reported() -> None:
+def test_process_that_never_joins_is_reported() -> None:
     local = RankMessages(HashStore(), 0, 2, timeout=0.6)
     try:
         with pytest.raises(RankLostError, match="rank 1, which never joined, has not responded"):
@@ -150,7 +150,7 @@ def test_missing_process_is_reported() -> None:
         local.close()
 
 
-def test_stopping_process_does_not_wait_for_silent_processes() -> None:
+def test_stopping_process_does_not_wait_for_unresponsive_processes() -> None:
     store = HashStore()
     local, silent = RankMessages(store, 1, 2), RankMessages(store, 0, 2)
     silent.close()
@@ -164,7 +164,7 @@ def test_stopping_process_does_not_wait_for_silent_processes() -> None:
         local.close()
 
 
-def test_broken_connection_is_reported_once_with_the_ended_process() -> None:
+def test_broken_connection_error_names_the_ended_process_once() -> None:
     store = HashStore()
     messages = [RankMessages(store, rank, 3) for rank in range(3)]
     messages[1].close()

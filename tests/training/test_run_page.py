@@ -36,7 +36,7 @@ def records(path: Path) -> list[dict[str, object]]:
     return [values for _, values in read_records(path)]
 
 
-def test_page_contains_the_logged_values(run: Path) -> None:
+def test_report_page_contains_the_logged_values(run: Path) -> None:
     text = (run / REPORT).read_text(encoding="utf-8")
     assert text == run_page(run)
     page = Page(text)
@@ -56,7 +56,7 @@ def test_page_contains_the_logged_values(run: Path) -> None:
     ]
 
 
-def test_validations_sample_the_same_sentences(run: Path) -> None:
+def test_all_validations_sample_the_same_sentences(run: Path) -> None:
     samples = records(run / SAMPLES)
     assert [record["step"] for record in samples if record["part"] == "dev"] == [10, 20]
     assert {tuple(sample["source"] for sample in row["samples"]) for row in samples} == {
@@ -105,7 +105,7 @@ RECORD = st.fixed_dictionaries(
 
 
 @given(st.lists(RECORD, min_size=1, max_size=6), HOSTILE_TEXTS, HOSTILE_TEXTS)
-def test_arbitrary_logs_do_not_break_the_page(tmp_path_factory, rows, fault, text):
+def test_report_page_accepts_arbitrary_logs(tmp_path_factory, rows, fault, text):
     run = tmp_path_factory.mktemp("run")
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     for name in (METRICS, SAMPLES):
@@ -130,7 +130,7 @@ def test_arbitrary_logs_do_not_break_the_page(tmp_path_factory, rows, fault, tex
         '{"step": 1, "part": "train", "loss": 1e308}\n{"step": 2, "part": "train", "loss": -1e308}',
     ],
 )
-def test_malformed_records_do_not_break_the_page(tmp_path: Path, line: str) -> None:
+def test_report_page_accepts_malformed_records(tmp_path: Path, line: str) -> None:
     (tmp_path / METRICS).write_text(f'{line}\n{{"step": 3, "part": "train", "loss": 2.0}}\n')
     (tmp_path / SAMPLES).write_text(line)
     (tmp_path / "data/train").mkdir(parents=True)
@@ -138,7 +138,7 @@ def test_malformed_records_do_not_break_the_page(tmp_path: Path, line: str) -> N
     assert Page(run_page(tmp_path)).shows("3 updates.")
 
 
-def test_pipes_in_a_run_do_not_block(tmp_path: Path) -> None:
+def test_pipes_in_a_run_folder_do_not_block(tmp_path: Path) -> None:
     (tmp_path / METRICS).write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
     (tmp_path / "data/train").mkdir(parents=True)
     for name in (SAMPLES, "settings.yaml", "data/train/store.json"):

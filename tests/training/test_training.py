@@ -66,7 +66,7 @@ def test_transformer_learns_to_reverse_words(tmp_path: Path) -> None:
     assert (model / "model.safetensors").exists() and "| dev bleu |" in (model / "card.md").read_text()
 
 
-def test_bfloat16_learns_like_float32(folder: Path) -> None:
+def test_bfloat16_training_converges_like_float32(folder: Path) -> None:
     losses = {}
     for precision in ("float32", "bfloat16"):
         shutil.rmtree(folder / "run", ignore_errors=True)
@@ -77,7 +77,7 @@ def test_bfloat16_learns_like_float32(folder: Path) -> None:
 
 
 @pytest.mark.numerical
-def test_gradients_of_batches_and_parts_add_up(folder: Path) -> None:
+def test_gradients_of_batches_and_batch_parts_sum_to_the_total(folder: Path) -> None:
     settings = toy_settings(folder)
     corpora = prepare_corpora(settings, lambda text: None)
     batches = [corpora.train.batch(0, index) for index in range(2)]
@@ -141,7 +141,7 @@ def test_training_stops_early_and_keeps_the_best_checkpoints(folder: Path) -> No
     assert set(progress.best) == set(sorted(scores, key=lambda step: -scores[step])[:2])
 
 
-def test_best_checkpoint_becomes_the_model_without_averaging(folder: Path) -> None:
+def test_best_checkpoint_is_saved_as_the_model_without_averaging(folder: Path) -> None:
     settings = toy_settings(folder, steps=20, validate_every=5, average=0)
     model = train(settings)
     assert model is not None
@@ -155,7 +155,7 @@ def test_best_checkpoint_becomes_the_model_without_averaging(folder: Path) -> No
         assert any(torch.equal(weight, tensor) for tensor in tensors.values()), name
 
 
-def test_average_is_the_mean_of_the_checkpoints(tmp_path: Path) -> None:
+def test_averaged_weights_are_the_mean_of_the_checkpoints(tmp_path: Path) -> None:
     paths = [
         write_checkpoint(tmp_path, Progress(step=step), {"model.w": torch.full((2, 3), float(step))})
         for step in (1, 2, 6)

@@ -23,7 +23,7 @@ def translator() -> Translator:
     return Translator.load(threads=1)
 
 
-def test_results_equal_translate(translator: Translator) -> None:
+def test_async_results_equal_translate(translator: Translator) -> None:
     async def translate_concurrently() -> list[object]:
         async with AsyncTranslator(translator) as shared:
             requests = [shared.translate(text, nbest=2) for text in TEXTS]
@@ -76,7 +76,7 @@ def test_full_queue_rejects_requests(translator: Translator) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities per thread")
-def test_nice_lowers_engine_thread_priority(translator: Translator) -> None:
+def test_nice_option_lowers_engine_thread_priority(translator: Translator) -> None:
     async def run() -> None:
         async with AsyncTranslator(translator, nice=3) as shared:
             await shared.translate(TEXTS[0])
@@ -106,7 +106,7 @@ def test_expired_deadline_raises(translator: Translator) -> None:
     asyncio.run(check_deadline())
 
 
-def test_answered_request_leaves_no_reference_cycles(translator: Translator) -> None:
+def test_completed_request_leaves_no_reference_cycles(translator: Translator) -> None:
     def count_searches() -> int:
         return sum(type(obj) is BatchingBeamSearch for obj in gc.get_objects())
 

@@ -65,7 +65,7 @@ def matrices(attentions):
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("options", SEARCH_OPTIONS, ids=str)
 @pytest.mark.parametrize("engine", ["float32", "bfloat16", "int8", "torch"])
-def test_recording_leaves_translations_unchanged(bundled, engine, options):
+def test_recording_attentions_does_not_change_translations(bundled, engine, options):
     model = bundled[engine]
     plain, full, averaged = (
         model.translate(TEXTS, attention=attention, **options) for attention in (False, "all", True)
@@ -105,7 +105,7 @@ def test_M10_all_32_bundled_matrices_match_torch(bundled):
 
 
 @pytest.mark.parametrize("engine", ["float32", "torch"])
-def test_attention_is_mean_of_last_layer_heads(bundled, engine):
+def test_attention_is_the_mean_of_last_layer_heads(bundled, engine):
     attended = bundled[engine].attend(TEXTS[0], "Ich will ein Auto kaufen.")
     np.testing.assert_allclose(
         attended.attentions.cross[-1].mean(axis=0), attended.attention, **tolerance(1.0)
@@ -127,7 +127,7 @@ def test_sentences_do_not_attend_to_each_other(bundled):
     assert np.array_equal(select_head(combined.attentions.cross, -1, None), combined.attention)
 
 
-def test_empty_and_copied_texts_have_no_attentions(bundled):
+def test_empty_and_copied_texts_have_no_attention_matrices(bundled):
     empty, copied = bundled["float32"].translate(["", "- -"], attention="all")
     assert empty.attentions is copied.attentions is None
 
@@ -173,7 +173,7 @@ def test_M9_local_window_weights_sum_to_at_most_one():
 
 
 @pytest.mark.parametrize("name", ["cho", "sutskever"])
-def test_models_without_attention_record_none(name):
+def test_models_without_attention_record_no_matrices(name):
     model = recurrent_translator(name)
     assert model.translate(tiny.ENGLISH[0], attention="all").attentions is None
     with pytest.raises(SettingsError, match="no attention to show"):
@@ -190,7 +190,7 @@ def test_M26_M35_models_have_no_decoder_attention_matrices(kind):
     assert attended.attentions.cross.shape[:2] == (2, 2) and attended.attentions.encoder.shape[:2] == (1, 2)
 
 
-def test_ensemble_rejects_all_attentions():
+def test_ensemble_rejects_the_request_for_all_attentions():
     members = [tiny.transformer(tiny.TINY, JOINT, JOINT, seed) for seed in (1, 2)]
     model = Translator(Model(Ensemble(members), JOINT, JOINT, tiny.SEARCH))
     with pytest.raises(SettingsError, match="load one of them alone, or use attention=True"):
@@ -211,7 +211,7 @@ def test_attentions_are_recorded_only_on_request(bundled, monkeypatch):
         bundled["float32"].translate(TEXTS, attention="all")
 
 
-def test_attentions_compare_and_serialise(bundled):
+def test_attentions_can_be_compared_and_serialised(bundled):
     first, second = (bundled["float32"].translate("Hello.", attention="all") for _ in range(2))
     assert first == second and first.attentions == second.attentions and first.attentions
     assert hash(first.attentions) == hash(second.attentions)
@@ -230,7 +230,7 @@ def test_unknown_attention_value_is_rejected(bundled):
 @pytest.mark.parametrize(
     "text", ["I give {name} the car.", "Open {name} or {} now.", "%(name)s sees $USER and %d dogs."]
 )
-def test_attention_shows_placeholders_as_written(bundled, text):
+def test_attention_tokens_contain_placeholders_as_written(bundled, text):
     translator = bundled["int8"]
     translation = translator.attend(text)
     assert translation.attention.shape[1] == len(translation.source_tokens) + 1

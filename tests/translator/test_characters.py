@@ -33,8 +33,8 @@ def translator():
     return uwaga.load(threads=1)
 
 
-class Losing:
-    """A model that answers in capitals, and loses some of the pieces that it is given."""
+class LossyModel:
+    """A model that returns its input in capitals without some characters."""
 
     def __init__(self, lost: str) -> None:
         self._lost = lost
@@ -79,14 +79,14 @@ def test_special_characters_survive_translation(translator, source, expected):
         assert translation.source == source
 
 
-def test_quotation_marks_are_those_of_the_target_language(translator):
+def test_quotation_marks_follow_the_target_language(translator):
     text = translator.translate("“The house is old,” said the man. “It’s very old.”").text
     assert len(re.findall("„", text)) == len(re.findall("“", text)) == 2, text
     assert "”" not in text and '"' not in text
 
 
 @pytest.mark.parametrize("space", "\u00a0\u202f")
-def test_no_break_spaces_stay_beside_their_words(translator, space):
+def test_no_break_spaces_stay_next_to_their_words(translator, space):
     texts = ("See Fig. 3 and page 5.", "Mr. Smith sees 20 dogs.", "Peter is here.")
     for text in texts:
         plain = translator.translate(text).text
@@ -123,16 +123,16 @@ def test_special_characters_are_escaped_in_html(translator):
     assert "a &lt; b" in text
 
 
-def test_lost_characters_are_reported():
+def test_characters_missing_from_the_translation_are_reported():
     tokeniser = tiny.tokeniser()
-    layer = Characters(Losing("★"), KnownCharacters(tokeniser), ("en", "de"))
+    layer = Characters(LossyModel("★"), KnownCharacters(tokeniser), ("en", "de"))
     text = Text(("a ★ b",), "text 1")
     layer.translate([text])
     assert text.result.warnings == ("characters that the model does not know are missing: ★",)
 
 
-class Reading:
-    """A model that copies what its tokeniser knows, and the untranslated pieces."""
+class CopyingModel:
+    """A model that copies the pieces that its tokeniser knows, and untranslated parts."""
 
     def __init__(self, tokeniser) -> None:
         self._tokeniser = tokeniser
@@ -148,7 +148,7 @@ class Reading:
         return "".join(piece for piece in pieces if piece not in BYTE_PIECES).replace("\u2581", " ")
 
 
-def silently_lost(translation: Translation) -> list[str]:
+def unreported_losses(translation: Translation) -> list[str]:
     """Return the rare characters of a source that neither its translation nor a warning contains."""
     source, target = (unicodedata.normalize("NFC", text) for text in (translation.source, translation.text))
     missing = Counter(clusters(source)) - Counter(clusters(target))
@@ -180,21 +180,21 @@ RARE = st.one_of(
 
 
 @given(st.lists(st.one_of(RARE, st.sampled_from(["dog", " ", " the ", ", "])), max_size=8))
-def test_no_rare_character_is_lost_silently(translator, parts):
+def test_rare_characters_are_kept_or_reported(translator, parts):
     model = translator.model
     text = Text((f"The {''.join(parts)} sleeps.",), "text 1")
-    Characters(Reading(model.source), model.characters, ("en", "de")).translate([text])
-    assert not silently_lost(text.result), (ascii(text.content), text.result)
+    Characters(CopyingModel(model.source), model.characters, ("en", "de")).translate([text])
+    assert not unreported_losses(text.result), (ascii(text.content), text.result)
 
 
-def test_no_rare_character_is_lost_silently_by_a_model(translator):
+def test_rare_characters_are_kept_or_reported_with_a_model(translator):
     texts = [text for word in RARE_WORDS for text in (f"The {word} dog sleeps.", f"Tom saw the dog{word}")]
     for translation in translator.translate(texts):
-        assert not silently_lost(translation), (ascii(translation.source), translation)
+        assert not unreported_losses(translation), (ascii(translation.source), translation)
 
 
-def test_lost_quotation_marks_are_restored_around_their_words():
-    class Forgetful(Losing):
+def test_missing_quotation_marks_are_restored_around_their_words():
+    class TagPreservingModel(LossyModel):
         def translate(self, texts):
             super().translate(texts)
             for text in texts:
@@ -206,21 +206,21 @@ def test_lost_quotation_marks_are_restored_around_their_words():
     characters = set("“”").intersection
     known = SimpleNamespace(unknown=characters, unfamiliar=characters)
     text = Text(("he said “no” to it",), "text 1")
-    Characters(Forgetful('"'), known, ("en", "de")).translate([text])
+    Characters(TagPreservingModel('"'), known, ("en", "de")).translate([text])
     assert text.result.text == "HE SAID „NO“ TO IT"
 
 
 def test_texts_with_known_characters_are_unchanged():
-    class Recording:
+    class RecordingModel:
         def translate(self, texts):
             self.texts = list(texts)
 
-    recording, text = Recording(), Text(("The dog sleeps.",), "text 1")
+    recording, text = RecordingModel(), Text(("The dog sleeps.",), "text 1")
     Characters(recording, KnownCharacters(tiny.tokeniser()), ("en", "de")).translate([text])
     assert recording.texts == [text]
 
 
-def test_characters_outside_the_tokeniser_are_unknown():
+def test_characters_that_the_tokeniser_lacks_are_unknown():
     tokeniser = tiny.tokeniser()
     characters = KnownCharacters(tokeniser)
     known = set("the dog")
@@ -233,14 +233,14 @@ def test_characters_outside_the_tokeniser_are_unknown():
     assert characters.unknown("the a\u0335 1\ufe0f\u20e3") == {"a\u0335", "1\ufe0f\u20e3"}
 
 
-def test_joiners_are_part_of_the_spelling_of_some_languages():
+def test_joiners_are_known_characters_in_languages_that_use_them():
     tokeniser = tiny.tokeniser()
     for language, is_unfamiliar in (("en", True), ("fa", False), ("hi", False)):
         characters = KnownCharacters(tokeniser, language=language)
         assert bool(characters.unfamiliar("a\u200cb")) == is_unfamiliar
 
 
-def test_letters_are_composed_and_lose_optional_marks():
+def test_letters_are_composed_and_optional_marks_removed():
     known = "замок Café"
     tokeniser = SimpleNamespace(
         symbols=SimpleNamespace(unknown=0),
@@ -253,14 +253,14 @@ def test_letters_are_composed_and_lose_optional_marks():
     assert characters.unknown(text) == {"а\u0301", "a\u0301"}
 
 
-def test_words_lose_soft_hyphens(translator):
+def test_soft_hyphens_are_removed_from_words(translator):
     soft, plain = translator.translate(["The do\u00adg sleeps.", "The dog sleeps."])
     assert soft.text == plain.text
     assert soft.warnings == ("characters that the model does not know are missing: U+00AD",)
 
 
 def test_incomplete_byte_tokens_are_omitted(translator):
-    """Each answer is decoded from arbitrary tokens, byte tokens among them."""
+    """Each output is decoded from arbitrary tokens, including byte tokens."""
     target = translator.target
     bytes_ = [target.encode("é")[-1], *target.encode("😀")[-4:]]
     from uwaga.translator.checks import decode
@@ -321,7 +321,7 @@ def test_models_without_byte_pieces_have_no_byte_tokens(translator):
         ("Good.", "Gut 👍.", []),
     ],
 )
-def test_lost_signs_are_reported(source, target, lost):
+def test_signs_missing_from_the_translation_are_reported(source, target, lost):
     assert find_lost_signs(source, target) == lost
     translation = with_doubts(Translation(target, 0.0, (), (), source=source), "de")
     assert any("signs" in warning for warning in translation.warnings) == bool(lost)

@@ -85,7 +85,7 @@ def test_entropies_are_returned_on_request(translator):
     assert len(best.entropies) == len(best.token_scores)
 
 
-def test_copied_text_has_no_words(translator):
+def test_copied_text_has_no_confidence_words(translator):
     copied = translator.translate("12")
     assert (copied.words, copied.confidence) == ((), None)
     assert split_words(copied.text, copied.words) == [("12", None)]
@@ -114,12 +114,12 @@ def test_word_spans_cover_the_pieces_in_order(pieces):
 
 
 @given(PIECES, st.text(max_size=20))
-def test_words_split_the_text_without_loss(pieces, text):
+def test_words_cover_the_whole_text(pieces, text):
     words = words_from_tokens(text, pieces, [-0.1] * len(pieces))
     assert "".join(part for part, _ in split_words(text, words)) == text
 
 
-def test_scored_target_has_words(translator):
+def test_scored_target_has_word_probabilities(translator):
     [score] = translator.score([("I want to buy a car.", "Ich möchte ein Auto kaufen.")])
     assert [word.text for word in score.words] == ["Ich", "möchte", "ein", "Auto", "kaufen.", END]
     assert math.prod(word.probability for word in score.words) == pytest.approx(math.exp(score.log_prob))

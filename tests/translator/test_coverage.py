@@ -83,12 +83,12 @@ def test_number_comparison_takes_linear_time(part):
     assert growth(compare, part * 4_000, part * 16_000, limit=3, attempts=8) < 3
 
 
-def test_unaligned_word_needs_less_evidence_of_omission():
+def test_unaligned_word_is_omitted_at_a_lower_threshold():
     assert is_omitted("Monday", 0.1, 0.6) and not is_omitted("Monday", 0.1, 0.9)
     assert is_omitted("not", 1.1, 1.0) and not is_omitted("not", 0.1, 0.0)
 
 
-def test_improbable_token_makes_its_source_words_doubtful():
+def test_source_words_of_improbable_tokens_are_doubtful():
     weights = np.array([[0.9, 0.1, 0.0], [0.0, 1.0, 0.0], [0.0, 0.05, 0.95]], np.float32)  # (target, source)
     pieces = PieceAlignment(((0, 3), (4, 8), (8, 9)), ((0, 3), (4, 5), (5, 8)), weights)
     copied = PieceAlignment(((10, 12),), ((9, 11),), np.eye(1, dtype=np.float32), copied=True)
@@ -118,7 +118,7 @@ def test_omitted_word_is_reported(bundled):
     assert bundled.translate(MEETING).coverage is None
 
 
-def test_unaligned_mode_scores_only_unclear_words(bundled, monkeypatch):
+def test_unaligned_mode_scores_only_unaligned_words(bundled, monkeypatch):
     scored = []
     original = coverage.score_in_batches
 
@@ -170,7 +170,7 @@ def test_differing_numbers_are_reported_without_coverage(bundled):
         ("the coat", "o casaco (peça)", ()),
     ],
 )
-def test_added_brackets_are_detected(source, target, added):
+def test_brackets_added_by_the_model_are_detected(source, target, added):
     assert find_added_brackets(source, target, ["casaco (peça)"]) == added
 
 
@@ -191,11 +191,11 @@ def test_added_brackets_are_detected(source, target, added):
         ("今天天气很好", "Hoje o tempo está muito bom e quente", ()),
     ],
 )
-def test_added_words_of_short_texts_are_detected(source, target, added):
+def test_words_added_to_short_texts_are_detected(source, target, added):
     assert find_added_words(source, target, "pt") == added
 
 
-def test_unaligned_target_words_are_reported_as_added():
+def test_unaligned_target_words_are_reported_as_additions():
     alignment = WordAlignment(((0, 5),), ((0, 3), (4, 10)), ((0, 1),))
     assert find_added_words("Hello", "Ola amigos", "pt", alignment) == ("Ola",)
     assert find_added_words("Hello", "Ola amigos", "pt", alignment, ["Ola"]) == ()

@@ -37,7 +37,7 @@ def test_html_translation_keeps_tags_and_placeholders(translator: Translator, pi
     assert translation.tokens
 
 
-def test_alternatives_keep_their_markup(translator: Translator) -> None:
+def test_alternatives_keep_markup(translator: Translator) -> None:
     translation = translator.translate("A <b>woman</b> is in the house.", format="html", nbest=3)
     assert len(translation.alternatives) == 2
     assert all(
@@ -84,7 +84,7 @@ def test_invalid_format_options_are_rejected(translator: Translator, options: di
         translator.translate("A dog.", **options)  # type: ignore[call-overload]
 
 
-def test_run_accepts_a_format(translator: Translator) -> None:
+def test_run_accepts_requests_with_a_format(translator: Translator) -> None:
     lines = ["A <b>woman</b>.", "Two dogs."]
     translations = list(translator.run((Request(line, format="html") for line in lines), window=1))
     assert translations[0].text.count("<b>") == 1

@@ -58,7 +58,7 @@ def test_tags_enclose_the_aligned_words(translator: Translator) -> None:
 
 
 @pytest.mark.parametrize("code", ["`a&amp;b&lt;x&gt;`", "https://a.org/?a=1&amp;b=2", "``&lt;script&gt;``"])
-def test_placeholders_are_written_as_the_format_writes_text(translator: Translator, code: str) -> None:
+def test_placeholders_are_written_unchanged_in_html(translator: Translator, code: str) -> None:
     for text in (f"<p>The <b>dog</b> sees {code}.</p>", f'<img alt="The dog sees {code}.">'):
         assert code in translator.translate(text, format="html").text
 
@@ -95,7 +95,7 @@ def test_texts_without_inner_tags_are_not_aligned(
     assert results[1].inline == (B, translator.translate("Two dogs.").text, E)
 
 
-def test_untranslatable_text_is_rejected_copied_or_emptied(translator: Translator) -> None:
+def test_too_long_text_is_rejected_copied_or_emptied(translator: Translator) -> None:
     long: Inline = ("A ", B, "dog " * 2000, E)
     with pytest.raises(TextTooLongError, match="text 1"):
         translator.run_inlines([long], Request("", split="never"))

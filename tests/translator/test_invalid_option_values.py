@@ -66,7 +66,7 @@ def test_model_name_of_another_type_is_rejected(value):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=INVALID_VALUES)
-def test_other_arguments_reject_invalid_values(numbers, value):
+def test_other_arguments_reject_invalid_values_by_name(numbers, value):
     with pytest.raises(SettingsError, match=r"^split must be"):
         numbers.translate("one", split=value)
     with pytest.raises(SettingsError, match=r"^batch_tokens must be"):

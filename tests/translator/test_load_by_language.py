@@ -77,7 +77,7 @@ def test_adapter_selects_its_base_model(machine):
         uwaga.load("qaa-qab", adapter=machine / "adapter")
 
 
-def test_largest_model_is_chosen(machine):
+def test_largest_model_is_selected(machine):
     install(machine, "small", "qaa", "qab", width=8)
     install(machine, "large", "qaa", "qab", width=32)
     install(machine, "middle", "qaa", "qab", width=16)
@@ -97,7 +97,7 @@ def test_pivot_is_used_without_a_direct_model(machine):
     assert str(selection) == f"qaa → en → qab by {paths[0]}, {paths[1]}"
 
 
-def test_via_selects_the_pivot(machine):
+def test_via_option_selects_the_pivot(machine):
     install(machine, "a", "qaa", "qab", 1)
     install(machine, "b", "qab", "qaa", 2)
     install(machine, "c", "qab", "qac", 3)
@@ -135,7 +135,7 @@ def test_bundled_model_is_selected_by_language_and_by_default(machine):
     assert "own" in repr(uwaga.load("en-de")) and "bundled" in repr(uwaga.load())
 
 
-def test_languages_must_match_those_of_a_named_model(machine):
+def test_languages_must_match_the_named_model(machine):
     path = install(machine, "one", "qaa", "qab")
     assert uwaga.load(path, source="qaa", target="qab").languages == ("qaa", "qab")
     with pytest.raises(SettingsError, match="translates only qaa to qab"):
@@ -163,7 +163,7 @@ def test_missing_model_error_suggests_download(machine):
         uwaga.load("qaa-qab", via="en")
 
 
-def test_damaged_model_is_reported_but_not_chosen(machine):
+def test_damaged_model_is_reported_and_not_selected(machine):
     (install(machine, "broken", "qaa", "qab") / "config.json").write_text("{")
     with pytest.raises(ModelError, match="broken is damaged: "):
         uwaga.load("qaa-qab")
@@ -171,7 +171,7 @@ def test_damaged_model_is_reported_but_not_chosen(machine):
     assert str(intact) in repr(uwaga.load("qaa-qab"))
 
 
-def test_languages_of_a_card_are_ignored(machine):
+def test_languages_listed_in_a_card_are_ignored(machine):
     """A card states neither the direction nor whether the model translates."""
     path = install(machine, "listed", "src", "tgt")
     (path / "card.md").write_text("---\nlanguage: [qaa, qab]\n---\n")

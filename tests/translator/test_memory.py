@@ -37,7 +37,7 @@ def is_mapped(folder):
 
 
 @LINUX
-def test_shared_weights_are_mapped_and_translate_equally(folder):
+def test_memory_mapped_weights_give_equal_translations(folder):
     copied = uwaga.load(folder)
     assert not is_mapped(folder)
     shared = uwaga.load(folder, memory="shared")
@@ -46,7 +46,7 @@ def test_shared_weights_are_mapped_and_translate_equally(folder):
 
 
 @pytest.mark.parametrize("change", ["cut", "rewritten"])
-def test_change_of_a_shared_file_is_detected(folder, change):
+def test_changed_shared_weight_file_is_detected(folder, change):
     """Use a subprocess: reading past the end of a mapped file kills the process."""
     code = f"""
 import os, uwaga
@@ -66,10 +66,10 @@ except uwaga.errors.ModelError as error:
 """
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
-    assert "engine.safetensors: was changed while it is shared" in process.stdout
+    assert "engine.safetensors: was changed while shared" in process.stdout
 
 
-def test_shared_file_may_be_replaced_or_removed(folder):
+def test_shared_weight_file_can_be_replaced_or_removed(folder):
     model = uwaga.load(folder, memory="shared")
     expected = model.translate(TEXTS)
     path = folder / "engine.safetensors"
@@ -80,7 +80,7 @@ def test_shared_file_may_be_replaced_or_removed(folder):
     assert model.translate(TEXTS) == expected
 
 
-def test_damaged_shared_file_is_rejected(folder):
+def test_damaged_shared_weight_file_is_rejected(folder):
     path = folder / "engine.safetensors"
     content = bytearray(path.read_bytes())
     content[-1] ^= 1

@@ -21,7 +21,7 @@ def views_by_kind(html: str) -> dict[str, dict]:
 
 
 @pytest.mark.parametrize("engine", ["native", "torch"])
-def test_translation_view_has_every_matrix(engine, tmp_path):
+def test_translation_view_contains_every_matrix(engine, tmp_path):
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
     save_model(
@@ -39,7 +39,7 @@ def test_translation_view_has_every_matrix(engine, tmp_path):
             assert shape == getattr(translation.attentions, name).shape
 
 
-def test_view_of_an_attended_text_shows_its_attention():
+def test_attended_text_view_shows_its_attention():
     tokens = samples.pieces(5)
     encoder = samples.attentions(2, 3, 5, 0, kinds=("encoder",))
     decoder = Attentions(decoder=encoder.encoder)

@@ -48,7 +48,7 @@ def translate_by_steps(chain, texts, **options):
 
 @pytest.mark.parametrize("chain", CHAINS, ids=len)
 @pytest.mark.parametrize("options", [{}, {"beam": 1}, {"sample": True, "seed": 5, "top_k": 4}], ids=str)
-def test_chain_equals_separate_calls(chain, options):
+def test_chain_gives_the_results_of_separate_calls(chain, options):
     pivot = chain[0].then(*chain[1:])
     steps = translate_by_steps(chain, TEXTS, **options)
     translations = pivot.translate(TEXTS, placeholders=False, **options)
@@ -73,7 +73,7 @@ def test_chain_equals_separate_calls(chain, options):
 
 @pytest.mark.parametrize("chain", CHAINS, ids=len)
 @pytest.mark.parametrize("text", [TEXT, TEXT * 2, TEXT.strip(), "\n \n", " "])
-def test_text_is_split_once_and_joined_once(chain, text):
+def test_chain_splits_the_text_once_and_joins_it_once(chain, text):
     """Every sentence passes through all models separately; line breaks and blank lines are kept."""
     expected = ""
     for line in LINE_BREAK.split(text):
@@ -99,7 +99,7 @@ def test_last_language_determines_spaces_between_sentences():
     assert spaced.steps[0].text == "".join(translation.text for translation in first)
 
 
-def test_nbest_list_is_of_the_last_model():
+def test_nbest_list_comes_from_the_last_model():
     pivot = FIRST.then(SECOND)
     first = FIRST.translate(TEXTS[0], beam=4)
     expected = SECOND.translate(first.text, beam=4, nbest=3)
@@ -142,7 +142,7 @@ def test_stream_equals_greedy_translation(chain, text):
     assert truncated == [expected.truncated]
 
 
-def test_later_model_cuts_long_sentences():
+def test_later_model_of_a_chain_cuts_long_sentences():
     pivot = FIRST.then(SHORT)
     first = FIRST.translate(TEXTS[2])
     translation = pivot.translate(TEXTS[2])
@@ -175,7 +175,7 @@ def test_failing_text_does_not_affect_others(on_error):
         list(pivot.run([Request(texts[1], split="never", name="line 12")]))
 
 
-def test_warnings_name_their_step():
+def test_chain_warnings_name_the_step():
     pivot = chained_model("ru", "el", 1).then(chained_model("el", "de", 2))
     translation = pivot.translate(TEXTS[0])
     script_warnings = [warning for warning in translation.warnings if warning.startswith(UNFAMILIAR_TEXT)]
@@ -186,7 +186,7 @@ def test_warnings_name_their_step():
     assert pivot.input_warnings(TEXTS[0]) == tuple(script_warnings[:1])
 
 
-def test_results_and_repr_show_the_steps():
+def test_chain_results_and_repr_show_the_steps():
     pivot = FIRST.then(SECOND)
     translation = pivot.translate(TEXTS[0], attention=True)
     assert translation.attention is None
@@ -200,7 +200,7 @@ def test_results_and_repr_show_the_steps():
     assert (pivot.languages.sources, pivot.languages.targets) == (("pt",), ("de",))
 
 
-def test_only_languages_of_the_chain_are_accepted():
+def test_chain_accepts_only_its_languages():
     pivot = FIRST.then(SECOND)
     assert pivot.translate("Hi", source="pt_BR", target="deu_Latn") == pivot.translate("Hi")
     for call in (

@@ -78,7 +78,7 @@ def test_terms_are_in_the_last_translation(chain):
     st.dictionaries(st.sampled_from(WORDS), st.sampled_from(WORDS), min_size=1, max_size=4),
     st.sampled_from(CHAINS),
 )
-def test_any_terms_are_applied(texts, terms, chain):
+def test_arbitrary_terms_are_applied_in_a_chain(texts, terms, chain):
     glossary = Glossary.from_argument(terms)
     for text, translation in zip(
         texts, chain[0].then(*chain[1:]).translate(texts, glossary=terms, max_length=39), strict=True
@@ -87,7 +87,7 @@ def test_any_terms_are_applied(texts, terms, chain):
         assert len(translation.terms) == len(glossary.find(text))
 
 
-def test_unchanged_term_passes_through_every_model():
+def test_term_that_equals_its_translation_is_kept_by_every_model():
     translation = FIRST.then(SECOND, THIRD).translate(TEXTS[2], glossary={"dog": "dog"})
     assert all(count("dog", step.text) for step in translation.steps)
     assert [step.terms for step in translation.steps[:2]] == [(), ()]
@@ -96,7 +96,7 @@ def test_unchanged_term_passes_through_every_model():
     assert translated.steps[0] == FIRST.translate(TEXTS[2])
 
 
-def test_terms_are_applied_beside_tags_and_placeholders():
+def test_terms_are_applied_next_to_tags_and_placeholders():
     bundled = Translator.load(threads=1)
     reverse = Translator(
         Model(bundled.decoder, bundled.source, bundled.target, bundled.decoding, ("de", "en"))
@@ -138,7 +138,7 @@ def test_streams_apply_terms():
 
 
 @given(st.text("ab ", max_size=30), st.lists(st.integers(1, 9), max_size=5))
-def test_shares_join_to_the_text_without_cutting_terms(text, sizes):
+def test_divided_text_joins_to_the_original_without_cutting_terms(text, sizes):
     shares = divide_text(text, sizes, lambda line: [match.span() for match in re.finditer("a b", line)])
     assert len(shares) == len(sizes)
     if sizes:

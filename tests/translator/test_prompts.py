@@ -106,7 +106,7 @@ def test_special_tokens_in_a_text_are_plain_text(chat_model, translator):
 
 @pytest.mark.parametrize("card", ["language: en\n", ""])
 def test_M42_draft_model_does_not_change_translations(chat_model, translator, tmp_path, card):
-    """Languages on the model card are those of its training only: a prompt may name others."""
+    """The model card lists only the languages of the training data: a prompt may name others."""
     drafting = tmp_path / "drafting"
     shutil.copytree(chat_model[0], drafting)
     if card:
@@ -129,7 +129,7 @@ def without_broken_bytes(text):
     return text.replace("\ufffd", "")
 
 
-def test_translation_equals_greedy_answer_of_transformers(chat_model, translator):
+def test_translation_equals_greedy_transformers_response(chat_model, translator):
     _, peer, model = chat_model
     translations = translator.translate(TEXTS, max_length=20)
     for text, translation in zip(TEXTS, translations, strict=True):
@@ -140,7 +140,7 @@ def test_translation_equals_greedy_answer_of_transformers(chat_model, translator
         )
 
 
-def test_single_text_stream_and_batch_agree(translator):
+def test_single_text_stream_and_batch_give_equal_translations(translator):
     batch = translator.translate(TEXTS, max_length=12)
     separate = [translator.translate(text, max_length=12) for text in TEXTS]
     assert [translation.text for translation in batch] == [translation.text for translation in separate]
@@ -168,7 +168,7 @@ def test_alignment_uses_attention_to_the_prompt(chat_model, translator):
 
 
 @pytest.mark.parametrize("engine", ["native", "torch"])
-def test_answer_may_fill_the_remaining_positions(chat_model, engine):
+def test_response_may_use_all_remaining_positions(chat_model, engine):
     translator = uwaga.Translator.load(chat_model[0], device="cpu", engine=engine, source="en", target="de")
     source, options = translator.source, {"split": "never", "min_length": 399}
     texts = ["x" * 240, "x", "x" * 100]
@@ -199,7 +199,7 @@ def test_languages_are_set_by_call_or_at_loading(chat_model, translator):
     assert "Polish" in polish.decode(polish.add_special_tokens([]))
 
 
-def test_int8_model_keeps_its_prompt(chat_model, tmp_path):
+def test_int8_model_keeps_the_prompt_template(chat_model, tmp_path):
     result = CliRunner().invoke(app, ["convert", str(chat_model[0]), str(tmp_path / "int8"), "--int8"])
     assert result.exit_code == 0, result.output
     int8 = uwaga.load(tmp_path / "int8", source="en", target="de")
@@ -229,7 +229,7 @@ def test_model_without_a_template_rejects_chats(base):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["native", "torch"])
 @pytest.mark.parametrize("stop", ["\n", "e"])
-def test_model_without_a_template_translates_up_to_a_stop(chat_model, base, monkeypatch, engine, stop):
+def test_model_without_a_template_stops_at_the_stop_string(chat_model, base, monkeypatch, engine, stop):
     _, peer, model = chat_model
     prompts = [replace(prompt, stop=stop) if prompt.name == "base" else prompt for prompt in PROMPTS]
     monkeypatch.setattr("uwaga.tokenizers.prompt.PROMPTS", prompts)
@@ -268,7 +268,7 @@ def generator(chat_model):
     return uwaga.TextGenerator.load(chat_model[0], device="cpu")
 
 
-def test_chat_answers_match_transformers(chat_model, generator):
+def test_chat_replies_match_transformers(chat_model, generator):
     _, peer, model = chat_model
     chats = [TURNS[:2], TURNS, TURNS[1:2]]
     continuations = generator.generate(chats, max_length=15, beam=1, sample=False)
@@ -299,7 +299,7 @@ def test_texts_and_chats_can_be_mixed_and_invalid_prompts_rejected(generator):
     assert chat.text == generator.generate(TURNS, max_length=9).text
     with pytest.raises(DataError, match="the prompt: message 2 must be a mapping with a 'role'"):
         generator.generate([TURNS[0], {"role": "user"}])
-    with pytest.raises(DataError, match="prompt 2: its messages hold more than JSON values"):
+    with pytest.raises(DataError, match="prompt 2: its messages hold values that JSON cannot represent"):
         generator.generate([TURNS, [{"role": "user", "content": [{1: print}]}]])
     with pytest.raises(DataError, match="prompt 1 is not a string but int"):
         generator.generate([3])
@@ -307,7 +307,7 @@ def test_texts_and_chats_can_be_mixed_and_invalid_prompts_rejected(generator):
         generator.generate([{"role": "user", "content": "x " * 500}])
 
 
-def test_chat_on_the_command_line_keeps_its_turns(chat_model, generator, tmp_path):
+def test_command_line_chat_keeps_previous_turns(chat_model, generator, tmp_path):
     run = CliRunner()
     call = ["generate", str(chat_model[0]), "--chat", "--system", "Be brief.", "--max-length", "9"]
     first = generator.generate(TURNS[:2], max_length=9).text
@@ -321,7 +321,7 @@ def test_chat_on_the_command_line_keeps_its_turns(chat_model, generator, tmp_pat
     assert refused.exit_code and "give it with --chat" in refused.stderr
 
 
-def test_pipeline_answers_chats(chat_model, generator):
+def test_pipeline_generates_replies_to_chats(chat_model, generator):
     pytest.importorskip("uwaga_compat")
     pipeline = uwaga.pipeline("text-generation", str(chat_model[0]), max_new_tokens=9)
     answer = {"role": "assistant", "content": generator.generate(TURNS, max_length=9).text}
@@ -348,7 +348,7 @@ def test_prompt_is_chosen_by_model_name(name, family):
     assert choose_prompt([name]).name == family
 
 
-def test_prompts_contain_the_text_once():
+def test_prompts_contain_the_text_exactly_once():
     for prompt in PROMPTS:
         for pair in (("en", "de"), ("zh", "en"), ("en", "pt_BR")):
             assert str(prompt.message(*pair)).count("uwaga") == 1
@@ -369,7 +369,7 @@ def test_prompts_contain_the_text_once():
         ("Hy-MT2-7B", ("zh", "fi"), "将以下文本翻译为Finnish，"),
     ],
 )
-def test_prompts_follow_the_hunyuan_generation(name, pair, prefix):
+def test_hunyuan_prompt_depends_on_the_model_generation(name, pair, prefix):
     assert choose_prompt([name]).message(*pair).startswith(prefix)
 
 
@@ -403,14 +403,14 @@ def test_hostile_template_is_rejected(monkeypatch, kind):
         ChatTemplate(text, location="m/tokenizer_config.json").render(translation_messages("A"))
 
 
-def test_templates_need_jinja(monkeypatch, tmp_path):
+def test_chat_templates_require_jinja(monkeypatch, tmp_path):
     (tmp_path / "jinja2.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     with pytest.raises(MissingExtraError, match="pip install"):
         ChatTemplate("{{ messages }} without the library").render(translation_messages("A"))
 
 
-def test_templates_need_a_jinja_version_without_known_sandbox_escapes(monkeypatch, tmp_path):
+def test_chat_templates_require_a_jinja_version_without_known_sandbox_escapes(monkeypatch, tmp_path):
     """The package metadata states an earlier version."""
     (tmp_path / "jinja2-3.1.5.dist-info").mkdir()
     (tmp_path / "jinja2-3.1.5.dist-info/METADATA").write_text("Name: jinja2\nVersion: 3.1.5\n")
@@ -422,5 +422,5 @@ def test_templates_need_a_jinja_version_without_known_sandbox_escapes(monkeypatc
 def test_template_without_the_text_is_rejected(chat_model, tmp_path):
     shutil.copytree(chat_model[0], tmp_path / "m")
     (tmp_path / "m/chat_template.jinja").write_text("Hello")
-    with pytest.raises(ModelError, match="does not contain the message once"):
+    with pytest.raises(ModelError, match="does not contain the message exactly once"):
         uwaga.load(tmp_path / "m", source="en", target="de").translate("A dog.")

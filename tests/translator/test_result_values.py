@@ -23,7 +23,7 @@ def numbers():
     return uwaga.load(NUMBERS, threads=1)
 
 
-def test_translations_are_printed_compared_and_hashed_by_value(numbers):
+def test_translations_are_compared_and_hashed_by_value(numbers):
     translation, duplicate = (
         numbers.translate("forty-two", beam=4, nbest=2, attention=True) for _ in range(2)
     )
@@ -67,7 +67,7 @@ def test_result_repr_is_short(numbers):
     assert str(Filling("a", 0.5, "an a")) == "an a"
 
 
-def test_results_with_arrays_compare_and_hash():
+def test_results_with_arrays_can_be_compared_and_hashed():
     for make in (
         lambda last: Hypothesis((1,), -1.0, -1.0, (-1.0,), attention=np.array([[1.0, last]], np.float32)),
         lambda last: Encoding(("a",), np.array([[1.0, last]], np.float32)),

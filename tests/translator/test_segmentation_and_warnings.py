@@ -60,7 +60,7 @@ def test_long_clause_is_cut_at_spaces_or_characters(text):
 @given(
     st.lists(st.sampled_from([*"ab ,;.，é \u00a0", "é\u0301"]), max_size=150).map("".join), st.integers(3, 30)
 )
-def test_parts_fit_and_join_to_the_text(text, limit):
+def test_cut_parts_fit_the_limit_and_join_to_the_text(text, limit):
     parts = cut_to_fit(text, limit, len)
     assert "".join(parts) == text
     assert all(len(part) <= limit for part in parts)
@@ -69,7 +69,7 @@ def test_parts_fit_and_join_to_the_text(text, limit):
 @settings(deadline=None)
 @given(st.text(alphabet="ab ,é\u0301\u2028", max_size=200), st.integers(3, 30))
 def test_texts_with_non_additive_token_counts_are_cut_to_fit(text, limit):
-    """A character may have tokens only between others, as a line separator inside a sentence does."""
+    """A character may add tokens only inside a sentence, such as a line separator."""
 
     def count(part):
         return len(part.strip()) ** 2 // 10
@@ -183,7 +183,7 @@ def test_text_without_letters_is_copied(text):
     st.lists(st.integers(0, 9), min_size=1, max_size=6),
     st.integers(12, 20),
 )
-def test_loop_is_detected_at_any_position(tokens, cycle, repeats):
+def test_repetition_loop_is_detected_at_any_position(tokens, cycle, repeats):
     assert checks.is_looping([*tokens, *cycle * repeats])
     assert checks.is_looping([*cycle * repeats, *tokens])
     assert not checks.is_looping(list(range(100)))
@@ -273,7 +273,7 @@ def test_score_stats_match_hand_calculation():
     assert summarise_scores(hypotheses[:99]) is None
 
 
-def test_no_full_stop_is_added():
+def test_full_stops_are_not_added_to_labels():
     bundled = uwaga.load(threads=1)
     labels = ["Good morning", "Help me", "I like dogs"]
     translations = bundled.translate(labels, nbest=2)
@@ -294,12 +294,12 @@ def test_no_full_stop_is_added():
         *((text, text) for text in ("am 3.", "Bist du?", "Nr.", "Warte...", ".", "")),
     ],
 )
-def test_stops_of_numbers_and_abbreviations_are_kept(text, without):
+def test_full_stops_of_numbers_and_abbreviations_are_kept(text, without):
     assert checks.without_stop(text) == without
 
 
 @given(st.text(" \t\v\f.a\u00a0", max_size=8))
-def test_runs_of_blanks_become_one_space(text):
+def test_blank_sequences_are_replaced_by_one_space(text):
     assert BLANKS.sub(" ", text) == re.sub(r"[ \t\v\f]+", " ", text)
 
 

@@ -49,7 +49,7 @@ def test_unexpected_and_undetermined_languages_are_reported():
     assert detect_language(["Hallo"], ["en"], "de").language in ("de", "en")
 
 
-def test_auto_source_has_the_code_of_the_model():
+def test_detected_source_uses_the_code_of_the_model():
     nllb = LanguagePair("src", "tgt", ("deu_Latn", "eng_Latn"), ("deu_Latn", "eng_Latn"))
     assert resolve_source("auto", [ENGLISH], nllb).source == "eng_Latn"
     assert resolve_source("auto", [ENGLISH], PAIR) == ("en", frozenset())
@@ -68,7 +68,7 @@ def test_unsupported_language_is_rejected():
         resolve_source("auto", ["ᚠᚢᚦ"], PAIR)
 
 
-def test_texts_in_target_language_or_without_letters_are_copied():
+def test_texts_in_the_target_language_or_without_letters_are_copied():
     translator = load()
     texts = ["A dog runs.", TEXTS["de"], "12, 34!", ENGLISH, "Open file"]
     plain = translator.translate(texts)

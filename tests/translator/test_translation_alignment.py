@@ -76,7 +76,7 @@ def result_fields(translation: Translation):
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("options", SEARCH_OPTIONS, ids=str)
 @pytest.mark.parametrize("engine", ["float32", "int8", "torch"])
-def test_alignment_leaves_translations_unchanged(bundled, engine, options):
+def test_requesting_alignment_does_not_change_translations(bundled, engine, options):
     model = bundled[engine]
     plain, aligned = model.translate(TEXTS, **options), model.translate(TEXTS, alignment=True, **options)
     for expected, actual in zip(plain, aligned, strict=True):
@@ -165,7 +165,7 @@ def test_alignment_head_setting_selects_the_head():
             Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=invalid_head)).align([pair])
 
 
-def test_longest_target_is_aligned(bundled):
+def test_target_of_maximum_length_is_aligned(bundled):
     limit = bundled["float32"].decoder.max_target
     ids = bundled["float32"].target.encode("Haus " * 400)[: limit - 1]
     long = bundled["float32"].target.decode(ids)
@@ -174,7 +174,7 @@ def test_longest_target_is_aligned(bundled):
         assert len(alignment.target) == len(split_words(long))
 
 
-def test_existing_translations_are_aligned(bundled):
+def test_pairs_of_texts_and_translations_are_aligned(bundled):
     pairs = [("The man  eats.", " Der MANN isst ﬁsch . "), ("", "Haus"), ("House", ""), ("12", "12")]
     for words in ("words", "spaces"):
         for (source, target), alignment in zip(pairs, bundled["int8"].align(pairs, words=words), strict=True):
@@ -184,7 +184,7 @@ def test_existing_translations_are_aligned(bundled):
         bundled["int8"].align(pairs, words="letters")
 
 
-def test_ensemble_aligns_by_its_first_member():
+def test_ensemble_alignment_uses_the_first_member():
     models = [tiny.transformer(tiny.TINY, JOINT, JOINT, seed) for seed in (0, 1)]
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
     ensemble = Translator(Model(Ensemble(models), JOINT, JOINT, tiny.SEARCH))
@@ -223,7 +223,7 @@ def test_unsupported_alignment_is_rejected(bundled):
         Translator(Model(without_attention, JOINT, JOINT, tiny.SEARCH)).translate("a cat", alignment=True)
 
 
-def test_uncached_sentences_are_encoded_again(bundled, monkeypatch):
+def test_alignment_encodes_uncached_sentences_again(bundled, monkeypatch):
     expected = [
         translation.alignment for translation in bundled["float32"].translate(TEXTS * 3, alignment=True)
     ]
@@ -235,7 +235,7 @@ def test_uncached_sentences_are_encoded_again(bundled, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{"alignment": True}, {"coverage": "unaligned"}, {"attention": "all"}])
-def test_sources_are_encoded_once(bundled, monkeypatch, options):
+def test_alignment_does_not_encode_sources_again(bundled, monkeypatch, options):
     encoded, encode = [], engine_model.RecordingModel._call_encoder
 
     def counted(model, sources, core):
@@ -247,7 +247,7 @@ def test_sources_are_encoded_once(bundled, monkeypatch, options):
     assert len(encoded) == len(set(encoded)) > 0
 
 
-def test_head_errors_identify_the_head_of_the_links(bundled):
+def test_head_errors_are_lowest_for_the_head_that_gives_the_links(bundled):
     pairs = [
         (text, translation.text)
         for text, translation in zip(tiny.ENGLISH, bundled["int8"].translate(tiny.ENGLISH), strict=True)

@@ -26,7 +26,7 @@ def translator():
     return Translator.load()
 
 
-def test_M42_draft_leaves_translations_unchanged(translator):
+def test_M42_draft_does_not_change_translations(translator):
     plain = translator.translate(TEXTS, beam=1, split="sentences")
     texts = [translation.text for translation in plain]
     for draft in ("Die Kinder spielen im Garten.", "Nous n'avons rien.\n\n!", "", texts):
@@ -37,7 +37,7 @@ def test_M42_draft_leaves_translations_unchanged(translator):
     assert translator.shared().translate(TEXTS, beam=1, split="sentences", draft=draft) == drafted
 
 
-def test_M42_growing_text_needs_fewer_passes(translator):
+def test_M42_retranslating_a_growing_text_saves_decoder_passes(translator):
     words = ["The", "committee", "has", "agreed", "that", "the", "new", "rules", "will", "apply", "."]
     previous, passes, tokens = "", 0, 0
     for end in range(1, len(words) + 1):
@@ -53,7 +53,7 @@ def test_M42_growing_text_needs_fewer_passes(translator):
     assert translation.without_last(99) == ""
 
 
-def test_M42_bias_keeps_the_previous_translation(translator):
+def test_M42_bias_preserves_the_previous_translation(translator):
     previous = translator.translate("The house is small", beam=1).text
     biased = translator.retranslate("The house is small and old.", previous, bias=0.49)
     assert biased.text.startswith(previous.rstrip("."))
@@ -112,7 +112,7 @@ def with_changes(translator, **changes):
     return Translator(replace(translator.model, **changes))
 
 
-def test_M42_draft_model_leaves_greedy_translations_unchanged(translator, shortlist_path):
+def test_M42_draft_model_does_not_change_greedy_translations(translator, shortlist_path):
     plain = translator.translate(TEXTS, beam=1)
     loaded = Translator.load(draft="bundled"), Translator.load(draft="shortlist", shortlist=shortlist_path)
     for drafted in (*loaded, loaded[0].shared(), loaded[1].shared(), translator.with_drafter(loaded[1])):
@@ -131,13 +131,13 @@ def test_M42_draft_model_leaves_greedy_translations_unchanged(translator, shortl
     assert (DraftUse(0, 0, 5).share_accepted, DraftUse(0, 0, 5).share_saved) == (0, 0)
 
 
-def test_M42_shortlist_does_not_draft_many_sentences(translator, shortlist_path):
+def test_M42_shortlist_drafting_is_skipped_for_many_sentences(translator, shortlist_path):
     drafted = Translator.load(draft="shortlist", shortlist=shortlist_path)
     translations = drafted.translate([f"Here are {number} dogs." for number in range(9)])
     assert all(translation.draft is None for translation in translations)
 
 
-def test_M42_unsuitable_draft_models_are_rejected(translator):
+def test_M42_incompatible_draft_models_are_rejected(translator):
     mismatched = with_changes(translator, languages=("en", "fr"), known=None)
     with pytest.raises(SettingsError, match="does not translate from en to de: choose another"):
         translator.with_drafter(mismatched)

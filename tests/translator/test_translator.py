@@ -101,7 +101,7 @@ def test_E6_greedy_steps_equal_the_translation(translator):
     assert JOINT.pieces(tokens) == list(translator.translate(text, beam=1).tokens[:3])
 
 
-def test_model_settings_are_the_defaults(translator):
+def test_model_settings_are_used_as_default_options(translator):
     plain = translator.translate(TEXTS)
     for default, explicit in zip(plain, translator.translate(TEXTS, beam=3, max_length=8), strict=True):
         assert_same(default, explicit)
@@ -111,7 +111,7 @@ def test_model_settings_are_the_defaults(translator):
     ] * 4
 
 
-def test_limits_are_respected_and_reported(translator):
+def test_length_limits_are_respected_and_reported(translator):
     short, long = translator.translate([TEXTS[0]] * 2, beam=1, max_length=3)[0], None
     assert short.truncated
     assert len(short.tokens) == len(short.token_scores) == 3
@@ -142,7 +142,7 @@ def test_M25_seed_determines_the_sample(translator):
     assert len(samples) > 1
 
 
-def test_prefix_starts_the_translation(translator):
+def test_translation_starts_with_the_prefix(translator):
     for translation in translator.translate(TEXTS[:4], prefix=" Der Hund ", nbest=3):
         for hypothesis in (translation, *translation.alternatives):
             assert hypothesis.text.startswith("Der Hund")
@@ -262,7 +262,7 @@ def test_stream_yields_pieces_incrementally(translator):
     assert len({count for count, _ in progress}) == len(progress)
 
 
-def test_threads_give_equal_translations(translator):
+def test_concurrent_threads_get_equal_translations(translator):
     texts = TEXTS[::3]
     serial = translator.translate(texts, nbest=2)
     results = {}
@@ -352,7 +352,7 @@ def test_transformer_runs_natively_by_default(folder):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_models_translate_in_sixteen_bits(folder, dtype):
+def test_torch_models_translate_with_16_bit_weights(folder, dtype):
     loaded = uwaga.load(folder, device="cpu", dtype=dtype, engine="torch")
     assert next(loaded.decoder.parameters()).dtype == getattr(torch, dtype)
     assert len(loaded.translate(TEXTS, max_length=5)) == len(TEXTS)
@@ -378,7 +378,7 @@ def test_invalid_load_options_are_rejected(folder, options, message):
         uwaga.load(folder, **options)
 
 
-def test_thread_count_applies_only_during_calls(folder, monkeypatch):
+def test_torch_thread_count_is_set_only_during_calls(folder, monkeypatch):
     default_threads, set_num_threads, thread_counts = torch.get_num_threads(), torch.set_num_threads, []
     monkeypatch.setattr(
         torch, "set_num_threads", lambda threads: (thread_counts.append(threads), set_num_threads(threads))

@@ -23,7 +23,7 @@ OTHER_PAIRS = {
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["torch", "native"])
 @pytest.mark.parametrize("kind", PAIRS)
-def test_languages_by_call_equal_those_at_loading(tmp_path, kind, engine):
+def test_languages_given_per_call_equal_languages_given_at_loading(tmp_path, kind, engine):
     model_folder(tmp_path / "m", kind)
     free = uwaga.load(tmp_path / "m", engine=engine, device="cpu")
     for source, target in (PAIRS[kind], OTHER_PAIRS[kind]):
@@ -61,7 +61,7 @@ def test_supported_languages_are_listed_and_missing_ones_rejected(tmp_path):
         lambda: translator.attend("Hi"),
         lambda: translator.attend("Hi", "Ho"),
     ):
-        with pytest.raises(SettingsError, match=r"multilingual model without a (source|target); choose"):
+        with pytest.raises(SettingsError, match=r"multilingual model needs a (source|target); choose"):
             call()
     with pytest.raises(SettingsError, match="no language 'xx'"):
         translator.translate("Hi", source="en", target="xx")

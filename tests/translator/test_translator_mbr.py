@@ -24,7 +24,7 @@ def translator(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("utility", ["chrf", "bleu"])
-def test_result_is_the_best_of_the_samples(translator, utility):
+def test_mbr_result_is_the_sample_with_highest_utility(translator, utility):
     translations = translator.translate(TEXTS, mbr=8, utility=utility, seed=3, nbest=2)
     sampled = translator.translate(TEXTS, sample=True, nbest=8, seed=3)
     for translation, samples in zip(translations[:3], sampled, strict=False):
@@ -43,7 +43,7 @@ def test_result_is_the_best_of_the_samples(translator, utility):
     assert [translation.text for translation in translations[3:]] == ["", "12"]
 
 
-def test_result_does_not_depend_on_the_batch(translator):
+def test_mbr_result_does_not_depend_on_the_batch(translator):
     batch = translator.translate(TEXTS, mbr=6, seed=1)
     assert [translation.text for translation in batch] == [
         translator.translate(text, mbr=6, seed=1).text for text in TEXTS
@@ -52,7 +52,7 @@ def test_result_does_not_depend_on_the_batch(translator):
     assert [translation.text for translation in small] == [translation.text for translation in batch]
 
 
-def test_single_sample_is_the_result(translator):
+def test_mbr_with_one_sample_returns_that_sample(translator):
     assert (
         translator.translate(TEXTS[0], mbr=1, seed=5).text
         == translator.translate(TEXTS[0], sample=True, seed=5).text
@@ -72,7 +72,7 @@ def test_incompatible_options_are_rejected(translator):
         translator.stream(TEXTS[0], mbr=4)
 
 
-def test_seed_is_drawn_by_default():
+def test_mbr_draws_a_seed_by_default():
     assert SearchOptions().changed({"mbr": 4}).sample
     assert SearchOptions().changed({"mbr": 4}).seed is not None
     assert not SearchOptions().changed({"utility": "bleu"}).sample

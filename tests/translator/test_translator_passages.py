@@ -28,7 +28,7 @@ def make_translator(languages=("en", "de"), **decoding):
     return Translator(Model(MODEL, JOINT, JOINT, search, languages, text=text))
 
 
-def test_long_line_is_translated_by_sentences():
+def test_long_line_is_translated_sentence_by_sentence():
     translator = make_translator()
     assert len(JOINT.encode(LONG)) + 1 > MODEL.max_source
     parts = translator.translate(SENTENCES, attention=True)
@@ -94,7 +94,7 @@ def test_prefix_applies_to_the_first_sentence():
     assert passage.text == " ".join(part.text for part in parts)
 
 
-def test_alternatives_are_the_best_combinations():
+def test_alternatives_are_the_best_combinations_of_sentence_alternatives():
     parts = make_translator().translate(SENTENCES, beam=4, nbest=4)
     passage = make_translator().translate(LONG, beam=4, nbest=4)
     lists = [[part, *part.alternatives] for part in parts]
@@ -115,7 +115,7 @@ def test_alternatives_are_the_best_combinations():
     ),
     st.integers(1, 5),
 )
-def test_best_combinations_equal_all_combinations_sorted(lists, nbest):
+def test_best_combinations_match_exhaustive_sorting(lists, nbest):
     sentences = [
         Sentence((), hypotheses=[Hypothesis((), score, score, ()) for score in scores]) for scores in lists
     ]

@@ -13,7 +13,7 @@ def translator():
 
 
 @pytest.mark.parametrize("count", [1, PROGRESS_WINDOW, PROGRESS_WINDOW * 2 + 1])
-def test_progress_counts_up_to_all_texts(translator, count):
+def test_progress_counts_reach_the_number_of_texts(translator, count):
     texts, calls = [f"A dog sees {number} cats." for number in range(count)], []
     translations = translator.translate(texts, progress=lambda *counts: calls.append(counts), beam=1)
     assert translations == translator.translate(texts, beam=1)
@@ -22,7 +22,7 @@ def test_progress_counts_up_to_all_texts(translator, count):
     assert list(completed) == sorted(set(completed)) and len(calls) == -(-count // PROGRESS_WINDOW)
 
 
-def test_progress_with_one_text_and_without_texts(translator):
+def test_progress_is_reported_once_for_one_text_and_not_for_none(translator):
     calls = []
     translator.translate("A dog.", progress=lambda *counts: calls.append(counts))
     assert translator.translate([], progress=lambda *counts: calls.append(counts)) == []
@@ -37,7 +37,7 @@ def test_progress_with_one_text_and_without_texts(translator):
         ("Two sentences. A dog – 😀.", {}),
     ],
 )
-def test_alignments_show_their_words(translator, text, options):
+def test_alignment_repr_shows_the_words(translator, text, options):
     translation = translator.translate(text, alignment=True, **options)
     alignment = translation.alignment
     assert alignment.texts == (translation.source, translation.text)
@@ -49,6 +49,6 @@ def test_alignments_show_their_words(translator, text, options):
     assert set(alignment.to_dict()) == {"source", "target", "links"}
 
 
-def test_alignments_without_texts_show_numbers():
+def test_alignment_repr_without_texts_shows_indices():
     alignment = WordAlignment(((0, 1),) * 60, ((0, 1),) * 60, tuple((word, word) for word in range(60)))
     assert repr(alignment).startswith("WordAlignment(0-0 1-1")

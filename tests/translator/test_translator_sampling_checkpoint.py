@@ -34,7 +34,7 @@ def texts(translations):
     return [translation.text for translation in translations]
 
 
-def test_sampling_follows_the_settings(translators):
+def test_translate_uses_the_sampling_settings_of_the_model(translators):
     searching, sampling = translators
     assert (sampling.decoding.sample, sampling.decoding.top_k) == (True, 50)
     samples = texts(sampling.translate(TEXTS, seed=3))
@@ -44,7 +44,7 @@ def test_sampling_follows_the_settings(translators):
     assert len(sampling.translate(TEXTS[0], nbest=3).alternatives) == 2  # three samples
 
 
-def test_sampling_checkpoint_searches_on_request(translators):
+def test_sampling_checkpoint_uses_beam_search_on_request(translators):
     searching, sampling = translators
     assert texts(sampling.translate(TEXTS, beam=5)) == texts(searching.translate(TEXTS, beam=5))
     greedy = texts(searching.translate(TEXTS, beam=1))
@@ -61,14 +61,14 @@ def test_sampling_checkpoint_searches_on_request(translators):
         sampling.translate(TEXTS, beam=5, top_k=9)
 
 
-def test_stream_follows_the_settings(translators):
+def test_stream_uses_the_sampling_settings_of_the_model(translators):
     searching, sampling = translators
     for text in TEXTS:
         assert "".join(sampling.stream(text, seed=3)) == sampling.translate(text, seed=3).text
         assert "".join(sampling.stream(text, beam=1)) == searching.translate(text, beam=1).text
 
 
-def test_command_line_follows_the_settings(folders, translators):
+def test_command_line_uses_the_sampling_settings_of_the_model(folders, translators):
     searching, sampling = translators
     engine = "native" if hasattr(sampling.decoder, "precision") else "torch"
 

@@ -22,7 +22,7 @@ IN_PARALLEL = Translator(Model(MODEL, SOURCE, TARGET, tiny.SEARCH, scorer=parall
 
 @pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])
 @pytest.mark.parametrize("batch_tokens", [1, 60, 4096])
-def test_M20_scores_are_the_product_of_conditionals(translator, batch_tokens):
+def test_M20_scores_equal_the_product_of_conditional_probabilities(translator, batch_tokens):
     for (source, target), score in zip(
         PAIRS, translator.score(PAIRS, batch_tokens=batch_tokens), strict=True
     ):
@@ -49,7 +49,7 @@ def test_M20_first_token_probabilities_sum_to_one():
 
 
 @pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])
-def test_hypothesis_score_equals_that_of_the_search(translator):
+def test_forced_score_of_a_hypothesis_equals_its_search_score(translator):
     sources = [[*SOURCE.encode(text), SOURCE.symbols.end] for text in tiny.ENGLISH]
     hypotheses = search(MODEL, inputs(sources), SearchOptions(beam=2, min_length=3, max_length=16))
     targets = [[*best.tokens, TARGET.symbols.end] for [best] in hypotheses]
@@ -70,7 +70,7 @@ def test_outer_white_space_is_ignored():
 
 
 @pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])
-def test_long_pairs_are_rejected_by_name(translator):
+def test_too_long_pairs_are_rejected_with_their_number(translator):
     with pytest.raises(TextTooLongError, match=r"pair 2: the source has \d+ tokens.* at most 40"):
         translator.score([("a", "b"), ("x " * 90, "b")])
     with pytest.raises(TextTooLongError, match="pair 1: the target"):

@@ -72,7 +72,7 @@ def test_M26_M35_parallel_scores_equal_stepwise_scores(folder):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_M26_M35_models_translate_in_sixteen_bits(folder, dtype):
+def test_M26_M35_models_translate_with_16_bit_weights(folder, dtype):
     translator = uwaga.load(folder, device="cpu", dtype=dtype, engine="torch")
     assert next(translator.decoder.parameters()).dtype == getattr(torch, dtype)
     assert len(translator.translate(TEXTS, max_length=5)) == len(TEXTS)
@@ -112,8 +112,8 @@ def test_M26_M35_description_counts_the_parameters(folder):
     assert ("aan layers" in description.sizes) == (description.sizes["self attention"] == "aan")
 
 
-def test_engine_runs_ssru_and_rejects_aan(folder, tmp_path):
-    """M26 gives the tokens of torch on the engine and runs in int8; M35 is refused by name."""
+def test_native_engine_runs_ssru_and_rejects_aan(folder, tmp_path):
+    """M26 gives the same tokens on the engine as in torch and runs in int8; M35 is refused with an error."""
     translator = uwaga.load(folder, device="cpu")
     if describe(folder).sizes["self attention"] == "aan":
         assert isinstance(translator.decoder, torch.nn.Module)

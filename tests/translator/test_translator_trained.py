@@ -22,7 +22,7 @@ def translator():
     return uwaga.load(MODELS / "numbers-en-de", device="cpu")
 
 
-def test_number_words_are_spelt_correctly():
+def test_reference_number_words_are_spelt_correctly():
     assert english(342) == "three hundred forty two"
     assert [german(number) for number in (1, 21, 101, 342)] == [
         "eins",
@@ -41,7 +41,7 @@ def test_held_out_numbers_are_translated(translator, options):
 
 
 @pytest.mark.numerical
-def test_scores_agree_to_1e_5_in_any_batch(translator):
+def test_scores_differ_by_at_most_1e_5_between_batches(translator):
     batch = translator.translate(SOURCES[:30], nbest=3)
     for text, expected in zip(SOURCES[:30], batch, strict=True):
         separate = translator.translate(text, nbest=3)
@@ -70,7 +70,7 @@ def test_stream_yields_the_translation(translator):
     assert "".join(pieces) == TARGETS[0]
 
 
-def test_M24_prefix_is_completed(translator):
+def test_M24_prefix_is_completed_to_the_correct_translation(translator):
     prefixes = [target[: target.index("hundert") + number % 3] for number, target in enumerate(TARGETS[:20])]
     translations = translator.translate(SOURCES[:20], prefix=prefixes)
     assert all(
@@ -85,6 +85,6 @@ def test_M24_prefix_is_completed(translator):
     )
 
 
-def test_M25_low_temperature_samples_are_correct(translator):
+def test_M25_low_temperature_samples_are_correct_translations(translator):
     translations = translator.translate(SOURCES, sample=True, temperature=0.2, seed=1)
     assert [translation.text for translation in translations] == TARGETS

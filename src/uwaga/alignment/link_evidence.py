@@ -124,7 +124,7 @@ def weighted_sum(evidence: Evidence, weights: Sequence[float]) -> Evidence:
 
 
 def logistic(logits: Evidence) -> Evidence:
-    """Return the probabilities of logits."""
+    """Convert logits to probabilities."""
     probabilities: Evidence = 1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0)))
     return probabilities
 
@@ -134,7 +134,7 @@ def _words(piece_words: Sequence[range]) -> int:
 
 
 def _shift(table: Evidence, dy: int, dx: int) -> Evidence:
-    """Return a shifted table, padded with zeros."""
+    """Shift a table and pad it with zeros."""
     rows, columns = table.shape
     result = np.zeros_like(table)
     result[

@@ -104,7 +104,7 @@ class AdaptedWeights(Weights):
         return None if self._changes(name) else super().rows(name, first, last)
 
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
-        """Return the stored integers of a matrix, None if the adapter changes it."""
+        """Return the stored integers of a matrix, or None if the adapter changes it."""
         return None if self._changes(name) else super().integers(name)
 
     def _changes(self, name: str) -> bool:
@@ -144,7 +144,8 @@ def read_adapter(folder: str | Path) -> Adapter:
     folder = Path(folder)
     if not (folder / CONFIG).is_file():
         raise ModelError(
-            f"{folder}: no adapter: there is no {CONFIG}; give the folder `adapter` of a run with adapt.lora"
+            f"{folder}: not an adapter: there is no {CONFIG}; give the folder `adapter` of a run with "
+            "adapt.lora"
         )
     values = read_mapping(folder / CONFIG)
     version = values.get("version")
@@ -203,5 +204,5 @@ def weights_checksum(weights: Weights) -> str:
 
 
 def _layer(name: str) -> str:
-    """Return the name of a weight's layer, empty unless the weight is the layer's matrix."""
+    """Return the name of the layer whose matrix a weight is, or an empty string for another weight."""
     return name.removesuffix(".weight") if name.endswith(".weight") else ""

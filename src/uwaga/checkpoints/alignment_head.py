@@ -19,7 +19,7 @@ HEAD_FILE = "alignment_head.json"
 
 
 def read_head(path: Path) -> AlignmentHead | None:
-    """Return the attention head stored for a model, None if there is none.
+    """Return the attention head stored for a model, or None if there is none.
 
     Args:
         path: the model's folder or file.
@@ -56,7 +56,7 @@ def write_head(path: Path, head: AlignmentHead) -> Path:
 
 
 def head_bytes(head: AlignmentHead) -> bytes:
-    """Return the contents of the file of an attention head."""
+    """Return the contents of an attention head file."""
     return (json.dumps(head.model_dump(exclude_none=True), ensure_ascii=False) + "\n").encode()
 
 

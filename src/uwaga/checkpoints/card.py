@@ -29,7 +29,7 @@ class Card:
 
     @cached_property
     def licence(self) -> str | None:
-        """The licence, None if it is not stated."""
+        """The licence, or None if it is not stated."""
         licence = next(filter(None, map(self.front_matter.get, ("license_name", "license", "licence"))), None)
         if isinstance(licence, list):
             licence = ", ".join(str(name) for name in licence)

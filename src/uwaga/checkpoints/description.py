@@ -18,7 +18,7 @@ SEARCH_OPTIONS = ("beam", "length_penalty", "min_length", "max_length", "no_repe
 
 @dataclass(frozen=True)
 class Description:
-    """The facts about a model.
+    """A description of a model.
 
     Attributes:
         place: folder or file.

@@ -208,7 +208,7 @@ class Languages:
             return tokeniser.with_language(language)
         if tokeniser.language is None:
             raise SettingsError(
-                f"{self.location}: a multilingual model without a {side}; {tokeniser.describe_choices()}"
+                f"{self.location}: a multilingual model needs a {side}; {tokeniser.describe_choices()}"
             )
         return tokeniser
 

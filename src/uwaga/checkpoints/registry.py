@@ -100,7 +100,7 @@ FORMATS: Registry[Format] = Registry(
 
 
 def detect(path: Path) -> Format | None:
-    """Return the format of a folder or file, None if it is unknown."""
+    """Return the format of a folder or file, or None if it is unknown."""
     return next((candidate for candidate in FORMATS.values() if candidate.detect(path)), None)
 
 
@@ -182,7 +182,7 @@ def _format(path: Path) -> Format:
     if model_format is not None:
         return model_format
     if (path / ADAPTER).is_file():
-        raise ModelError(f"{path}: an adapter: give it with --adapter, its base model with --model")
+        raise ModelError(f"{path}: an adapter: give it with --adapter, and its base model with --model")
     if (path / CONFIG).is_file():
         UWAGA.load(path, "none")  # raises an error that names the fault
     raise ModelError(

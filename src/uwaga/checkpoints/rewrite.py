@@ -47,8 +47,8 @@ def rewrite(checkpoint: Checkpoint, folder: Path, read: WeightReader, card: str,
     weights = checkpoint.weights
     if not can_rewrite(checkpoint) or weights is None:
         raise ModelError(
-            f"{checkpoint.path}: a model of the format {checkpoint.format} cannot be written; create a "
-            "folder of it first: `uwaga convert MODEL FOLDER --to marian`"
+            f"{checkpoint.path}: a model in the format {checkpoint.format} cannot be written; convert it "
+            "first: `uwaga convert MODEL FOLDER --to marian`"
         )
     is_uwaga = checkpoint.format == UWAGA.name
     names = FILES if is_uwaga else {*HUGGING_FACE.files.auxiliary} - {README}
@@ -122,6 +122,6 @@ def _check_replaceable(folder: Path, names: set[str]) -> None:
     unexpected = sorted({path.name for path in folder.iterdir()} - names) if folder.is_dir() else []
     if unexpected:
         raise ModelError(
-            f"{folder}: holds {unexpected[0]!r}, which does not belong to such a model, so it is not "
+            f"{folder}: holds {unexpected[0]!r}, which does not belong to a model folder, so it is not "
             "overwritten; give the model another folder or clear this one"
         )

@@ -102,7 +102,7 @@ _RANDOM_INITS = (torch.Tensor.normal_, torch.Tensor.uniform_)
 
 
 class SkipInit(TorchFunctionMode):
-    """Skips random initialisation, since the weights are read and the random state must not change.
+    """A torch function mode that skips random initialisation, which would change the random state.
 
     ``arange``, as for position tables, stays on the CPU: on the meta device it would import half of torch's
     compiler, which takes a second.

@@ -22,7 +22,7 @@ TOLERANCE = 2e-3
 
 @dataclass(frozen=True)
 class View:
-    """A stored tensor, or a part of it, in the layout of one of uwaga's weights.
+    """A stored tensor, or a part of it, in the layout of a uwaga weight.
 
     Attributes:
         name: name of the stored tensor.

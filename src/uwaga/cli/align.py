@@ -132,9 +132,7 @@ def _check_options(
     if aligner and (model is not None or both is not None or choose):
         raise SettingsError("--aligner learns only from the pairs: leave out --model, --both and --choose")
     if choose and both is not None:
-        raise SettingsError(
-            "--choose needs a single model: run it for each of the two, then align with --both"
-        )
+        raise SettingsError("--choose needs a single model: run it for each model, then align with --both")
     if gold is not None and not choose:
         raise SettingsError("--gold needs --choose; to score alignments use `uwaga evaluate`")
 

@@ -209,7 +209,7 @@ def path(name: NameOrPair) -> None:
 def _listings(
     source: str | None, target: str | None, include_all: bool, from_source: str | None, mirror: str | None
 ) -> tuple[list[Listing], list[UwagaError]]:
-    """Return the models of one catalogue, or of all that have an address, and the errors of failed ones."""
+    """Return the models of one catalogue, or of all with an address, and the errors of those that failed."""
     from uwaga import library as catalogue
 
     if not include_all or from_source is not None or mirror is not None:

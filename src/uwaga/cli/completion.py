@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Completion:
-    """A value for the shell."""
+    """A completion in the form that click expects."""
 
     value: str
     type: str = "plain"
@@ -17,7 +17,7 @@ class Completion:
 
 
 def complete_values(parameter: Any) -> None:
-    """Let shells complete the values of a parameter if there is a completer of its name."""
+    """Let shells complete the values of a parameter if there is a completer for its name."""
     complete = next((COMPLETERS[name] for name in parameter.opts if name in COMPLETERS), None)
     if complete is not None:
         parameter.shell_complete = lambda _, incomplete: list(map(Completion, complete(incomplete)))

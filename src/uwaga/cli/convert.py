@@ -127,7 +127,7 @@ def _quantise(
 
 
 def print_shortlist_note(model: Path) -> None:
-    """Print that the shortlist beside a model is not in the folder that was written from it."""
+    """Print a note if the model has a shortlist, since the converted folder has none."""
     from uwaga.checkpoints.registry import has_shortlist
 
     if has_shortlist(model):

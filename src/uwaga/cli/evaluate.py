@@ -157,7 +157,7 @@ def evaluate(
         _echo(test_set, echo)
         return
     if hypotheses is None:
-        raise typer.BadParameter("name a file of translations; `-` reads standard input")
+        raise typer.BadParameter("give a file with translations, or `-` for standard input")
     if (test_set is None) == (not reference):
         raise typer.BadParameter("give either --reference or --set")
     if alignments:

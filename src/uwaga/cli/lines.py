@@ -308,7 +308,7 @@ class Pairs(NamedTuple):
 
 
 def read_pairs(files: list[Path]) -> Iterator[Pairs]:
-    """Yield the pairs of a TSV, of two aligned files, or without files, of standard input."""
+    """Yield the pairs of a TSV file or of two aligned files, or from standard input if no file is given."""
     if len(files) > MAX_FILES:
         raise SettingsError(
             f"{len(files)} files given: expected one TSV, or one file of sources and one of targets"

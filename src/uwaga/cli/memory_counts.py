@@ -14,7 +14,7 @@ from uwaga.translator.memories import SIMILARITY_CLASSES, MemoryArgument, simila
 
 @dataclass
 class MemoryCounts:
-    """Counts of texts by the class of the pair that they were translated with, and by how it was used."""
+    """Counts of texts by the similarity of the memory's pair, and by how the pair was used."""
 
     classes: Counter[str] = field(default_factory=Counter)
     used: Counter[str] = field(default_factory=Counter)
@@ -39,6 +39,6 @@ class MemoryCounts:
 
 
 def print_memory_note(memory: MemoryArgument) -> None:
-    """Print the note of a temporary memory about the file of translations that was read into it."""
+    """Print the note about the file that a temporary memory was read from, if there is one."""
     if note := getattr(memory, "note", ""):
         typer.echo(f"memory: {note}", err=True)

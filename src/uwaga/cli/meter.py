@@ -95,7 +95,7 @@ def texts_meter(verb: str, unit: str = "lines") -> Iterator[Callable[[int, int],
 
 @contextlib.contextmanager
 def transfer_meter(name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield a function to call with the number of bytes received and the total, None if unknown."""
+    """Yield a function to call with the number of bytes received and the total, or None if unknown."""
     if not sys.stderr.isatty():
         yield lambda received, total: None
         return

@@ -34,7 +34,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per 
 
 
 class Models(VerbGroup):
-    """Commands with a default, which is used if the first argument is not a command."""
+    """A group of commands with a default, which is used if the first argument is not a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert the default command unless another is named."""

@@ -128,7 +128,7 @@ class Notes:
     _has_noted_demonstration: bool = False
 
     def add(self, number: int, translation: Translation) -> None:
-        """Report the error and warnings of the translation of line ``number``, and add its use of drafts."""
+        """Report the error and warnings for line ``number``, and count its use of drafts."""
         if translation.error is not None:
             self.fail(translation.error, bool(translation.text))
         self.warn(number, translation.warnings)
@@ -163,7 +163,7 @@ class Notes:
         typer.echo(f"error: {error}; {'copied' if copied else 'left empty'}", err=True)
 
     def finish(self) -> None:
-        """Report the use of drafts and of a memory, and the number of lines that were not reported."""
+        """Report the use of drafts and a memory, and the number of lines whose warnings were not shown."""
         if self.memory is not None:
             typer.echo(self.memory.line(self.texts), err=True)
         if self.draft is not None:

@@ -90,7 +90,7 @@ class Verb(TyperCommand):
 
     @property
     def positional_model(self) -> Any:
-        """The argument that names the model, None if ``--model`` or nothing names it."""
+        """The argument that names the model, or None if there is none or ``--model`` names it."""
         if any(MODEL_OPTIONS & set(parameter.opts) for parameter in self.params):
             return None
         arguments = (parameter for parameter in self.params if parameter.param_type_name == "argument")

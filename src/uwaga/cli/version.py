@@ -37,7 +37,7 @@ def version_lines() -> Iterator[str]:
 
 
 def checkout_commit() -> str | None:
-    """Return the commit of the git clone that uwaga runs from, None if it is installed or git fails."""
+    """Return the commit of the git clone that uwaga runs from; None if it is installed or git fails."""
     root = Path(uwaga.__file__).parents[2]
     if not (root / ".git").exists() or not (root / "src/uwaga").is_dir():
         return None

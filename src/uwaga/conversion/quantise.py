@@ -60,7 +60,7 @@ class Agreement:
 
     @property
     def verdict(self) -> str:
-        """Assessment based on log-probabilities, whose differences do not accumulate like those of tokens."""
+        """An assessment of the log-probabilities, in which errors do not accumulate as they do in tokens."""
         if self.difference <= GOOD_DIFFERENCE:
             return "good: the quality is that of float32"
         if self.difference <= FAIR_DIFFERENCE:
@@ -208,8 +208,8 @@ def default_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tu
 
 
 def select_direction(checkpoint: Checkpoint) -> Checkpoint:
-    """Return a multilingual model for translation between two of its languages, with sentences
-    if possible.
+    """Return a multilingual model with two of its languages selected, preferably a source language with
+    built-in sentences.
     """
     languages = checkpoint.languages
     if not languages.requires_language():
@@ -221,7 +221,7 @@ def select_direction(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def nearest_language(tokeniser: Subwords) -> str | None:
-    """Return the language that a tokeniser splits into the longest pieces, None if they are too short."""
+    """Return the language that a tokeniser splits into the longest pieces; None if they are too short."""
     letters = {code: _letters_per_piece(tokeniser, lines) for code, lines in bundled_sentences().items()}
     best = max(letters, key=letters.__getitem__)
     return best if letters[best] >= MIN_LETTERS_PER_PIECE else None

@@ -243,7 +243,7 @@ def read_corpus(
 
 
 def read_pairs(source: Path, target: Path, limit: int | None = None) -> list[Pair]:
-    """Return the first pairs of two aligned files, all if ``limit`` is None.
+    """Return the first pairs of two aligned files, or all pairs if ``limit`` is None.
 
     Raises:
         DataError: a file cannot be read or ends before the other.
@@ -252,7 +252,7 @@ def read_pairs(source: Path, target: Path, limit: int | None = None) -> list[Pai
     for source_line, target_line in islice(zip_longest(text_lines(source), text_lines(target)), limit):
         if source_line is None or target_line is None:
             shorter, longer = (source, target) if source_line is None else (target, source)
-            raise DataError(f"{shorter} has {len(pairs)} lines and {longer} more: they must be aligned")
+            raise DataError(f"{shorter} has {len(pairs)} lines, but {longer} has more: they must be aligned")
         pairs.append((source_line, target_line))
     return pairs
 

@@ -161,7 +161,7 @@ class Batches:
         self._latest: tuple[int, Plan] | None = None
 
     def epoch(self, number: int) -> Plan:
-        """Return the plan of an epoch, which depends only on seed and number."""
+        """Return the plan of an epoch, which depends only on the seed and the epoch's number."""
         latest = self._latest  # read once: another thread may replace it
         if latest is None or latest[0] != number:
             latest = self._latest = (number, self._plan(number))

@@ -25,7 +25,7 @@ Links = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class LinkFile:
-    """A file of word alignments and its word segmentation; line n belongs to line n of the corpus."""
+    """A word alignment file and its word segmentation; line n belongs to line n of the corpus."""
 
     path: str
     kind: WordKind
@@ -36,7 +36,7 @@ class LinkFile:
 
 
 class LinkLines:
-    """Reads the lines of a file of word alignments in order."""
+    """Reads the lines of a word alignment file in order."""
 
     def __init__(self, file: LinkFile) -> None:
         self._file = file
@@ -50,11 +50,11 @@ class LinkLines:
         if line == b"\n":  # the end: no line contains a line feed
             raise DataError(
                 f"{self._file.path}: ends after line {self._number}, but {corpus} is longer; line n of the "
-                "alignments belongs to pair n of the corpus, an empty line to a pair without any"
+                "alignments belongs to pair n of the corpus, and is empty if the pair has no links"
             )
         self._number += 1
         if line is None:
-            raise DataError(f"{self._location}: longer than the links of any sentence")
+            raise DataError(f"{self._location}: too long for the alignment of a sentence")
         self._line = line
 
     def links(self, source: str, target: str) -> Links:
@@ -79,8 +79,8 @@ class LinkLines:
         """Check that the file ends with the corpus (DataError)."""
         if next(self._lines, b"\n") != b"\n":
             raise DataError(
-                f"{self._file.path}: has more than {self._number} lines, where {corpus} ends; do they "
-                f"belong to the same corpus?"
+                f"{self._file.path}: has more lines than {corpus}, which ends after line {self._number}; do "
+                f"they belong to the same corpus?"
             )
 
     @property
@@ -163,7 +163,7 @@ def _word_sizes(text: str, kind: WordKind) -> list[int]:
 
 
 def word_piece_ranges(words: Sequence[int], pieces: Ids, first: int = 0) -> list[range]:
-    """Return the range of positions of the pieces that contain letters of each word.
+    """Return for each word the range of positions of the pieces that contain its letters.
 
     Args:
         words: bytes of each word.

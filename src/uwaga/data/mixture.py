@@ -136,7 +136,7 @@ class Mixture:
         return columns[0] if len(columns) == 1 else JoinedColumn(columns)
 
     def longest(self, forms: Sequence[str]) -> int:
-        """Return the length of the longest row of either side, including surface forms of the sources."""
+        """Return the length of the longest row on either side, including the sources' surface forms."""
         names = ["source", "target", *(f"source.{form}" for form in forms)]
         return max(store.longest(name) for store in self.stores for name in names)
 
@@ -188,7 +188,7 @@ class Mixture:
 
 
 def temperature_draws(sizes: Sequence[int], temperature: float) -> list[int]:
-    """Return the number of draws from each corpus, at least one; together, as many as there are pairs.
+    """Return the number of draws from each corpus, at least one; their sum is the total number of pairs.
 
     The shares ``p_i ∝ n_i ** (1 / temperature)`` are rounded by the largest remainder method, which keeps
     their sum.

@@ -44,7 +44,7 @@ def arrange(source: Ids, target: Ids, budget: int, strips: int) -> list[Ids]:
 
 
 def best_strips(source: Ids, target: Ids, budget: int) -> int:
-    """Return the number of strips with the least padding for these pairs."""
+    """Return the number of strips (see :func:`arrange`) with the least padding for these pairs."""
 
     def size(strips: int) -> int:
         batches = arrange(source, target, budget, strips)
@@ -135,7 +135,7 @@ class Plan(Sequence[Ids]):
     """
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], size: int) -> None:
-        """``key`` is seed and epoch, ``size`` the number of pairs of a pool."""
+        """``key`` holds the seed and the epoch; ``size`` is the number of pairs in a pool."""
         self._sides = sides
         self._key = key
         self._size = size
@@ -195,7 +195,7 @@ class StoredPlan(Plan):
     """A plan of stored segmentations."""
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], budget: int) -> None:
-        """``key`` is seed and epoch, ``budget`` the maximum number of tokens of a side, including padding."""
+        """``key`` holds seed and epoch; ``budget`` is the maximum tokens of a side, with padding."""
         super().__init__(sides, key, POOL_PAIRS)
         self._budget = budget
         self._strips: int | None = None
@@ -239,7 +239,7 @@ class SegmentationSampler:
         alpha: float,
         limits: tuple[int, int],
     ) -> None:
-        """``forms`` are the surface forms, ``limits`` the maximum tokens of a row and of a batch."""
+        """``forms`` are the surface forms; ``limits`` are the maximum tokens of a row and of a batch."""
         self._mixture = mixture
         self._tokenisers = tokenisers
         self._forms = forms
@@ -290,7 +290,7 @@ class SampledPlan(Plan):
     def __init__(
         self, sampler: SegmentationSampler, sides: MixedSides, key: tuple[int, int], budget: int
     ) -> None:
-        """``key`` is seed and epoch, ``budget`` the maximum number of tokens of a side, including padding."""
+        """``key`` holds seed and epoch; ``budget`` is the maximum tokens of a side, with padding."""
         super().__init__(sides, key, min(POOL_PAIRS, max(MIN_SAMPLED_POOL, 2 * budget)))
         self._sampler = sampler
         self._budget = budget

@@ -98,7 +98,7 @@ def find_sources(corpus: CorpusSettings) -> Sources:
         languages = corpus.languages or ("src", "tgt")
         return Sources(tuple(_moses_side(files[0], language) for language in languages), "text", corpus)
     if format_ == "text" and len(files) != 2:
-        raise DataError(f"{' + '.join(files)}: aligned texts are two files, not {len(files)}; or set format")
+        raise DataError(f"{' + '.join(files)}: give two aligned files, not {len(files)}, or set format")
     for file in files:
         if not is_url(file) and not _exists(file):
             raise DataError(f"{file}: no such file")
@@ -122,7 +122,7 @@ def _format_by_names(files: tuple[str, ...]) -> str:
         return "text"
     if len(files) > 2:
         raise DataError(
-            f"{' + '.join(files)}: the suffixes do not give one format for all files; write a separate "
+            f"{' + '.join(files)}: the suffixes of the files indicate different formats; write a separate "
             f"entry for each corpus, or set format"
         )
     return "auto"
@@ -148,8 +148,8 @@ def _moses_side(prefix: str, language: str) -> str:
         if Path(stem + suffix).is_file():
             return stem + suffix
     raise DataError(
-        f"{prefix}: neither a file nor a Moses prefix: there is no {stem}, nor with "
-        f"{', '.join(COMPRESSION_SUFFIXES[1:])} after it; check the path and data.languages"
+        f"{prefix}: neither a file nor a Moses prefix: there is no {stem}, compressed "
+        f"({', '.join(COMPRESSION_SUFFIXES[1:])}) or not; check the path and data.languages"
     )
 
 

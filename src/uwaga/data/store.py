@@ -31,7 +31,7 @@ LINKS = "links"
 
 
 class Store:
-    """A store. Rows and lengths are without start and end symbols.
+    """A store. Its rows and lengths do not include start and end symbols.
 
     Attributes:
         inputs: what it was built from: files, tokenisers, filters.

@@ -60,7 +60,7 @@ class NativeBeamSearch:
 
 
 class CoreSentences(TypedDict):
-    """The values of sentences as the core takes them; see :class:`uwaga.decoder.NewSentence`.
+    """The values of sentences as arguments of the core; see :class:`uwaga.decoder.NewSentence`.
 
     ``forced`` is a :func:`uwaga.decoder.forced_matrix`; ``phrases`` and ``drafts`` are empty if no
     sentence has any.
@@ -100,7 +100,7 @@ def core_datastore(datastore: Datastore | None) -> _core.Datastore | None:
 
 
 def finished_target(hypothesis: _core.FinishedTuple) -> FinishedTarget:
-    """Convert a hypothesis of the core."""
+    """Convert a hypothesis from the core."""
     tokens, log_probs, score, truncated, draft = hypothesis
     return FinishedTarget(tokens, log_probs, score, truncated, DraftUse(*draft) if draft[2] else None)
 
@@ -128,7 +128,7 @@ def core_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _co
 
 @contextmanager
 def convert_errors() -> Iterator[None]:
-    """Translate exceptions of the core to those of uwaga."""
+    """Convert the core's exceptions to uwaga's."""
     try:
         yield
     except _core.NotNumbersError as error:

@@ -52,7 +52,7 @@ class Heads:
         return self.kind == "encoder"
 
     def check(self, layers: int, heads: int) -> None:
-        """Check the intervention against a model's number of layers of this kind and of heads in each."""
+        """Check the intervention against a model's number of layers of this kind, and of heads per layer."""
         if self.kind not in ATTENTION_KINDS:
             raise SettingsError(f"unknown attention kind {self.kind!r}; known: {', '.join(ATTENTION_KINDS)}")
         if self.layer is not None and not 1 <= self.layer <= layers:

@@ -143,7 +143,7 @@ def stored_shapes(
 
 
 class MatrixLayout(NamedTuple):
-    """A matrix in an int8 or int4 folder; ``arrays`` are its panels, and of integers its scales and sums."""
+    """A matrix in an int8 or int4 folder; ``arrays`` are its panels and, of integers, scales and sums."""
 
     precision: Precision
     outputs: int
@@ -160,7 +160,7 @@ class TensorLayout(NamedTuple):
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """The matrices and the tensors of an int8 or int4 folder by name; a matrix is several tensors."""
+    """The matrices and tensors of an int8 or int4 folder by name; a matrix is stored as several tensors."""
 
     matrices: dict[str, MatrixLayout]
     tensors: dict[str, TensorLayout]

@@ -438,7 +438,7 @@ class RecordingModel(NativeModel):
         targets: Sequence[Sequence[int]],
         core: Callable[[Sequence[_core.Memory], Sequence[int], Sequence[Sequence[int]]], Sequence[Any]],
     ) -> list[Any]:
-        """Call a function of the core with the memories of sources, their rows in these, and the targets."""
+        """Call a function of the core with the memories of sources, their rows there, and the targets."""
         results: dict[int, Any] = {}
         keys = list(map(tuple, sources))
         missing = [index for index, key in enumerate(keys) if key not in self._memories]

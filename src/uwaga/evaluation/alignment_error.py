@@ -73,7 +73,7 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[HandAlignmen
     """
     if len(links) != len(gold):
         raise DataError(
-            f"alignments of {len(links)} pairs cannot be compared with manual ones of {len(gold)}"
+            f"alignments of {len(links)} pairs cannot be compared with manual alignments of {len(gold)}"
         )
     pairs = list(zip(links, gold, strict=True))
     hits = sum(len(pair & manual.sure) + len(pair & manual.possible) for pair, manual in pairs)
@@ -82,7 +82,7 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[HandAlignmen
 
 
 def pair_checksum(source: str, target: str) -> str:
-    """Return the checksum of a pair: of both texts, joined by a tab."""
+    """Return the checksum of a pair's texts, joined by a tab."""
     return hashlib.sha256(f"{source}\t{target}".encode()).hexdigest()[:CHECKSUM_DIGITS]
 
 
@@ -117,7 +117,7 @@ def read_gold(path: Path) -> list[HandAlignment]:
 
 
 def moses_links(lines: Iterable[str], name: str) -> list[frozenset[Link]]:
-    """Parse links in the format of Moses: line n has those of pair n, as ``0-0 1-2``.
+    """Parse links in the format of Moses: line n has the links of pair n, such as ``0-0 1-2``.
 
     Raises:
         DataError: a line has another form; the message begins with ``name``.

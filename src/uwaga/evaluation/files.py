@@ -16,7 +16,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_aligned(path: Path, other: str, count: int) -> list[str]:
-    """Return the lines of a file that is aligned with another line by line.
+    """Return the lines of a file that is aligned line by line with another file.
 
     Args:
         path: the file.
@@ -76,7 +76,7 @@ def _pick_columns(line: str, ranges: Sequence[tuple[int, int | None]]) -> tuple[
 
 
 def _parse_columns(columns: str) -> list[tuple[int, int | None]]:
-    """Return the first and last column of each range, counted from 1, None for "to the end"."""
+    """Return the first and last column of each range, counted from 1; None means "to the end"."""
     ranges: list[tuple[int, int | None]] = []
     for part in columns.split(","):
         match = re.fullmatch(r"\s*+([1-9]\d{0,8})\s*+(-?)\s*+([1-9]\d{0,8})?\s*", part)

@@ -63,7 +63,7 @@ def read_catalogue_set(name: str, report: Callable[[str], object] = lambda text:
 
 
 def _find(name: str) -> tuple[Dataset, str]:
-    """Return a set of the catalogue and the language pair."""
+    """Return a test set from the catalogue, and its language pair."""
     try:
         from sacrebleu.dataset import DATASETS
     except ImportError:

@@ -195,7 +195,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _make_temporary_folder(folder: Path) -> tuple[int, Path]:
-    """Create a temporary folder and return the handle of its lock, -1 without locks, and its path."""
+    """Create a temporary folder and return the handle of its lock (-1 without locks) and its path."""
     while True:
         temporary = folder.parent / f".{folder.name}.{os.urandom(4).hex()}.part"
         temporary.mkdir(parents=True)

@@ -198,7 +198,7 @@ class HttpClient:
                         limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
                     )
                 except (ImportError, ValueError) as error:  # a proxy of the environment
-                    raise CatalogueError(f"the proxy of the environment cannot be used: {error}") from None
+                    raise CatalogueError(f"the environment's proxy cannot be used: {error}") from None
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=_run_loop, args=(self._loop,), daemon=True).start()
             if self._client is None:

@@ -137,14 +137,14 @@ def open_decompressed(plain: io.BufferedReader, path: str | Path, is_pipe: bool 
 
 
 def check_compression(path: Path) -> None:
-    """Check that the library for the compression of a file name's suffix is installed."""
+    """Check that the library for the compression that a file name indicates is installed."""
     if path.suffix.lower() == ".zst":
         load_zstandard(path, "writing")
 
 
 @contextlib.contextmanager
 def open_compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Return a stream that compresses data and writes it to ``file``, by the suffix of ``path``.
+    """Return a stream that compresses data and writes it to ``file``, in the format of ``path``'s suffix.
 
     The suffixes are ``.gz``, ``.zst``, ``.xz`` and ``.bz2``, in upper or lower case; for others, ``file`` is
     returned. Equal content gives equal bytes.
@@ -210,7 +210,7 @@ def read_lines(path: str | Path) -> Iterator[bytes | None]:
 
 
 def damage_error(path: str | Path, error: Exception, position: str) -> DataError:
-    """Return the error of a failure to read or decompress a file; ``position`` is ``after line 7``."""
+    """Return the error for a failure to read or decompress a file; ``position`` is ``after line 7``."""
     if isinstance(error, OSError) and error.errno is not None:
         return DataError(f"{path}: cannot be read {position}: {error.strerror or error}")
     return DataError(
@@ -233,7 +233,9 @@ def decode_lines(raw: Iterable[bytes | None], name: str) -> Iterator[str]:
     """
     for number, line in enumerate(raw, start=1):
         if line is None:
-            raise DataError(f"{name}: line {number} is longer than any sentence: is this text, line by line?")
+            raise DataError(
+                f"{name}: line {number} is longer than any sentence; expected text with one sentence per line"
+            )
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:

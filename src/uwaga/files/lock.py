@@ -77,7 +77,7 @@ class LockOwner:
 
 
 class RunLock:
-    """A context manager that holds the lock of a training run or of the folder of another job.
+    """A context manager that holds the lock of a training run or of another job's folder.
 
     Args:
         run: the folder.
@@ -156,7 +156,7 @@ def current_owner() -> LockOwner:
 
 
 def is_stale(owner: LockOwner, locked: bool) -> bool:
-    """Return whether the owner in a lock file has ended.
+    """Return whether the process that a lock file names has ended.
 
     Args:
         owner: the owner in the file.

@@ -41,7 +41,7 @@ DAMAGE_ERRORS = (
 
 @dataclass(frozen=True)
 class ZipRules:
-    """The limits of a kind of archive, and texts of its error messages.
+    """The limits for one kind of archive, and parts of its error messages.
 
     Attributes:
         error: the class of the errors.
@@ -173,7 +173,7 @@ def open_archive(path: Path, kind: str) -> Iterator[Archive]:
 
 
 def is_zip(path: Path) -> bool:
-    """Return whether a file is a zip archive, according to its end."""
+    """Return whether a file is a zip archive, by the record at its end."""
     return zipfile.is_zipfile(path)
 
 

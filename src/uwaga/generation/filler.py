@@ -109,7 +109,7 @@ class MaskFiller:
     def fill(self, text: Sequence[str], k: int = ...) -> list[list[list[Filling]]]: ...
 
     def fill(self, text: str | Sequence[str], k: int = 5) -> list[list[Filling]] | list[list[list[Filling]]]:
-        """Return the most probable tokens for each ``[MASK]`` of a text, or of several.
+        """Return the most probable tokens for each ``[MASK]`` in one or more texts.
 
         Args:
             text: one text, or a sequence of them. It may have several gaps, each of which is filled
@@ -159,7 +159,7 @@ class MaskFiller:
     def encode(self, text: Sequence[str]) -> list[Encoding]: ...
 
     def encode(self, text: str | Sequence[str]) -> Encoding | list[Encoding]:
-        """Return the tokens of a text, or of several, with the encoder's last state of each.
+        """Return the tokens of one or more texts, with the encoder's last state of each token.
 
         Raises:
             TextTooLongError: a text is longer than the model accepts.
@@ -182,7 +182,7 @@ class MaskFiller:
     def attend(self, text: Sequence[str]) -> list[AttendedText]: ...
 
     def attend(self, text: str | Sequence[str]) -> AttendedText | list[AttendedText]:
-        """Return every self-attention matrix of a text, or of each of several.
+        """Return all self-attention matrices of one or more texts.
 
         Returns:
             the tokens, special ones included, and ``attentions`` whose ``encoder`` is (layers, heads, query,

@@ -158,7 +158,7 @@ class TextGenerator:
     def generate(
         self, prompt: str | Chat | Sequence[str | Chat], **options: Unpack[GenerateOptions]
     ) -> Continuation | list[Continuation]:
-        """Continue a text, answer a chat, or several of them.
+        """Continue one or more texts, or answer one or more chats.
 
         A continuation ends with an end symbol, at ``max_length``, or at the model's last position.
 
@@ -275,7 +275,7 @@ class TextGenerator:
     def attend(self, text: Sequence[str]) -> list[AttendedText]: ...
 
     def attend(self, text: str | Sequence[str]) -> AttendedText | list[AttendedText]:
-        """Return every self-attention matrix of a text, or of each of several.
+        """Return all self-attention matrices of one or more texts.
 
         Args:
             text: a prompt, or a prompt with its continuation (:attr:`Continuation.full_text`).

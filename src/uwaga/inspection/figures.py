@@ -25,7 +25,7 @@ DOTS_PER_INCH = 150
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches; it uses no global state, so that threads can draw.
+    """Return an empty figure of a size in inches, without global state, so that threads can draw.
 
     Raises:
         MissingExtraError: matplotlib is not installed.

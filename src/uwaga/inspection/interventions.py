@@ -83,7 +83,7 @@ def compare(
 
 
 def head_counts(translator: Translator, kind: Kind) -> tuple[int, int]:
-    """Return the number of layers with a kind of attention, and of heads in each.
+    """Return the number of layers with a kind of attention, and the number of heads per layer.
 
     Raises:
         SettingsError: the model is not a Transformer.

@@ -93,8 +93,8 @@ MAX_CODE_CHARACTERS = 32
 
 
 def base_language(code: str) -> str:
-    """Return the language of a code such as ``pt_BR`` or ``eng_Latn``, by its two-letter code of ISO 639 if
-    any; any other string unchanged.
+    """Return the language of a code such as ``pt_BR`` or ``eng_Latn``, as its two-letter ISO 639 code if it
+    has one; other strings are returned unchanged.
     """
     return code if len(code) > MAX_CODE_CHARACTERS else _base_language(code)
 
@@ -126,12 +126,12 @@ CHINESE_SCRIPTS = {
 
 
 def with_script(code: str) -> str:
-    """Return a code of Chinese with its script: ``zh-TW`` as ``zh-Hant``; any other code unchanged."""
+    """Return a code of Chinese with its script, ``zh-Hant`` for ``zh-TW``; other codes are unchanged."""
     return CHINESE_SCRIPTS.get(code.lower().replace("_", "-"), code)
 
 
 def with_region(code: str) -> str:
-    """Return a code of Chinese with a region, ``zh-CN`` or ``zh-TW``; any other code unchanged."""
+    """Return a code of Chinese with a region, ``zh-CN`` or ``zh-TW``; other codes are unchanged."""
     if base_language(code) != "zh":
         return code
     return "zh-TW" if with_script(code).lower().endswith("hant") else "zh-CN"
@@ -169,7 +169,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
 
 
 def language_scripts(language: str) -> tuple[str, ...] | None:
-    """Return the first words of the Unicode names of a language's letters, None for an unknown language."""
+    """Return the first words of the Unicode names of a language's letters; None for an unknown language."""
     return SCRIPTS.get(base_language(language))
 
 

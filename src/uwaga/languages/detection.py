@@ -87,9 +87,8 @@ MIN_TARGET_PROBABILITY = 0.8
 0.1 to 1 % of texts of two words in the source language, and 83 to 89 % of those in the target language."""
 MIN_EXPECTED_RATIO = 0.1
 """Minimum probability of the most likely expected language, relative to the most likely of all languages;
-below it a text is in none of the expected languages. Of texts of two words in one of two expected languages
-97 to 99 % are then detected; of texts of five words in another language 96 % are recognised, and all
-sentences."""
+below it a text is in none of the expected languages. This detects 97 to 99 % of texts of two words in one of
+two expected languages, and recognises 96 % of texts of five words in another language, and all sentences."""
 
 
 class DetectedLanguage(NamedTuple):

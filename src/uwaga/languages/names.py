@@ -91,8 +91,8 @@ def language_code(name: str) -> str | None:
 
 
 def language_name(code: str) -> str:
-    """Return the English name of a language, with the script if the code names one; the code if the language
-    is unknown.
+    """Return the English name of a language, with the script if the code names one; for an unknown language,
+    return the code.
     """
     name = NAMES.get(base_language(code), "").replace("_", " ")
     script = next((part for part in SEPARATOR.split(code.lower())[1:] if len(part) == SCRIPT_LETTERS), None)
@@ -102,7 +102,7 @@ def language_name(code: str) -> str:
 
 
 def chinese_language_name(code: str) -> str:
-    """Return the Chinese name of a language; the English one if it is unknown."""
+    """Return the Chinese name of a language, or the English name if it is unknown."""
     base, traditional = base_language(code), "hant" in SEPARATOR.split(code.lower())
     return CHINESE_NAMES.get("zh-hant" if base == "zh" and traditional else base) or language_name(code)
 

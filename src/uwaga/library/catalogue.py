@@ -89,7 +89,7 @@ def listing(
 
 
 class DownloadEvents(TypedDict, total=False):
-    """Functions that a download calls.
+    """Callbacks of a download.
 
     ``confirm`` is called before any file of the model is fetched, to show its licence; without it, the
     licence is accepted. ``progress`` is called with the bytes received and their total, and ``waiting`` with

@@ -110,7 +110,7 @@ class CatalogueEntry:
 
     @property
     def size(self) -> int | None:
-        """Total unpacked bytes of the files whose size is stated, None if there are none."""
+        """Total unpacked bytes of the files whose size is stated, or None if there are none."""
         stated = [file.size for file in self.files if file.size is not None]
         return sum(stated) if stated else None
 

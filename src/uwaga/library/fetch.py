@@ -64,7 +64,7 @@ def unpack(received: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
                 block = source.read(min(BLOCK_BYTES, file.max_bytes - size + 1))
             except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
                 raise CatalogueError(
-                    f"{file.name}: is damaged or truncated in transit: {str(error) or 'it ends prematurely'}"
+                    f"{file.name}: was damaged or truncated in transit: {str(error) or 'it ends prematurely'}"
                 ) from None
             if not block:
                 break
@@ -255,7 +255,7 @@ def _response_range(response: Response, location: str, part: Part, offset: int) 
         if not match or int(match[1]) != offset or int(match[2]) + 1 != int(match[3]):
             part.drop()
             raise BrokenTransferError(
-                f"{public_url(location)}: the server sent another range than the bytes from {offset}"
+                f"{public_url(location)}: the server did not send the requested bytes from {offset} on"
             )
         return offset, int(match[3])
     if response.status == HTTPStatus.OK:

@@ -89,7 +89,7 @@ class Fields:
         return value
 
     def count(self, key: str) -> int | None:
-        """Return a non-negative integer, None if the key is missing."""
+        """Return a non-negative integer, or None if the key is missing."""
         value = self._values.get(key)
         if value is None:
             return None

@@ -56,7 +56,7 @@ def find_model(name: str | Path | None = None) -> Path:
         if folder.suffix in endings:
             return folder
         raise UnknownModelError(
-            f"{folder}: a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
+            f"{folder}: is a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
             f"{' or '.join(endings)}"
         )
     if isinstance(name, str) and (path := _find_installed(name)) is not None:
@@ -72,7 +72,8 @@ def find_model(name: str | Path | None = None) -> Path:
 
 
 def _find_installed(name: str) -> Path | None:
-    """Return the installed model of a name. Imports late, since model folders do not need these modules."""
+    """Return the installed model with this name."""
+    # Imported here because models given as folders do not need these modules.
     from uwaga.library.installed import find_installed_folder, find_packaged
 
     return find_installed_folder(name) or find_packaged(name)

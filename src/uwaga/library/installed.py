@@ -163,7 +163,7 @@ class InstalledModel:
 
     @property
     def licence(self) -> str | None:
-        """The licence stated by the catalogue or the model card, None if neither states one."""
+        """The licence stated by the catalogue or the model card, or None if neither states one."""
         origin_licence = self.origin.licence if self.origin is not None else ""
         return origin_licence or (self.description.licence if self.description is not None else None)
 
@@ -274,7 +274,7 @@ def path(name: str, environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def installed_model(name: str, environment: Mapping[str, str]) -> InstalledModel:
-    """Return the installed model of a name.
+    """Return the installed model with this name.
 
     Raises:
         CatalogueError: no installed model has this name; the message lists the installed models.
@@ -336,7 +336,7 @@ def installed_folders(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def find_installed_folder(name: str, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the folder or file of a downloaded model, None if no model has this name.
+    """Return the folder or file of a downloaded model, or None if no model has this name.
 
     Raises:
         ModelError: its ``origin.json`` is damaged.
@@ -446,7 +446,7 @@ def packaged_models(*, describe_all: bool = False) -> Iterator[InstalledModel]:
 
 
 def find_packaged(name: str) -> Path | None:
-    """Return the folder or file of a model in a package, None if no model has this name."""
+    """Return the folder or file of a model in a package, or None if no model has this name."""
     package, colon, _ = name.partition(":")
     if not colon or not DOTTED_PATH.fullmatch(package):
         return None
@@ -476,7 +476,7 @@ def _entry_points() -> Iterator[str]:
 
 
 def _package_folder(package_name: str) -> tuple[str, Path | None]:
-    """Return the top-level package and the folder of a dotted path, None if it is not installed."""
+    """Return the top-level package and the folder of a dotted path, or None if it is not installed."""
     package, *subfolders = package_name.split(".")
     try:
         spec = importlib.util.find_spec(package)  # imports nothing for a top-level name

@@ -29,7 +29,7 @@ LICENCE_TERMS: tuple[tuple[str, str], ...] = (
 
 
 def restriction(card: Card) -> str | None:
-    """Return what a model's licence forbids as a line of text, None if no restriction is known.
+    """Return what a model's licence forbids as a line of text, or None if no restriction is known.
 
     A licence unknown to the hub (``other``) may forbid anything, so its text is linked.
     """

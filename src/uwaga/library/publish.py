@@ -70,7 +70,7 @@ def _model_files(folder: Path) -> list[Path]:
     if not (weights := _glob_files(folder, format_files.weights)):
         raise ModelError(
             f"{folder}: a model of the format {'unknown' if kind is None else kind.name} without safetensors "
-            "cannot be saved; make a folder of it with `uwaga convert --int8`, and load that"
+            "cannot be saved; convert it with `uwaga convert --int8`, and load the result"
         )
     files = [*_glob_files(folder, format_files.auxiliary), *weights]
     for file in (*files, *_glob_files(folder, (CARD, README))):

@@ -1,4 +1,4 @@
-"""HTML pages and fragments: blocks as texts with inline tags, and attributes with text for readers.
+"""HTML pages and fragments: blocks as texts with inline tags, and attributes with human-readable text.
 
 No tree is built, and malformed HTML is accepted: every tag is written back unchanged. Runs of white space are
 collapsed to a space, as in a browser. Scanning takes linear time for any text.
@@ -51,13 +51,13 @@ SCRIPTS = frozenset(("script", "style"))
 ANNOTATIONS = frozenset(("rt", "rp", "rtc"))
 """Elements of ruby that annotate its base, such as with a pronunciation; they are copied."""
 TEXT_ATTRIBUTES = frozenset("title alt placeholder aria-label aria-description label summary abbr".split())
-"""Attributes with text for readers."""
+"""Attributes with human-readable text."""
 TEXT_META_NAMES = frozenset(
     "description keywords abstract subject og:title og:description og:site_name og:image:alt twitter:title "
     "twitter:description twitter:image:alt dc.title dc.description application-name "
     "apple-mobile-web-app-title".split()
 )
-"""Names of ``meta`` elements with text for readers."""
+"""Names of ``meta`` elements with human-readable text."""
 BUTTON_TYPES = frozenset(("submit", "button", "reset"))
 
 TAG_START = re.compile(r"<(/?)([A-Za-z][^\s/<>]*)")
@@ -281,7 +281,7 @@ class _Finder:
         self._missing: set[str] = set()
 
     def find_end(self, string: str, position: int) -> int | None:
-        """Return the end of the next occurrence, None if there is none."""
+        """Return the end of the next occurrence, or None if there is none."""
         start = -1 if string in self._missing else self._text.find(string, position)
         if start < 0:
             self._missing.add(string)
@@ -403,14 +403,14 @@ def _has_untranslated_attribute(raw: str) -> bool:
 
 
 def tag_pieces(raw: str) -> list[Piece]:
-    """Return the pieces of a tag, none if it has no attribute with text for readers."""
+    """Return the pieces of a tag, or none if it has no attribute with human-readable text."""
     token = next(html_tokens(raw), None)
     pieces = [] if token is None or token.end != len(raw) else list(_tag_pieces(token, raw))
     return [] if pieces == [raw] else pieces
 
 
 def _tag_pieces(token: Token, raw: str) -> Iterator[Piece]:
-    """Yield the pieces of a tag, in which attributes with text for readers are units."""
+    """Yield the pieces of a tag, in which attributes with human-readable text are units."""
     position = 0
     processed = set[str]()
     names = _text_attributes(token, raw)
@@ -429,7 +429,7 @@ def _tag_pieces(token: Token, raw: str) -> Iterator[Piece]:
 
 
 def _text_attributes(token: Token, raw: str) -> frozenset[str]:
-    """Return the names of a tag's attributes with text for readers."""
+    """Return the names of a tag's attributes with human-readable text."""
     if (
         token.kind not in ("open", "empty")
         or "=" not in raw

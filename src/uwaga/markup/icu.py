@@ -24,7 +24,7 @@ MAX_BRACE_DEPTH = 32
 
 @dataclass(frozen=True)
 class IcuMessage:
-    """A parsed message: its ``branches`` and the parts around them, ``skeleton``, one more than branches.
+    """A parsed message: its ``branches``, and in ``skeleton`` the parts before, between and after them.
 
     ``counts`` is true if ``#`` in the branches stands for a number.
     """

@@ -54,12 +54,12 @@ def plain_text(inline: Sequence[str | Tag]) -> str:
 
 
 def written_text(inline: Sequence[str | Tag]) -> str:
-    """Return the text as in the document, with its tags, but with characters in place of entities."""
+    """Return the text as it is in the document, with its tags, but with characters in place of entities."""
     return "".join(part if isinstance(part, str) else part.raw for part in inline)
 
 
 def keep_tags_of(inline: Inline, original: Inline) -> Inline:
-    """Return an inline whose tags that an original does not have, such as placeholders, are text."""
+    """Return an inline with the tags that an original lacks, such as placeholders, converted to text."""
     tags = {part for part in original if isinstance(part, Tag)}
     return join_parts(part.raw if isinstance(part, Tag) and part not in tags else part for part in inline)
 

@@ -71,7 +71,7 @@ def insert_tags(
 def _is_at_source_edge(
     marks: Sequence[Mark], gap: int, words: int, stripped: StrippedText, sources: Sequence[tuple[int, int]]
 ) -> list[bool]:
-    """Return for each tag whether it was at the same end of the source, ignoring white space there."""
+    """Return for each tag whether it is at the start, or the end, of both source and translation."""
     if not sources or 0 < gap < words:
         return [False] * len(marks)
     first, last = sources[0][0], sources[-1][1]

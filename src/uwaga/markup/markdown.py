@@ -46,7 +46,7 @@ class MarkdownParser:
             from markdown_it.rules_inline import autolink, backtick, image, link
         except ImportError:
             raise MissingExtraError(
-                "Markdown is read with markdown-it-py: pip install 'uwaga[documents]'"
+                "reading Markdown needs markdown-it-py: pip install 'uwaga[documents]'"
             ) from None
         self._parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
         self._parser.inline.ruler2.disable("fragments_join")
@@ -224,7 +224,7 @@ def _block_unit(parser: MarkdownParser, raw: str, block: TextBlock) -> Piece:
 
 
 def _tag_pieces(tag: Tag) -> list[Piece]:
-    """Return the pieces of a tag with texts: an image, a link with a title, or a tag of HTML; else none."""
+    """Return the pieces of a tag with texts: an image, a link with a title, or an HTML tag."""
     raw = tag.raw
     if raw.startswith("<") and "=" in raw:
         return tag_pieces(raw)
@@ -315,7 +315,7 @@ def _common_blocks(
 
 
 def _copied_block(token: Token, start: int, end: int, in_quote: bool) -> TextBlock:
-    """Return a block of HTML, which the reader of HTML reads, or of code."""
+    """Return an HTML block, which the HTML reader reads, or a code block."""
     if token.type != "html_block":
         return TextBlock("code", min(start, end), end, "", "", 0)
     if in_quote:  # whose lines begin with a mark

@@ -105,18 +105,18 @@ NO_NUMBER = r"(?!%\d++\$|%[(%]|%[-+#0\d.]*+<(?!PRI)|%\d*+m)"
 NEXT_ARGUMENT = NO_NUMBER + CONVERSION
 """A conversion that takes the next argument: neither its number nor its name is written."""
 NEXT_BRACES = r"\{(?!:[A-Za-z_]\w{2,}\})(?:![rsa])?(?::(?>(?:[^{}]|\{[^{}]{0,50}\}){0,100}))?\}"
-"""The same in braces, but not ``{:name}``."""
+"""A placeholder in braces that takes the next argument, but not ``{:name}``."""
 ARGUMENT = re.compile(
     rf"(?!%[\dA-F]{{2}}){NEXT_ARGUMENT}[A-Za-z]{{0,2}}(?![A-Za-z])|%\|(?!\d++\$)|{NEXT_BRACES}|"
     r"\A~[^/\s]*[A-Za-z]\Z"
 )
-"""Such an argument in a placeholder of any syntax, but not the name of one, as in ``%site``."""
+"""A placeholder of any syntax that takes the next argument, unless it is a name such as ``%site``."""
 CONVERSIONS = re.compile(rf"%%|{CONVERSION}")
 
 
 @dataclass(frozen=True)
 class Numbering:
-    """How a language numbers the arguments of a text, so that they may change places.
+    """The syntax for numbered arguments in a programming language, so that a text can reorder them.
 
     Attributes:
         argument: an argument without a number, with a group up to where its number is written; or another

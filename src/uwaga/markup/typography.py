@@ -287,7 +287,7 @@ def _gaps(text: str) -> Iterator[_Gap]:
 
 
 def _no_break_spaces(source: str, target: str) -> Iterator[Edit]:
-    """Yield the replacements of spaces beside words that the source has beside no-break spaces."""
+    """Yield the replacements of spaces that are no-break spaces between the same words in the source."""
     gaps: dict[tuple[str, str], deque[Span]] = {}
     for before, space, after in _gaps(target):
         for words in ((before, after), ("", after), (before, "")):
@@ -379,7 +379,7 @@ def _merge_spans(text: str, spans: Iterator[Span]) -> Iterator[Span]:
 
 
 def _with_brackets(text: str, start: int, end: int) -> Span:
-    """Return the span of a piece with the partner of a bracket in it, or with brackets around only signs."""
+    """Return the span of a piece, extended to complete a pair of brackets or to brackets around signs."""
     piece, before, after = text[start:end], text[start - 1 : start], text[end : end + 1]
     for opening, closing in BRACKETS:
         unclosed = piece.count(opening) - piece.count(closing)
@@ -407,7 +407,7 @@ def _follows_quantity(text: str, index: int) -> bool:
 
 
 def _with_operands(text: str, start: int, end: int) -> Span:
-    """Return the span of a currency or an operator with the numbers beside it, after spaces.
+    """Return the span of a currency or an operator with the numbers that spaces separate from it.
 
     Letters are operands only on both sides: ``a < b`` and ``3 × n``, but not ``€ I``.
     """
@@ -425,7 +425,7 @@ def _with_operands(text: str, start: int, end: int) -> Span:
 
 
 def _skip_word(text: str, index: int, step: int) -> int:
-    """Return the end of a word in one direction: ``index`` is between characters, ``step`` -1 or 1."""
+    """Return the end of a word in a direction (``step`` -1 or 1) from an ``index`` between characters."""
     while True:
         neighbour = index if step > 0 else index - 1
         if _is_word(text, neighbour) or _is_separator(text, neighbour):

@@ -33,7 +33,7 @@ FORBIDDEN_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-
 
 
 class Untranslated(str):
-    """A stretch of a document that is copied although readers see its words.
+    """A stretch of a document that is copied although its words are visible to readers.
 
     Attributes:
         reason: why it is copied.
@@ -45,7 +45,7 @@ class Untranslated(str):
     translations: Translations
 
     def __new__(cls, raw: str, reason: str, translations: Translations = tuple) -> Self:
-        """Create it from its raw text in the document."""
+        """Create a copied stretch from its raw text in the document."""
         text = super().__new__(cls, raw)
         text.reason, text.translations = reason, translations
         return text

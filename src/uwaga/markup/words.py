@@ -22,7 +22,7 @@ def is_unspaced(character: str) -> bool:
 
 
 def overlapping(spans: Sequence[Span], starts: Sequence[int], start: int, end: int) -> range:
-    """Return the indices of the spans that overlap another span; for an empty one, of the span around it.
+    """Return the indices of the spans that overlap another span, or enclose it if it is empty.
 
     Args:
         spans: ascending, without overlaps.

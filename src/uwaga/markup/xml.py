@@ -30,7 +30,7 @@ Treatment = Literal["pair", "void", "kept"]
 
 
 class Token(NamedTuple):
-    """A tag, or the text between tags, at ``start`` to ``end`` in the document."""
+    """A tag, or the text between tags, from ``start`` to ``end`` in the document."""
 
     kind: TokenKind
     name: str
@@ -97,7 +97,7 @@ def attribute_pieces(tag: str, names: Collection[str], reason: str | None = None
 
 
 class _AttributeWriter:
-    """Writes the value of an attribute in these quotes."""
+    """A function that writes an attribute value for the given quotes."""
 
     def __init__(self, quote: str) -> None:
         self._quote = quote
@@ -140,7 +140,7 @@ def xml_tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[To
 
 
 def elements(text: str, names: Collection[str], start: int = 0, end: int | None = None) -> Iterator[Element]:
-    """Yield the outermost elements of these names in a part of a document, in order."""
+    """Yield the outermost elements with these names in a part of a document, in order."""
     depth = 0
     outermost: Token | None = None
     for token in xml_tokens(text, start, end):
@@ -163,7 +163,7 @@ def content_pieces(
     start: int = 0,
     end: int | None = None,
 ) -> Iterator[Piece]:
-    """Yield the pieces of a part of a document: the text outside the outermost elements of these names, and
+    """Yield the pieces of a part of a document: the text outside the outermost elements with these names, and
     for the content of each the pieces from ``read``.
     """
     position = start
@@ -175,7 +175,7 @@ def content_pieces(
 
 
 def text_elements(text: str, names: Collection[str]) -> Iterator[Piece]:
-    """Yield the pieces of a document in which elements of these names contain only text."""
+    """Yield the pieces of a document in which elements with these names contain only text."""
 
     def read(element: Element) -> Iterator[Piece]:
         raw = element.content(text)
@@ -185,7 +185,7 @@ def text_elements(text: str, names: Collection[str]) -> Iterator[Piece]:
 
 
 def find_child(text: str, parent: Element, *names: str) -> Element | None:
-    """Return the first outermost element of these names inside a parent, or None."""
+    """Return the first outermost element with these names inside a parent, or None."""
     return next(elements(text, names, parent.inner, parent.inner_end), None)
 
 
@@ -259,7 +259,7 @@ def write_xml(inline: Inline) -> str:
 
 
 def resolve_entity(name: str) -> str | None:
-    """Return the character of a predefined entity of XML or HTML, None for other entities."""
+    """Return the character of a predefined entity of XML or HTML, or None for other entities."""
     if name in PREDEFINED_ENTITIES:
         return PREDEFINED_ENTITIES[name]
     code = name2codepoint.get(name)
@@ -286,5 +286,5 @@ def escape(text: str) -> str:
 
 
 def escape_attribute(text: str, quote: str = '"') -> str:
-    """Escape a text for an attribute value in these quotes."""
+    """Escape a text for an attribute value in the given quotes."""
     return escape(text).replace(quote, "&quot;" if quote == '"' else "&#39;")

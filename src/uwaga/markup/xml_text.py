@@ -224,8 +224,9 @@ def check_xml(text: str) -> None:
     def check_declaration(name: str, system: str | None, public: str | None, internal: int) -> None:
         if system or public or internal:
             raise DataError(
-                "the XML declares a document type with entities or an address, never followed because they "
-                "could read other files or grow without bound; leave only its name, as in <!DOCTYPE html>"
+                "the XML declares a document type with entities or an address, which are not used because "
+                "they could read other files or grow without bound; leave only its name, as in "
+                "<!DOCTYPE html>"
             )
 
     parser.StartDoctypeDeclHandler = check_declaration

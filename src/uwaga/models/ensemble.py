@@ -70,7 +70,7 @@ class Ensemble:
     join: None = None
     beam_search: None = None
     attentions: None = None
-    """Use those of the members."""
+    """Not available: use the members' methods."""
     recording: None = None
 
     @property
@@ -94,7 +94,7 @@ class Ensemble:
             if member.vocabulary != first.vocabulary or member.symbols != first.symbols:
                 raise SettingsError(
                     f"{name} has a vocabulary of {member.vocabulary} tokens with {member.symbols}, "
-                    f"{labels[0]} one of {first.vocabulary} with {first.symbols}; "
+                    f"but {labels[0]} has one of {first.vocabulary} with {first.symbols}; "
                     "the models of an ensemble must share their vocabularies"
                 )
         self.members = tuple(members)
@@ -119,7 +119,7 @@ class Ensemble:
 
     @property
     def shared_positions(self) -> int | None:
-        """The minimum over the members that read prompts."""
+        """The smallest number of positions of the members that read prompts."""
         return _minimum(list(map(shared_positions, self.members)))
 
     @property

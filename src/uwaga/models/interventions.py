@@ -209,7 +209,7 @@ class _Edit:
         ):
             raise SettingsError(
                 f"a table of shape {table.shape} for {self.heads.kind} attention does not fit "
-                f"{needed} rows and {width} columns; it is of one sentence with its end"
+                f"{needed} rows and {width} columns; give the table of one sentence with its end symbol"
             )
         columns = torch.where(real, keys, 0)[:, None, :]  # (batch or 1, 1, source)
         stored = torch.from_numpy(np.ascontiguousarray(table))

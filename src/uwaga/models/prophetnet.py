@@ -105,8 +105,8 @@ class ProphetNet(Seq2Seq):
         super().__init__()
         if source_vocabulary != target_vocabulary:
             raise SettingsError(
-                f"model.family: prophetnet shares one table between vocabularies of {source_vocabulary} and "
-                f"{target_vocabulary}; set text.joint: true"
+                f"model.family: prophetnet has one embedding table, but the vocabularies differ "
+                f"({source_vocabulary} and {target_vocabulary} tokens); set text.joint: true"
             )
         width, rows = settings.width, settings.max_length + 1  # a predicting stream is one position further
         self.settings, self.symbols, self.vocabulary = settings, symbols, target_vocabulary

@@ -119,8 +119,8 @@ class Recurrent(Seq2Seq):
         super().__init__()
         if settings.tie == "all" and source_vocabulary != target_vocabulary:
             raise SettingsError(
-                f"model.tie: all shares one table between vocabularies of {source_vocabulary} and "
-                f"{target_vocabulary}; set tie: decoder, or text.joint: true"
+                f"model.tie: all needs one embedding table, but the vocabularies differ ({source_vocabulary} "
+                f"and {target_vocabulary} tokens); set tie: decoder, or text.joint: true"
             )
         self.settings, self.symbols, self.vocabulary = settings, symbols, target_vocabulary
         self.max_source = self.max_target = settings.max_length

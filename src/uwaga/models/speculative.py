@@ -22,7 +22,7 @@ from uwaga.models.transformer import Transformer, TransformerMemory, Transformer
 
 @dataclass(frozen=True)
 class RaggedState(TransformerState):
-    """The state of rows at different positions, of one beam.
+    """The state of rows that are at different positions; there is one row per sentence.
 
     ``mask`` (rows, past) bool is True at the cached positions that a row uses. After several tokens are read,
     rows share caches and memory until some are selected: ``row_sentences`` (rows,) is the sentence of each
@@ -64,7 +64,7 @@ class SpeculativeTransformer(Transformer):
 
     @property
     def verify(self) -> Verify | None:
-        """See :attr:`uwaga.decoder.Decoder.verify`; equal to steps up to rounding. None for M26 and M35."""
+        """See :attr:`uwaga.decoder.Decoder.verify`; equal to steps up to rounding. None for SSRU and AAN."""
         return self._verify if self.settings.self_attention == "attention" else None
 
     @torch.inference_mode()

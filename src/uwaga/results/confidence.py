@@ -138,7 +138,7 @@ def _exp(log_prob: float) -> float:
 
 
 def split_words(text: str, words: Sequence[Word]) -> list[tuple[str, Word | None]]:
-    """Split a translation into words, each with its :class:`Word`, and white space, with None.
+    """Split a translation into words, paired with their :class:`Word`, and white space, paired with None.
 
     If the words of the text differ from those of its pieces, as in a partly copied text, the result is the
     complete text with None.

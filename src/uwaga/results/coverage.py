@@ -81,8 +81,8 @@ ZERO: Value = ("", 0)
 
 
 class _Number(NamedTuple):
-    """A number in a text: its digits, its possible values, those of parts that may be separate, and the
-    powers of ten that words after it may mean, empty without such words.
+    """A number in a text: its digits, its possible values, the values of parts that may be separate numbers,
+    and the powers of ten that the words after it may mean (empty if there are no such words).
     """
 
     text: str
@@ -118,7 +118,7 @@ def _numbers(text: str) -> Iterator[_Number]:
 
 
 def _spelled_out_powers(text: str) -> set[int]:
-    """Return the powers of ten that words of a text may mean which no digits precede."""
+    """Return the powers of ten that words such as "million" may mean, unless digits precede them."""
     powers = set[int]()
     for match in MAGNITUDE.finditer(text):
         before = text[max(match.start() - 1, 0) : match.start()]
@@ -151,7 +151,7 @@ def _missing_numbers(
 
 
 def _readings(number: str, is_multiplied: bool) -> set[Value]:
-    """Return the possible values of a number: whole, or with a decimal after its last separator."""
+    """Return the possible values of a number: as an integer, or with decimals after its last separator."""
     digits, separators = _ascii_digits(number), SEPARATOR.findall(number)
     whole = _value(digits)
     if not separators:
@@ -165,7 +165,7 @@ def _readings(number: str, is_multiplied: bool) -> set[Value]:
 
 
 def _parts(number: str) -> frozenset[Value]:
-    """Return the values of the parts that may be several numbers: a time, a date, but not thousands."""
+    """Return the values of the parts of a time or a date, but not of a number with thousands separators."""
     parts = DIGITS.findall(number)
     values = [_value(_ascii_digits(part)) for part in parts]
     if len(parts) == 1:
@@ -179,7 +179,7 @@ def _parts(number: str) -> frozenset[Value]:
 
 
 def _value(digits: str, decimals: int = 0) -> Value:
-    """Return the value of digits, the last of which are decimals."""
+    """Return the value of a string of digits whose last ``decimals`` are after the decimal point."""
     significant = digits.rstrip("0")
     return significant.lstrip("0"), len(digits) - len(significant) - decimals if significant else 0
 

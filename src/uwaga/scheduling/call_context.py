@@ -107,7 +107,7 @@ class CallContext:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Give other calls their turn while this one waits for the model; raises as :meth:`active`."""
+        """Give other calls their turn while this one waits for the model; see :meth:`active` for errors."""
         had_turn = self._release_turn()
         try:
             yield

@@ -71,7 +71,7 @@ class Batch(ABC):
 
     @abstractmethod
     def _enter(self, sentences: Sequence[SearchSentence], memory: Memory) -> None:
-        """Add encoded sentences, the next ones in order."""
+        """Add the next encoded sentences, in order."""
 
 
 class StepBatch(Batch):

@@ -101,7 +101,7 @@ class Trellis:
         ]
 
     def tree(self) -> Floats:
-        """Return all nodes of a batch of one sentence, in the order of the search.
+        """Return all nodes of a batch with one sentence, in the order of the search.
 
         Returns:
             (nodes, 3) float32: the index of the parent, -1 for none; the token; its log-probability.

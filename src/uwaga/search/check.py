@@ -65,7 +65,7 @@ def _check(
 def _check_source(decoder: Decoder, source: Sequence[int], label: str) -> None:
     """Check the length of a source before anything is encoded."""
     if not len(source):
-        raise DataError(f"{label}: no tokens; a source holds at least its end symbol")
+        raise DataError(f"{label}: no tokens; a source has at least its end symbol")
     if decoder.max_source is not None and len(source) > decoder.max_source:
         raise TextTooLongError(
             f"{label}: {len(source)} tokens, end symbol included, but the model accepts "

@@ -42,8 +42,8 @@ def step_limit(
     total = None if options.max_total is None else options.max_total - source
     if total is not None and total < 1:
         raise TextTooLongError(
-            f"{label}: has {source} tokens, and the model's settings allow {options.max_total} with the new "
-            "ones: set max_length"
+            f"{label}: has {source} tokens, and the model's settings allow {options.max_total} including new "
+            "tokens: set max_length"
         )
     hard_limits = [limit for limit in (options.max_length, max_target, total) if limit is not None]
     limits = list(hard_limits)
@@ -54,7 +54,7 @@ def step_limit(
         raise SettingsError("the model has no length limit: set max_length or max_ratio")
     if hard_limits and prefix >= min(hard_limits):
         raise TextTooLongError(
-            f"{label}: the forced prefix has {prefix} tokens, and a target may have {min(hard_limits)}: "
+            f"{label}: the forced prefix has {prefix} tokens, but a target may have {min(hard_limits)}: "
             "shorten the prefix" + (" or raise max_length" if min(hard_limits) != max_target else "")
         )
     return min(limits)

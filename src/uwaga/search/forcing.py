@@ -12,7 +12,7 @@ from uwaga.decoder import Choice, Decoder, Ids, Step
 
 
 class ForcedTokens(NamedTuple):
-    """A position in all targets that are long enough.
+    """One step of forced decoding: a target position, in all targets that are long enough.
 
     Attributes:
         indices: (running,) indices of these targets, the longest first.

@@ -68,5 +68,5 @@ def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
 
 
 def next_entry(waiting: Ids, rows: int, budget: int) -> int:
-    """Return the running source tokens at which :func:`free_slots` admits sentences; 0 if none wait."""
+    """Return the most running source tokens at which :func:`free_slots` admits sentences; 0 if none wait."""
     return 3 * budget // (4 * rows) if len(waiting) else 0

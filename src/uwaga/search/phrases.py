@@ -153,7 +153,7 @@ class Phrases:
         return [min(count, phrase.times) for count, phrase in zip(counts, self.phrases, strict=True)]
 
     def without_banned(self, banned_tokens: Ids) -> Phrases | None:
-        """Return the phrases that can be met without banned tokens, None if there are none."""
+        """Return the phrases that can be met without banned tokens, or None if there are none."""
         banned = set(banned_tokens.tolist())
         remaining = [
             replace(phrase, alternatives=alternatives)

@@ -112,7 +112,7 @@ class AlignmentHead(StrictModel):
     links: LinkModel | None = Field(None, description="links words by the evidence of several heads")
 
     def __str__(self) -> str:
-        """Return layer, head or ``mean``, step, as in ``1.2 reading``, and the number of linked heads."""
+        """Return layer, head or ``mean``, and step, as in ``1.2 reading``, and the number of linked heads."""
         suffix = "" if self.links is None else f", links by {len(self.links.heads)} heads"
         return f"{self.layer}.{self.head or 'mean'} {self.step}{suffix}"
 

@@ -110,7 +110,7 @@ class BahdanauSettings(RecurrentSettings):
     def _check_score(self) -> BahdanauSettings:
         if self.score in ("dot", "scaled_dot"):
             raise ValueError(
-                f"score {self.score} needs states and annotations of one width, but annotations of a "
+                f"score {self.score} needs states and annotations of equal width, but annotations of a "
                 "bidirectional encoder are twice as wide; use general"
             )
         return self
@@ -147,9 +147,9 @@ class LuongSettings(RecurrentSettings):
                 f"window {self.window} is for local attention; set attention to local-m or local-p"
             )
         if self.bidirectional and self.reverse:
-            raise ValueError("a bidirectional encoder reads both ways; set reverse: false")
+            raise ValueError("a bidirectional encoder already reads in both directions; set reverse: false")
         if self.bidirectional and self.hidden % 2:
-            raise ValueError(f"two directions share hidden {self.hidden}, which is odd")
+            raise ValueError(f"hidden {self.hidden} is odd and cannot be divided between two directions")
         return self
 
 

@@ -253,9 +253,9 @@ class ParameterSettings(StrictModel):
         if low >= high:
             raise ValueError(f"low {low} is not below high {high}")
         if self.log and (low <= 0 or self.step is not None):
-            raise ValueError("log needs a low above 0, and no step")
+            raise ValueError("log needs low above 0 and no step")
         if self.is_integer and isinstance(self.step, float):
-            raise ValueError(f"step {self.step} is not whole, as low and high are")
+            raise ValueError(f"step {self.step} must be a whole number, like low and high")
         return self
 
     @property
@@ -314,5 +314,5 @@ class SweepSettings(StrictModel):
             if parameter.values is None and parameter.step is None and not parameter.is_integer
         ]
         if self.sampler == "grid" and infinite:
-            raise ValueError(f"sampler grid: {infinite[0]} needs values, a step or whole ends")
+            raise ValueError(f"sampler grid: {infinite[0]} needs values, a step, or integers as low and high")
         return self

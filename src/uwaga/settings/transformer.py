@@ -110,7 +110,7 @@ class TransformerSettings(BlockSettings):
 
     @property
     def aan_sizes(self) -> list[tuple[int, int]]:
-        """The input and output widths of the matrices of the average's feed-forward.
+        """The input and output widths of the matrices in the feed-forward of average attention.
 
         The last one maps back to the model's width; it is omitted if the vectors already have that width.
         """
@@ -178,7 +178,9 @@ class DecoderOnlySettings(BlockSettings):
                 raise ValueError("position_offset is for learned positions: omit it with positions: rotary")
         elif self.rotary is not None or self.local_rotary is not None:
             name = "local_rotary" if self.rotary is None else "rotary"
-            raise ValueError(f"{name} is for positions: rotary, not {self.positions}: choose them or omit it")
+            raise ValueError(
+                f"{name} is for positions: rotary, not {self.positions}: choose rotary positions or omit it"
+            )
         if self.heads % self.groups:
             raise ValueError(
                 f"key_value_heads {self.groups} does not divide heads {self.heads}: each must serve the same "

@@ -99,7 +99,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def change_setting(values: dict[str, Any], change: str, example: str = "training.seed=2") -> None:
-    """Change a raw value in place, such as by ``training.seed=2``: keys separated by dots, and a YAML value.
+    """Change a raw value in place, such as ``training.seed=2``: keys separated by dots, and a YAML value.
 
     ``model.score=dot`` also works if the model is given by the name of a preset.
 

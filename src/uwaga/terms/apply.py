@@ -59,7 +59,7 @@ class SentenceTerms:
     replaced: tuple[str | None, ...] = ()
 
     def unreplaced_words(self, text: str) -> list[str]:
-        """Return the usual words that a translation still contains, although terms replace them."""
+        """Return the usual words that a translation still contains, although terms should replace them."""
         if not self.replaced:
             return []
         text_without_terms, usual_without_terms = (

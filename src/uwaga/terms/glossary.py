@@ -180,7 +180,7 @@ class Glossary:
         return -self._size(index), first, longest, capitalised
 
     def _index(self, keys: str) -> int:
-        """Return the index of the longest key that is a prefix of these keys, -1 if there is none."""
+        """Return the index of the longest key that is a prefix of these keys, or -1 if there is none."""
         index = bisect_right(self._keys, keys) - 1
         while index >= 0 and not keys.startswith(self._keys[index]):
             index = self._prefixes[index]

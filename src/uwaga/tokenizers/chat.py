@@ -48,7 +48,7 @@ class ChatTokeniser:
         try:
             json.dumps(chat)
         except (TypeError, ValueError) as error:
-            raise DataError(f"{name}: its messages hold more than JSON values: {error}") from None
+            raise DataError(f"{name}: its messages hold values that JSON cannot represent: {error}") from None
         return self.template.render(chat)
 
     def encode(self, text: str) -> list[int]:

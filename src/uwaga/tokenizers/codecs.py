@@ -151,7 +151,7 @@ class SentencePieceCodec:
         return [self._unknown if number < 0 else number for number in numbers]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens and ids without a piece."""
+        """Decode ids to text, without special tokens and ids without a piece."""
         pieces_or_none = (self.piece(token) for token in ids if token not in self._dropped)
         pieces = [piece for piece in pieces_or_none if piece is not None]
         if not pieces:
@@ -162,12 +162,12 @@ class SentencePieceCodec:
         return "".join(pieces).removeprefix(MARK).replace(MARK, " ")
 
     def piece(self, token: int) -> str | None:
-        """Return the piece of an id, None if it has none."""
+        """Return the piece of an id, or None if it has none."""
         index = -1 if token in self._other_pieces else self._piece_index(token)
         return self._other_pieces.get(token) if index < 0 else self._model.piece(index)
 
     def number(self, piece: str) -> int | None:
-        """Return the id of a piece, None if it has none."""
+        """Return the id of a piece, or None if it has none."""
         if piece in self._other_ids:
             return self._other_ids[piece]
         number = self._numbers[self._model.number(piece)]
@@ -283,7 +283,7 @@ class TokenizersCodec:
 
     @property
     def unknown(self) -> int | None:
-        """Id of unknown characters, None if there is none."""
+        """Id of unknown characters, or None if there is none."""
         with self._call:
             model = self._model.model
             piece = getattr(model, "unk_token", None)
@@ -315,19 +315,19 @@ class TokenizersCodec:
         return copy
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens and ids without a piece."""
+        """Decode ids to text, without special tokens and ids without a piece."""
         with self._call:
             text: str = self._model.decode(ids, skip_special_tokens=True)
         return text
 
     def piece(self, token: int) -> str | None:
-        """Return the piece of an id, None if it has none."""
+        """Return the piece of an id, or None if it has none."""
         with self._call:
             piece: str | None = self._model.id_to_token(token)
         return piece
 
     def number(self, piece: str) -> int | None:
-        """Return the id of a piece, None if it has none."""
+        """Return the id of a piece, or None if it has none."""
         with self._call:
             number: int | None = self._model.token_to_id(piece)
         return number
@@ -426,7 +426,7 @@ class BytePairCodec(TokenizersCodec):
         return {content: self._numbers[symbol] for content, symbol in super().added.items()}
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens and ids without a piece."""
+        """Decode ids to text, without special tokens and ids without a piece."""
         symbols: list[int] = []
         for number in ids:
             if number in self._symbols:
@@ -436,13 +436,13 @@ class BytePairCodec(TokenizersCodec):
         return super().decode(symbols)
 
     def piece(self, token: int) -> str | None:
-        """Return the piece of an id, None if it has none."""
+        """Return the piece of an id, or None if it has none."""
         if token in self._symbols:
             return super().piece(self._symbols[token])
         return self._pairs.piece(token) or None
 
     def number(self, piece: str) -> int | None:
-        """Return the id of a piece, None if it has none."""
+        """Return the id of a piece, or None if it has none."""
         symbol = super().number(piece)
         if symbol in self._numbers:
             return self._numbers[symbol]
@@ -615,7 +615,7 @@ def _bert_settings(declared: Declared, stored: Mapping[str, Any]) -> dict[str, b
 
 
 def tokenizers_library(path: Path) -> Any:
-    """Return the library `tokenizers`, which reads a file."""
+    """Import and return the library `tokenizers`; ``path`` is the file to read, for the error message."""
     try:
         import tokenizers
     except ImportError:

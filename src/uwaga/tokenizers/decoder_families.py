@@ -75,7 +75,7 @@ def read_decoder_tokeniser(
     for number in (*prefix, *suffix):
         if number >= ids.vocabulary:
             raise ModelError(
-                f"{folder}: adds {codec.piece(number)} to texts, but the weights have no row for it"
+                f"{folder}: the tokeniser adds {codec.piece(number)}, but the weights have no row for it"
             )
     return replace(tokeniser, prefix=prefix, suffix=suffix)
 
@@ -111,7 +111,7 @@ def _read_pieces(path: Path, declared: Declared) -> SentencePieceCodec:
             added[max(size - 1, *added) + 1] = token
     if any(number >= size + PADDING for number in added):
         raise ModelError(
-            f"{path.parent}: numbers an added token {max(added)}, but {path.name} has {size} pieces"
+            f"{path.parent}: gives an added token the id {max(added)}, but {path.name} has {size} pieces"
         )
     legacy = declared.flag("legacy", True)
     if legacy and all(n < size and (model.is_control(n) or n == unknown) for n in added):

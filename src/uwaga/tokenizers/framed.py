@@ -49,15 +49,15 @@ class Codec(Protocol):
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens and ids without a piece."""
+        """Decode ids to text, without special tokens and ids without a piece."""
         ...
 
     def piece(self, token: int) -> str | None:
-        """Return the piece of an id, None if it has none."""
+        """Return the piece of an id, or None if it has none."""
         ...
 
     def number(self, piece: str) -> int | None:
-        """Return the id of a piece, None if it has none."""
+        """Return the id of a piece, or None if it has none."""
         ...
 
 
@@ -118,7 +118,7 @@ class FramedTokeniser:
 
     @property
     def first(self) -> int | None:
-        """The language token with which the target must begin, None if there is none."""
+        """The language token with which the target must begin, or None if there is none."""
         if self.language is None or self.language_position != "before":
             return None
         return self.languages[self.language]
@@ -161,14 +161,14 @@ class FramedTokeniser:
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens."""
+        """Decode ids to text, without special tokens."""
         self._check(ids)
         text = self.codec.decode(list(ids))
         text = text.partition(self.stop)[0].strip() if self.stop else text
         return clean_up(text) if self.clean else text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids; ``<unused N>`` for embeddings without a piece."""
+        """Return the pieces for the given ids; ``<unused N>`` for embeddings without a piece."""
         self._check(ids)
         pieces = [self.codec.piece(int(token)) for token in ids]
         return [
@@ -176,7 +176,7 @@ class FramedTokeniser:
         ]
 
     def number(self, piece: str) -> int | None:
-        """Return the id of a piece such as ``[MASK]``, None if the vocabulary lacks it."""
+        """Return the id of a piece such as ``[MASK]``, or None if the vocabulary lacks it."""
         return self.codec.number(piece)
 
     def _check(self, ids: Sequence[int]) -> None:

@@ -131,7 +131,7 @@ class MarianTokeniser:
         return tokeniser
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special and unknown symbols."""
+        """Decode ids to text, without special and unknown symbols."""
         tokens = [token for token in ids if token not in self._dropped]
         text: str = ""
         if tokens and self._vocabulary is None and self._are_in_model(tokens):
@@ -141,7 +141,7 @@ class MarianTokeniser:
         return text.replace(MARK, " ").strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids."""
+        """Return the pieces for the given ids."""
         if self._vocabulary is None and self._are_in_model(ids):
             return list(map(self._model.piece, ids))
         return to_pieces(ids, self._pieces, self._name)
@@ -264,16 +264,16 @@ class SegmentedTextTokeniser:
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the pieces of ids separated by spaces, without special symbols."""
+        """Return the pieces for the given ids separated by spaces, without special symbols."""
         return " ".join(self.pieces([token for token in ids if token not in self._dropped]))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids."""
+        """Return the pieces for the given ids."""
         return to_pieces(ids, self._pieces, self._name)
 
 
 def to_pieces(ids: Sequence[int], pieces: Mapping[int, str], name: str) -> list[str]:
-    """Return the pieces of ids in a vocabulary, whose ``name`` is used in error messages."""
+    """Return the pieces for the given ids in a vocabulary, whose ``name`` is used in error messages."""
     try:
         return list(map(pieces.__getitem__, ids))
     except KeyError as error:

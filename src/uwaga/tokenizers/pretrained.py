@@ -167,7 +167,7 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     for role in ("pad", "eos", "unk"):
         number = model.number(special[role].content)
         if model.piece(number) != special[role].content:
-            raise ModelError(f"{sentencepiece_file(folder)}: no piece {special[role].content}")
+            raise ModelError(f"{sentencepiece_file(folder)}: has no piece {special[role].content}")
         added[number] = special[role]
     codec = SentencePieceCodec(model, range(size), added | declared.numbered, model.unknown)
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
@@ -236,7 +236,7 @@ def build_tokeniser(
 
 
 def has_sentencepiece(folder: Path) -> bool:
-    """Return True if the folder has a SentencePiece model, of which ``tokenizer.json`` is a copy."""
+    """Return True if the folder has a SentencePiece model; its ``tokenizer.json`` is then only a copy."""
     return any((folder / name).exists() for name in SENTENCEPIECE_FILES)
 
 

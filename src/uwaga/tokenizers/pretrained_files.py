@@ -52,15 +52,13 @@ class Declared:
         return value if isinstance(value, bool) else default
 
     def text(self, name: str) -> str | None:
-        """Return a string of the settings, None if there is none."""
+        """Return a string of the settings, or None if there is none."""
         value = self.settings.get(name)
         return value if isinstance(value, str) and value else None
 
 
 def read_declared(folder: Path) -> Declared:
-    """Read ``tokenizer_config.json``, ``special_tokens_map.json`` and ``added_tokens.json``, as far as
-    present.
-    """
+    """Read ``tokenizer_config.json``, ``special_tokens_map.json`` and ``added_tokens.json``, if present."""
     settings, special, added = (
         read_json(folder / name) if (folder / name).exists() else {}
         for name in (SETTINGS_FILE, SPECIAL_TOKENS_FILE, ADDED_TOKENS_FILE)

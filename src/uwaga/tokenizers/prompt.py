@@ -76,7 +76,9 @@ class TranslationPrompt:
             TEXT_PLACEHOLDER
         )
         if not separator or TEXT_PLACEHOLDER in after:
-            raise ModelError(f"{template.location}: the chat template does not contain the message once")
+            raise ModelError(
+                f"{template.location}: the chat template does not contain the message exactly once"
+            )
         return before, after
 
 
@@ -153,7 +155,7 @@ def choose_prompt(names: Iterable[str]) -> TranslationPrompt:
 
 
 def find_prompt(name: str) -> TranslationPrompt:
-    """Return the prompt of a family; that of chat models for an unknown name."""
+    """Return the prompt of a family, or that of chat models for an unknown name."""
     return next((prompt for prompt in PROMPTS if prompt.name == name), PROMPTS[-1])
 
 

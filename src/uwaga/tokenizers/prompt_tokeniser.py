@@ -67,12 +67,12 @@ class PromptTokeniser:
         return self.inner.model_bytes + repr((self.template, self.prompt.name, self.languages)).encode()
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text as part of the prompt, without those of the prompt."""
+        """Return the ids that a text has inside the prompt, without the prompt's own ids."""
         prefix, prefix_length = self._shared_prefix
         return self.inner.encode_plain(prefix + text)[prefix_length:]
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return the ids with those of the prompt around them."""
+        """Return the ids with the prompt's ids around them."""
         before, after = self.frame
         return [*before, *ids, *after]
 
@@ -81,11 +81,11 @@ class PromptTokeniser:
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens."""
+        """Decode ids to text, without special tokens."""
         return self.inner.decode(ids)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids as they are in the vocabulary."""
+        """Return the vocabulary pieces for the given ids."""
         return self.inner.pieces(ids)
 
     @cached_property

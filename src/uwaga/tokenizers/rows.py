@@ -104,9 +104,9 @@ class RowTokeniser:
         return self.subwords.language_prefix(text)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens."""
+        """Decode ids to text, without special tokens."""
         return self.subwords.decode(ids)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids as they are in the vocabulary."""
+        """Return the vocabulary pieces for the given ids."""
         return self.subwords.pieces(ids)

@@ -38,11 +38,11 @@ class Subwords(Protocol):
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens."""
+        """Decode ids to text, without special tokens."""
         ...
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids as they are in the vocabulary."""
+        """Return the vocabulary pieces for the given ids."""
         ...
 
 
@@ -76,7 +76,7 @@ class TrainingSubwords(Subwords, Protocol):
 
 
 def byte_tokens(subwords: Subwords) -> range:
-    """Return the ids of the pieces ``<0x80>`` to ``<0xFF>``, which spell characters that are no pieces.
+    """Return the ids of the pieces ``<0x80>`` to ``<0xFF>``, which spell characters that are not pieces.
 
     They are in the order of their bytes in every vocabulary that SentencePiece trains; in others there are
     none.
@@ -89,7 +89,7 @@ def byte_tokens(subwords: Subwords) -> range:
 
 
 def complete_characters(tokens: Sequence[int], bytes_: range) -> int:
-    """Return the number of tokens before the first byte that completes no character.
+    """Return the number of tokens before the first byte that is not part of a whole character.
 
     Args:
         tokens: the ids of a text.

@@ -29,7 +29,7 @@ def clusters(text: str) -> list[str]:
 
 
 def compose(text: str) -> str:
-    """Return a text in the normalisation form C, except for characters with very many marks.
+    """Return a text in normalisation form C, except for characters with very many marks.
 
     Sorting the marks of a character takes quadratic time; :data:`MAX_MARKS` is the limit of the Stream-Safe
     Text Format (UAX 15, section 13).
@@ -41,7 +41,7 @@ def compose(text: str) -> str:
 
 
 def extends(before: str, character: str) -> bool:
-    """Return whether a character is a mark on the one before it, or joined to it."""
+    """Return whether a character is a mark on the preceding character, or joined to it."""
     if before.isspace() or character.isspace():
         return False
     return before == JOINER or is_mark(character)

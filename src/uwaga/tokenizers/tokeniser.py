@@ -24,7 +24,7 @@ _CANDIDATE = re.compile(rb">>[^<>\s]{1,60}<<|<[^<>\s]{1,60}>")
 
 
 def tag_language(tag: str) -> str | None:
-    """Return the language code of a tag, None for other tags."""
+    """Return the language code of a tag, or None for other tags."""
     match = TARGET_TAG.fullmatch(tag)
     return (match[1] or match[2]) if match else None
 
@@ -278,7 +278,7 @@ class Tokeniser:
         return self._latest[1]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without padding, start and end symbols; unknown symbols become U+2047.
+        """Decode ids to text, without padding, start and end symbols; unknown symbols become U+2047.
 
         Raises:
             DataError: an id is outside the vocabulary, or its piece in a damaged file is not text.
@@ -291,7 +291,7 @@ class Tokeniser:
             raise _damage_error(error) from None
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids as they are in the model, U+2581 for spaces, special symbols included.
+        """Return the model's pieces for the given ids, U+2581 for spaces, special symbols included.
 
         Raises:
             DataError: an id is outside the vocabulary, or its piece in a damaged file is not text.
@@ -332,7 +332,7 @@ class Tokeniser:
         return self._encode_around_marks(text, partial(self._processor.encode, prefix=False))
 
     def _encode_around_marks(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
-        """Return the ids of a text that contains U+2581: those of the parts and of the bytes between them."""
+        """Return the ids of a text that contains U+2581: ids of its parts, and of the bytes between them."""
         ids: list[int] = []
         for number, part in enumerate((" " + text).split(MARK)):
             if number:

@@ -241,7 +241,7 @@ def _max_tokens(
     if "max_tokens" in settings.data.model_fields_set or limit < 1:
         raise SettingsError(
             f"data.max_tokens: {requested}, but the model named by init takes {base_settings.max_length} "
-            f"tokens with its special ones; lower it to {max(1, limit)}"
+            f"tokens, special tokens included; lower it to {max(1, limit)}"
         )
     return limit
 

@@ -54,7 +54,7 @@ def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def fixed_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings that must not change within a run, without those that have their default.
+    """Return the settings that must not change within a run, except those that have their default.
 
     Defaults are omitted, so that a setting added to uwaga later does not invalidate an old run.
     """
@@ -156,7 +156,7 @@ def _describe_change(name: str, before: dict[str, Any], current: dict[str, Any],
 
 
 def _defaults(settings: Settings) -> dict[str, Any]:
-    """Return the default of every setting, for a model of the family of ``settings``."""
+    """Return the default of every setting, for a model of the same family as ``settings``."""
     data = DataSettings(train=settings.data.train, dev=settings.data.dev)
     default = Settings(run=settings.run, data=data)
     values = default.model_dump(mode="json") | {"model": type(settings.model)().model_dump(mode="json")}

@@ -167,7 +167,7 @@ def read_checkpoint(path: Path) -> tuple[Progress, dict[str, Tensor]]:
         progress = _progress(header)
     if header.get("checksum") != _checksum(tensors):
         raise CheckpointError(
-            f"{path}: checksum mismatch, the file is damaged; delete it to resume from the previous one"
+            f"{path}: checksum mismatch: the file is damaged; delete it to resume from the previous one"
         )
     return progress, tensors
 

@@ -34,7 +34,7 @@ def check_consistent(ranks: Ranks, settings: Settings, base: Base | None) -> Non
 
 
 def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
-    """Return the facts that must be equal in all processes, as JSON values."""
+    """Return the inputs that must be equal in all processes, as JSON values."""
     data = settings.data
     files = []
     for corpora in (data.train, data.dev, *data.also.values()):
@@ -50,7 +50,7 @@ def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
 
 
 def compare(facts_by_rank: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
-    """Compare the facts of every process with those of rank 0."""
+    """Compare the inputs of every process with those of rank 0."""
     first = facts_by_rank[0]
     for rank, current in enumerate(facts_by_rank):
         names = [name for name in {**first, **current} if first.get(name) != current.get(name)]
@@ -75,8 +75,8 @@ def check_shared_folder(ranks: Ranks, run: Path) -> None:
         while not (run / LOCK).is_file() or (run / LOCK).read_text(encoding="utf-8") != owner:
             if time.monotonic() > deadline:
                 raise SettingsError(
-                    f"run: {ranks.describe(ranks.rank)} does not see {run} of rank 0; put it on a file "
-                    "system that all machines share"
+                    f"run: {ranks.describe(ranks.rank)} does not see the folder {run} of rank 0; put it on "
+                    "a file system that all machines share"
                 )
             time.sleep(0.1)
 

@@ -119,7 +119,7 @@ def estimate_time(settings: Settings, seconds: float = MAX_SECONDS) -> TimeEstim
 
 
 def _model(settings: Settings, base: Base | None) -> Seq2Seq:
-    """Return the run's model; for a new vocabulary, the base model with its old one."""
+    """Return the run's model; if its vocabulary is new, return the base model with the old one."""
     if base is not None:
         adapt = settings.adapt.model_copy(update={"vocabulary": "keep"})
         return start_model(settings.model_copy(update={"adapt": adapt}), base, base.source, base.target)
@@ -131,7 +131,7 @@ def _model(settings: Settings, base: Base | None) -> Seq2Seq:
 def _validation_seconds(
     settings: Settings, model: Seq2Seq, options: SearchOptions, batch: Batch, length: float
 ) -> float:
-    """Return the time of all validations of a run, for sentences of this mean length, measured on a batch.
+    """Measure a batch, and return the estimated time of a run's validations for sentences of this length.
 
     Translations are as long as the longest target of the batch, because an untrained model does not end them.
     """

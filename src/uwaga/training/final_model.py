@@ -146,7 +146,7 @@ def _load(run: Run, steps: tuple[int, ...]) -> None:
 
 
 def _comparison(run: Run, mean: Validation, best: int) -> str:
-    """Return a comparison: ``dev loss 4.281 of the mean, 3.120 of step 240``."""
+    """Return a comparison such as ``dev loss 4.281 of the mean, 3.120 of step 240``."""
     metric = run.training.early_stopping_metric
     sign = -1 if metric == "loss" else 1
     return (

@@ -96,7 +96,7 @@ class TrainingBar:
         self.bar.update(self._task, figures=figures)
 
     def restart_pace(self) -> None:
-        """Exclude the time since the last update, which a validation took, from the pace."""
+        """Exclude the time since the last update, spent on a validation, from the pace."""
         self.bar.update(self._task, last=self._clock())
 
 

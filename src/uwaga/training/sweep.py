@@ -46,7 +46,7 @@ _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
 def set_arguments(values: Mapping[str, Value]) -> list[str]:
-    """Return the values as arguments of ``--set``: JSON is YAML."""
+    """Return the values as arguments of ``--set``, in JSON, which is also valid YAML."""
     return [f"{name}={json.dumps(value)}" for name, value in values.items()]
 
 
@@ -101,7 +101,7 @@ class TrialRun:
         """
         scores = [score for _, score in self._scores("final")]
         if not scores:
-            raise DataError(f"{self.folder / METRICS}: no {self._metric} of the finished model")
+            raise DataError(f"{self.folder / METRICS}: the finished model has no {self._metric}")
         return scores[-1]
 
     def interrupt(self) -> None:
@@ -292,7 +292,7 @@ def sweep(
     base = _check_settings(settings, file, values)
     metric = settings.metric or base.training.early_stopping_metric
     if metric != "loss" and not base.training.validation_sentences:
-        raise SettingsError(f"metric {metric}: training.validation_sentences is 0, so none is decoded")
+        raise SettingsError(f"metric {metric}: training.validation_sentences is 0, so no sentence is decoded")
     folder = settings.run or base.run
     folder.mkdir(parents=True, exist_ok=True)
     with RunLock(folder, "sweeps", "the sweep's run"), Interrupt() as interrupt:
@@ -416,7 +416,7 @@ def _check_settings(settings: SweepSettings, file: Path, values: Mapping[str, An
     base = parse(Settings, _with_changes(values, []), str(file))
     for name, parameter in settings.parameters.items():
         if name == "run":
-            raise SettingsError("run: each trial has its own folder")
+            raise SettingsError("run: cannot be varied, because each trial has its own folder")
         for value in parameter.extremes:
             change = set_arguments({name: value})
             parse(Settings, _with_changes(values, change), f"{file} with {change[0]}")

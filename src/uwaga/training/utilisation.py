@@ -42,7 +42,7 @@ class Utilisation:
     configured: bool
 
     def share(self, source_tokens: int, target_tokens: int, seconds: float) -> float:
-        """Return the share of the peak used by updates of these numbers of tokens in this time."""
+        """Return the share of the peak speed that updates with these numbers of tokens used in this time."""
         return self.flops.total(source_tokens, target_tokens) / (seconds * self.peak)
 
     def __str__(self) -> str:

@@ -27,7 +27,7 @@ DEFAULT_LAYER = -2
 
 
 class TokenAlignment(NamedTuple):
-    """The share of each source token in each target token.
+    """The share of attention that each target token pays to each source token.
 
     ``weights`` (target, source), whose rows sum to 1; ``maps`` (heads, target, source), the weights of each
     head that links words, None for a single head.

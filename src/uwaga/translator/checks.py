@@ -81,15 +81,16 @@ def script_warning(text: str, language: str) -> str | None:
 
 def is_looping(tokens: Sequence[int]) -> bool:
     """Return True if the same few tokens repeat again and again."""
-    if len(tokens) - len(set(tokens)) < MIN_MATCHING_TOKENS:
+    length = len(tokens)
+    if length - len(set(tokens)) < MIN_MATCHING_TOKENS:
         return False
-    for period in range(1, min(MAX_PERIOD, len(tokens) // MIN_REPETITIONS) + 1):
+    for period in range(1, min(MAX_PERIOD, length // MIN_REPETITIONS) + 1):
         run = max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period
-        # any run includes one of these pairs, so most periods need no more
-        every_nth = slice(run - 1, None, run)
-        has_equal_pair = any(map(operator.eq, tokens[every_nth], tokens[period:][every_nth]))
-        if has_equal_pair and b"\x01" * run in bytes(map(operator.eq, tokens, tokens[period:])):
-            return True
+        for index in range(run - 1, length - period, run):  # any run includes one of these pairs
+            if tokens[index] == tokens[index + period]:
+                if b"\x01" * run in bytes(map(operator.eq, tokens, tokens[period:])):
+                    return True
+                break
     return False
 
 
@@ -122,7 +123,7 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
 def unknown_word(
     sentences: Sequence[Sentence], options: SearchOptions, stats: ScoreStats | None
 ) -> str | None:
-    """Return a text that is one word if the model does not know it.
+    """Return the text if it is a single word that the model does not know, else None.
 
     Such a word is copied, since its translation would be invented, unless its attention, alternatives or
     samples are requested.

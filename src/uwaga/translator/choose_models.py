@@ -107,7 +107,7 @@ def choose_for(
     options: LoadOptions,
     via: str | Sequence[str] | None = None,
 ) -> ChosenModels:
-    """Choose models by their names or by that in an adapter, or else by a pair of languages.
+    """Choose models by their names, by the name in an adapter, or by a pair of languages.
 
     Args:
         name: see :meth:`uwaga.translator.Translator.load`; or a pair of languages such as ``en-pt``.
@@ -123,7 +123,7 @@ def choose_for(
     if pair is not None and options.adapter is not None:
         raise SettingsError(
             f"{named[0]!r} chooses an installed model, but an adapter belongs to one model: omit the name, "
-            "because the adapter states its model, or name that model"
+            "or give the model that the adapter names"
         )
     if pair is not None and languages == (None, None):
         return choose_models(*pair, via, options.memory)

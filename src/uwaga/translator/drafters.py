@@ -97,7 +97,7 @@ def make_drafter(model: Model, drafting: Model) -> Drafter:
 
 
 def for_languages(drafting: Model, languages: tuple[str, str]) -> Model:
-    """Return a drafting model for a pair of languages, unchanged if it states no languages.
+    """Return a drafting model for a pair of languages, or unchanged if it states no languages.
 
     A language model is prompted to translate between any two languages.
     """

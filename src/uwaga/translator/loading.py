@@ -131,7 +131,7 @@ def with_prompt(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def load_named(name: str | Path | Sequence[str | Path] | None, options: LoadOptions) -> Model:
-    """Load one model, or an ensemble of several; raises as :meth:`Translator.load`."""
+    """Load one model or an ensemble; see :meth:`Translator.load` for errors."""
     if name is None or isinstance(name, (str, Path)):
         return load_model(name, options)
     names = model_names(name)
@@ -161,7 +161,7 @@ def _ensemble(names: Sequence[str], options: LoadOptions) -> Model:
 
 
 def load_model(name: Name, options: LoadOptions) -> Model:
-    """Load one translation model with its scorer and its drafts; raises as :meth:`Translator.load`."""
+    """Load one translation model with its scorer and drafts; see :meth:`Translator.load` for errors."""
     if str(options.draft) != DRAFT_SHORTLIST:
         return with_draft(_model(name, options), options)
     shortlisted = _model(name, replace(options, draft=None))
@@ -191,7 +191,7 @@ def with_draft(model: Model, options: LoadOptions) -> Model:
 
 
 def _model(name: Name, options: LoadOptions) -> Model:
-    """Load one translation model with its scorer; raises as :meth:`Translator.load`."""
+    """Load one translation model with its scorer; see :meth:`Translator.load` for errors."""
     checkpoint = with_prompt(read_model(name, None, options.memory, options.adapter))
     check_task(checkpoint, "translate")
     languages = checkpoint.languages.with_default(options.source, options.target)
@@ -262,7 +262,7 @@ def load_generator(name: Name, options: LoadOptions) -> LoadedGenerator:
     draft = load_generator(options.draft, replace(options, draft=None, dtype="auto"))
     if not share_vocabulary(generator.decoder, generator.tokeniser, draft.decoder, draft.tokeniser):
         raise SettingsError(
-            f"the draft model {options.draft} has another vocabulary than {name}: continuing texts "
+            f"the draft model {options.draft} does not have the vocabulary of {name}: continuing texts "
             "needs a draft model of the same vocabulary"
         )
     greedy = replace(generator.decoding, beam=1, nbest=1, sample=False)

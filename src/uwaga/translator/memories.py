@@ -106,19 +106,19 @@ class MemoryMatch(Protocol):
 
     @property
     def target(self) -> str:
-        """Its translation."""
+        """The translation of the source."""
 
     @property
     def score(self) -> float:
-        """The similarity of its source to the text, in percent."""
+        """The similarity of the pair's source to the text, in percent."""
 
     @property
     def origin(self) -> str:
-        """Where the pair comes from."""
+        """The origin of the pair, such as a file."""
 
     @property
     def created(self) -> str:
-        """When it was added."""
+        """The time at which the pair was added."""
 
 
 class TranslationMemory(Protocol):
@@ -146,16 +146,16 @@ class StateStore(Protocol):
         ...
 
     def save(self, model: str, values: Mapping[bytes, bytes]) -> None:
-        """Store values, as far as there is space."""
+        """Store values, as many as there is space for."""
         ...
 
     def sample(self, count: int) -> Sequence[tuple[str, str]]:
-        """Return at most ``count`` sources and targets of the memory, always the same."""
+        """Return at most ``count`` sources and targets of the memory, the same ones in every call."""
         ...
 
 
 def state_store(memory: object) -> StateStore | None:
-    """Return the store of the decoder states of a memory's pairs: its ``states``, None if it has none.
+    """Return the store of the decoder states of a memory's pairs: its ``states``, or None if it has none.
 
     Without a store, its pairs are not retrieved by a model.
     """
@@ -198,7 +198,7 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
         opened: TranslationMemory = STORES["sqlite"](memory, languages)
     elif memory is None or not callable(getattr(memory, "matches", None)):
         raise SettingsError(
-            f"memory must be the file of a translation memory, or have matches(), not {quoted(memory)}"
+            f"memory must be a translation memory file, or an object with matches(), not {quoted(memory)}"
         )
     else:
         opened = memory

@@ -244,7 +244,7 @@ def as_list(texts: Iterable[str]) -> list[str]:
         DataError: the argument is neither a text nor several.
     """
     if isinstance(texts, bytes) or not isinstance(texts, Iterable):
-        raise DataError(f"a text, or several in a list or from a generator, not {type(texts).__name__}")
+        raise DataError(f"expected a text or an iterable of texts, not {type(texts).__name__}")
     return list(texts)
 
 

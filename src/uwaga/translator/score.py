@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ForcedStep:
-    """A position in all targets that are long enough.
+    """One step of forced decoding: a target position, in all targets that are long enough.
 
     ``indices`` (running,) are the indices of these targets, the longest first; ``tokens`` and ``log_probs``
     (running,) are their values at this position; ``attention`` (running, source), on request, is zero-padded.
@@ -198,7 +198,7 @@ MAX_ROWS = 256
 
 
 def parallel_scorer(model: Seq2Seq) -> Scorer:
-    """Return a scorer that uses the training path; equals :func:`step_scorer` of the same model."""
+    """Return a scorer that uses the training path; its scores equal those of :func:`step_scorer`."""
     import torch
 
     from uwaga.models.base import pad

@@ -370,7 +370,7 @@ class KnownCharacters:
         self._altered = set[str]() if self._is_alphabetic else self._known
 
     def unfamiliar(self, text: str) -> set[str]:
-        """Return the characters of a text that the tokeniser does not know, or reads as others.
+        """Return the characters of a text that the tokeniser does not know, or reads as other characters.
 
         A text that begins with a language tag, for a model that reads such tags, has none.
         """
@@ -396,7 +396,7 @@ class KnownCharacters:
         }
 
     def _choose_set(self, character: str) -> set[str]:
-        """Return the set that a character belongs to."""
+        """Return the set (known, unknown or altered) to which a character is added."""
         category = unicodedata.category(character)
         if character in "\u00a0\u202f":  # no-break spaces
             ids = self._tokeniser.encode(f"a{character}a")

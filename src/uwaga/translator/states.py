@@ -46,11 +46,11 @@ class PairReader(Protocol):
 
     @property
     def decoder(self) -> Decoder:
-        """The model."""
+        """The decoder of the model."""
 
     @property
     def decoding(self) -> SearchOptions:
-        """Its default search options."""
+        """The model's default search options."""
 
     def pair_ids(self, pairs: Iterable[tuple[str, str]]) -> list[TokenPair]:
         """Return the tokens of both sides of pairs."""
@@ -63,12 +63,12 @@ class PairStates(NamedTuple):
     tokens: Ids
 
     def to_bytes(self) -> bytes:
-        """Return the tokens as int32, then the keys."""
+        """Return the bytes of the tokens (int32), followed by those of the keys."""
         return self.tokens.astype("<i4").tobytes() + self.keys.astype("<f2").tobytes()
 
     @classmethod
     def from_bytes(cls, content: bytes, tokens: int) -> PairStates:
-        """Return the states that :meth:`to_bytes` wrote, of a number of tokens."""
+        """Return the states of ``tokens`` tokens from the bytes that :meth:`to_bytes` returned."""
         keys = np.frombuffer(content, dtype="<f2", offset=4 * tokens).reshape(tokens, -1)
         return cls(keys, np.frombuffer(content, dtype="<i4", count=tokens).astype(np.int64))
 
@@ -104,7 +104,7 @@ class StateCache:
         return known
 
     def radius(self, model: PairReader, store: StateStore) -> float:
-        """Return the radius of datastores, from the variance of the features of a sample of pairs."""
+        """Return the radius of datastores, estimated from the features' variance in a sample of pairs."""
         with self._lock:
             radius = self._radii.get(store)
         if radius is None:

@@ -137,12 +137,12 @@ class Translator:
 
     @property
     def source(self) -> Subwords:
-        """The tokeniser of the source side, of the first model."""
+        """The source tokeniser of the first model."""
         return self.models[0].source
 
     @property
     def target(self) -> Subwords:
-        """The tokeniser of the target side, of the last model."""
+        """The target tokeniser of the last model."""
         return self.models[-1].target
 
     @property

@@ -18,7 +18,7 @@ Adjustment = Callable[[Table, Ids], None]
 
 
 def repetition_penalty(penalty: float) -> Adjustment:
-    """Divide the positive logits of tokens that a row has by a penalty, and multiply the negative ones.
+    """Divide the positive logits of a row's previous tokens by a penalty, and multiply the negative ones.
 
     Keskar et al. 2019, §4.1, as CTranslate2 and ``transformers`` compute it.
     """
@@ -32,7 +32,7 @@ def repetition_penalty(penalty: float) -> Adjustment:
 
 
 def suppress_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
-    """Suppress the last token of a sequence where a row ends with its others."""
+    """Suppress the last token of a sequence in rows that end with the sequence's other tokens."""
 
     def adjust(logits: Table, written: Ids) -> None:
         for *beginning, last in sequences:
@@ -64,7 +64,7 @@ def bias_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
 
 
 class Draws:
-    """Random draws as CTranslate2 makes them: those of ``std::mt19937`` and ``std::discrete_distribution``.
+    """Random draws equal to CTranslate2's, which uses ``std::mt19937`` and ``std::discrete_distribution``.
 
     Args:
         seed: the seed, of 32 bits.
@@ -157,7 +157,7 @@ class AdjustedDecoder(StepwiseDecoder):
         return Step(candidates, log_probs, following, step.attention)
 
     def _sample(self, logits: Table, choice: Choice, state: AdjustedState) -> Choice:
-        """Return a choice of the drawn tokens; forced rows use random numbers too, finished ones none."""
+        """Return a choice of the drawn tokens; forced rows use random numbers, finished rows do not."""
         assert choice.sampling is not None
         tokens = np.full(len(logits), self.symbols.end)
         finished = np.isin(state.fed[:, -1], self.symbols.ends) & (state.fed.shape[1] > 1)

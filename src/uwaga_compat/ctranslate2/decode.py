@@ -86,7 +86,7 @@ def decode(
 
 
 def _complete_prefix(prefix: Ids, options: SearchOptions) -> Hypothesis | None:
-    """Return the hypothesis of a prefix of maximum length, None for a shorter prefix."""
+    """Return the hypothesis of a prefix of maximum length, or None for a shorter prefix."""
     assert options.max_length is not None
     if len(prefix) < options.max_length:
         return None
@@ -156,7 +156,7 @@ class _IncrementalHypothesis:
         self._result: Hypothesis | None = None
 
     def advance(self, end: int) -> DecodedToken | None:
-        """Decode and return the next token, None if there is none."""
+        """Decode and return the next token, or None if there is none."""
         event = next(self._events)
         self._result = event.hypothesis
         if event.token is not None:

@@ -199,7 +199,7 @@ def _alignment(file: ModelFile) -> tuple[int, int]:
     layers = variables.layer_count("decoder")
     if not -layers <= layer < layers or heads < 0:
         raise ModelError(
-            f"{file.path}: it returns the attention of {heads} heads of layer {layer} of {layers}"
+            f"{file.path}: invalid alignment: {heads} heads of layer {layer}, but there are {layers} layers"
         )
     return layer, heads
 
@@ -213,11 +213,11 @@ class Vocabulary:
         self._unknown = tokeniser.symbols.unknown
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        """Return the ids of tokens, that of the unknown token for tokens not in the vocabulary."""
+        """Return the ids of tokens; a token that is not in the vocabulary has the unknown token's id."""
         return [self._ids.get(token, self._unknown) for token in tokens]
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Return the tokens of ids."""
+        """Return the tokens for the given ids."""
         return [self._tokens[number] for number in ids]
 
     @property

@@ -155,7 +155,7 @@ class DecodingOptions:
 
     @property
     def alternatives(self) -> Alternatives | None:
-        """The alternatives to return, None for ordinary search."""
+        """The alternatives to return, or None for ordinary search."""
         if not self.return_alternatives:
             return None
         return Alternatives(self.num_hypotheses, self.min_alternative_expansion_prob)
@@ -200,7 +200,7 @@ class TranslationOptions(DecodingOptions):
         if self.prefix_bias_beta == 1:
             raise SettingsError("prefix_bias_beta=1: it must be below 1; without it, a prefix is forced")
         if self.prefix_bias_beta and (self.return_alternatives or self.callback is not None):
-            raise SettingsError("prefix_bias_beta: not with return_alternatives or a callback")
+            raise SettingsError("prefix_bias_beta cannot be combined with return_alternatives or a callback")
 
     @property
     def needs_attention(self) -> bool:
@@ -300,7 +300,7 @@ def _check_end_token(options: DecodingOptions, model: LoadedModel) -> None:
         [model.decoder.symbols.end],
     ):
         raise ArgumentError(
-            f"end_token={quoted(end_token)}: a target ends with that of the model, {model.end!r}"
+            f"end_token={quoted(end_token)}: a target ends with the model's end token, {model.end!r}"
         )
 
 

@@ -113,7 +113,7 @@ class StorageView:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Raise AttributeError: views are in the CPU's memory."""
-        raise AttributeError("the view is of an array in the memory of the CPU")
+        raise AttributeError("the view is of an array in CPU memory")
 
     @property
     def shape(self) -> list[int]:
@@ -139,7 +139,7 @@ class StorageView:
     def to_device(self, device: Device) -> StorageView:
         """Return a copy of the view on a device."""
         if device is not Device.cpu:
-            raise ArgumentError(f"device={device}: views are in the CPU's memory; use an array of torch")
+            raise ArgumentError(f"device={device}: views are in the CPU's memory; use a torch tensor")
         return StorageView(self._array.copy(), self.dtype)
 
     def __str__(self) -> str:

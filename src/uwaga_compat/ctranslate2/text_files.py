@@ -43,13 +43,13 @@ class FileOptions:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> FileOptions:
-        """Take these options out of those of a call."""
+        """Remove the file options from the options of a call, and return them."""
         return cls(**{name: options.pop(name) for name in cls.__dataclass_fields__ if name in options})
 
     def read(
         self, source_path: str | Path, target_path: str | Path | None = None
     ) -> tuple[Iterator[Tokens], ...]:
-        """Return the tokens of the lines of the sources, and of the targets if there are any.
+        """Return the tokens of each source line, and of each target line if there are targets.
 
         Raises:
             ArgumentError: a function is missing.
@@ -63,7 +63,7 @@ class FileOptions:
         return read_tokens((source_path, self.source_tokenize_fn), (target_path, self.target_tokenize_fn))
 
     def text(self, tokens: Tokens) -> str:
-        """Return the text of tokens."""
+        """Return the text for the given tokens."""
         return (self.target_detokenize_fn or " ".join)(tokens)
 
 

@@ -196,7 +196,7 @@ class Translator(ModelWorkers):
         """
         for name in OPTIONS_NOT_FOR_FILES:
             if name in options:
-                raise ArgumentError(f"{name}: not for files: use translate_iterable")
+                raise ArgumentError(f"{name}: not supported for files: use translate_iterable")
         file_options = FileOptions.take(options)
         sources, *prefixes = file_options.read(source_path, target_path)
 

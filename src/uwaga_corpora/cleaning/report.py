@@ -29,7 +29,7 @@ class Example:
 
 @dataclass
 class RuleCount:
-    """The number of pairs that a rule or fault rejected, of those that no earlier one rejected."""
+    """The number of pairs that a rule or fault rejected, not counting pairs that an earlier one rejected."""
 
     name: str
     summary: str

@@ -25,12 +25,12 @@ class Rule(ABC, Generic[Settings]):
     summary: ClassVar[str]
     """A description of the rejected pairs, for reports and help."""
     settings_type: ClassVar[type[StrictModel]]
-    """Its settings, each with a default and a description."""
+    """The settings of the rule, each with a default and a description."""
     needs_languages: ClassVar[bool] = False
     expensive: ClassVar[bool] = False
     """Whether the rule is slow, so that it is applied only to the remaining pairs."""
     default: ClassVar[bool] = True
-    """Whether it is one of the default rules."""
+    """Whether the rule is one of the default rules."""
 
     def __init__(self, settings: Settings, languages: tuple[str, str]) -> None:
         self.settings, self.languages = settings, languages

@@ -17,7 +17,7 @@ SETTING_GROUPS = ("plugins", "languages", "rules")
 
 
 class CleaningSettings:
-    """Settings of the rules by name, in order of application, and two language codes, perhaps empty."""
+    """Settings of the rules by name, in order of application, and two language codes, which may be empty."""
 
     def __init__(self, rules: Mapping[str, StrictModel], languages: tuple[str, str] = ("", "")) -> None:
         self.rules, self.languages = dict(rules), languages
@@ -97,7 +97,7 @@ class CleaningSettings:
         return {"languages": list(self.languages), "rules": rules}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the values: a child process loads the classes of plugins before it can name them."""
+        """Pickle the raw values, since a child process must load plugins before their rules."""
         return CleaningSettings.read, (self.to_dict(), "settings")
 
 

@@ -58,7 +58,7 @@ class Spool:
             self._scores.flush()
         except OSError as error:
             raise DataError(
-                f"{tempfile.gettempdir()}: the pairs cannot be stored until all have a score: "
+                f"{tempfile.gettempdir()}: the pairs cannot be written while they are scored: "
                 f"{error.strerror}; free some space, name another folder in TMPDIR, or use score.max"
             ) from None
         self._blocks.append(_StoredBlock(block.first, len(block), tuple(map(len, raw.columns)), block.faults))

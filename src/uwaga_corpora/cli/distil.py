@@ -96,7 +96,7 @@ def distil(
 
     *models, corpus = models_and_corpus
     if not models:
-        raise SettingsError(f"one argument, {corpus!r}: give a model, or several, and then the corpus")
+        raise SettingsError(f"only one argument, {corpus!r}: give one or more models, and then the corpus")
     search["seed"] = seed
     spec = TranslationSpec(
         tuple(models),

@@ -286,7 +286,7 @@ class CorpusJob(Job):
         )
 
     def _fault(self, line: CorpusLine) -> str | None:
-        """Return why a line cannot be translated."""
+        """Return the reason why a line cannot be translated."""
         if line.fault is not None:
             return f"line {line.number}: {line.fault}"
         choice = self.spec.choice

@@ -213,7 +213,7 @@ class JobProgress(Protocol):
     """Receives the progress of a job."""
 
     def start(self, rows: int, share: float, total: int | None) -> None:
-        """Start with ``rows`` rows, ``share`` of the input, that an earlier run finished.
+        """Start reporting; an earlier run finished ``rows`` rows, which is ``share`` of the input.
 
         ``total`` is the number of rows of the input; None if unknown.
         """
@@ -271,7 +271,7 @@ class Job(ABC):
 
     @abstractmethod
     def encode(self, block: Block, translated: list[TranslatedText]) -> EncodedPart:
-        """Return the part of a block, given the translation of each text of its task."""
+        """Return the part for a block, given the translations of the texts in its task."""
 
     @abstractmethod
     def share_before(self, start: Position) -> float:
@@ -481,7 +481,7 @@ def _check_replaceable(target: FileStore, name: str) -> None:
     if isinstance(target, LocalStore):
         path = target.path / name
         if path.exists() and not path.is_file():
-            raise DataError(f"{path}: not a regular file; delete it, and it is written again")
+            raise DataError(f"{path}: not a regular file; delete it, and the next run writes it again")
 
 
 def _save(job: Job, state: _State, finished: bool = False) -> None:

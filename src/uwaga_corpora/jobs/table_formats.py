@@ -280,7 +280,7 @@ class JsonLinesFormat:
 
 
 def _key(value: object) -> str:
-    """Return a value of a column of keys as text."""
+    """Return a value of a key column as text."""
     return str(value) if isinstance(value, str | int) else ""
 
 
@@ -291,7 +291,7 @@ def _json(value: str | float | None) -> str:
 
 
 def _json_object(line: _Line, file: SourceFile) -> tuple[dict[str, Any] | None, str | None]:
-    """Return the object of a line, None for a blank or bad line, and its problem."""
+    """Return the object of a line (None for a blank or bad line) and the problem with the line."""
     text, problem = line.text(file)
     if problem or not text.strip():
         return None, problem

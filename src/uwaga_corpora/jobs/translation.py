@@ -98,12 +98,12 @@ class TranslationSpec:
 
     @property
     def glossary(self) -> str | None:
-        """The file of terms."""
+        """The glossary file."""
         return None if self.request.glossary is None else str(self.request.glossary)
 
     @property
     def memory(self) -> str | None:
-        """The file of the translation memory."""
+        """The translation memory file."""
         return None if self.request.memory is None else str(self.request.memory)
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,7 +199,7 @@ class TranslationSpec:
             translator = self.select_models().load(self.load)
         except SettingsError as error:
             if self.choice is not None and "must share their vocabularies" in str(error):
-                raise SettingsError(f"{error}, or add --pool to search with each alone") from None
+                raise SettingsError(f"{error}, or add --pool to search with each model alone") from None
             raise
         search: SearchOverrides = {**self.search, "nbest": 1, "alignment": self.alignment}
         search["batch_tokens"] = self.batch_tokens

@@ -42,7 +42,9 @@ def _pieces(text: str, separator: str, source: DocumentSource) -> Iterator[Piece
     for row in rows:
         if len(row) != len(names) and row != [(row[0][0], row[0][0])]:
             line = text.count("\n", 0, row[0][0]) + 1
-            raise DataError(f"{source.name}: line {line} has {len(row)} cells, the first line {len(names)}")
+            raise DataError(
+                f"{source.name}: line {line} has {len(row)} cells, but the first line has {len(names)}"
+            )
         key = _value(text[slice(*row[keys[0]])]) if keys and len(row) == len(names) else ""
         for column, (start, end) in enumerate(row):
             raw = text[start:end]

@@ -15,7 +15,7 @@ from uwaga_documents.language import html_in_target
 
 
 def read_html(source: DocumentSource) -> Reading:
-    """Read the texts of a page's blocks and of attributes with text for readers."""
+    """Read the texts of a page's blocks and of attributes with human-readable text."""
     decoded = html_text(source)
     return decoded.reading(html_pieces(html_in_target(decoded.text, source.options)), "xmlcharrefreplace")
 
@@ -49,7 +49,7 @@ def members(archive: Archive) -> Mapping[str, Reader]:
 def _page(source: DocumentSource) -> Reading:
     if b"<!ENTITY" in source.content:
         raise DataError(
-            f"{source.name}: declares entities, which are never followed; write the text itself instead"
+            f"{source.name}: declares entities, which are never expanded; write the text itself instead"
         )
     return read_html(source)
 

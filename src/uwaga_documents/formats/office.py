@@ -229,7 +229,7 @@ DOCX = DocumentFormat("docx", (".docx", ".docm", ".dotx"), members=word_members)
 
 
 def _master_pieces(text: str) -> Iterator[Piece]:
-    """Yield the pieces of a master or layout of slides, whose placeholders readers do not see."""
+    """Yield the pieces of a slide master or layout, whose placeholders are not shown on slides."""
     shape, placeholder = (f"{_prefix(text, 'slide', 'p:')}{name}" for name in ("sp", "ph"))
 
     def read(element: Element) -> Iterator[Piece]:
@@ -403,7 +403,7 @@ def _head_words(content: str) -> str:
 
 
 def _strings(compared: ComparedTexts, text: str) -> Iterator[Piece]:
-    """Yield the pieces of a list of strings, or of comments."""
+    """Yield the pieces of a list of strings or comments."""
     prefix = _prefix(text, "sheet", "")
 
     def read(element: Element) -> Iterator[Piece]:

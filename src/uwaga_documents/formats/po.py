@@ -382,7 +382,7 @@ def read(source: DocumentSource) -> Reading:
 
 
 def po_text(source: DocumentSource) -> DecodedText:
-    """Decode a catalogue: as other documents, but by the encoding of its header before the default."""
+    """Decode a catalogue like other documents, but try the encoding in its header before the default."""
     mark, encoding = byte_order_mark(source.content)
     declared = CHARSET.search(source.content[:16384])
     if encoding is None and source.options.encoding:

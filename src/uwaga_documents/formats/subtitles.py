@@ -73,7 +73,7 @@ def read_vtt(source: DocumentSource) -> Reading:
     decoded = decode_text(source)
     text = decoded.text
     if not text.startswith("WEBVTT"):
-        raise DataError(f"{source.name}: does not begin with WEBVTT: is it a file of WebVTT?")
+        raise DataError(f"{source.name}: does not begin with WEBVTT: is it WebVTT?")
     cues = _voices(text, _cues(text, VTT_TIMES, numbered=False))
     return decoded.reading(_pieces(text, _with_text(text, cues), escaped=True))
 
@@ -156,7 +156,7 @@ def _pieces(text: str, cues: Sequence[Cue], escaped: bool) -> Iterator[Piece]:
 
 
 def _sentences(text: str, cues: Sequence[Cue]) -> Iterator[list[Cue]]:
-    """Yield groups of cues, each of one or more sentences of which the last ends with a cue."""
+    """Yield groups of cues; each group has one or more sentences, and a cue ends after the last one."""
     group: list[Cue] = []
     for cue in cues:
         words = text[cue.start : cue.end]

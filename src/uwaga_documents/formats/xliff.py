@@ -143,7 +143,7 @@ class _XliffUnits:
         return with_attribute(tag, name, written)
 
     def _unit_pieces(self, unit: Element, is_untranslated: bool) -> Iterator[Piece]:
-        """Yield the pieces of a unit, in version 2 those of its segments."""
+        """Yield the pieces of a unit or, in version 2, of its segments."""
         text = self._text
         if not self._is_version_2:
             yield from self._segment_pieces(unit, unit.tag(text), is_untranslated)
@@ -169,7 +169,7 @@ class _XliffUnits:
         return next(named, None)
 
     def _reason(self, segment: Element, tag: str, is_untranslated: bool) -> str | None:
-        """Return why a segment is not translated, None if it is."""
+        """Return the reason why a segment is not translated, or None if it is."""
         text, target = self._text, self._child(segment, "target")
         if is_untranslated:
             return "marked as untranslated"
@@ -181,7 +181,7 @@ class _XliffUnits:
         return None if state in UNTRANSLATED_STATES - {""} else "already translated"
 
     def _segment_pieces(self, segment: Element, tag: str, is_untranslated: bool) -> Iterator[Piece]:
-        """Yield the pieces of the content of a segment of version 2, or of a unit of version 1."""
+        """Yield the pieces of the content of a segment (version 2) or a unit (version 1)."""
         text, raw = self._text, self._text[segment.inner : segment.inner_end]
         source, target = self._child(segment, "source"), self._child(segment, "target")
         seg_source = None if self._is_version_2 else self._child(segment, "seg-source")
@@ -290,7 +290,7 @@ def _has_words(content: str) -> bool:
 
 
 def _outside(raw: str) -> str:
-    """Return what stands between segments, with a reason if it has words."""
+    """Return the content between segments, with the reason why it is copied if it has words."""
     return untranslated(raw, OUTSIDE_SEGMENTS, MARKUP.sub("", raw))
 
 

@@ -229,7 +229,7 @@ def _check(event: yaml.Event, depth: int, location: str) -> None:
             "there, because a translation is written in one place"
         )
     if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent) and depth >= MAX_DEPTH:
-        raise DataError(f"{location}: line {_mark(event).line + 1} is nested more than {MAX_DEPTH} deep")
+        raise DataError(f"{location}: line {_mark(event).line + 1} is nested over {MAX_DEPTH} levels deep")
 
 
 def _mark(event: yaml.Event, side: Literal["start", "end"] = "start") -> Any:

@@ -59,13 +59,13 @@ class TranslationFile:
         return self.path.name
 
     def check_language(self, declared: str, index: int, position: str) -> None:
-        """Check a language that the file declares for its sources (0) or translations (1); empty is any."""
+        """Check a language that the file declares for its sources (0) or translations (1), if any."""
         expected = self.languages[index]
         if declared and base_language(declared) != base_language(expected):
             kind = ("sources", "translations")[index]
             raise DataError(
-                f"{self.path}: {position}: the {kind} are declared as {quoted(declared)}, those of the "
-                f"memory are {expected}; import it into a memory of its languages"
+                f"{self.path}: {position}: the {kind} are declared as {quoted(declared)}, but those of the "
+                f"memory are {expected}; import the file into a memory of its languages"
             )
 
 

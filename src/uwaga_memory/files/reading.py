@@ -98,7 +98,7 @@ def find_file_format(file: TranslationFile) -> str:
 
 
 def format_by_name(path: Path) -> str | None:
-    """Return the name of the format of a file by its suffix, None for another suffix."""
+    """Return the name of the format of a file by its suffix, or None for another suffix."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED_SUFFIXES:
         suffixes.pop()

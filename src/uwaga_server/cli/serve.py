@@ -142,7 +142,7 @@ def add(
         from uwaga_server.auth import add_key, rotate_key
     if rotate:
         if requests_per_minute is not None or characters_per_minute is not None or characters:
-            raise SettingsError("--rotate keeps the limits of the key: leave out the others")
+            raise SettingsError("--rotate keeps the limits of the key: leave out the options for limits")
         typer.echo(rotate_key(file, name))
         return
     typer.echo(add_key(file, name, requests_per_minute, characters_per_minute, characters))

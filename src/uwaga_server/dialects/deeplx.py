@@ -83,7 +83,7 @@ def routes(context: ServerContext) -> Routes:
 
     @routes.add("GET", "", "Greeting", response_model=DeepLXMessage)
     async def greeting(request: Request) -> Response:
-        """Return where to send texts."""
+        """Return a message that says where to send texts."""
         return json_response({"code": 200, "message": f"uwaga: send texts to {PREFIX}/translate by POST"})
 
     async def translate_text(request: Request, method: str, token: str = "") -> Response:

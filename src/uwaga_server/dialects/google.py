@@ -49,7 +49,7 @@ class GoogleDetect(GoogleKey):
 
 
 class GoogleLanguages(GoogleKey):
-    """The language of the names to list, which are English."""
+    """Parameters of the list of languages; names are always in English."""
 
     target: str | None = Field(
         None, max_length=32, description="Names are listed if this is a served language."
@@ -58,7 +58,7 @@ class GoogleLanguages(GoogleKey):
 
 
 class GoogleTranslation(BaseModel):
-    """A translation; the language only if the request did not name it, the model only if it did."""
+    """A translation; the language is returned if it was detected, the model if the request named one."""
 
     translatedText: str  # noqa: N815 (as its clients read it)
     detectedSourceLanguage: str | None = None  # noqa: N815
@@ -117,7 +117,7 @@ class GoogleLanguagesAnswer(BaseModel):
 
 
 class GoogleReason(BaseModel):
-    """The reason of an error."""
+    """The reason for an error."""
 
     message: str
     domain: str

@@ -57,7 +57,7 @@ def routes(context: ServerContext) -> Routes:
         texts = body.texts
         if texts is None:
             if body.text is None:
-                raise ApiError(400, "missing", "name a `text`, or a list of `texts`", "text")
+                raise ApiError(400, "missing", "give a `text`, or a list of `texts`", "text")
             texts = [body.text]
         context.check_size(texts)
         requests = page_requests(texts, body.source, body.target)

@@ -370,7 +370,7 @@ async def admit(context: ServerContext, request: Request) -> tuple[Client, dict[
     fields = {name: parameters[name] for name in PARAMETERS if name in parameters}
     key = fields.get("api_key")
     if key is not None and not isinstance(key, str):
-        raise ApiError(400, "invalid_request", "Invalid request: api_key must be a text", "api_key")
+        raise ApiError(400, "invalid_request", "Invalid request: api_key must be a string", "api_key")
     return client or KEY.admit(context, request, key), fields
 
 
@@ -386,7 +386,7 @@ def require_text(fields: Mapping[str, Any], name: str) -> str:
     """Return a required parameter that is a string."""
     value = require_parameter(fields, name)
     if not isinstance(value, str):
-        raise ApiError(400, "invalid_request", f"Invalid request: {name} must be a text", name)
+        raise ApiError(400, "invalid_request", f"Invalid request: {name} must be a string", name)
     return value
 
 

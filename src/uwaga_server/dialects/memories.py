@@ -11,7 +11,7 @@ from uwaga_server.context import ServerContext
 async def request_memory(
     context: ServerContext, client: Client, memory_id: str, source: str | None, target: str
 ) -> TranslationMemory:
-    """Return the memory that a translation names, checked for its languages."""
+    """Return the memory named by a request, after checking its languages."""
     return await run_in_thread(
         lambda: context.stores.memories.for_languages(context.owner(client), memory_id, target, source)
     )

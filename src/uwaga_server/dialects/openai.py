@@ -95,7 +95,7 @@ class Term(BaseModel):
 
 
 class TranslationOptions(BaseModel):
-    """Languages of the text, as the Qwen-MT models of Alibaba Cloud take them."""
+    """Languages of the text, in the format of Alibaba Cloud's Qwen-MT models."""
 
     model_config = Strict
 
@@ -326,7 +326,7 @@ def _pair(languages: ServedLanguages, model: str) -> tuple[str | None, str | Non
 
 
 def _texts(body: ChatBody) -> tuple[str, str]:
-    """Return the text of the system messages and of the last message by the user."""
+    """Return the text of the system messages and of the user's last message."""
     system = [_text(message) for message in body.messages if message.role in ("system", "developer")]
     user = [message for message in body.messages if message.role == "user"]
     if not user:
@@ -345,7 +345,7 @@ def _text(message: ChatMessage) -> str:
 def _text_request(
     body: ChatBody, system: str, message: str, pair: tuple[str | None, str | None]
 ) -> tuple[TextRequest, str | None]:
-    """Return the text of a message to translate, and its key if the answer is an object of JSON."""
+    """Return the request for a message, and the key of the translation if the answer is a JSON object."""
     options = body.translation_options
     if options is not None:
         glossary = {term.source: term.target for term in options.terms} or None
@@ -366,7 +366,7 @@ def _text_request(
 def _plain_request(
     text: str, source: str | None, target: str | None, glossary: dict[str, str] | None = None
 ) -> TextRequest:
-    """Return the request for a text; refuse a list or an object of JSON, whose strings are the texts."""
+    """Return the request for a text; refuse a JSON list or object, since its strings are the texts."""
     if text.lstrip()[:1] in ("{", "[") and _is_json(text):
         message = "the text is JSON: send its strings one by one, or as the text of a document"
         raise ApiError(400, "not_text", message, "messages")
@@ -376,7 +376,7 @@ def _plain_request(
 
 
 def _is_json(text: str) -> bool:
-    """Return whether a text is a list or an object of JSON with a string in it."""
+    """Return whether a text is a JSON list or object with a string in it."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

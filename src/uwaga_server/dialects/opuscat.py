@@ -147,7 +147,7 @@ def _add_translation_routes(routes: Routes, context: ServerContext) -> None:
         response_model=TranslationPair,
     )
     async def translate_post(request: Request) -> Response:
-        """The same with the parameters in the query or the body, as Wordfast Pro sends them."""
+        """Translate a text, with the parameters in the query or the body, as Wordfast Pro sends them."""
         client = KEY.admit(context, request)
         return json_response(
             translation_pair(await translate(request, client, await read_parameters(request)))

@@ -179,7 +179,7 @@ def _prompt(
 
 
 def _without_labels(text: str, languages: RequestedLanguages, has_label: bool = False) -> str:
-    r"""Return a text without the label that begins an answer, and that of the text itself.
+    r"""Return a text without its own label and without a label for the answer after it.
 
     Args:
         text: a text such as ``English: A man sleeps.\nGerman:``.
@@ -211,7 +211,7 @@ def _is_label(words: str, language: str | None) -> bool:
 
 
 def _json_key(instruction: str) -> str | None:
-    """Return the key of the translation if an instruction asks for an object of JSON."""
+    """Return the key of the translation if an instruction asks for a JSON object."""
     if JSON.search(instruction) is None or NO_JSON.search(instruction):
         return None
     key = JSON_EXAMPLE.search(instruction) or JSON_KEY.search(instruction)

@@ -203,7 +203,7 @@ def check_drafts(context: ServerContext, body: TranslateBody, texts: Sequence[st
 
 
 async def stored_terms(context: ServerContext, client: Client, body: TranslateBody) -> Glossary:
-    """Return the terms of the stored glossary of a body."""
+    """Return the terms of the stored glossary that a body names."""
     if body.glossary is not None:
         raise ApiError(400, "two_glossaries", "give either glossary or glossary_id", "glossary_id")
     if body.source in (None, AUTO):

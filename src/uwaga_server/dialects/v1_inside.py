@@ -91,7 +91,7 @@ class HeadsEdit(BaseModel):
 
 
 class PositionsEdit(BaseModel):
-    """A change of the positions of the first tokens of a side."""
+    """A change of the positions of the first tokens on one side."""
 
     model_config = STRICT_CONFIG
     side: Literal["source", "target"]

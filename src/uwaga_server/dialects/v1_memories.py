@@ -85,7 +85,7 @@ class MemoriesAnswer(BaseModel):
 
 
 class AddedAnswer(BaseModel):
-    """The numbers of new pairs, of pairs that the memory had, and of skipped ones by reason."""
+    """The numbers of new pairs, of pairs already in the memory, and of skipped pairs by reason."""
 
     new: int
     known: int
@@ -102,7 +102,7 @@ class LookedUpPair(BaseModel):
 
 
 class PieceLookUp(BaseModel):
-    """The nearest remembered state of a piece of the translation, or of its end symbol.
+    """The remembered state that is nearest to a piece of the translation, or to its end symbol.
 
     `remembered` is the piece that follows this state: that at `position` in the `pieces` of the pair with the
     index `pair`. `distance` is squared and divided by the radius; `weight`, λ, is 0 if it is 1 or more.
@@ -191,7 +191,7 @@ def memory_routes(context: ServerContext) -> Routes:
         body=LookUpBody, response_model=LookUpAnswer,
     )  # fmt: skip
     async def look_up_pieces(request: Request, memory_id: str) -> Response:
-        """Translate a text with a memory, and return which remembered word each piece looked at.
+        """Translate a text with a memory, and return the nearest remembered word for each piece.
 
         The text is translated as `/v1/translate` does with the memory, without a glossary and placeholders.
         Chains of models are refused with the code `not_inspectable`.

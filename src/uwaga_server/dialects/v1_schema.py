@@ -137,7 +137,7 @@ def _body_default(option: OptionField) -> Any:
 
 
 def _body_type(option: OptionField) -> Any:
-    """Return the type of an option in a body, with the bounds of the option and of the server."""
+    """Return the type of an option in a body, within the bounds of the option and the server."""
     if option.choices:
         # A Literal of False would accept 0, which equals it.
         words = tuple(choice for choice in option.choices if isinstance(choice, str))
@@ -190,7 +190,7 @@ class ItemError(BaseModel):
 
 
 class Translated(BaseModel):
-    """A translation, without what was not requested."""
+    """A translation with the requested parts."""
 
     text: str
     score: float | None = None

@@ -50,7 +50,7 @@ class Folders:
         if path is None:
             files = self.files(suffixes)
             file_list = ", ".join(files[:10]) + (", ..." if len(files) > 10 else "") if files else "none"
-            raise ApiError(404, "no_file", f"{quoted(name)}: there is no such file; files there: {file_list}")
+            raise ApiError(404, "no_file", f"{quoted(name)}: there is no such file; there are: {file_list}")
         size = path.stat().st_size
         if size > max_bytes:
             message = f"{quoted(name)}: has {size} bytes; at most {max_bytes} are allowed"

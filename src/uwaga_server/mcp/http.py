@@ -48,8 +48,8 @@ def check_settings(settings: ServerSettings, folders: Folders) -> None:
     if is_loopback(settings.host):
         return
     if settings.public_url is None:
-        message = "set public_url in --settings to the URL of clients"
-        raise SettingsError(f"--host {settings.host}: {message}, whose host requests must name")
+        message = "set public_url in --settings to the URL that clients use"
+        raise SettingsError(f"--host {settings.host}: {message}; requests must name its host")
     if folders.roots and settings.keys is None:
         raise SettingsError(f"--host {settings.host}: without --keys anyone could use --folder; add --keys")
 

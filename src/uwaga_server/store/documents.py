@@ -387,7 +387,7 @@ class ClaimedDocument:
 
     @property
     def is_resumed(self) -> bool:
-        """True if there is a journal by an earlier worker."""
+        """True if there is a journal from an earlier worker."""
         return journal_path(self.output).exists()
 
     def count(self, characters: int) -> None:
@@ -410,7 +410,7 @@ class ClaimedDocument:
         journal_path(self.output).unlink(missing_ok=True)
 
     def finish(self, untranslated: Mapping[str, int] | None = None) -> None:
-        """End with the translation in :attr:`output`.
+        """Finish with the translation in :attr:`output`.
 
         Args:
             untranslated: the number of texts that were copied, by reason.
@@ -423,7 +423,7 @@ class ClaimedDocument:
         self._end(state="done", done=max(translated, total), total=total)
 
     def fail(self, error: str, code: str) -> None:
-        """End without a translation."""
+        """Finish without a translation."""
         with contextlib.suppress(OSError):
             self.output.unlink(missing_ok=True)
             self.restart()

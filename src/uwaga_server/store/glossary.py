@@ -232,7 +232,7 @@ class StoredGlossary:
 
     @property
     def memory(self) -> int:
-        """Upper bound of the bytes of memory of its terms when they are ready for translation."""
+        """Upper bound of the memory, in bytes, that the terms take when they are ready for translation."""
         entries = (entry for dictionary in self.dictionaries for entry in dictionary.entries)
         return GLOSSARY_MEMORY + sum(
             ENTRY_MEMORY + 3 * sys.getsizeof(source) + sum(map(sys.getsizeof, targets)) + 8 * len(targets)

@@ -123,7 +123,7 @@ class MemoryStore:
         self._lock = threading.Lock()
 
     def list(self, owner: str) -> list[StoredMemory]:
-        """Return the memories that an owner may use, those of all clients first."""
+        """Return the memories that an owner may use, the shared ones first."""
         memories = [self._stored_memory(path, bool(owner)) for path in _files(self._folder)]
         if owner:
             memories += [self._stored_memory(path, False) for path in _files(self._client_folder(owner))]
@@ -205,7 +205,7 @@ class MemoryStore:
         return job
 
     def job(self, job_id: str, owner: str | None = None, token: str | None = None) -> MemoryJob:
-        """Return a job of an owner, or by its token."""
+        """Return a job by its id, if the owner or the token matches."""
         try:
             path = self._jobs / f"{uuid.UUID(job_id)}.json"
         except ValueError:
@@ -301,7 +301,7 @@ class MemoryStore:
 
 
 def tmx_languages(content: bytes) -> tuple[str, str]:
-    """Return the languages of a TMX file: that of its sources, and the first other one.
+    """Return the languages of a TMX file: the source language and the first other language.
 
     Raises:
         DataError: it does not name two languages.

@@ -133,7 +133,7 @@ class SharedFile:
         """Check that the file has not changed."""
         if self._state() != self._opened_state:
             raise ModelError(
-                f"{self.path}: was changed while it is shared; load the model again, or load it with "
+                f"{self.path}: was changed while shared; load the model again, or load it with "
                 "memory 'fast', which copies it"
             )
 

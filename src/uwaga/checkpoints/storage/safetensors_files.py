@@ -160,7 +160,7 @@ def open_shards(
         file_tensors = open_file(path)
         for name in sorted(file_tensors.keys() & tensors.keys())[:1]:
             raise ModelError(
-                f"{path}: {name!r} is stored in {tensors[name].path.name}, too; fetch both files again"
+                f"{path}: {name!r} is also stored in {tensors[name].path.name}; fetch both files again"
             )
         tensors |= file_tensors
     for name, path in paths.items():
@@ -183,7 +183,7 @@ def _read_index(index: Path) -> dict[str, Path]:
 
 
 def count_tensors(path: Path) -> tuple[int, int]:
-    """Return the numbers of tensors and of bytes of a weight file, reading only its header."""
+    """Return the number of tensors and the size in bytes of a weight file, reading only its header."""
     return len(read_header(path)), path.stat().st_size
 
 

@@ -130,7 +130,7 @@ class QuantisedTensor(StoredTensor):
         return True
 
     def floats(self) -> Floats:
-        """Return the weights in float32, a copy."""
+        """Return a copy of the weights in float32."""
         factor = self.scale[:, None] if isinstance(self.scale, np.ndarray) else np.float32(self.scale)
         weights: Floats = np.multiply(self.values, factor, dtype=np.float32)
         return weights
@@ -171,7 +171,7 @@ def join_scales(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
         if rows is None or rows.format != "F32" or len(tensor.shape) != 2 or rows.shape != tensor.shape[:1]:
             raise ModelError(
                 f"{tensor.path}: {quoted(name)} is stored as I8 with the shape {tensor.shape}, and "
-                f"{quoted(name + SCALES)} does not hold a factor of each row in F32; save the model again"
+                f"{quoted(name + SCALES)} does not hold a factor for each row in F32; save the model again"
             )
         scale = rows.floats()
         if not np.isfinite(scale).all():
@@ -191,7 +191,7 @@ class OffsetTensor(StoredTensor):
     """A tensor whose values are increased by 1: Gemma stores gains as their difference from 1."""
 
     def floats(self) -> Floats:
-        """Return the weights in float32, a copy."""
+        """Return a copy of the weights in float32."""
         weights: Floats = super().floats() + np.float32(1.0)
         return weights
 
@@ -264,6 +264,6 @@ def _array(path: Path, archive: Archive, name: str, contents: bool) -> NDArray[A
             f"{len(content)}; the file is damaged"
         )
     if not dtype.itemsize:
-        raise ModelError(f"{path}: {quoted(name)} is of {dtype}, not a supported number format")
+        raise ModelError(f"{path}: {quoted(name)} has the number format {dtype}, which is not supported")
     array: NDArray[Any] = np.frombuffer(content, dtype)
     return array.reshape(shape, order="F" if is_column_major else "C")

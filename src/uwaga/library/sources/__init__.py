@@ -26,7 +26,7 @@ DEFAULT_SOURCE = "firefox"
 
 
 def find_source(name: str | None, model: str = "") -> Source:
-    """Return the source of a name; for None, the source whose prefix matches ``model``, or the default."""
+    """Return the source with a name; for None, the source whose prefix matches ``model``, or the default."""
     if name is None:
         sources = SOURCES.values()
         candidates = [source for source in sources if model.startswith(source.prefix or f"{source.name}-")]

@@ -40,7 +40,7 @@ def read_argos(query: Query) -> Listing:
 
 
 def _entry(values: Fields, base: str) -> CatalogueEntry | None:
-    """Return the entry of a package, None if it is not a translation model."""
+    """Return the entry of a package, or None if it is not a translation model."""
     if values.text("type", "translate") != "translate":
         return None
     source, target = values.language("from_code"), values.language("to_code")

@@ -107,7 +107,7 @@ def _entry(values: Fields, pair: str, base: str) -> CatalogueEntry:
     ]
     remote_files += [_file(files.fields(kind), base) for kind in FILE_KINDS if files.has_key(kind)]
     if not any(all(files.has_key(kind) for kind in kinds) for kinds in VOCABULARIES):
-        raise CatalogueError(f"{files.context}: no vocab, and no srcVocab with trgVocab")
+        raise CatalogueError(f"{files.context}: has neither vocab nor both srcVocab and trgVocab")
     check_names(remote_files, files.context)
     statistics = values.fields("modelStatistics") if values.has_key("modelStatistics") else None
     return CatalogueEntry(
@@ -131,7 +131,7 @@ def _languages(values: Fields, pair: str) -> tuple[str, str]:
         languages = values.language("sourceLanguage"), values.language("targetLanguage")
         if "-".join(languages) != pair:
             raise CatalogueError(
-                f"{values.context}: translates {'-'.join(languages)} and is listed as {quoted(pair)}; refused"
+                f"{values.context}: translates {'-'.join(languages)} but is listed as {quoted(pair)}; refused"
             )
         return languages
     source, hyphen, target = pair.partition("-")

@@ -98,7 +98,7 @@ def _languages(folder: Path, origin: Origin) -> tuple[str, str]:
         sources, targets = formats.describe(folder).languages
     if len(sources) != 1 or len(targets) != 1:
         raise CatalogueError(
-            f"{folder}: it does not state one pair of languages; use it in place with `--model {folder}`"
+            f"{folder}: does not state a single pair of languages; use it in place with `--model {folder}`"
         )
     return sources[0], targets[0]
 

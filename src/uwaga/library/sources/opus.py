@@ -61,7 +61,7 @@ def opus_pairs(model: str) -> list[tuple[str, str]]:
 
 
 def _licence(hub: Any, repository: str, timeout: float) -> str | None:
-    """Return the licence of a repository, None if there is no such repository."""
+    """Return the licence of a repository, or None if there is no such repository."""
     try:
         card = hub.HfApi().model_info(repository, timeout=timeout).card_data
     except hub.errors.RepositoryNotFoundError:

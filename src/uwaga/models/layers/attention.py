@@ -22,7 +22,7 @@ Hook = Callable[[Tensor], Tensor]
 
 
 class Adjustments(NamedTuple):
-    """Changes of the weights, besides those by the mask.
+    """Changes of the weights, in addition to the mask.
 
     Attributes:
         bias: added to the scores, broadcasts to (..., target, source); for example relative positions.

@@ -17,7 +17,7 @@ _generator: ContextVar[torch.Generator | None] = ContextVar("dropout generator",
 
 @contextmanager
 def seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
-    """Make this thread's dropout depend only on the seed; on a CPU, also independent of other threads."""
+    """Make this thread's dropout depend only on the seed and, on a CPU, not on other threads."""
     if device.type != "cpu":
         torch.manual_seed(seed)
         yield

@@ -48,7 +48,7 @@ class AttendedSource(NamedTuple):
 
 @dataclass(frozen=True)
 class HeadOptions:
-    """Differences of the heads of later models from those of Vaswani 2017.
+    """Options in which the heads of later models differ from Vaswani 2017.
 
     Attributes:
         width: width of a head; the width of the inputs, divided by the number of heads, by default.

@@ -64,7 +64,7 @@ class _GatedLayer(nn.Module):
         return StepProduct(projected, self.weights.inputs[:, first:])
 
     def bias_only(self, rows: int, time: int) -> Tensor:
-        """Return the bias as the ``projected`` of :meth:`input_product` with ``first`` 0."""
+        """Return the bias alone as ``projected`` for :meth:`input_product` with ``first`` 0."""
         return self.weights.input_bias.expand(rows, time, -1)
 
     def reset(self) -> None:

@@ -79,7 +79,7 @@ class DotScore(AttentionScore):
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
         if query_width != key_width:
             raise SettingsError(
-                f"the dot score needs queries and keys of one width, not {query_width} and {key_width}; "
+                f"the dot score needs queries and keys of equal width, not {query_width} and {key_width}; "
                 "use `general`"
             )
         super().__init__(query_width, key_width, positions)
@@ -143,7 +143,7 @@ class GeneralScore(AttentionScore):
 
 @SCORES.register("additive")
 class AdditiveScore(AttentionScore):
-    """``vᵀ tanh(W1 h + W2 s)`` (M2; Bahdanau 2014 §A.1.2), with as many hidden units as the query is wide.
+    """``vᵀ tanh(W1 h + W2 s)`` (M2; Bahdanau 2014 §A.1.2), with a hidden layer as wide as the query.
 
     ``W1 h`` is the prepared part.
     """

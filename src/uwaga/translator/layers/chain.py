@@ -52,7 +52,7 @@ class Chain:
 
 
 def _compare(passages: Sequence[Passage], language: str) -> None:
-    """Add the reasons to doubt the translations of passages with numbers, brackets or signs."""
+    """Add warnings about differences in numbers, brackets and signs to the translations of passages."""
     for passage in passages:
         if COMPARED_CHARACTER.search(passage.text) or COMPARED_CHARACTER.search(passage.result.text):
             from uwaga.translator.layers.differences import with_doubts  # not before it is needed

@@ -149,7 +149,7 @@ class Characters:
 
 
 def _format_character(cluster: str) -> str:
-    """Return a character as a warning shows it: one that is invisible by itself by its code."""
+    """Return a character for a warning, or its code if it is invisible by itself."""
     is_visible = unicodedata.category(cluster[0])[0] not in "CMZ"
     first_marks = cluster[:MAX_SHOWN_MARKS]
     return first_marks if is_visible else " ".join(f"U+{ord(character):04X}" for character in first_marks)

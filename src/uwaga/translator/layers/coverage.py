@@ -41,9 +41,9 @@ BATCH_PAIRS = 1024
 
 
 class _Word(NamedTuple):
-    """A word that may be omitted: its sentence, its passage and its span there, the probability of its best
-    link, and whether it is clearly aligned: that link is probable, a word of the translation has no better
-    one, and no improbable token is aligned to the word.
+    """A word that may be omitted: its sentence, passage and span, the probability of its best link, and
+    whether it is clearly aligned. It is if the link is probable and also the best one of a word of the
+    translation, and no improbable token is aligned to the word.
     """
 
     sentence: Sentence

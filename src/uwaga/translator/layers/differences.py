@@ -47,7 +47,7 @@ class Doubts:
 
 
 def with_doubts(translation: Translation, language: str) -> Translation:
-    """Return a translation with the reasons to doubt it, except numbers that its coverage reports.
+    """Return a translation with warnings about differences, except numbers that its coverage reports.
 
     Args:
         translation: the translation.

@@ -122,7 +122,7 @@ class FromMemory:
         return sentences if any(sentence.translation is not None for sentence in sentences) else {}
 
     def _sentences(self, text: Text) -> dict[Text, str]:
-        """Return the sentences of a text, as the model translates them, and what follows each translation.
+        """Return the sentences that the model translates for a text, and the text that follows each of them.
 
         Returns an empty dictionary for a single sentence, and if there are several models.
         """

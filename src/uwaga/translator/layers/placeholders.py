@@ -88,7 +88,7 @@ class Placeholders:
                 best[text] = attempt
 
     def _without_lost(self, text: Text, attempt: Text, all_pieces: bool) -> Text:
-        """Return the text with symbols for the pieces that they preserved, and tags for the others."""
+        """Return the text with tags for the pieces whose symbols were lost, and symbols for the others."""
         lost = {id(attempt.symbols[number].tag) for number in _lost_symbols(attempt)}
         dropped = _dropped_pieces(attempt)
         choice: list[str | None] = []

@@ -17,7 +17,7 @@ MAX_STATES = 512
 
 
 def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
-    """Set the datastores of passages' sentences: all of a passage's sentences have those of its examples."""
+    """Set the datastores of sentences; the sentences of a passage share the datastore of its examples."""
     store = state_store(stage.memory)
     read = dict[Passage, list[TokenPair]]()
     for passage in passages:

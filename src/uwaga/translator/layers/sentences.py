@@ -43,7 +43,7 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
 
 
 def annotate(stage: Stage, sentences: Sequence[Sentence]) -> None:
-    """Add what the options request to the hypotheses of searched sentences, and the terms they lack."""
+    """Add missing terms and the requested entropy, attention and alignment to hypotheses."""
     options = stage.options
     if stage.terms is not None and not options.sample:
         from uwaga.translator.layers.terms import substitute_terms

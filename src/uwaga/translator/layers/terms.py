@@ -69,8 +69,8 @@ class TermSentence:
     spans: Sequence[Span | None] = ()
 
     def count_errors(self, hypothesis: Hypothesis, text: str) -> tuple[int, int]:
-        """Return the number of terms that a translation lacks, and that of its other errors: usual words that
-        it keeps although terms replace them, repeated terms, dropped words, and text after its end.
+        """Return the number of terms that a translation lacks, and the number of its other errors: usual
+        words that terms should have replaced, repeated terms, dropped words, and text after its end.
         """
         uses = replace(self.terms, replaced=()).find_uses(hypothesis.tokens, text)
         forms = Counter(use.target for use in uses)
@@ -99,7 +99,7 @@ class TermSentence:
         return max(0, dropped - added - (len(self.spans) - len(spans)))
 
     def _continues_after_end(self, text: str) -> bool:
-        """Return True if a text has other marks at its end than the usual translation, or more sentences."""
+        """Return True if a text has different final marks from the usual translation, or more sentences."""
         text, usual_without_terms = (
             without_stop(part) if self.sentence.is_bare else part.rstrip() for part in (text, self.text)
         )
@@ -130,7 +130,7 @@ class TermSentence:
 
 
 def _count_missing(words: Sequence[str], others: Sequence[str]) -> int:
-    """Return the number of long words without an inflection among others."""
+    """Return the number of long words that have no inflected form among other words."""
     stems = {word[:STEM_LENGTH].casefold() for word in others}
     return sum(len(word) > STEM_LENGTH and word[:STEM_LENGTH].casefold() not in stems for word in words)
 
@@ -319,7 +319,7 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
         return end - start
 
     def extended(word: int, step: int) -> int:
-        """Return the last word of the translation in a direction."""
+        """Return the index of the last word that belongs to the translation, going left or right."""
         while True:
             next_but_one = word + 2 * step
             if len(linked) > 1 and link_probabilities.get(word + step, 0.0) > LINKED:

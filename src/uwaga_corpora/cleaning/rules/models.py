@@ -28,7 +28,7 @@ class LanguageSettings(StrictModel):
 
 
 class Language(Rule[LanguageSettings]):
-    """Rejects sides whose most likely language, by py3langid, is another one; uncertain sides pass."""
+    """Rejects sides that py3langid identifies as another language; uncertain sides pass."""
 
     summary = "a side is in another language"
     settings_type = LanguageSettings
@@ -54,7 +54,7 @@ class Language(Rule[LanguageSettings]):
 
 
 class ScoreSettings(StrictModel):
-    """The models, and how many pairs are kept. As by far the slowest rule, it must be the last."""
+    """The models, and how many pairs are kept. This rule must be the last, as it is by far the slowest."""
 
     forward: str = Field("", description="model from source to target: a folder, `bundled`, or owner/model")
     backward: str = Field("", description="model from target to source")
@@ -88,7 +88,7 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
         settings = self.settings
         if not settings.forward or not settings.backward:
             raise SettingsError(
-                "the rule `score` needs a model of each direction: set score.forward and score.backward"
+                "the rule `score` needs a model for each direction: set score.forward and score.backward"
             )
         if settings.max is None and settings.share is None:
             raise SettingsError(

@@ -157,7 +157,7 @@ class ScriptSettings(StrictModel):
 
 
 class Script(Rule[ScriptSettings]):
-    """Requires a minimum share of letters of the language's script among the letters of a side.
+    """Requires a minimum share of a side's letters to belong to the language's script.
 
     Sides without letters and languages with an unknown script pass.
     """

@@ -142,7 +142,7 @@ def add_account_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", "/v2/usage", "Usage of the key")
     async def usage(request: Request) -> Response:
-        """Return characters and documents since the key was first used, and its limit."""
+        """Return the numbers of characters and documents used so far, and the limit of characters."""
         client = DEEPL_KEY.admit(context, request)
         used = await run_in_thread(context.stores.usage.read, context.owner(client))
         limit = client.characters or UNLIMITED

@@ -44,20 +44,20 @@ class PairParameters(Parameters):
 
 
 class DictionaryParameters(PairParameters):
-    """The entries of one pair of languages."""
+    """The entries of one language pair."""
 
     entries: str = Field(examples=["dog\tHund"])
     entries_format: EntriesFormat = "tsv"
 
 
 class GlossaryParameters(DictionaryParameters):
-    """A glossary of one pair of languages."""
+    """A glossary of one language pair."""
 
     name: str = Field(min_length=1, max_length=1024, examples=["Words"])
 
 
 class MultilingualParameters(Parameters):
-    """A glossary of several pairs."""
+    """A glossary of several language pairs."""
 
     name: str = Field(min_length=1, max_length=1024, examples=["Words"])
     dictionaries: list[DictionaryParameters] = Field(

@@ -138,7 +138,7 @@ def add_translate_route(routes: Routes, context: ServerContext) -> None:
 async def with_memory(
     context: ServerContext, client: Client, fields: TranslateParameters, requests: list[TextRequest]
 ) -> list[TextRequest]:
-    """Return the requests with the translation memory that they name and their neighbours as context."""
+    """Return the requests with the named translation memory, and with neighbouring texts as context."""
     memory_id, threshold = fields.translation_memory_id, fields.translation_memory_threshold
     if memory_id is None and threshold is None:
         return requests

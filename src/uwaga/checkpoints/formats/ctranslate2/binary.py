@@ -75,7 +75,7 @@ class Variable:
         rows = self.stored.shape[:1]
         if scale.dtype.kind != "f" or scale.shape not in ((), (1,), rows):
             raise ModelError(
-                f"{path}: the scale of {self.name!r} has shape {scale.shape}, for numbers of "
+                f"{path}: the scale of {self.name!r} has shape {scale.shape}, but the numbers have "
                 f"{self.stored.shape}"
             )
         if scale.shape == (1,):
@@ -138,7 +138,7 @@ def read_model_file(path: Path, contents: bool = True) -> ModelFile:
             if f"{stored_name}_scale" in stored:
                 names.setdefault(f"{alias}_scale", f"{stored_name}_scale")
     if reader.remaining:
-        raise ModelError(f"{path}: {reader.remaining} bytes too many; the file is damaged")
+        raise ModelError(f"{path}: has {reader.remaining} bytes too many; the file is damaged")
     variables = {
         name: Variable(name, array, bfloat16, stored.get(f"{name}_scale", (None, False))[0])
         for name, (array, bfloat16) in stored.items()
@@ -217,12 +217,12 @@ class _Reader:
         axes = self.unsigned("B")
         if axes > MAX_AXES:
             raise ModelError(
-                f"{self._path}: an array of {axes} axes at byte {self._position}; the file is damaged"
+                f"{self._path}: an array with {axes} axes at byte {self._position}; the file is damaged"
             )
         return tuple(self.unsigned("I") for _ in range(axes))
 
     def array(self, name: str, shape: tuple[int, ...], version: int) -> tuple[Array, bool]:
-        """Read an array of a shape; return it and True if it is bfloat16, which numpy lacks."""
+        """Read an array with a given shape; return it, and True if it is bfloat16, which numpy lacks."""
         number = self.unsigned("B")
         count = self.unsigned("I")
         if version >= 4:

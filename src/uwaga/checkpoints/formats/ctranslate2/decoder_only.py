@@ -74,7 +74,7 @@ def read_decoder(folder: Path, file: ModelFile, with_weights: bool, is_segmented
     size = stored.shape(EMBEDDING, 2)[0]
     if size < len(pieces):
         raise ModelError(
-            f"{folder}: {len(pieces)} tokens in the vocabulary, and {size} in {file.path.name}; the files "
+            f"{folder}: {len(pieces)} tokens in the vocabulary, but {size} in {file.path.name}; the files "
             "belong to different models"
         )
     card = read_card(folder)

@@ -174,7 +174,7 @@ def _shared_setting(stored: Variables, name: str, read: Callable[[str], Value]) 
 
 
 def _position_count(stored: Variables, scope: str) -> int:
-    """Return the rows of the position table, 0 if the positions are computed."""
+    """Return the rows of the position table, or 0 if the positions are computed."""
     name = f"{scope}/position_encodings/encodings"
     return stored.shape(name, 2)[0] if stored.has_variable(name) else 0
 
@@ -254,7 +254,7 @@ def _table(stored: Variables, settings: TransformerSettings, vocabularies: Vocab
     source, target = len(vocabularies.source), len(vocabularies.target)
     if settings.tie in ("all", "embeddings") and source != target:
         raise ModelError(
-            f"{stored.file.path}: one embedding for vocabularies of {source} and {target} tokens; "
+            f"{stored.file.path}: one embedding, but vocabularies of {source} and {target} tokens; "
             "the files belong to different models"
         )
     padding = {name: RowPadding(target) for name in ("target_embedding.weight", "output_weight")}

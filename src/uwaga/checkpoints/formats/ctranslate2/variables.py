@@ -53,7 +53,7 @@ class StoredVariable(StoredTensor):
 
     @property
     def is_floating(self) -> bool:
-        """True, since integers are dequantised to weights."""
+        """Always True, since integers are dequantised to weights."""
         return True
 
     def floats(self) -> Floats:
@@ -77,7 +77,7 @@ class Variables:
         entry = self.file.variables.get(name)
         if entry is None:
             kind = self.file.specification or "TransformerSpec"
-            raise ModelError(f"{self.file.path}: {name!r} is missing, which a {kind} requires")
+            raise ModelError(f"{self.file.path}: {name!r}, which a {kind} requires, is missing")
         self._used |= {name, f"{name}_scale"}
         return entry
 
@@ -89,7 +89,7 @@ class Variables:
         }
 
     def scalar(self, scope: str, name: str) -> float | None:
-        """Return a scalar of a scope or of the file (before revision 5), None if it is missing."""
+        """Return a scalar of a scope or of the file (before revision 5), or None if it is missing."""
         for key in (f"{scope}/{name}", name):
             if key in self.file.variables:
                 stored = self.variable(key).stored

@@ -66,7 +66,7 @@ class BlockTensor(StoredTensor):
         return True
 
     def floats(self) -> Floats:
-        """Return the weights in float32, a copy."""
+        """Return a copy of the weights in float32."""
         return self.kind.dequantise(self.values)
 
     def equals(self, other: StoredTensor) -> bool:

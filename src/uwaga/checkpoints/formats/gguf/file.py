@@ -51,7 +51,7 @@ NUMBER_TYPES: Mapping[int, np.dtype[Any]] = {
 
 
 class Strings:
-    """An array of strings, decoded on access: those of a vocabulary would take 100 bytes each as objects."""
+    """An array of strings, decoded on access, since a string object would take 100 bytes per token."""
 
     def __init__(self) -> None:
         self._content, self._ends = bytearray(), array("Q", (0,))
@@ -237,7 +237,7 @@ class _Info:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row, the last axis."""
+        """Number of bytes in a row (along the last axis)."""
         if self.format in PLAIN_FORMATS:
             return self.shape[-1] * int(np.dtype(NUMPY_TYPES[PLAIN_FORMATS[self.format]]).itemsize)
         kind = BLOCK_KINDS[self.format]
@@ -245,7 +245,7 @@ class _Info:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the tensor."""
+        """Number of bytes of the tensor."""
         return math.prod(self.shape[:-1]) * self.row_bytes
 
 
@@ -341,7 +341,7 @@ class _Reader:
         """Return the next string."""
         size = self.number("<u8", label)
         if size > max_bytes:
-            raise ModelError(f"{self.path}: {label} of {quoted(size)} bytes; the file is damaged")
+            raise ModelError(f"{self.path}: {label} has {quoted(size)} bytes; the file is damaged")
         content = self.read(size, label)
         try:
             return content.decode("utf-8")
@@ -349,7 +349,7 @@ class _Reader:
             raise ModelError(f"{self.path}: {label} is not UTF-8 text; the file is damaged") from None
 
     def value(self, key: str) -> Value:
-        """Return the value of a key: its type, then its content."""
+        """Read the value of a key, which is stored as a type followed by the content."""
         label = f"the value of {quoted(key)}"
         kind = self.number("<u4", label)
         if kind == STRING:
@@ -374,7 +374,7 @@ class _Reader:
         return self._numbers(NUMBER_TYPES.get(kind, np.dtype("u1")), count, label)
 
     def _strings(self, key: str, count: int) -> Strings:
-        """Return an array of strings, split in one loop, since vocabularies have hundreds of thousands."""
+        """Return an array of strings, read in one loop, since it may have hundreds of thousands."""
         strings = Strings()
         while len(strings) < count:
             strings.append(self.string(f"entry {len(strings)} of {quoted(key)}").encode())

@@ -39,7 +39,7 @@ EMBEDDING, OUTPUT, FREQUENCIES = "token_embd.weight", "output.weight", "rope_fre
 
 @dataclass(frozen=True)
 class Architecture:
-    """Facts of an architecture that its files do not state.
+    """Properties of an architecture that its files do not state.
 
     Attributes:
         interleaved: True if rows of queries and keys alternate between the halves of a head.
@@ -357,7 +357,7 @@ class _Settings:
             if np.allclose(plain / scaled.frequencies(head_width, length), divisors, rtol=1e-5):
                 return values
         raise ModelError(
-            f"{self.file.path}: {FREQUENCIES!r} changes the rotary positions in another way than "
+            f"{self.file.path}: {FREQUENCIES!r} changes the rotary positions differently from "
             "Llama 3, which is not supported"
         )
 
@@ -385,7 +385,7 @@ def _table(settings: DecoderOnlySettings, architecture: Architecture) -> Table:
 
 
 def _chat(file: GgufFile, architecture: str) -> ChatTemplate | None:
-    """Return the chat template, None if the file has none."""
+    """Return the chat template, or None if the file has none."""
     key = "tokenizer.chat_template"
     text = file.string(key, "")
     if not text:

@@ -138,7 +138,7 @@ def read_tokeniser(file: GgufFile, vocabulary: int) -> FramedTokeniser:
 
 
 def _token(file: GgufFile, name: str, tokens: Strings) -> int | None:
-    """Return the id of a special token, None if it is not stated."""
+    """Return the id of a special token, or None if it is not stated."""
     if f"{KEY_PREFIX}{name}" not in file.metadata:
         return None
     number = file.integer(f"{KEY_PREFIX}{name}")

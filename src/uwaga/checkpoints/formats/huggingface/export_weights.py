@@ -57,7 +57,7 @@ def _deinterleave_weight(name: str, weight: Tensor) -> Tensor:
 
 
 def _width_axis(name: str) -> int | None:
-    """Return the axis of a weight that has the residual stream's width, None if there is none."""
+    """Return the axis of a weight that has the residual stream's width, or None if there is none."""
     if name in ("output_weight", "output_bias"):
         return -1 if name == "output_weight" else None
     owner, _, kind = name.rpartition(".")
@@ -66,7 +66,7 @@ def _width_axis(name: str) -> int | None:
         return -1 if kind == "weight" else None
     if layer in WRITING_LAYERS or layer.endswith("norm"):
         return 0
-    raise AssertionError(f"{name!r}: not known whether it reads or writes the residual stream")
+    raise AssertionError(f"it is not known whether {name!r} reads or writes the residual stream")
 
 
 EXCLUDED_LOGIT = -1e4
@@ -240,14 +240,14 @@ def weight_bytes(model: Transformer, exported: ExportedModel, *, drop_sinusoids:
 
 
 def _checked_weight(name: str, weight: Tensor | None, shape: torch.Size) -> Tensor:
-    """Return a checked weight, zeros for a bias that the model lacks."""
+    """Return a weight after checking it, or zeros for a bias that the model lacks."""
     if weight is None:
         assert name.endswith(".bias"), name
         return torch.zeros(shape)
     if weight.shape != shape:
         raise ModelError(
-            f"weight {name!r} has shape {tuple(weight.shape)} in the model and {tuple(shape)} by its "
-            "settings and tokenisers; the model is not written"
+            f"weight {name!r} has shape {tuple(weight.shape)}, but the model's settings and tokenisers "
+            f"require {tuple(shape)}; the model is not written"
         )
     if not bool(torch.isfinite(weight).all()):
         raise ModelError(f"weight {name!r} is not finite; the model is not written")

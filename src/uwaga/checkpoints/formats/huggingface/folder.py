@@ -147,7 +147,7 @@ class ConfigReader:
         return token
 
     def declared_start(self) -> int | None:
-        """Return the stated start token, None if there is none; the generation settings take precedence."""
+        """Return the start token, or None if none is stated; the generation settings take precedence."""
         token = read_optional(self.path.parent / GENERATION).get("decoder_start_token_id")
         token = self.values.get("decoder_start_token_id") if token is None else token
         if token is not None and (type(token) is not int or token < 0):

@@ -221,7 +221,7 @@ def read_gemma3(folder: HuggingFaceFolder) -> FamilyModel:
                 tensors[new_prefix + name.removeprefix(prefix)] = tensor
                 break
     if folder.tensors and not tensors:
-        raise ModelError(f"{folder.path}: no weights of a language model, named 'language_model.model.…'")
+        raise ModelError(f"{folder.path}: no weights of a language model ('language_model.model.…')")
     return _read(folder, text_reader, tensors)
 
 
@@ -305,7 +305,7 @@ def _values(reader: ConfigReader, family: Family) -> dict[str, Any]:
 
 
 def _windows(reader: ConfigReader, family: Family, layers: int) -> tuple[int | None, int]:
-    """Return the sliding window, None for none, and the interval of the layers without it."""
+    """Return the sliding window, or None, and the interval of the layers without it."""
     if family.windows == "none" or not reader.flag("use_sliding_window", True):
         window = None
     else:
@@ -364,7 +364,7 @@ def _ends(reader: ConfigReader) -> list[int]:
 
 
 def _optional_id(reader: ConfigReader, name: str) -> int | None:
-    """Return a token id, None if it is not stated, or stated as -1."""
+    """Return a token id, or None if it is not stated, or stated as -1."""
     return None if reader.values.get(name) in (None, -1) else reader.integer(name)
 
 

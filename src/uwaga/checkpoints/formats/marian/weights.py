@@ -66,7 +66,7 @@ def read_arrays(path: Path, contents: bool = True) -> tuple[dict[str, StoredTens
 def _stored_tensor(path: Path, name: str, array: NDArray[Any]) -> StoredTensor:
     kind = FORMAT_NAMES.get(array.dtype.name)
     if kind is None:
-        raise ModelError(f"{path}: {name!r} is of {array.dtype}, not a supported number format")
+        raise ModelError(f"{path}: {name!r} has the number format {array.dtype}, which is not supported")
     return StoredTensor(name, path, kind, array)
 
 

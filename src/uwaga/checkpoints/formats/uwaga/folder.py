@@ -150,8 +150,8 @@ def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
     for name in sorted(expected.keys() | actual.keys()):
         if expected.get(name) != actual.get(name):
             raise ModelError(
-                f"weight {name!r} has shape {actual.get(name)} in the model and {expected.get(name)} by its "
-                "settings and tokenisers; the model is not saved"
+                f"weight {name!r} has shape {actual.get(name)}, but the model's settings and tokenisers "
+                f"require {expected.get(name)}; the model is not saved"
             )
 
 

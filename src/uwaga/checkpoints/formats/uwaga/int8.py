@@ -240,7 +240,7 @@ def _with_languages(
 
 
 def _read_ids(path: Path, size: int) -> dict[str, int]:
-    """Read the ids of pieces, of which some may be missing, and one beyond the embeddings."""
+    """Read the ids of pieces. There may be gaps, and one id beyond the embeddings."""
     values = read_mapping(path)
     ids = [number for number in values.values() if type(number) is int and 0 <= number <= size]
     if not values or len(set(ids)) != len(values):
@@ -398,7 +398,7 @@ def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> PackedWe
     file = SharedFile(path) if shared else None
     content = read_private(path) if file is None else file.read_all()
     if hashlib.sha256(content.data).hexdigest() != config.weights.sha256:
-        raise ModelError(f"{path}: damaged, its checksum is not what {CONFIG} says; convert the model again")
+        raise ModelError(f"{path}: damaged: its checksum is not the one in {CONFIG}; convert the model again")
     packed = _packed_weights(path, config, layout, parse_tensors(path, content))
     if file is not None:
         file.check()

@@ -55,8 +55,8 @@ class SpecialToken(StrictModel):
 
 
 class LanguageTokens(StrictModel):
-    """The tokens of a multilingual model's languages by code; of source and target, their positions and the
-    languages of the folder that was converted, None for none.
+    """The language tokens of a multilingual model by code, and for source and target, the position of the
+    token and the language that was selected in the converted folder, or None.
     """
 
     tokens: dict[str, TokenId] = Field(min_length=1, max_length=4096)
@@ -71,7 +71,7 @@ class LanguageTokens(StrictModel):
 
 
 class Task(StrictModel):
-    """The text before each source for a pair of languages, such as T5's."""
+    """The text that a language pair puts before each source, such as T5's."""
 
     source: Language
     target: Language
@@ -181,7 +181,7 @@ class QuantisedConfig(StrictModel):
 
     @property
     def tasks(self) -> list[Task]:
-        """The texts before sources by pair of languages."""
+        """The texts before sources, by language pair."""
         return [] if self.frame is None else self.frame.tasks
 
     @property

@@ -125,7 +125,7 @@ class FolderConfig(StrictModel):
     def _check_symbols(self) -> FolderConfig:
         self.symbols.check(self.vocabulary.target)
         if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
-            raise ValueError("a decoder-only model has one vocabulary, and vocabulary.joint is false")
+            raise ValueError("a decoder-only model has one vocabulary, but vocabulary.joint is false")
         return self
 
 
@@ -156,7 +156,7 @@ def check_config(values: object, location: str) -> FolderConfig:
 
 
 def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSettings | None:
-    """Return the group ``decoding`` of ``config.json`` for options, None if it cannot express them."""
+    """Return the group ``decoding`` of ``config.json`` for options, or None if it cannot express them."""
     values = {**vars(search), **vars(text)}
     try:
         settings = parse(
@@ -175,7 +175,7 @@ def has_self_attention(settings: StrictModel) -> bool:
 
 
 def model_values(settings: StrictModel) -> dict[str, Any]:
-    """Return a model's settings as JSON values, without unused ones that older versions lack."""
+    """Return a model's settings as JSON values, without unused settings that older versions lack."""
     values = settings.model_dump(mode="json")
     omitted: tuple[str, ...] = AVERAGE_SETTINGS if values.get("self_attention") != "aan" else ()
     omitted += ("self_attention",) if has_self_attention(settings) else ()

@@ -81,7 +81,7 @@ def read_shortlist(
     try:
         return Shortlist(common, first, targets, target_vocabulary)
     except ModelError as error:
-        raise ModelError(f"{path}: damaged: {error}; make it again") from None
+        raise ModelError(f"{path}: damaged: {error}; create it again") from None
 
 
 def _fingerprint(tokeniser: Subwords) -> str:
@@ -115,7 +115,7 @@ def _check_model(
     ):
         if _fingerprint(tokeniser) != expected:
             raise ModelError(
-                f"{path}: made for another {side} tokeniser than the model's: it is another model's shortlist"
+                f"{path}: made for a {side} tokeniser other than the model's: it is another model's shortlist"
             )
 
 
