@@ -159,7 +159,7 @@ def test_metadata_of_all_types_and_versions_is_read(tmp_path):
             assert metadata_read[f"k{kind}"] == 77 and metadata_read[f"a{kind}"].tolist() == [1, 2, 3]
         assert (
             metadata_read["yes"] is True
-            and metadata_read["words"].decoded() == ["é", ""]
+            and metadata_read["words"].decode_all() == ["é", ""]
             and metadata_read["tenth"] == 0.1
         )
         assert metadata_read["truths"].tolist() == [1, 0]
@@ -173,7 +173,9 @@ def test_strings_across_block_boundaries_are_decoded(tmp_path_factory, blocks, w
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gguf_file, "BLOCK_BYTES", blocks)
         metadata = read_file(path).metadata
-    assert metadata["words"].decoded() == [metadata["words"][index] for index in range(len(words))] == words
+    assert (
+        metadata["words"].decode_all() == [metadata["words"][index] for index in range(len(words))] == words
+    )
     assert metadata["end"] == "end"
 
 
