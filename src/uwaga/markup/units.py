@@ -7,11 +7,12 @@ string in a format (:class:`Fragment`).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from uwaga.markup.inline import Inline, Tag, is_kept, join_parts, match_pairs, written_text
+from uwaga.markup.inline import Inline, Tag, TagKind, is_kept, join_parts, match_pairs, written_text
 
 Write = Callable[[Sequence[Inline]], str]
 """Writes the translations of a unit's texts, in order, in the document's format."""
@@ -235,17 +236,18 @@ def text_unit(
         collapse_pattern: white space that counts as one space inside a text.
     """
     layout, lines = _split_lines(inline)
+    texts = [line.inline for line in lines]
     if collapse_pattern is not None:
-        lines = [
-            tuple(collapse_pattern.sub(" ", part) if isinstance(part, str) else part for part in line)
-            for line in lines
+        texts = [
+            tuple(collapse_pattern.sub(" ", part) if isinstance(part, str) else part for part in text)
+            for text in texts
         ]
     inner = inner or {}
     units = [piece for pieces in inner.values() for piece in pieces if isinstance(piece, Unit)]
     copied = (
         tuple(untranslated_texts(piece for pieces in inner.values() for piece in pieces)) if inner else ()
     )
-    inlines = (*lines, *(text for unit in units for text in unit.inlines))
+    inlines = (*texts, *(text for unit in units for text in unit.inlines))
     if not inlines:
         if copied:
             return Untranslated(raw, copied[0].reason)
@@ -260,7 +262,9 @@ def text_unit(
         inner_translations = iter(translations[len(lines) :])
         tags = {key: "".join(write_pieces(pieces, inner_translations)) for key, pieces in inner.items()}
         parts = (
-            part for slot in layout for part in (translations[slot] if isinstance(slot, int) else (slot,))
+            part
+            for slot in layout
+            for part in (lines[slot].nest(translations[slot]) if isinstance(slot, int) else (slot,))
         )
         return write(
             join_parts(
@@ -272,14 +276,61 @@ def text_unit(
     return Unit(inlines, write_lines, raw, copied)
 
 
-def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
+@dataclass(frozen=True)
+class _Line:
+    """A line of a text.
+
+    Attributes:
+        inline: its words and tags.
+        divided: the kinds of the tags whose partners are in other lines; in ``inline`` they are void.
+    """
+
+    inline: Inline
+    divided: Mapping[Tag, TagKind]
+
+    @classmethod
+    def from_parts(cls, parts: Sequence[str | Tag]) -> tuple[Inline, _Line, Inline]:
+        """Return the line of some parts of a text, with what is before and after its words."""
+        balanced = balance_tags(tuple(parts))
+        start, inline, end = split_ends(balanced)
+        divided = {
+            part: original.kind
+            for part, original in zip(balanced, parts, strict=True)
+            if isinstance(part, Tag) and isinstance(original, Tag) and part.kind != original.kind
+        }
+        return start, cls(inline, divided), end
+
+    def nest(self, translation: Inline) -> Inline:
+        """Return a translation whose tags are properly nested together with those of the other lines.
+
+        Divided tags stay in their order and outside the pairs of the line. If the order of the translation's
+        words does not allow this, they are moved to its ends.
+        """
+        if not self.divided:
+            return translation
+        order, depth, is_nested = list[Tag](), 0, True
+        for part in translation:
+            if isinstance(part, Tag):
+                if part in self.divided:
+                    order.append(part)
+                    is_nested = is_nested and not depth
+                depth += (part.kind == "open") - (part.kind == "close")
+        source_order = [part for part in self.inline if isinstance(part, Tag) and part in self.divided]
+        if (is_nested and order == source_order) or Counter(order) != Counter(source_order):
+            return translation
+        closing = [tag for tag in source_order if self.divided[tag] == "close"]
+        opening = [tag for tag in source_order if self.divided[tag] == "open"]
+        return join_parts((*closing, *(part for part in translation if part not in self.divided), *opening))
+
+
+def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[_Line]]:
     """Split a text at its line breaks, or into its links.
 
     Returns:
         the parts of the text, with the index of a line in place of its words; and the lines.
     """
     layout: list[str | Tag | int] = []
-    lines: list[Inline] = []
+    lines: list[_Line] = []
     before, core, after = split_ends(inline)
     stretch: list[str | Tag] = []
     cuts = _link_cuts(core)
@@ -289,8 +340,8 @@ def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
             stretch.append(part)
             if index not in cuts:
                 continue
-        start, line, end = ((), core, ()) if is_single else split_ends(balance_tags(tuple(stretch)))
-        if is_translatable(line):
+        start, line, end = ((), _Line(core, {}), ()) if is_single else _Line.from_parts(stretch)
+        if is_translatable(line.inline):
             layout += [*start, len(lines), *end]
             lines.append(line)
         else:
