@@ -13,7 +13,9 @@ from uwaga.cli.main import app
 from uwaga.cli.translate import DOUBTFUL_BELOW, UNSURE_BELOW, confident_text, shows_colours
 from uwaga.results.translation import Translation
 
-TEXT = "The zeitgeist of jazz smells of velvet thunder. Yes!"
+TEXT = (
+    "A bewildered plumber juggles seventeen lobsters. The bewildered zeitgeist juggles velvet thunder. Yes!"
+)
 
 
 def run(*arguments):
@@ -30,6 +32,7 @@ def test_uncertain_words_have_probabilities(translation):
     assert result.exit_code == 0, result.output
     words = [word for word in translation.words if word.text != "</s>"]
     assert any(word.mean < DOUBTFUL_BELOW for word in words)
+    assert any(DOUBTFUL_BELOW <= word.mean < UNSURE_BELOW for word in words)
     assert any(word.mean >= UNSURE_BELOW for word in words)
     expected = [f"{word.text}[{word.mean:.2f}]" if word.mean < UNSURE_BELOW else word.text for word in words]
     assert result.stdout.rstrip("\n").split(" ") == expected
