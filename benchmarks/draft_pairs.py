@@ -124,7 +124,7 @@ def main() -> None:
     if arguments.language_model:
         options = {"threads": 1, "dtype": "int8", "source": "en", "target": "de"}
         model = Translator.load(arguments.language_model, **options)
-        translate_methods = {"bundled model, language model": translate_with(model.drafted_by(bundled))}
+        translate_methods = {"bundled model, language model": translate_with(model.with_drafter(bundled))}
         if arguments.smaller:
             smaller = Translator.load(arguments.language_model, **options, draft=arguments.smaller)
             translate_methods["smaller, language model"] = translate_with(smaller)

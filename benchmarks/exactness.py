@@ -114,7 +114,7 @@ def run_uwaga(paths: Folders, precision: str, job: dict[str, Any]) -> dict[str, 
     from uwaga.checkpoints.to_engine import to_engine
     from uwaga.decoder import Choice
     from uwaga.search import SearchInput, SearchOptions, search
-    from uwaga.translator.score import in_batches, step_scorer
+    from uwaga.translator.score import score_in_batches, step_scorer
     from uwaga.translator.text import TokenPair
 
     path = paths.ours_int8 if precision == "int8" else paths.ours
@@ -130,7 +130,7 @@ def run_uwaga(paths: Folders, precision: str, job: dict[str, Any]) -> dict[str, 
         TokenPair(source, [*target, model.symbols.end])
         for source, target in zip(sources, targets, strict=True)
     ]
-    scores = in_batches(step_scorer(model), pairs, 1 << 11)
+    scores = score_in_batches(step_scorer(model), pairs, 1 << 11)
     logits = []
     for first in range(0, len(sources), BATCH):
         batch = sources[first : first + BATCH]

@@ -8,8 +8,8 @@
 
 Each request is one sentence to ``/translate``, by clients that send the next one as soon as the last is
 answered. ``--lines`` is a file of sentences (Multi30k's, for the figures of the documentation); without it
-they are made. The clients run on the same cores as the server; "clients' ms" is the processor time of a request that
-they take from it.
+they are made. The clients run on the same cores as the server; "clients' ms" is the processor time of a
+request that they take from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-var a=`"""Run a program and the tests of its exercise, in a separate process or in the page.
+var o=`"""Run a program and the tests of its exercise, in a separate process or in the page.
 
 The file needs the standard library only. \`\`uwaga learn\`\` runs it as a script, which reads a program and tests
 from its input; page/src/lab/python_worker.ts loads it into a Python in WebAssembly.
@@ -60,7 +60,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-`;var d=new URL("python/",self.location.href).href,r=t=>self.postMessage(t),s;async function m(){let{loadPyodide:t}=await import(`${d}pyodide.mjs`),e=await t({indexURL:d}),n=new TextDecoder,i=o=>(r({type:"output",text:n.decode(o,{stream:!0})}),o.length);return e.setStdout({write:i}),e.setStderr({write:i}),e.setStdin({stdin:()=>null}),e.runPython('__name__ = "judge"'),e.runPython(a),e}self.onmessage=async({data:t})=>{try{s??=m();let e=await s;/\bnumpy\b/.test(t.program+t.tests)&&(await e.loadPackage("numpy",{messageCallback:()=>{}}),e.runPython("import numpy")),r({type:"ready"}),e.globals.set("task",JSON.stringify(t));let n=e.runPython(`given = json.loads(task)
+`;var d=new URL("python/",self.location.href).href,r=t=>self.postMessage(t),s;async function l(){let{loadPyodide:t}=await import(`${d}pyodide.mjs`),e=await t({indexURL:d}),n=new TextDecoder,i=a=>(r({type:"output",text:n.decode(a,{stream:!0})}),a.length);return e.setStdout({write:i}),e.setStderr({write:i}),e.setStdin({stdin:()=>null}),e.runPython('__name__ = "judge"'),e.runPython(o),e}self.onmessage=async({data:t})=>{try{s??=l();let e=await s;/\bnumpy\b/.test(t.program+t.tests)&&(await e.loadPackage("numpy",{messageCallback:()=>{}}),e.runPython("import numpy")),r({type:"ready"}),e.globals.set("task",JSON.stringify(t));let n=e.runPython(`given = json.loads(task)
 verdict = judge(given["program"], given["tests"])
 sys.stdout.flush()
 json.dumps(verdict)`);r({type:"judged",judged:JSON.parse(n)})}catch(e){s=void 0,r({type:"failed",detail:e instanceof Error?e.message:String(e)})}};

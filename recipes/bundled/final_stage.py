@@ -4,8 +4,9 @@
 
 Writes data/final.copy.tsv: made_up.py's training templates with more names that nobody has, times of twelve
 hours and prices; data/known.tsv.gz: the pairs of data/mix.tsv.gz whose German words hunspell knows, or the
-English side has too; data/phrases.tsv: the everyday phrases of phrases.tsv, which were written by hand.
-Values and phrases that equal a sentence of a test set are left out.
+English side has too; data/known.tatoeba.tsv.gz and data/known.scenes.tsv.gz: those of Tatoeba and of the
+scenes alone, from stage 9 on; data/phrases.tsv: the everyday phrases of phrases.tsv, which were written by
+hand. Values and phrases that equal a sentence of a test set are left out.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from workplace import WORD, add_corpora, arguments, held_sentences, key, rows, u
 
 HARD = re.compile(r"\{(phone|clock|price|mail|url|address|full|first|last)")
 EXAMPLES = 160_000
+MIXES = {
+    "mix.tsv.gz": "known.tsv.gz",
+    "clean.tatoeba.tsv": "known.tatoeba.tsv.gz",
+    "clean.scenes.tsv": "known.scenes.tsv.gz",
+}
 PHRASES = Path(__file__).with_name("phrases.tsv")
 
 
@@ -37,19 +43,23 @@ def main() -> None:
     copies = {fill(rng.choice(hard if number % 3 else COPY), values) for number in range(EXAMPLES)}
     write_pairs(data / "final.copy.tsv", ((s, t) for s, t in sorted(copies) if key(s) not in tested))
 
-    pairs = [(row[0], row[1]) for row in rows(data / "mix.tsv.gz", "prepare.py makes it")]
-    unknown = set(unknown_words(options.work, sorted({word for _, t in pairs for word in WORD.findall(t)})))
-    pairs_kept = [(s, t) for s, t in pairs if not (set(WORD.findall(t)) & unknown) - set(WORD.findall(s))]
-    write_pairs(data / "known.tsv.gz", pairs_kept)
+    for name, output in MIXES.items():
+        pairs = [(row[0], row[1]) for row in rows(data / name, "prepare.py makes it")]
+        known = of_known_words(options.work, pairs)
+        write_pairs(data / output, known)
+        print(f"{len(known)} of {len(pairs)} pairs of {name} have known words alone")
 
     phrases = [(source, target) for source, target in rows(PHRASES)]
     allowed = [(s, t) for s, t in phrases if key(s) not in tested and key(t) not in tested]
     write_pairs(data / "phrases.tsv", allowed)
-    print(
-        f"{len(copies)} values to copy; {len(pairs_kept)} of {len(pairs)} pairs "
-        "of the mix have known words alone"
-    )
+    print(f"{len(copies)} values to copy")
     print(f"{len(allowed)} of {len(phrases)} phrases; the others are in a test set")
+
+
+def of_known_words(work: Path, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs whose German words hunspell knows, or the English side has too."""
+    unknown = set(unknown_words(work, sorted({word for _, t in pairs for word in WORD.findall(t)})))
+    return [(s, t) for s, t in pairs if not (set(WORD.findall(t)) & unknown) - set(WORD.findall(s))]
 
 
 if __name__ == "__main__":

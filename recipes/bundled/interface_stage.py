@@ -32,6 +32,15 @@ QUESTION = re.compile(
     r"(?:are|do|does|is|would|should|can|could|will|have|what|which|where|how|who|why|when)\b", re.IGNORECASE
 )
 MOST, WRITTEN_VOTES, COMMON = 16, 60, 8
+EARLIER = (
+    "known.tsv.gz",
+    "known.tatoeba.tsv.gz",
+    "own4.tsv",
+    "own5.tsv",
+    "captions.tsv",
+    "twice.copy.tsv",
+    "final.copy.tsv",
+)
 EMOJI = "😀 😂 😊 😍 😎 😢 😡 👍 👎 👋 🙏 🎉 ❤️ ✅ ❌ ⚠️ ⭐ 🔥 🚀 💡 📧 📞 🔒 🏠 🛒 ☀️ ✓ ★ ♥ ©".split()
 PRICES = """\
 It costs {}.	Es kostet {}.
@@ -216,7 +225,7 @@ def main() -> None:
     write_pairs(data / "everyday.tsv", phrases)
     pairs = [(source, target) for source, target, _ in several if target[-1].isalnum()]
     write_pairs(data / "symbols.tsv", symbols(pairs, phrases, rng))
-    for name in ("known.tsv.gz", "own4.tsv", "captions.tsv", "twice.copy.tsv", "final.copy.tsv"):
+    for name in EARLIER:
         selected = ((s, t) for s, t, *_ in rows(data / name) if not {key(s), key(t)} & kept_out)
         write_pairs(data / f"stage6.{name.removesuffix('.gz')}.gz", selected)
     print(f"{len(several)} texts of several sources on {len(lines)} lines, {len(single)} of one")

@@ -1,18 +1,20 @@
-"""The mean of two models of one shape, its matrices stored in int8.
+"""The weighted mean of models of one shape, its matrices stored in int8.
 
-    python mean.py MODEL OTHER OUTPUT [SHARE]
+    python mean.py MODEL=SHARE [MODEL=SHARE ...] OUTPUT [--float32] [--length-penalty NUMBER]
 
-SHARE is the weight of the other model, a half if not given; of one model named twice the mean is the model.
-Two stages, one of which starts from the other, lie in one basin; their mean has some of both (Wortsman 2022,
-"Model soups").
+The shares sum to 1; of one model with share 1 the mean is the model. Settings are those of the first model.
+``--float32`` writes numbers that a training can start from. Stages that start from one another lie in one
+basin; their mean has some of each (Wortsman 2022, "Model soups").
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -23,29 +25,48 @@ from safetensors.numpy import load_file, save_file
 from uwaga.checkpoints.storage.tensors import SCALES, to_int8
 
 
+def weighted(text: str) -> tuple[Path, float]:
+    """Return the folder and the share of ``MODEL=SHARE``."""
+    path, _, share = text.rpartition("=")
+    return Path(path), float(share)
+
+
 def main() -> None:
-    if len(sys.argv) not in (4, 5):
-        sys.exit("usage: python mean.py MODEL OTHER OUTPUT [SHARE]")
-    first_path, second_path, output = map(Path, sys.argv[1:4])
-    share = float(sys.argv[4]) if len(sys.argv) > 4 else 0.5
-    if output.exists():
-        sys.exit(f"error: {output} is there already; choose another name")
-    first, second = (load_file(folder / "model.safetensors") for folder in (first_path, second_path))
-    if {n: t.shape for n, t in first.items()} != {n: t.shape for n, t in second.items()}:
-        sys.exit(f"error: {first_path} and {second_path} are models of different shapes")
+    parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("models", nargs="+", type=weighted, metavar="MODEL=SHARE")
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--float32", action="store_true", help="do not store matrices in int8")
+    parser.add_argument("--length-penalty", type=float, help="of the output's settings")
+    options = parser.parse_args()
+    if options.output.exists():
+        sys.exit(f"error: {options.output} is there already; choose another name")
+    if not math.isclose(total := math.fsum(share for _, share in options.models), 1.0):
+        sys.exit(f"error: the shares sum to {total:g}, not to 1")
+    first_path = options.models[0][0]
     mean: dict[str, NDArray[Any]] = {}
-    for name, tensor in first.items():
-        values = ((1 - share) * tensor.astype(np.float64) + share * second[name]).astype(np.float32)
-        if values.ndim == 2:
-            mean[name], mean[name + SCALES] = to_int8(values)
+    for path, share in options.models:
+        tensors = load_file(path / "model.safetensors")
+        if mean and {n: t.shape for n, t in tensors.items()} != {n: t.shape for n, t in mean.items()}:
+            sys.exit(f"error: {first_path} and {path} are models of different shapes")
+        for name, tensor in tensors.items():
+            mean[name] = mean.get(name, 0.0) + share * tensor.astype(np.float64)
+    stored: dict[str, NDArray[Any]] = {}
+    for name, tensor in mean.items():
+        values = tensor.astype(np.float32)
+        if values.ndim == 2 and not options.float32:
+            stored[name], stored[name + SCALES] = to_int8(values)
         else:
-            mean[name] = values
-    shutil.copytree(first_path, output)
-    save_file(mean, output / "model.safetensors")
-    config = json.loads((output / "config.json").read_text(encoding="utf-8"))
-    config["weights"] = "int8"
-    config["sha256"] = hashlib.sha256((output / "model.safetensors").read_bytes()).hexdigest()
-    (output / "config.json").write_text(json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8")
+            stored[name] = values
+    shutil.copytree(first_path, options.output)
+    save_file(stored, options.output / "model.safetensors")
+    config = json.loads((options.output / "config.json").read_text(encoding="utf-8"))
+    config["weights"] = "float32" if options.float32 else "int8"
+    config["sha256"] = hashlib.sha256((options.output / "model.safetensors").read_bytes()).hexdigest()
+    if options.length_penalty is not None:
+        config["decoding"]["length_penalty"] = options.length_penalty
+    (options.output / "config.json").write_text(
+        json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ class Registry(Mapping[str, T]):
         return {point.name: point.value for point in entry_points(group=self._group)}
 
 
-def load_plugins_of(values: Mapping[str, object], location: str) -> None:
+def load_listed_plugins(values: Mapping[str, object], location: str) -> None:
     """Load the ``plugins`` of a user's settings file, before the other values are checked.
 
     Raises:

@@ -25,7 +25,7 @@ UNITS = {"B/s": (1e9, "GB/s"), "op/s": (1e9, "Gop/s"), "tokens/s": (1.0, "tokens
 """Divisor and name of each unit in tables."""
 COMMIT_LENGTH = 12
 """Characters of a commit hash to show."""
-ABSENT = "–"
+NO_VALUE = "–"
 
 Stored = Annotated[
     Path | None,
@@ -148,7 +148,7 @@ def _print_ratios(report: Report, baseline: Report, name: str) -> None:
         values = [
             None if value is None else value / divisor for value in (comparison.first, comparison.second)
         ]
-        ratio = ABSENT if comparison.ratio is None else f"{comparison.ratio:.2f}"
+        ratio = NO_VALUE if comparison.ratio is None else f"{comparison.ratio:.2f}"
         table.add_row(comparison.name, unit, *map(_number, values), ratio)
     console.print()
     console.print(table)
@@ -172,7 +172,7 @@ def _facts(report: Report) -> dict[str, str]:
         "system": f"{machine.system}, Python {machine.python}",
         "instruction set": f"{machine.instruction_set} of {' '.join(machine.instruction_sets)}",
         "threads": f"{machine.threads} on {machine.cores} core{'s' if machine.cores > 1 else ''}",
-        "load before": ABSENT if machine.load is None else f"{machine.load:.2f}",
+        "load before": NO_VALUE if machine.load is None else f"{machine.load:.2f}",
         "uwaga": f"{build.version}, commit {build.commit[:COMMIT_LENGTH]}",
         "build": f"{build.compiler}, {build.flags}",
     }
@@ -216,7 +216,7 @@ def _kernel_table(report: Report) -> Table:
             str(kernel.rows),
             *rates,
             _percent(kernel.share),
-            kernel.bound or ABSENT,
+            kernel.bound or NO_VALUE,
         )
     return table
 
@@ -259,10 +259,10 @@ def _threads(machine: Machine) -> str:
 def _number(value: float | None) -> str:
     """Format a rate with three significant digits; large rates have all their digits."""
     if value is None:
-        return ABSENT
+        return NO_VALUE
     digits = 0 if value >= 100 else 1 if value >= 10 else 2
     return f"{value:,.{digits}f}"
 
 
 def _percent(share: float | None) -> str:
-    return ABSENT if share is None else f"{100 * share:.0f}%"
+    return NO_VALUE if share is None else f"{100 * share:.0f}%"

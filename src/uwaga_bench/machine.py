@@ -39,7 +39,7 @@ NUMBER_CODES = {"int8": 0, "int4": 1, "bfloat16": 2, "float32": 3}
 """Values of ``Numbers`` in native/rates/rates.h."""
 INTEGER_FORMATS = ("int8", "int4")
 """Number formats whose products are computed with 8-bit integers."""
-WIDTH, INNER, VOCABULARY, POSITIONS = 512, 2048, 32_000, 32
+WIDTH, FEED_FORWARD, VOCABULARY, POSITIONS = 512, 2048, 32_000, 32
 """Sizes of a Transformer-base: of its rows, its feed-forward layers, its output and a sentence."""
 
 
@@ -67,10 +67,10 @@ class _Case(NamedTuple):
 
 
 KERNEL_CASES = (
-    *(_Case("product", "int8", rows, INNER) for rows in (1, 8, 32, 128)),
-    *(_Case("product", "int4", rows, INNER) for rows in (1, 32)),
-    *(_Case("product", "bfloat16", rows, INNER) for rows in (1, 32)),
-    *(_Case("product", "float32", rows, INNER) for rows in (1, 32)),
+    *(_Case("product", "int8", rows, FEED_FORWARD) for rows in (1, 8, 32, 128)),
+    *(_Case("product", "int4", rows, FEED_FORWARD) for rows in (1, 32)),
+    *(_Case("product", "bfloat16", rows, FEED_FORWARD) for rows in (1, 32)),
+    *(_Case("product", "float32", rows, FEED_FORWARD) for rows in (1, 32)),
     *(_Case("output", "int8", rows, VOCABULARY) for rows in (1, 32)),
     _Case("attention", "float16", 32, POSITIONS),
     _Case("quantise", "float32", 32, None),

@@ -38,7 +38,7 @@ def _check_printable(text: str) -> str:
 
 
 Text = Annotated[str, Field(max_length=MAX_TEXT_LENGTH), AfterValidator(_check_printable)]
-Positive = Annotated[float, Field(ge=1e-9, le=1e21)]
+PositiveFloat = Annotated[float, Field(ge=1e-9, le=1e21)]
 Count = Annotated[int, Field(ge=1, le=1 << 50)]
 Numbers = Literal["int8", "int4", "bfloat16", "float32"]
 PeakNumbers = Literal["int8", "float32"]
@@ -75,15 +75,15 @@ class MemoryRate(StrictModel):
 
     name: Text
     bytes: Count
-    one_thread: Positive
-    all_threads: Positive
+    one_thread: PositiveFloat
+    all_threads: PositiveFloat
 
 
 class PeakRate(StrictModel):
     """Operations per second of multiply-adds in registers, by all threads."""
 
     numbers: PeakNumbers
-    operations_per_second: Positive
+    operations_per_second: PositiveFloat
 
 
 class KernelRate(StrictModel):
@@ -99,10 +99,10 @@ class KernelRate(StrictModel):
     rows: Count
     inputs: Count
     outputs: Count | None
-    operations_per_second: Positive | None
-    bytes_per_second: Positive
+    operations_per_second: PositiveFloat | None
+    bytes_per_second: PositiveFloat
     bound: Bound | None
-    share: Positive | None
+    share: PositiveFloat | None
 
 
 class SearchRate(StrictModel):
@@ -111,10 +111,10 @@ class SearchRate(StrictModel):
     numbers: Numbers
     batch: Count
     beam: Count
-    tokens_per_second: Positive
-    limit: Positive
+    tokens_per_second: PositiveFloat
+    limit: PositiveFloat
     bound: Bound
-    share: Positive
+    share: PositiveFloat
 
 
 class ModelRates(StrictModel):
@@ -134,7 +134,7 @@ class Report(StrictModel):
     version: Literal[1]
     build: Build
     machine: Machine
-    seconds: Positive
+    seconds: PositiveFloat
     memory: list[MemoryRate] = Field(max_length=MAX_ENTRIES)
     peaks: list[PeakRate] = Field(max_length=MAX_ENTRIES)
     kernels: list[KernelRate] = Field(max_length=MAX_ENTRIES)
@@ -142,7 +142,7 @@ class Report(StrictModel):
 
     def to_json(self) -> str:
         """Return the report as JSON, with rates rounded to five significant digits."""
-        return json.dumps(_rounded(self.model_dump()), ensure_ascii=False, indent=1)
+        return json.dumps(_round(self.model_dump()), ensure_ascii=False, indent=1)
 
     def figures(self) -> Iterator[Figure]:
         """Yield all rates, under names that are the same on all machines."""
@@ -227,9 +227,9 @@ def _value(figure: Figure | None) -> float | None:
     return None if figure is None else figure.value
 
 
-def _rounded(values: object) -> object:
+def _round(values: object) -> object:
     if isinstance(values, dict):
-        return {name: _rounded(value) for name, value in values.items()}
+        return {name: _round(value) for name, value in values.items()}
     if isinstance(values, list):
-        return [_rounded(value) for value in values]
+        return [_round(value) for value in values]
     return float(f"{values:.5g}") if isinstance(values, float) else values

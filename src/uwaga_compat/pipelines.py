@@ -182,13 +182,13 @@ class Pipeline:
             DataError: an input is not a text, or the model cannot process it.
             SettingsError: an argument is unknown or not supported by uwaga.
         """
-        checked = self._merge_arguments(options)
+        merged_options = self._merge_arguments(options)
         if isinstance(inputs, str):
-            return self._run([inputs], checked)[0]
+            return self._run([inputs], merged_options)[0]
         if isinstance(inputs, list):
-            return self._format_results(self._run(_texts(inputs, 1), checked))
+            return self._format_results(self._run(_texts(inputs, 1), merged_options))
         if isinstance(inputs, Iterable):
-            return self._stream(iter(inputs), checked)
+            return self._stream(iter(inputs), merged_options)
         raise DataError(
             f"expected a text, a list of texts or an iterable of texts, not {type(inputs).__name__}"
         )
@@ -386,8 +386,8 @@ class TextGenerationPipeline(Pipeline):
         continuations = self._continuations([prefix + text for text in texts], options)
         return [
             [
-                {"generated_text": one.text if full is False else text + one.text}
-                for one in (best, *best.alternatives)
+                {"generated_text": hypothesis.text if full is False else text + hypothesis.text}
+                for hypothesis in (best, *best.alternatives)
             ]
             for text, best in zip(texts, continuations, strict=True)
         ]

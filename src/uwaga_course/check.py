@@ -21,7 +21,7 @@ from uwaga_course.exercises import (
     OrderExercise,
     TableExercise,
 )
-from uwaga_course.messages import say
+from uwaga_course.messages import message_text
 from uwaga_course.numbers import UnclearNumberError, read_number
 from uwaga_course.program import MARK
 
@@ -52,7 +52,7 @@ def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Ve
     Args:
         exercise: the exercise, in any language.
         answer: command line arguments: a number; the numbers of a table, row by row; the number of an
-            option, from 1; the numbers of the items that :func:`shuffled` lists, from 1, in the right
+            option, from 1; the numbers of the items in :func:`alphabetical_items`, from 1, in the right
             order; or the name of a Python file. :mod:`uwaga_course.numbers` says how numbers are written.
         language: the language of the verdict on a program that cannot be run, and of errors.
     """
@@ -64,25 +64,25 @@ def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Ve
         if len(words) != count:
             words = re.findall(rf"[^\s{SEPARATORS}](?:,?[^\s{SEPARATORS}])*", " ".join(answer))
         if len(words) != count:
-            raise SettingsError(say("numbers", language, count=count, given=len(words)))
+            raise SettingsError(message_text("numbers", language, count=count, given=len(words)))
         return _check_numbers(exercise, [_number(word, language) for word in words], language)
     if isinstance(exercise, ChoiceExercise):
         option = exercise.options[_item_indexes(answer, 1, len(exercise.options), language)[0]]
         return _right(exercise) if option.remark is None else Verdict(False, option.remark)
     if isinstance(exercise, OrderExercise):
-        items = shuffled(exercise)
+        items = alphabetical_items(exercise)
         indexes = _item_indexes(answer, len(items), len(items), language)
         return _check_order(exercise, [items[index] for index in indexes])
     if len(answer) != 1:
-        raise SettingsError(say("file", language))
+        raise SettingsError(message_text("file", language))
     try:
         program = Path(answer[0]).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(say("unreadable", language, file=answer[0], error=error)) from None
+        raise SettingsError(message_text("unreadable", language, file=answer[0], error=error)) from None
     return check_program(exercise, program, language)
 
 
-def shuffled(exercise: OrderExercise) -> list[str]:
+def alphabetical_items(exercise: OrderExercise) -> list[str]:
     """Return the items in alphabetical order, in which they are shown."""
     return sorted(exercise.items)
 
@@ -99,24 +99,26 @@ def check_program(exercise: CodeExercise, program: str, language: str = "en") ->
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Verdict(False, say("long", language, seconds=TIME_LIMIT_SECONDS))
+        return Verdict(False, message_text("long", language, seconds=TIME_LIMIT_SECONDS))
     printed, marked, verdict = process.stdout.decode(errors="replace").rpartition(f"\n{MARK}")
     if not marked:
-        return Verdict(False, say("ended", language, status=process.returncode), verdict[-MAX_OUTPUT:])
+        return Verdict(
+            False, message_text("ended", language, status=process.returncode), verdict[-MAX_OUTPUT:]
+        )
     return describe(exercise, json.loads(verdict), printed[-MAX_OUTPUT:], language)
 
 
-def describe(exercise: CodeExercise, judged: dict[str, str | int], output: str, language: str) -> Verdict:
+def describe(exercise: CodeExercise, outcome: dict[str, str | int], output: str, language: str) -> Verdict:
     """Return the verdict of :func:`uwaga_course.program.judge` in a language."""
-    kind, text, line = judged["kind"], str(judged["text"]), judged["line"]
+    kind, text, line = outcome["kind"], str(outcome["text"]), outcome["line"]
     if kind == "right":
         return Verdict(True, exercise.because or "", output)
     if kind == "remark":
         return Verdict(False, exercise.messages.get(text, text), output)
     if kind == "ended":
-        return Verdict(False, say("ended", language, status=text), output)
+        return Verdict(False, message_text("ended", language, status=text), output)
     key = "line" if line else "in tests"
-    return Verdict(False, say(key, language, line=line, error=text), output)
+    return Verdict(False, message_text(key, language, line=line, error=text), output)
 
 
 def _right(exercise: Exercise) -> Verdict:
@@ -138,16 +140,16 @@ def _check_numbers(
     right = _cells(exercise.answer)
     if all(is_near(index, value) for index, value in enumerate(right)):
         return _right(exercise)
-    most, remark = 0, exercise.otherwise
+    max_changed, remark = 0, exercise.otherwise
     for mistake in exercise.wrong:
         wrong = _cells(mistake.answer)
         changed = [index for index, value in enumerate(wrong) if value != right[index]]
-        if len(changed) > most and all(is_near(index, wrong[index]) for index in changed):
-            most, remark = len(changed), mistake.remark
-    if not most and all(
+        if len(changed) > max_changed and all(is_near(index, wrong[index]) for index in changed):
+            max_changed, remark = len(changed), mistake.remark
+    if not max_changed and all(
         is_near(index, value) or _is_rounded(answer[index], value) for index, value in enumerate(right)
     ):
-        remark = say("rounded", language)
+        remark = message_text("rounded", language)
     return Verdict(False, remark)
 
 
@@ -157,8 +159,8 @@ def _cells(answer: float | list[list[float]]) -> list[float]:
 
 def _is_rounded(number: float, value: float) -> bool:
     """Return true if a number is a value of three or more digits, rounded to one or two of them."""
-    one, two = (float(f"{value:.{digits}g}") for digits in (1, 2))
-    return not value.is_integer() and two != value and number in (one, two)
+    one_digit, two_digits = (float(f"{value:.{digits}g}") for digits in (1, 2))
+    return not value.is_integer() and two_digits != value and number in (one_digit, two_digits)
 
 
 def _check_order(exercise: OrderExercise, answer: list[str]) -> Verdict:
@@ -172,18 +174,20 @@ def _check_order(exercise: OrderExercise, answer: list[str]) -> Verdict:
 
 def _number(word: str, language: str) -> float:
     if not word.strip():
-        raise SettingsError(say("number", language))
+        raise SettingsError(message_text("number", language))
     try:
         return read_number(word)
     except UnclearNumberError as error:
         if error.readings:
             first, second = error.readings
-            raise SettingsError(say("two numbers", language, text=word, first=first, second=second)) from None
-        raise SettingsError(say("not a number", language, text=word)) from None
+            raise SettingsError(
+                message_text("two numbers", language, text=word, first=first, second=second)
+            ) from None
+        raise SettingsError(message_text("not a number", language, text=word)) from None
 
 
 def _item_indexes(answer: Sequence[str], count: int, limit: int, language: str) -> list[int]:
-    error = SettingsError(say("option" if count == 1 else "order", language, limit=limit))
+    error = SettingsError(message_text("option" if count == 1 else "order", language, limit=limit))
     words = re.findall(rf"[^\s.{SEPARATORS}]+", " ".join(answer))
     if len(words) != count or not all(word.isdecimal() and 1 <= int(word) <= limit for word in words):
         raise error

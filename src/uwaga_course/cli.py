@@ -71,22 +71,25 @@ class _Check(Verb):
 def list_all(language: Language = None) -> None:
     """List the exercises of each chapter, with a tick at those that are solved."""
     from uwaga_course import all_exercises
-    from uwaga_course.messages import choose_language, say
+    from uwaga_course.messages import choose_language, message_text
     from uwaga_course.progress import solved_exercises
 
-    spoken, solved = choose_language(language), solved_exercises()
+    language_code, solved = choose_language(language), solved_exercises()
     chapters: dict[str, list[str]] = {}
     for number in all_exercises():
         chapters.setdefault(number.partition(".")[0], []).append(number)
-    names = {chapter: say("chapter", spoken, number=chapter) for chapter in chapters}
+    names = {chapter: message_text("chapter", language_code, number=chapter) for chapter in chapters}
     width = max(map(len, names.values())) + 2
-    most = max(map(len, chapters.values()))
+    max_exercises = max(map(len, chapters.values()))
     for chapter, numbers in chapters.items():
         ticks = "".join(f"{number + (' ✓' if number in solved else ''):8}" for number in numbers)
-        done = say("solved", spoken, solved=len(solved & set(numbers)), count=len(numbers))
-        typer.echo(f"{names[chapter]:{width}}{ticks:{8 * most}}{done}")
+        done = message_text("solved", language_code, solved=len(solved & set(numbers)), count=len(numbers))
+        typer.echo(f"{names[chapter]:{width}}{ticks:{8 * max_exercises}}{done}")
     typer.echo(
-        "\n" + say("solved", spoken, solved=len(solved & set(all_exercises())), count=len(all_exercises()))
+        "\n"
+        + message_text(
+            "solved", language_code, solved=len(solved & set(all_exercises())), count=len(all_exercises())
+        )
     )
 
 
@@ -101,16 +104,18 @@ def show(number: Numbers, language: Language = None) -> None:
     """
     from uwaga_course import all_exercises
     from uwaga_course.messages import choose_language
-    from uwaga_course.terminal import plain_markdown, styled
+    from uwaga_course.terminal import plain_markdown, style_text
     from uwaga_course.translations import exercise_in
 
-    spoken = choose_language(language)
+    language_code = choose_language(language)
     chapter = [name for name in all_exercises() if name.partition(".")[0] == number.rstrip(".")]
     if chapter:
-        _show_chapter([exercise_in(spoken, name) for name in chapter], spoken)
+        _show_chapter([exercise_in(language_code, name) for name in chapter], language_code)
         return
-    exercise = exercise_in(spoken, number)
-    typer.echo(styled(plain_markdown(exercise.question) + "\n" + _answer_choices(exercise, spoken)))
+    exercise = exercise_in(language_code, number)
+    typer.echo(
+        style_text(plain_markdown(exercise.question) + "\n" + _answer_choices(exercise, language_code))
+    )
 
 
 def hint(number: Number, language: Language = None) -> None:
@@ -146,64 +151,65 @@ def check(number: Number, answer: Answer, language: Language = None) -> None:
         uwaga learn check 7.5 answer.py
     """
     from uwaga_course import check as check_answer
-    from uwaga_course.messages import choose_language, say
+    from uwaga_course.messages import choose_language, message_text
     from uwaga_course.progress import mark_solved
-    from uwaga_course.terminal import plain_text, styled
+    from uwaga_course.terminal import plain_text, style_text
     from uwaga_course.translations import exercise_in
 
-    spoken = choose_language(language)
-    exercise = exercise_in(spoken, number)
-    verdict = check_answer(exercise, answer, spoken)
+    language_code = choose_language(language)
+    exercise = exercise_in(language_code, number)
+    verdict = check_answer(exercise, answer, language_code)
     if verdict.output.strip():
-        typer.echo(say("printed", spoken) + "\n" + verdict.output.rstrip() + "\n")
+        typer.echo(message_text("printed", language_code) + "\n" + verdict.output.rstrip() + "\n")
     # The remark on a program is plain text, with exceptions of Python.
     remark = (
         verdict.remark
         if exercise.kind == "code" and not verdict.right
-        else styled(plain_text(verdict.remark))
+        else style_text(plain_text(verdict.remark))
     )
     if not verdict.right:
         typer.echo(remark)
         raise typer.Exit(1)
-    typer.echo(" ".join(filter(None, [say("right", spoken), remark])))
+    typer.echo(" ".join(filter(None, [message_text("right", language_code), remark])))
     mark_solved(number)
 
 
 def _text(number: str, name: str, language: str | None) -> str:
     from uwaga_course.messages import choose_language
-    from uwaga_course.terminal import plain_markdown, styled
+    from uwaga_course.terminal import plain_markdown, style_text
     from uwaga_course.translations import exercise_in
 
-    return styled(plain_markdown(str(getattr(exercise_in(choose_language(language), number), name))))
+    return style_text(plain_markdown(str(getattr(exercise_in(choose_language(language), number), name))))
 
 
 def _show_chapter(exercises: Sequence[Exercise], language: str) -> None:
     """List exercises with their kind and the start of their question."""
-    from uwaga_course.messages import say
+    from uwaga_course.messages import message_text
     from uwaga_course.progress import solved_exercises
-    from uwaga_course.terminal import plain_text, shortened, styled
+    from uwaga_course.terminal import plain_text, shorten, style_text
 
     solved = solved_exercises()
     for exercise in exercises:
-        kind = say(f"{exercise.kind} of", language)
-        question = shortened(plain_text(" ".join(exercise.question.split())), QUESTION_WIDTH)
+        kind = message_text(f"{exercise.kind} of", language)
+        question = shorten(plain_text(" ".join(exercise.question.split())), QUESTION_WIDTH)
         tick = "✓" if exercise.number in solved else " "
-        typer.echo(styled(f"{exercise.number:5}{tick} {question} [{kind}]"))
+        typer.echo(style_text(f"{exercise.number:5}{tick} {question} [{kind}]"))
 
 
 def _answer_choices(exercise: Exercise, language: str) -> str:
     """Return the options, items, cells or code that an answer refers to."""
-    from uwaga_course.check import shuffled
-    from uwaga_course.messages import say
+    from uwaga_course.check import alphabetical_items
+    from uwaga_course.messages import message_text
     from uwaga_course.terminal import plain_text
 
     if exercise.kind == "choice":
         options = [plain_text(option.text) for option in exercise.options]
     elif exercise.kind == "order":
-        options = [plain_text(item) for item in shuffled(exercise)]
+        options = [plain_text(item) for item in alphabetical_items(exercise)]
     elif exercise.kind == "table":
         rows, columns = (", ".join(map(plain_text, names)) for names in (exercise.rows, exercise.columns))
-        return f"\n{say('rows', language, names=rows)}\n{say('columns', language, names=columns)}"
+        lines = message_text("rows", language, names=rows), message_text("columns", language, names=columns)
+        return f"\n{lines[0]}\n{lines[1]}"
     else:
         return f"\n{exercise.start.rstrip()}" if exercise.kind == "code" else ""
     return "".join(f"\n{number}. {text}" for number, text in enumerate(options, start=1))

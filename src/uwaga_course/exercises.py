@@ -17,7 +17,7 @@ from pydantic import Field
 from uwaga.errors import SettingsError
 from uwaga.settings.parsing import StrictModel, parse
 from uwaga.settings.yaml_text import read_yaml
-from uwaga_course.messages import say
+from uwaga_course.messages import message_text
 
 FOLDER = Path(__file__).parent / "en"
 Remark = Annotated[str, Field(min_length=1)]
@@ -164,5 +164,5 @@ def find_exercise(number: str, language: str = "en") -> Exercise:
     if number in exercises:
         return exercises[number]
     close = difflib.get_close_matches(number[:20], exercises, n=1, cutoff=0.3)
-    hint = say("close", language, number=close[0]) if close else ""
-    raise SettingsError(say("no exercise", language, number=number[:20], close=hint))
+    hint = message_text("close", language, number=close[0]) if close else ""
+    raise SettingsError(message_text("no exercise", language, number=number[:20], close=hint))

@@ -125,7 +125,7 @@ MESSAGES: dict[str, dict[str, str]] = {
 }
 
 
-def say(key: str, language: str, **values: object) -> str:
+def message_text(key: str, language: str, **values: object) -> str:
     """Return a message in a language."""
     return MESSAGES[language][key].format(**values)
 
@@ -142,5 +142,5 @@ def choose_language(code: str | None, environment: Mapping[str, str] = os.enviro
         raise SettingsError(f"the course is in {', '.join(LANGUAGES)}, not in {code!r}")
     names = [environment.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
     name = next((name for name in names if name), None) or locale.getlocale()[0] or ""
-    spoken = name[:2].lower()
-    return spoken if spoken in LANGUAGES else "en"
+    language = name[:2].lower()
+    return language if language in LANGUAGES else "en"

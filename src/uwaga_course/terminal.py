@@ -21,7 +21,7 @@ SYMBOLS = {
 }  # fmt: skip
 """LaTeX commands that represent one character. Others, such as ``\\exp``, are shown by name."""
 START, END = "\ue000", "\ue001"
-"""Marks of emphasis, each as wide as a character, which :func:`styled` replaces."""
+"""Marks of emphasis, each as wide as a character, which :func:`style_text` replaces."""
 RAISED = dict(zip("0123456789+-−()nTᵀ", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿᵀᵀ", strict=True))
 TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[{}^_]|\s+|[^\\{}^_\s]")
 
@@ -58,7 +58,7 @@ class _Equation:
             exponent = self.argument()
             if all(character in RAISED for character in exponent):
                 return "".join(RAISED[character] for character in exponent)
-            return "^" + _grouped(exponent)
+            return "^" + _parenthesise(exponent)
         if token == "_":  # noqa: S105
             index = self.argument()
             return "_" + (index if re.fullmatch(r"\w+", index) else f"({index})")
@@ -70,11 +70,11 @@ class _Equation:
         if name in SYMBOLS:
             return SYMBOLS[name]
         if name in ("frac", "tfrac", "dfrac"):
-            quotient = f"{_grouped(self.argument())} / {_grouped(self.argument())}"
+            quotient = f"{_parenthesise(self.argument())} / {_parenthesise(self.argument())}"
             return quotient if self.following() in ("", *"=,)}+-.") else f"({quotient})"
         if name == "sqrt":
-            inside = self.argument()
-            return "√" + (inside if re.fullmatch(r"\w+", inside) else f"({inside})")
+            argument = self.argument()
+            return "√" + (argument if re.fullmatch(r"\w+", argument) else f"({argument})")
         if name in ("mathrm", "text", "operatorname", "mathbf", "mathit", "boldsymbol"):
             return self.argument()
         if name in ("left", "right", "bigl", "bigr", "big", "displaystyle"):
@@ -96,7 +96,7 @@ class _Equation:
         return next(tokens, "")
 
 
-def _grouped(text: str) -> str:
+def _parenthesise(text: str) -> str:
     """Return a part of a fraction, in parentheses if it is a sum or product."""
     text = text.strip()
     return text if re.fullmatch(r"[\w√′'.]+|\([^()]*\)|\|[^|]*\|", text) else f"({text})"
@@ -105,7 +105,7 @@ def _grouped(text: str) -> str:
 def plain_text(source: str) -> str:
     """Return one line or paragraph of Markdown without its markup; code keeps its backticks.
 
-    :func:`styled` shows the emphasis.
+    :func:`style_text` shows the emphasis.
     """
     parts = re.split(r"(`[^`]*`)", EQUATION.sub(lambda match: f"`\0{plain_equation(match[1])}`", source))
     for index, part in enumerate(parts):
@@ -143,7 +143,7 @@ def _is_wide(character: str) -> bool:
     return bool(character) and unicodedata.east_asian_width(character) in "WF"
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """Return the start of a line that fits into a width, cut after a word."""
     columns = 0
     for index, character in enumerate(text):
@@ -155,6 +155,6 @@ def shortened(text: str, width: int) -> str:
     return text
 
 
-def styled(text: str) -> str:
+def style_text(text: str) -> str:
     """Return a text with its emphasis as italics, which are left out if the output is not a terminal."""
     return text.replace(START, "\x1b[3m").replace(END, "\x1b[23m")

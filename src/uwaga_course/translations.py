@@ -78,8 +78,8 @@ def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
     translation = _with_texts(values, translated)
     if exercise.kind == "code":
         remarks = [*english["remarks"], *english.get("messages", ())]
-        spoken = [*translated["remarks"], *translated.get("messages", ())]
-        translation["messages"] = dict(zip(remarks, spoken, strict=True))
+        translated_messages = [*translated["remarks"], *translated.get("messages", ())]
+        translation["messages"] = dict(zip(remarks, translated_messages, strict=True))
     return type(exercise).model_validate(translation)
 
 

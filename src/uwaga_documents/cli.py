@@ -149,8 +149,8 @@ def translate_file(
     if source == AUTO:
         sample = list(islice(job_texts(job), SAMPLE_TEXTS))
         document_options = replace(document_options, source=None)
-    translator, bundled = load_for_sample(model, load, via, sample, is_document=True)
-    if bundled:
+    translator, is_bundled = load_for_sample(model, load, via, sample, is_document=True)
+    if is_bundled:
         typer.echo(DEMONSTRATION, err=True)
     search.setdefault("coverage", "unaligned")
     template = translator.prepare(Request("", search=search, **request))

@@ -41,7 +41,7 @@ MAX_ELEMENT_DEPTH = 256
 DECLARED_XML_ENCODING = re.compile(rb"""^\s*+<\?xml[^<>]*?\sencoding\s*+=\s*+["']([A-Za-z0-9._-]+)["']""")
 
 
-def marked_encoding(content: bytes) -> tuple[bytes, str | None]:
+def byte_order_mark(content: bytes) -> tuple[bytes, str | None]:
     """Return the byte order mark at the beginning of a document, and its encoding."""
     for mark, encoding in BYTE_ORDER_MARKS:
         if content.startswith(mark):
@@ -119,7 +119,7 @@ def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
         DataError: the content is not valid in the encoding; the message names the line.
         SettingsError: the encoding is unknown.
     """
-    mark, encoding = marked_encoding(source.content)
+    mark, encoding = byte_order_mark(source.content)
     if encoding is None:
         requested = source.options.encoding
         encoding = normalise_encoding(requested, source.name) if requested else default
@@ -128,7 +128,7 @@ def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
 
 def html_text(source: DocumentSource) -> DecodedText:
     """Decode an HTML page like other documents, but try the encoding that it declares before the default."""
-    mark, encoding = marked_encoding(source.content)
+    mark, encoding = byte_order_mark(source.content)
     if encoding is None and source.options.encoding:
         encoding = normalise_encoding(source.options.encoding, source.name)
     if encoding is None:
@@ -152,7 +152,7 @@ def _declared_encoding(source: DocumentSource) -> str:
 
 def xml_text(source: DocumentSource) -> DecodedText:
     """Decode a well-formed XML document, by its byte order mark or its declaration."""
-    mark, encoding = marked_encoding(source.content)
+    mark, encoding = byte_order_mark(source.content)
     if encoding is None:
         declaration = DECLARED_XML_ENCODING.match(source.content[:1024])
         try:

@@ -17,7 +17,7 @@ from uwaga.files.resume import Journal, open_journal
 from uwaga.files.zip import Archive, ArchiveWriter
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.inline import written_text
-from uwaga.markup.units import Piece, Unit, translatable, untranslated_texts, write_unit
+from uwaga.markup.units import Piece, Unit, is_translatable, untranslated_texts, write_unit
 from uwaga.results.translation import MemoryUse
 from uwaga.translator.memories import TextContext, contexts_in_order
 from uwaga.translator.text import InlineText
@@ -214,19 +214,19 @@ def _with_texts(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Sequence[Docum
 
 def _with_contexts(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, list[InlineText]]]:
     """Yield each piece with its texts and their contexts, once the text after it is known."""
-    held, before = list[Piece](), ""
+    unwritten, before = list[Piece](), ""
     for piece in pieces:
         inlines = _texts(piece)
-        if held and inlines:
-            texts = _in_context(held[0], before, written_text(inlines[0]))
-            yield held[0], texts
-            yield from ((copied, []) for copied in held[1:])
-            held, before = [], written_text(texts[-1].inline)
-        if held or inlines:
-            held.append(piece)
+        if unwritten and inlines:
+            texts = _in_context(unwritten[0], before, written_text(inlines[0]))
+            yield unwritten[0], texts
+            yield from ((copied, []) for copied in unwritten[1:])
+            unwritten, before = [], written_text(texts[-1].inline)
+        if unwritten or inlines:
+            unwritten.append(piece)
         else:
             yield piece, []
-    for piece in held:
+    for piece in unwritten:
         yield piece, _in_context(piece, before, "")
 
 
@@ -319,7 +319,7 @@ def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None
 
 def _texts(piece: Piece) -> list[Inline]:
     """Return the translatable texts of a piece."""
-    return [] if isinstance(piece, str) else [inline for inline in piece.inlines if translatable(inline)]
+    return [] if isinstance(piece, str) else [inline for inline in piece.inlines if is_translatable(inline)]
 
 
 class _Batches:
@@ -346,12 +346,12 @@ class _Batches:
             count += len(texts)
             size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
             if count >= self._batch or size >= MAX_PENDING_CHARACTERS:
-                file.write(self._encoded(encoder, "".join(self._written(pending, location))))
+                file.write(self._encode(encoder, "".join(self._written_pieces(pending, location))))
                 pending, count, size = [], 0, 0
-        text = "".join(self._written(pending, location))
-        file.write(self._encoded(encoder, text, final=True))
+        text = "".join(self._written_pieces(pending, location))
+        file.write(self._encode(encoder, text, final=True))
 
-    def _encoded(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
+    def _encode(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
         try:
             encoded: bytes = encoder.encode(text, final)
         except UnicodeEncodeError as error:
@@ -361,14 +361,16 @@ class _Batches:
             ) from None
         return encoded
 
-    def _written(
+    def _written_pieces(
         self, pieces: Sequence[tuple[Piece, Sequence[DocumentText]]], location: Location
     ) -> Iterator[str]:
-        translations = iter(self._translated([text for _, texts in pieces for text in texts]))
+        translations = iter(self._translate_remaining([text for _, texts in pieces for text in texts]))
         for piece, _ in pieces:
             written = piece
             if isinstance(piece, Unit):
-                inlines = [next(translations) if translatable(inline) else inline for inline in piece.inlines]
+                inlines = [
+                    next(translations) if is_translatable(inline) else inline for inline in piece.inlines
+                ]
                 written = write_unit(piece, inlines)
                 start = len(written) - len(written.lstrip())
                 location.follow(written[:start])
@@ -381,7 +383,7 @@ class _Batches:
 
     def _add_doubts(self, unit: Unit, translations: Sequence[Inline], location: Location) -> None:
         for text, translation in zip(unit.inlines, translations, strict=True):
-            if not translatable(text):
+            if not is_translatable(text):
                 continue
             self._number += 1
             if text in self.doubts:
@@ -395,7 +397,7 @@ class _Batches:
                     )
                 )
 
-    def _translated(self, texts: Sequence[DocumentText]) -> list[Inline]:
+    def _translate_remaining(self, texts: Sequence[DocumentText]) -> list[Inline]:
         stored = self._journal.replay(min(len(texts), self._replayable)) if self._replayable else []
         translations = [_from_json(parts, self._journal.path) for parts in stored]
         self._replayable -= len(translations)

@@ -10,12 +10,14 @@ from uwaga.markup.html import html_tokens
 from uwaga_documents.document import DocumentOptions
 
 CODE = r"([A-Za-z]{2,3}(?>(?:[-_][A-Za-z\d]{1,8}){0,4}))(?=[\"'\s/><]|\Z)"
-DECLARED = re.compile(rf"""(\s(?:xml:)?lang\s*=\s*["']?|<w:lang\s+w:val=["']){CODE}""", re.IGNORECASE)
+LANGUAGE_ATTRIBUTE = re.compile(
+    rf"""(\s(?:xml:)?lang\s*=\s*["']?|<w:lang\s+w:val=["']){CODE}""", re.IGNORECASE
+)
 LANGUAGE_ELEMENT = re.compile(rf"(<\w+:language(?:\s[^<>]*)?>\s*){CODE}", re.IGNORECASE)
 LANGUAGE_META = re.compile(r"""=\s*["']?(?:content-language|og:locale)["'\s/>]""", re.IGNORECASE)
-CONTENT = re.compile(rf"""(\scontent\s*=\s*["']?){CODE}""", re.IGNORECASE)
+CONTENT_ATTRIBUTE = re.compile(rf"""(\scontent\s*=\s*["']?){CODE}""", re.IGNORECASE)
 LANGUAGE = re.compile(r"""(\sfo:language=["'])([a-z]{2,3})(?=["'])""")
-COUNTRY = re.compile(r"""(\sfo:country=["'])(?:[A-Z]{2}|none)(?=["'])""")
+COUNTRY_ATTRIBUTE = re.compile(r"""(\sfo:country=["'])(?:[A-Z]{2}|none)(?=["'])""")
 XML_TAG = re.compile(r"<[^<>]*>?")
 
 
@@ -23,10 +25,10 @@ def target_code(code: str, options: DocumentOptions) -> str:
     """Return the target language if a code is that of the source language, else the code unchanged."""
     if not options.source or not options.target or base_language(code) != base_language(options.source):
         return code
-    return written_code(options.target, "_" if "_" in code else "-")
+    return format_code(options.target, "_" if "_" in code else "-")
 
 
-def written_code(code: str, separator: str) -> str:
+def format_code(code: str, separator: str) -> str:
     """Return a language code in the form that documents use, with a separator before script and region."""
     language, *subtags = re.split("[-_]", code)
     # codes of NLLB name the script, those of mBART may have the region XX
@@ -40,7 +42,7 @@ def _opendocument_tag(tag: str, options: DocumentOptions) -> str:
     if match is None or (code := target_code(match[2], options)) == match[2]:
         return tag
     language, _, country = code.partition("-")
-    return COUNTRY.sub(rf"\g<1>{country or 'none'}", LANGUAGE.sub(rf"\g<1>{language}", tag))
+    return COUNTRY_ATTRIBUTE.sub(rf"\g<1>{country or 'none'}", LANGUAGE.sub(rf"\g<1>{language}", tag))
 
 
 def _replacer(options: DocumentOptions) -> Callable[[re.Match[str]], str]:
@@ -49,7 +51,11 @@ def _replacer(options: DocumentOptions) -> Callable[[re.Match[str]], str]:
 
 def html_in_target(text: str, options: DocumentOptions) -> str:
     """Return a page with the target language in its ``lang`` attributes and ``meta`` elements."""
-    if not options.source or not options.target or not (DECLARED.search(text) or LANGUAGE_META.search(text)):
+    if (
+        not options.source
+        or not options.target
+        or not (LANGUAGE_ATTRIBUTE.search(text) or LANGUAGE_META.search(text))
+    ):
         return text
     replace = _replacer(options)
 
@@ -58,9 +64,9 @@ def html_in_target(text: str, options: DocumentOptions) -> str:
         for token in html_tokens(text):
             if token.kind in ("open", "empty", "raw"):
                 raw = text[token.start : token.inner]
-                tag = DECLARED.sub(replace, raw)
+                tag = LANGUAGE_ATTRIBUTE.sub(replace, raw)
                 if token.name == "meta" and LANGUAGE_META.search(tag):
-                    tag = CONTENT.sub(replace, tag)
+                    tag = CONTENT_ATTRIBUTE.sub(replace, tag)
                 if tag != raw:
                     yield text[position : token.start] + tag
                     position = token.inner
@@ -76,13 +82,17 @@ def xml_in_target(text: str, options: DocumentOptions) -> str:
     replace = _replacer(options)
     if ":language" in text:
         text = LANGUAGE_ELEMENT.sub(replace, text)
-    if not options.source or not options.target or not (DECLARED.search(text) or LANGUAGE.search(text)):
+    if (
+        not options.source
+        or not options.target
+        or not (LANGUAGE_ATTRIBUTE.search(text) or LANGUAGE.search(text))
+    ):
         return text
 
     def parts() -> Iterator[str]:
         position = 0
         for match in XML_TAG.finditer(text):
-            tag = _opendocument_tag(DECLARED.sub(replace, match[0]), options)
+            tag = _opendocument_tag(LANGUAGE_ATTRIBUTE.sub(replace, match[0]), options)
             if tag != match[0]:
                 yield text[position : match.start()] + tag
                 position = match.end()

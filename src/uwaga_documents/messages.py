@@ -22,12 +22,12 @@ from uwaga.markup.placeholders import (
 )
 from uwaga.markup.units import (
     ENTITY,
-    KEPT,
+    ONLY_UNTRANSLATED,
     Fragment,
     Piece,
     Unit,
+    is_translatable,
     text_unit,
-    translatable,
     untranslated,
     untranslated_texts,
     write_pieces,
@@ -143,9 +143,9 @@ def message_unit(
         part if is_separator else _message_piece(part, syntax, tags or {})
         for part, is_separator in _branches(numbered or text, syntax)
     ]
-    piece = _joined(pieces, numbered or text) if len(pieces) > 1 else pieces[0]
+    piece = _join_pieces(pieces, numbered or text) if len(pieces) > 1 else pieces[0]
     if isinstance(piece, str):
-        return untranslated(raw, KEPT, TAG.sub("", text))
+        return untranslated(raw, ONLY_UNTRANSLATED, TAG.sub("", text))
 
     def write_message(inlines: Sequence[Inline]) -> str:
         written = piece.write(inlines)
@@ -277,22 +277,22 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
     marks: dict[Tag, str] = {}
     characters = "".join(stand_ins)
 
-    def marked(inline: Inline) -> Inline:
+    def mark_tags(inline: Inline) -> Inline:
         return join_parts(
-            mark for part in inline for mark in ((part,) if isinstance(part, Tag) else marked_parts(part))
+            mark for part in inline for mark in ((part,) if isinstance(part, Tag) else mark_parts(part))
         )
 
-    def marked_parts(text: str) -> Iterator[str | Tag]:
-        for stretch in _split_at(text, characters):
-            stand_in = stand_ins.get(stretch)
-            tagged = placeholders.split(stretch) if stand_in is None else (stand_in,)
-            if stand_in is None and numbering is None and tagged == COMMON_PLACEHOLDERS.split(stretch):
-                yield stretch  # the translator finds the same
+    def mark_parts(text: str) -> Iterator[str | Tag]:
+        for segment in _split_at(text, characters):
+            stand_in = stand_ins.get(segment)
+            tagged = placeholders.split(segment) if stand_in is None else (stand_in,)
+            if stand_in is None and numbering is None and tagged == COMMON_PLACEHOLDERS.split(segment):
+                yield segment  # the translator finds the same
                 continue
             for part in tagged:
                 if isinstance(part, Tag):
                     displayed = without_numbers(part.text, numbering) if numbering else part.text
-                    mark = Tag(part.kind, stretch if stand_in else part.raw, displayed)
+                    mark = Tag(part.kind, segment if stand_in else part.raw, displayed)
                     marks[mark] = mark.raw
                     yield mark
                 else:
@@ -303,25 +303,25 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
 
     if "gcc" in syntax.names or MARKUP.search(QUOTED_CODE.sub("", text)) is None:  # %<int%> is no tag
         if not any(
-            translatable(placeholders.split(part)) for part in marked((text,)) if isinstance(part, str)
+            is_translatable(placeholders.split(part)) for part in mark_tags((text,)) if isinstance(part, str)
         ):
             return text  # placeholders alone
-        return text_unit(text, marked((text,)), lambda inline: plain_text(unmarked(inline)))
+        return text_unit(text, mark_tags((text,)), lambda inline: plain_text(unmarked(inline)))
     pieces = [
         piece
         if isinstance(piece, str)
         else replace(
             piece,
-            inlines=tuple(map(marked, piece.inlines)),
+            inlines=tuple(map(mark_tags, piece.inlines)),
             write=lambda inlines, unit=piece: unit.write(tuple(map(unmarked, inlines))),  # type: ignore[misc]
             raw=None,
         )
         for piece in html_pieces(text, message=True)
     ]
-    return _joined(pieces, text)
+    return _join_pieces(pieces, text)
 
 
-def _joined(pieces: Sequence[Piece], text: str) -> Piece:
+def _join_pieces(pieces: Sequence[Piece], text: str) -> Piece:
     """Return a unit with the pieces of a text, or the text if no piece is translated."""
     message = Fragment(tuple(pieces))
     copied = tuple(untranslated_texts(pieces))
@@ -504,8 +504,8 @@ def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) 
                 forms.append(start + category + end + values[source_category])
         return separators[0].join(forms)
 
-    keys_of_units = [member.piece.key for member in members if isinstance(member.piece, Unit)]
-    return Unit(inlines, write, key=keys_of_units[0])
+    unit_keys = [member.piece.key for member in members if isinstance(member.piece, Unit)]
+    return Unit(inlines, write, key=unit_keys[0])
 
 
 def _split_at_category(key: str, category: str) -> tuple[str, str]:

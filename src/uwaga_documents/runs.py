@@ -58,7 +58,7 @@ class RunNames(NamedTuple):
     def with_prefix(self, prefix: str) -> RunNames:
         """Return the names with another prefix, such as ``ns0:``, or with none."""
 
-        def renamed(names: Iterable[str]) -> frozenset[str]:
+        def rename_all(names: Iterable[str]) -> frozenset[str]:
             return frozenset(rename(name) for name in names)
 
         def rename(name: str) -> str:
@@ -69,12 +69,12 @@ class RunNames(NamedTuple):
             run=rename(self.run),
             properties=rename(self.properties),
             text=rename(self.text),
-            wrappers=renamed(self.wrappers),
-            run_containers=renamed(self.run_containers),
-            dropped=renamed(self.dropped),
+            wrappers=rename_all(self.wrappers),
+            run_containers=rename_all(self.run_containers),
+            dropped=rename_all(self.dropped),
             signs=tuple((rename(name), sign) for name, sign in self.signs),
-            deleted=renamed(self.deleted),
-            breaks=renamed(self.breaks),
+            deleted=rename_all(self.deleted),
+            breaks=rename_all(self.breaks),
             field=rename(self.field),
             ruby=rename(self.ruby),
         )
@@ -100,7 +100,7 @@ DRAWING = RunNames(
 )
 SHEET = RunNames(*("si", "r", "rPr", "t"))
 
-DESCRIBED = re.compile(r"<(?:\w+:)?(?:docPr|cNvPr|listItem)\s[^<>]*>")
+DESCRIBED_ELEMENT = re.compile(r"<(?:\w+:)?(?:docPr|cNvPr|listItem)\s[^<>]*>")
 """A tag whose attributes contain texts: the tag of a picture, of a shape or of a list's entry."""
 DESCRIPTIONS = frozenset(("descr", "title", "displayText"))
 
@@ -110,14 +110,14 @@ def has_description(text: str) -> bool:
     return "descr=" in text or " title=" in text or "displayText=" in text
 
 
-def described_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def with_descriptions(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the pieces; alternative texts of pictures in copied pieces become units."""
     for piece in pieces:
         if not isinstance(piece, str) or isinstance(piece, Untranslated) or not has_description(piece):
             yield piece
             continue
         position = 0
-        for match in DESCRIBED.finditer(piece):
+        for match in DESCRIBED_ELEMENT.finditer(piece):
             yield piece[position : match.start()]
             yield from attribute_pieces(match[0], DESCRIPTIONS)
             position = match.end()
@@ -137,7 +137,7 @@ def paragraphs(text: str, names: RunNames, depth: int = 1) -> Iterator[Piece]:
         names: the dialect.
         depth: the number of paragraphs around the part plus one.
     """
-    return described_pieces(
+    return with_descriptions(
         content_pieces(text, (names.paragraph,), lambda element: [paragraph(text, element, names, depth)])
     )
 
@@ -310,19 +310,19 @@ class Children:
         self._text = text
         self._tokens = list(xml_tokens(text, start, end))
         self._numbers = {token.start: number for number, token in enumerate(self._tokens)}
-        self._closes: dict[int, int] = {}
+        self._close_indices: dict[int, int] = {}
         open_tokens: list[int] = []
         for number, token in enumerate(self._tokens):
             if token.kind == "open":
                 open_tokens.append(number)
             elif token.kind == "close" and open_tokens:
-                self._closes[open_tokens.pop()] = number
+                self._close_indices[open_tokens.pop()] = number
 
     def find(self, start: int, end: int) -> Iterator[Element]:
         """Yield the top-level elements of a part; comments and instructions are yielded as elements."""
         index = self._numbers.get(start, len(self._tokens))
         while index < len(self._tokens) and (token := self._tokens[index]).start < end:
-            close_index = self._closes.get(index)
+            close_index = self._close_indices.get(index)
             if close_index is not None:
                 close_token = self._tokens[close_index]
                 yield Element(token.name, token.start, token.end, close_token.start, close_token.end)

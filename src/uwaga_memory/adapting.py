@@ -33,7 +33,7 @@ from uwaga.settings import Settings, change_setting, parse
 from uwaga.training.base import open_base
 from uwaga.training.checkpoint import newest_checkpoint
 from uwaga.training.train import train
-from uwaga_memory.store import Memory, normalised
+from uwaga_memory.store import Memory, normalise_spaces
 
 HELD_OUT = 20
 """About one of this many sources is held out."""
@@ -124,7 +124,7 @@ def adapt(
     job = {"memory": memory.origin, "model": model, "set": list(changes)}
     work = folder.with_name(f".{folder.name}.adapting")
     work.mkdir(parents=True, exist_ok=True)
-    with RunLock(work, "trains an adapter", "another name of the adapter"), _removed_if_not_started(work):
+    with RunLock(work, "trains an adapter", "another name of the adapter"), _remove_if_not_started(work):
         _copy_pairs(memory, work, job)
         settings = _settings(memory, model, work, changes)
         open_base(settings)  # reports a model that cannot be trained before any is scored
@@ -144,7 +144,7 @@ def adapt(
 
 
 @contextmanager
-def _removed_if_not_started(work: Path) -> Iterator[None]:
+def _remove_if_not_started(work: Path) -> Iterator[None]:
     """Remove the folder of an adaptation at the end of a block if there is no training to resume."""
     try:
         yield
@@ -159,7 +159,9 @@ def _copy_pairs(memory: Memory, work: Path, job: dict[str, Any]) -> None:
     if path.exists():
         check_same_job(str(work), json.loads(path.read_text(encoding="utf-8")), job, f"delete {work}")
         return
-    pairs = dict.fromkeys((normalised(pair.source), normalised(pair.target)) for _, pair in memory.pairs())
+    pairs = dict.fromkeys(
+        (normalise_spaces(pair.source), normalise_spaces(pair.target)) for _, pair in memory.pairs()
+    )
     sources = {source for source, _ in pairs}
     held_out = sorted(filter(is_held_out, sources), key=_digest)[:MAX_SCORED]
     if len(held_out) < MIN_SCORED:
@@ -232,4 +234,4 @@ def _score(memory: Memory, model: str, adapter: Path | None, references: dict[st
 
 
 def _digest(source: str) -> int:
-    return int.from_bytes(hashlib.blake2b(normalised(source).encode(), digest_size=8).digest())
+    return int.from_bytes(hashlib.blake2b(normalise_spaces(source).encode(), digest_size=8).digest())

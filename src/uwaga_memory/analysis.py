@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from uwaga.translator.memories import SIMILARITY_CLASSES, similarity_class
-from uwaga_memory.similarity import is_word, stemmer_of, tokens_of
-from uwaga_memory.store import EXACT, Context, Memory, Pair, normalised
+from uwaga_memory.similarity import compared_tokens, find_stemmer, is_word
+from uwaga_memory.store import EXACT, Context, Memory, Pair, normalise_spaces
 
 REPETITION = "repetition"
 """The class of repeated texts, which follows the classes with a score of 100 % or more."""
-LOWEST = 50.0
+MIN_SIMILARITY = 50.0
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Analysis:
 
 def count_words(text: str, language: str) -> int:
     """Return the number of words of a text; a letter of a script without spaces is a word."""
-    return sum(map(is_word, stemmer_of(language).terms(tokens_of(text))))
+    return sum(map(is_word, find_stemmer(language).terms(compared_tokens(text))))
 
 
 def analyse(
@@ -71,12 +71,12 @@ def analyse(
     known: set[str] = set()
     for number, pair in enumerate(texts, start=1):
         text, context = pair.source, Context(pair.key, pair.before, pair.after)
-        matches = memory.matches(text, context, threshold=LOWEST, limit=1)
+        matches = memory.matches(text, context, threshold=MIN_SIMILARITY, limit=1)
         score = matches[0].score if matches else 0.0
         name = similarity_class(score)
-        if score < EXACT and normalised(text) in known:
+        if score < EXACT and normalise_spaces(text) in known:
             name = REPETITION
-        known.add(normalised(text))
+        known.add(normalise_spaces(text))
         bucket = buckets[name]
         bucket.texts += 1
         bucket.words += count_words(text, memory.languages[0])

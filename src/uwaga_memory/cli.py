@@ -55,8 +55,8 @@ class CodesChoice(StrEnum):
 
 MemoryFile = Annotated[Path, typer.Argument(help="The file of the memory.", metavar="MEMORY")]
 NewFile = Annotated[Path, typer.Argument(help="The file to create, such as docs.uwm.", metavar="MEMORY")]
-From = Annotated[str, typer.Option("--from", help="Language of the sources, such as en.")]
-To = Annotated[str, typer.Option("--to", help="Language of the translations, such as pt-BR.")]
+SourceLanguage = Annotated[str, typer.Option("--from", help="Language of the sources, such as en.")]
+TargetLanguage = Annotated[str, typer.Option("--to", help="Language of the translations, such as pt-BR.")]
 Name = Annotated[str, typer.Option(help="Name of the memory.", show_default="that of the file")]
 Files = Annotated[
     list[Path],
@@ -95,7 +95,7 @@ Translation = Annotated[
 Output = Annotated[
     Path, typer.Argument(help="A file .tmx, .tsv, .po or .xlf, written atomically.", metavar="FILE")
 ]
-Containing = Annotated[
+ContainedText = Annotated[
     str, typer.Option("--containing", help="Only pairs whose source or translation contains this text.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
@@ -103,8 +103,8 @@ Text = Annotated[str, typer.Argument(help="The text to look up.", metavar="TEXT"
 Threshold = Annotated[float, typer.Option(help="Minimum similarity, in percent.", min=1, max=100)]
 Limit = Annotated[int, typer.Option(help="Maximum number of pairs.", min=1, max=1000)]
 Key = Annotated[str, typer.Option(help="Name of the text in its document, such as a message id.")]
-Before = Annotated[str, typer.Option(help="The text before it.")]
-After = Annotated[str, typer.Option(help="The text after it.")]
+TextBefore = Annotated[str, typer.Option(help="The text before it.")]
+TextAfter = Annotated[str, typer.Option(help="The text after it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[str, typer.Argument(help="A text.", metavar="SOURCE")]
 Target = Annotated[str, typer.Argument(help="Its translation.", metavar="TRANSLATION")]
@@ -134,7 +134,7 @@ Documents = Annotated[
 ]
 
 
-def create(path: NewFile, source: From, target: To, name: Name = "") -> None:
+def create(path: NewFile, source: SourceLanguage, target: TargetLanguage, name: Name = "") -> None:
     """Create an empty memory.
 
     **Examples**
@@ -186,7 +186,11 @@ def import_(
 
 
 def export(
-    path: MemoryFile, output: Output, format_: Format = "", containing: Containing = "", force: Force = False
+    path: MemoryFile,
+    output: Output,
+    format_: Format = "",
+    containing: ContainedText = "",
+    force: Force = False,
 ) -> None:
     """Write the pairs of a memory to a file.
 
@@ -205,7 +209,7 @@ def export(
         raise SettingsError(f"{output}: exists; add --force to replace it, or name another file")
     count: Counter[str] = Counter()
     with Memory(path) as store:
-        pairs = _counted(store.pairs(containing), count)
+        pairs = _count_pairs(store.pairs(containing), count)
         skipped = write_pairs(output, pairs, store.languages, format_)
     typer.echo(f"{output}: {count['pairs'] - skipped.total():,} pairs", err=True)
     _print_skipped(skipped)
@@ -217,8 +221,8 @@ def search(
     threshold: Threshold = 50.0,
     limit: Limit = 5,
     key: Key = "",
-    before: Before = "",
-    after: After = "",
+    before: TextBefore = "",
+    after: TextAfter = "",
     as_json: AsJson = False,
 ) -> None:
     """Print the pairs that are most similar to a text: number, similarity, source, translation.
@@ -365,16 +369,16 @@ def _with_progress(pairs: Iterator[Pair], file: TranslationFile, update: Update)
         yield pair
 
 
-def _counted(pairs: Iterator[tuple[int, Pair]], count: Counter[str]) -> Iterator[Pair]:
+def _count_pairs(pairs: Iterator[tuple[int, Pair]], count: Counter[str]) -> Iterator[Pair]:
     for _, pair in pairs:
         count["pairs"] += 1
         yield pair
 
 
 def _print_skipped(skipped: Counter[str]) -> None:
-    from uwaga_memory.files import skipped_line
+    from uwaga_memory.files import skipped_summary
 
-    if line := skipped_line(skipped):
+    if line := skipped_summary(skipped):
         typer.echo(line, err=True)
 
 

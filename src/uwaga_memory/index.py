@@ -40,7 +40,7 @@ SLOT_BITS = 16
 SERIAL_BITS = 24
 BLOCK_BITS = 31
 TERM_BITS = 32
-OCCURRENCE = 0x9E3779B2
+OCCURRENCE_FACTOR = 0x9E3779B2
 """Number added to a term for each repetition. It is even, since the lowest bit of a term marks words."""
 BLOCK_TEXTS = 1 << SLOT_BITS
 MAX_CANDIDATES = 1_000
@@ -105,7 +105,7 @@ class Index:
     def _positions(self, words: Integers) -> NDArray[np.int64]:
         """Add the lengths of new texts to blocks, and return the positions of the texts."""
         positions = np.empty(words.size, np.int64)
-        buckets = bucket_of(words)
+        buckets = number_buckets(words)
         for bucket in np.unique(buckets).tolist():
             texts = np.flatnonzero(buckets == bucket)
             first = self._next_position(bucket)
@@ -152,11 +152,11 @@ class Index:
         for term in distinct_terms(terms):
             key = term << BLOCK_BITS | block
             for (content,) in self._database.execute("SELECT slots FROM postings WHERE key = ?", (key,)):
-                slots = _decoded(content)
+                slots = _decode_list(content)
                 slots = slots[slots != slot]
                 self._database.execute("DELETE FROM postings WHERE key = ?", (key,))
                 if slots.size:
-                    self._database.execute("INSERT INTO postings VALUES (?, ?)", (key, _encoded(slots)))
+                    self._database.execute("INSERT INTO postings VALUES (?, ?)", (key, _encode_list(slots)))
 
     def similar(self, text: ComparableText, threshold: float) -> Candidates:
         """Return the texts whose score may reach a threshold, without penalties.
@@ -216,7 +216,7 @@ class TermLists:
 
     def text_range(self, shortest: int, longest: int) -> tuple[int, int]:
         """Return the first text and the end of each block whose texts have a number of words in a range."""
-        first, last = bucket_of(np.array([shortest, longest])).tolist()
+        first, last = number_buckets(np.array([shortest, longest])).tolist()
         blocks = np.searchsorted(self._blocks, [first << SERIAL_BITS, last + 1 << SERIAL_BITS])
         start, stop = self._starts[blocks].tolist()
         return start, stop
@@ -239,13 +239,17 @@ class TermLists:
         lists = self._read(database, terms)
         integer = np.uint8 if len(lists) < 128 else np.uint16  # two counts are added
         ends = np.array([first, stop], np.int32)
-        parts = [each[slice(*each.searchsorted(ends))] for each in lists if each.dtype == np.int32]
+        parts = [
+            term_list[slice(*term_list.searchsorted(ends))]
+            for term_list in lists
+            if term_list.dtype == np.int32
+        ]
         texts = np.concatenate([np.zeros(0, np.int32), *parts]) - first
         counts: Integers = np.bincount(texts, minlength=stop - first).astype(integer)
-        bitmaps = [each[first >> 3 : stop >> 3] for each in lists if each.dtype == np.uint8]
+        bitmaps = [term_list[first >> 3 : stop >> 3] for term_list in lists if term_list.dtype == np.uint8]
         for start in range(0, stop - first if bitmaps else 0, BLOCK_TEXTS):
             end = min(start + BLOCK_TEXTS, stop - first)
-            joined = np.concatenate([each[start >> 3 : end >> 3] for each in bitmaps])
+            joined = np.concatenate([term_list[start >> 3 : end >> 3] for term_list in bitmaps])
             bits = np.unpackbits(joined).reshape(len(bitmaps), -1)
             counts[start:end] += np.add.reduce(bits, axis=0, dtype=integer)
         return counts
@@ -263,12 +267,12 @@ class TermLists:
             contents: list[list[tuple[int, bytes]]] = [[] for _ in missing]
             for index, block, content in rows:
                 contents[index].append((self._first_texts[block], content))
-            for term, content_of_blocks in zip(missing, contents, strict=True):
-                lists[term] = self._joined(content_of_blocks)
+            for term, block_contents in zip(missing, contents, strict=True):
+                lists[term] = self._join_lists(block_contents)
                 self._keep(term, lists[term])
         return [lists[term] for term in terms]
 
-    def _joined(self, blocks: Sequence[tuple[int, bytes]]) -> Integers:
+    def _join_lists(self, blocks: Sequence[tuple[int, bytes]]) -> Integers:
         """Return the list of a term from its lists in blocks, each with the first text of the block."""
         bitmaps = [(first, content) for first, content in blocks if len(content) % 2]
         short = [(first, content) for first, content in blocks if len(content) % 2 == 0]
@@ -276,10 +280,10 @@ class TermLists:
         count += sum(int.from_bytes(content).bit_count() for _, content in bitmaps)
         is_bitmap = count * 32 > self.lengths.size
         decoded = short if is_bitmap else blocks
-        slots = [_decoded(content) for _, content in decoded]
+        slots = [_decode_list(content) for _, content in decoded]
         firsts = np.array([first for first, _ in decoded], np.int64)
         texts = np.concatenate([np.zeros(0, np.uint16), *slots])
-        texts = texts + np.repeat(firsts, [each.size for each in slots])
+        texts = texts + np.repeat(firsts, [block_slots.size for block_slots in slots])
         if not is_bitmap:
             return texts.astype(np.int32)
         bitmap = np.zeros((self.lengths.size >> 3) + 1, np.uint8)
@@ -301,7 +305,7 @@ class TermLists:
 def distinct_terms(terms: Sequence[int]) -> list[int]:
     """Return the terms of a text; repetitions of a term become different terms."""
     occurrences = defaultdict[int, Iterator[int]](count)
-    return [(term + next(occurrences[term]) * OCCURRENCE) % (1 << TERM_BITS) for term in terms]
+    return [(term + next(occurrences[term]) * OCCURRENCE_FACTOR) % (1 << TERM_BITS) for term in terms]
 
 
 def _starts(keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -311,7 +315,7 @@ def _starts(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def merged_postings(content: bytes, other: bytes) -> bytes:
     """Return the union of two lists."""
-    return _encoded(np.concatenate([_decoded(content), _decoded(other)]))
+    return _encode_list(np.concatenate([_decode_list(content), _decode_list(other)]))
 
 
 def _lists(postings: Postings) -> Iterator[tuple[int, bytes]]:
@@ -321,10 +325,10 @@ def _lists(postings: Postings) -> Iterator[tuple[int, bytes]]:
     starts = _starts(keys)
     stops = np.append(starts, keys.size)[1:]
     for key, start, stop in zip(keys[starts].tolist(), starts.tolist(), stops.tolist(), strict=True):
-        yield key, _encoded(slots[start:stop])
+        yield key, _encode_list(slots[start:stop])
 
 
-def _encoded(slots: Integers) -> bytes:
+def _encode_list(slots: Integers) -> bytes:
     """Encode a list with 16 bits for each text, or as a bitmap, which has an odd number of bytes."""
     width = bitmap_bytes(int(slots.max()) + 1)
     if slots.size * 2 < width:
@@ -334,7 +338,7 @@ def _encoded(slots: Integers) -> bytes:
     return np.packbits(bits).tobytes()
 
 
-def _decoded(content: bytes) -> Integers:
+def _decode_list(content: bytes) -> Integers:
     if len(content) % 2 == 0:
         return np.frombuffer(content, np.uint16)
     return np.flatnonzero(np.unpackbits(np.frombuffer(content, np.uint8)))
@@ -345,7 +349,7 @@ def bitmap_bytes(texts: int) -> int:
     return texts + 7 >> 3 | 1
 
 
-def bucket_of(words: Integers) -> Integers:
+def number_buckets(words: Integers) -> Integers:
     """Return the buckets of numbers of words; numbers with the same two leading bits share a bucket."""
     shift: Integers = np.maximum(0, np.frexp(words)[1] - 2)
     return (shift << 1) + (words >> shift)

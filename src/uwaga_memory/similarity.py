@@ -94,7 +94,7 @@ class ComparableText:
     @cached_property
     def tokens(self) -> list[str]:
         """All tokens; equal ones have equal terms."""
-        return tokens_of(self.text)
+        return compared_tokens(self.text)
 
     @cached_property
     def stems(self) -> list[int]:
@@ -164,12 +164,12 @@ class Stemmer:
 
 
 @lru_cache(maxsize=32)
-def stemmer_of(language: str) -> Stemmer:
+def find_stemmer(language: str) -> Stemmer:
     """Return the stemmer of a language."""
     return Stemmer(language)
 
 
-def tokens_of(text: str) -> list[str]:
+def compared_tokens(text: str) -> list[str]:
     """Return the tokens of a text that are compared, at most :data:`MAX_TOKENS`."""
     return TOKEN.findall(text)[:MAX_TOKENS]
 
@@ -181,7 +181,7 @@ def is_word(term: int) -> bool:
 
 def comparable_text(text: str, stemmer: Stemmer) -> ComparableText:
     """Return the form in which a text is compared."""
-    return ComparableText(text, stemmer.terms(tokens_of(text)))
+    return ComparableText(text, stemmer.terms(compared_tokens(text)))
 
 
 def number_value(text: str) -> str:
@@ -225,7 +225,7 @@ def bounds(text: ComparableText, others: Sequence[bytes]) -> NDArray[np.float64]
 
     texts = [np.array(text.terms, TERM).tobytes(), *others]
     terms = np.frombuffer(b"".join(texts), TERM)
-    ends = np.cumsum([0, *(len(each) // TERM_BYTES for each in texts)])
+    ends = np.cumsum([0, *(len(stored_text) // TERM_BYTES for stored_text in texts)])
     # Strings are compared faster than lists: each term of the text is a character, all others are one more.
     known = np.unique(terms[: ends[1]])
     indices = np.searchsorted(known, terms)
@@ -233,8 +233,8 @@ def bounds(text: ComparableText, others: Sequence[bytes]) -> NDArray[np.float64]
     ratios = []
     for included in (terms % 2 == 1, np.ones(terms.size, bool)):
         joined = characters[included].tobytes().decode("utf-32-le")
-        bounds_of_texts = np.append(0, np.cumsum(included))[ends].tolist()
-        strings = [joined[start:end] for start, end in pairwise(bounds_of_texts)]
+        text_bounds = np.append(0, np.cumsum(included))[ends].tolist()
+        strings = [joined[start:end] for start, end in pairwise(text_bounds)]
         scores = cdist(strings[:1], strings[1:], scorer=Levenshtein.normalized_similarity, dtype=np.float64)
         ratios.append(scores[0])
     highest: NDArray[np.float64] = 100 * np.maximum(*ratios)
@@ -248,6 +248,6 @@ def ratio(tokens: Sequence[Hashable], others: Sequence[Hashable], score_cutoff: 
     longer = max(len(tokens), len(others))
     if not longer:
         return 0.0
-    most = int(longer * (100 - score_cutoff) / 100 + 1e-6)
-    distance = Levenshtein.distance(tokens, others, score_cutoff=most)
-    return 0.0 if distance > most else 100.0 * (longer - distance) / longer
+    max_distance = int(longer * (100 - score_cutoff) / 100 + 1e-6)
+    distance = Levenshtein.distance(tokens, others, score_cutoff=max_distance)
+    return 0.0 if distance > max_distance else 100.0 * (longer - distance) / longer

@@ -63,8 +63,8 @@ class StateFile:
         """See :meth:`uwaga.translator.memories.StateStore.save`."""
         rows = [(model, key, _digest(value) + value) for key, value in values.items()]
         with suppress(sqlite3.Error), self._database:
-            insert = "INSERT OR REPLACE INTO states (model, key, value) VALUES (?, ?, ?)"
-            self._database.executemany(insert, rows)
+            insert_query = "INSERT OR REPLACE INTO states (model, key, value) VALUES (?, ?, ?)"
+            self._database.executemany(insert_query, rows)
             self._remove_oldest()
 
     def _remove_oldest(self) -> None:

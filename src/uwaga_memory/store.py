@@ -38,8 +38,8 @@ from uwaga_memory.similarity import (
     Penalties,
     bounds,
     comparable_text,
+    find_stemmer,
     similarity,
-    stemmer_of,
 )
 from uwaga_memory.states import StateFile
 
@@ -113,10 +113,10 @@ class _BestMatches:
     def __init__(self, limit: int, threshold: float, exact: Sequence[Match]) -> None:
         self._limit, self._lowest = limit, (threshold, "", 0)
         self._matches: dict[tuple[str, str], Match] = {}
-        self._exact: set[int] = set()
+        self._exact_matches: set[int] = set()
         for match in sorted(exact, key=_rank, reverse=True):
             self.add(match)
-        self._exact = {match.id for match in exact}
+        self._exact_matches = {match.id for match in exact}
 
     @property
     def is_full(self) -> bool:
@@ -133,7 +133,7 @@ class _BestMatches:
         pair = match.source, match.target
         known = self._matches.get(pair)
         lowest = self._lowest if known is None else max(self._lowest, _rank(known))
-        if match.id in self._exact or _rank(match) < lowest:
+        if match.id in self._exact_matches or _rank(match) < lowest:
             return
         self._matches[pair] = match
         if len(self._matches) > self._limit:
@@ -200,7 +200,7 @@ class MemoryStats:
         return dict(vars(self))
 
 
-def normalised(text: str) -> str:
+def normalise_spaces(text: str) -> str:
     """Return a text with runs of white space replaced by single spaces, as it is compared."""
     return " ".join(text.split())
 
@@ -245,7 +245,7 @@ class Memory:
             raise DataError(
                 f"{path}: has version {quoted(version)} of the format, but this uwaga reads {FORMAT}"
             )
-        self._stemmer = stemmer_of(self.languages[0])
+        self._stemmer = find_stemmer(self.languages[0])
         self._lists: tuple[int, TermLists] | None = None
         self._states = StateFile(self.path.with_name(f"{self.path.name}-states"), self.sample)
 
@@ -399,7 +399,7 @@ class Memory:
         database = self._database
         [(last,)] = database.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence")
         identities = list(map(_identity, pairs))
-        known = self._known(identities)
+        known = self._find_known(identities)
         new = []
         for pair, identity in zip(pairs, identities, strict=True):
             if reason := _reason_to_skip(pair):
@@ -416,7 +416,7 @@ class Memory:
         )
         added.new += len(new)
 
-    def _known(self, identities: Sequence[int]) -> set[int]:
+    def _find_known(self, identities: Sequence[int]) -> set[int]:
         """Return the identities among ``identities`` that the memory has."""
         values = json.dumps(identities)
         query = "SELECT identity FROM pairs WHERE identity IN (SELECT value FROM json_each(?))"
@@ -438,11 +438,11 @@ class Memory:
     def pairs(self, text: str = "") -> Iterator[tuple[int, Pair]]:
         """Yield all pairs, or those whose source or target contains a text, with their ids."""
         columns = "id, source, target, origin, key, before, after, created, properties"
-        contained = text.casefold()
+        folded_text = text.casefold()
         with self._reading() as database:
             rows = database.execute(f"SELECT {columns} FROM pairs ORDER BY id")  # noqa: S608
             for id_, source, target, origin, key, before, after, created, properties in rows:
-                if not text or contained in source.casefold() or contained in target.casefold():
+                if not text or folded_text in source.casefold() or folded_text in target.casefold():
                     others = (
                         tuple((name, value) for name, value in json.loads(properties)) if properties else ()
                     )
@@ -475,13 +475,13 @@ class Memory:
         if not text.strip() or limit < 1:
             return []
         context, penalties = context or Context(), penalties or Penalties()
-        changing = self._database.in_transaction
+        in_transaction = self._database.in_transaction
         with self._snapshot():
-            exact = self._exact(text, context, penalties)
+            exact = self._exact_matches(text, context, penalties)
             best = _BestMatches(limit, threshold, exact)
             if not best.is_full and threshold <= EXACT - penalties.text:  # which others do not exceed
                 query = comparable_text(text, self._stemmer)
-                index = Index(self._database, None if changing else self._term_lists())
+                index = Index(self._database, None if in_transaction else self._term_lists())
                 candidates = index.similar(query, threshold)
                 for start in range(0, len(candidates.positions), BATCH):
                     if candidates.bounds[start] < best.threshold - TOLERANCE:
@@ -502,8 +502,8 @@ class Memory:
         [(version,)] = self._database.execute("PRAGMA user_version")
         return int(version)
 
-    def _exact(self, text: str, context: Context, penalties: Penalties) -> list[Match]:
-        neighbours = normalised(context.before), normalised(context.after)
+    def _exact_matches(self, text: str, context: Context, penalties: Penalties) -> list[Match]:
+        neighbours = normalise_spaces(context.before), normalise_spaces(context.after)
         rows = self._database.execute(
             "SELECT id, source, target, origin, created, key, before, after FROM pairs "
             "WHERE identity BETWEEN ? AND ?",
@@ -511,10 +511,12 @@ class Memory:
         )
         matches = []
         for id_, source, target, origin, created, key, before, after in rows:
-            if normalised(source) != normalised(text):
+            if normalise_spaces(source) != normalise_spaces(text):
                 continue
             same_key = bool(key) and key == context.key
-            same_neighbours = any(neighbours) and (normalised(before), normalised(after)) == neighbours
+            same_neighbours = (
+                any(neighbours) and (normalise_spaces(before), normalise_spaces(after)) == neighbours
+            )
             score = IN_CONTEXT if same_key or same_neighbours else EXACT
             if score < IN_CONTEXT and key and context.key:
                 score -= penalties.context
@@ -590,13 +592,13 @@ def _identity(pair: Pair) -> int:
     """Return a 63-bit hash of a pair in its context; its high bits are those of the source's hash."""
     lowest, _ = _identities(pair.source)
     return lowest | _digest(
-        pair.source, pair.target, pair.key, normalised(pair.before), normalised(pair.after)
+        pair.source, pair.target, pair.key, normalise_spaces(pair.before), normalise_spaces(pair.after)
     ) % (1 << SOURCE_SHIFT)
 
 
 def _identities(text: str) -> tuple[int, int]:
     """Return the range of identities of the pairs with a source: minimum and maximum."""
-    lowest = _digest(normalised(text)) >> SOURCE_SHIFT << SOURCE_SHIFT
+    lowest = _digest(normalise_spaces(text)) >> SOURCE_SHIFT << SOURCE_SHIFT
     return lowest, lowest + (1 << SOURCE_SHIFT) - 1
 
 

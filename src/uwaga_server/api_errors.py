@@ -118,7 +118,7 @@ def as_api_error() -> Iterator[None]:
         raise api_error(error) from error
 
 
-async def in_thread(work: Callable[..., Result], *args: object) -> Result:
+async def run_in_thread(work: Callable[..., Result], *args: object) -> Result:
     """Run a function that may block on a disk or a database in a thread and return its result."""
 
     def run() -> Result:

@@ -20,7 +20,7 @@ from starlette.routing import Router as Lifespan
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from uwaga import __version__
-from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.auth import KeyRing
 from uwaga_server.context import Dialect, ServerContext
 from uwaga_server.dialects import v1
@@ -158,7 +158,7 @@ def _lifespan(
             while True:
                 await asyncio.sleep(FLUSH_INTERVAL)
                 try:
-                    await in_thread(usage.flush)
+                    await run_in_thread(usage.flush)
                 except ApiError as error:  # the counts stay in memory
                     if error.status == 500:
                         LOG.error("usage not stored", exc_info=error.__cause__)
@@ -178,7 +178,7 @@ def _lifespan(
                 await task
         await service.close()
         with contextlib.suppress(ApiError):
-            await in_thread(usage.flush)
+            await run_in_thread(usage.flush)
 
     return lifespan
 
@@ -214,7 +214,7 @@ def _operation_routes(context: ServerContext) -> Routes:
         @routes.add("GET", "/metrics", "Metrics for Prometheus", responses={200: metrics_response})
         async def metrics(request: Request) -> Response:
             """Return metrics of requests, latency by stage, batches and tokens."""
-            body, kind = await in_thread(context.metrics.text)  # may read the files of all workers
+            body, kind = await run_in_thread(context.metrics.text)  # may read the files of all workers
             return Response(body, media_type=None, headers={"content-type": kind})
 
     return routes

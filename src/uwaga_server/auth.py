@@ -176,7 +176,7 @@ class KeyRing:
 
     def __init__(self, path: Path, default: Client) -> None:
         self._path, self._default = path, default
-        self._checked, self._stamp = time.monotonic(), _stamp(path)
+        self._check_time, self._stamp = time.monotonic(), _stamp(path)
         self._keys = {stored.number: stored for stored in read_keys(path)}
 
     def client(self, key: str | None) -> Client:
@@ -204,9 +204,9 @@ class KeyRing:
 
     def _renew(self) -> None:
         now = time.monotonic()
-        if now - self._checked < RECHECK_INTERVAL:
+        if now - self._check_time < RECHECK_INTERVAL:
             return
-        self._checked = now
+        self._check_time = now
         stamp = _stamp(self._path)
         if stamp == self._stamp:
             return

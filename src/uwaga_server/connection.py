@@ -157,12 +157,12 @@ class WatchedConnection(HttpToolsProtocol):
 
     def _progress(self) -> ClientProgress | None:
         """Return the client's progress; None while the client waits for the server."""
-        closing, paused = self.transport.is_closing(), self.flow.write_paused
-        answering = self.cycle is not None and not self.cycle.response_complete
-        if not closing and not paused and (answering or self.timeout_keep_alive_task is not None):
+        is_closing, is_paused = self.transport.is_closing(), self.flow.write_paused
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        if not is_closing and not is_paused and (is_answering or self.timeout_keep_alive_task is not None):
             return None
         unread = self.transport.get_write_buffer_size()
-        return ClientProgress(self._requests, self._in_head, closing, unread)
+        return ClientProgress(self._requests, self._in_head, is_closing, unread)
 
     def _give_up(self, status: int) -> None:
         """Close the connection, with a response if one can be sent and read."""

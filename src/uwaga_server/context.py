@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.translator.request import Request as TextRequest
-from uwaga_server.api_errors import ApiError, as_api_error, in_thread
+from uwaga_server.api_errors import ApiError, as_api_error, run_in_thread
 from uwaga_server.auth import Client, KeyRing
 from uwaga_server.document_worker import DocumentWorker
-from uwaga_server.http import address_of, recount_body, while_connected
+from uwaga_server.http import client_address, recount_body, while_connected
 from uwaga_server.limits import RateLimiter
 from uwaga_server.metrics import Metrics
 from uwaga_server.routing import Routes
@@ -65,7 +65,7 @@ class ServerContext:
         """Count characters and documents as used."""
         usage, owner, limit = self.stores.usage, self.owner(client), client.characters
         if usage.blocks(limit):
-            await in_thread(usage.add, owner, characters, documents, limit)
+            await run_in_thread(usage.add, owner, characters, documents, limit)
             return
         with as_api_error():
             usage.add(owner, characters, documents, limit)
@@ -112,7 +112,7 @@ class ServerContext:
         texts: Sequence[TextRequest],
         parameter: str = "text",
         *,
-        raises: bool = True,
+        raise_errors: bool = True,
     ) -> TextAnswer:
         """Translate the texts of a request within the limits of its client.
 
@@ -121,7 +121,7 @@ class ServerContext:
             client: the client to charge.
             texts: as for :meth:`Service.translate`.
             parameter: the name of the request's parameter with the texts.
-            raises: raise the error of a text that cannot be translated.
+            raise_errors: raise the error of a text that cannot be translated.
         """
         strings = [text.text for text in texts]
         characters = self.charge(client, strings, parameter)
@@ -130,7 +130,7 @@ class ServerContext:
         deadline = self.settings.limits.deadline
         async with self.spending(client, characters), while_connected(request):
             answer = await self.service.translate(texts, client=client.name, deadline=deadline)
-        if raises:
+        if raise_errors:
             answer.raise_first()
         return answer
 
@@ -192,7 +192,7 @@ class KeyLocation:
         request_key = None
         if context.keys is not None:
             request_key = self._key(request) or (key if isinstance(key, str) else "") or None
-        return context.admit(request_key, address_of(request))
+        return context.admit(request_key, client_address(request))
 
     def admit_early(self, context: ServerContext, request: Request) -> Client | None:
         """Return the client of a request before its body is read, like :meth:`admit`.

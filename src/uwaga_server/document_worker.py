@@ -16,7 +16,7 @@ from uwaga.engine import trim_heap
 from uwaga.errors import UwagaError
 from uwaga.translator.request import Request
 from uwaga_documents import DocumentOptions, DocumentReport, document_job, job_texts
-from uwaga_server.api_errors import ApiError, StorageError, api_error, in_thread
+from uwaga_server.api_errors import ApiError, StorageError, api_error, run_in_thread
 from uwaga_server.service import Service
 from uwaga_server.store import Stores
 from uwaga_server.store.documents import ClaimedDocument, DocumentSpec, DocumentStopped
@@ -67,7 +67,7 @@ class DocumentWorker:
     async def _work(self) -> None:
         while not self._stopped:
             try:
-                claimed = await in_thread(self._stores.documents.claim_next)
+                claimed = await run_in_thread(self._stores.documents.claim_next)
             except ApiError as error:
                 LOG.error("documents", extra={"reason": error.message}, exc_info=_internal_cause(error))
                 claimed = None
@@ -89,7 +89,7 @@ class DocumentWorker:
             problem = api_error(error)
             LOG.error("document failed", extra={"document": claimed.id}, exc_info=error)
             with contextlib.suppress(ApiError):
-                await in_thread(claimed.fail, problem.message, problem.code)
+                await run_in_thread(claimed.fail, problem.message, problem.code)
 
     async def _process(self, claimed: ClaimedDocument) -> None:
         """Translate a document, and finish, fail or release it."""
@@ -100,43 +100,43 @@ class DocumentWorker:
                 await self._charge(claimed)
             report = await self._translate_or_restart(claimed)
         except asyncio.CancelledError:
-            await in_thread(claimed.release)
+            await run_in_thread(claimed.release)
             raise
         except Exception as error:
             if _caused_by_stop(error):
-                await in_thread(claimed.release)
+                await run_in_thread(claimed.release)
                 return
             refusal = api_error(_disk_error(error) or error)
             if refusal.code in RETRYABLE_CODES:
-                await in_thread(claimed.release)
+                await run_in_thread(claimed.release)
                 await asyncio.sleep(POLL_INTERVAL)
                 return
             message = refusal.message.replace(str(claimed.document), claimed.spec.name)
             message = message.replace(str(claimed.output), claimed.spec.name)
-            await in_thread(claimed.fail, message, refusal.code)
+            await run_in_thread(claimed.fail, message, refusal.code)
             if refusal.status == 500:
                 LOG.error("document failed", extra=extra, exc_info=error)
             else:
                 LOG.info("document refused", extra={**extra, "code": refusal.code})
         else:
-            await in_thread(claimed.finish, report.untranslated)
+            await run_in_thread(claimed.finish, report.untranslated)
             LOG.info("document done", extra=extra)
 
     async def _charge(self, claimed: ClaimedDocument) -> None:
         """Count a document and its characters as used by its owner."""
-        characters, spec = await in_thread(lambda: sum(map(len, _texts(claimed)))), claimed.spec
-        await in_thread(claimed.count, characters)
-        await in_thread(self._stores.usage.add, spec.owner, characters, 1, spec.characters)
+        characters, spec = await run_in_thread(lambda: sum(map(len, _texts(claimed)))), claimed.spec
+        await run_in_thread(claimed.count, characters)
+        await run_in_thread(self._stores.usage.add, spec.owner, characters, 1, spec.characters)
 
     async def _translate_or_restart(self, claimed: ClaimedDocument) -> DocumentReport:
         """Resume where an earlier worker stopped; restart if its journal no longer matches."""
-        resumed = claimed.resumed
+        is_resumed = claimed.is_resumed
         try:
             return await self._translate(claimed)
         except Exception as error:
-            if not resumed or _caused_by_stop(error) or api_error(error).status >= 500:
+            if not is_resumed or _caused_by_stop(error) or api_error(error).status >= 500:
                 raise
-            await in_thread(claimed.restart)
+            await run_in_thread(claimed.restart)
             return await self._translate(claimed)
 
     async def _translate(self, claimed: ClaimedDocument) -> DocumentReport:
@@ -144,14 +144,14 @@ class DocumentWorker:
         source = spec.source or await self._detect(claimed)
         terms = None
         if spec.glossaries:
-            terms = await in_thread(
+            terms = await run_in_thread(
                 self._stores.cache.terms, spec.owner, spec.glossaries, source, spec.target
             )
         request = Request("", glossary=terms)
         if spec.memory_id:
             memories = self._stores.memories
             languages = spec.owner, spec.memory_id, spec.target, source
-            memory = await in_thread(memories.for_languages, *languages)
+            memory = await run_in_thread(memories.for_languages, *languages)
             request = replace(request, memory=memory, threshold=spec.memory_threshold)
         return await self._service.run_document(
             claimed.document,
@@ -163,7 +163,7 @@ class DocumentWorker:
         )
 
     async def _detect(self, claimed: ClaimedDocument) -> str:
-        detected = await self._service.detect(await in_thread(lambda: detection_sample(_texts(claimed))))
+        detected = await self._service.detect(await run_in_thread(lambda: detection_sample(_texts(claimed))))
         if not detected:
             message = "the language of the document cannot be detected; name it"
             raise ApiError(400, "unknown_language", message, "source")

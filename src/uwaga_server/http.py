@@ -89,7 +89,7 @@ def validation_error(error: ValidationError) -> ApiError:
     return ApiError(422, "invalid_request", message[:300], location)
 
 
-def address_of(request: Request) -> str:
+def client_address(request: Request) -> str:
     """Return the client's address; behind a trusted proxy, the forwarded address."""
     return request.client.host if request.client is not None else ""
 
@@ -268,7 +268,7 @@ TextList = Annotated[list[str], BeforeValidator(_as_list), WithJsonSchema(STRING
 
 async def read_fields(request: Request, kind: type[Fields]) -> Fields:
     """Return the parameters of a request."""
-    return validated(await read_parameters(request), kind)
+    return validate(await read_parameters(request), kind)
 
 
 @asynccontextmanager
@@ -279,10 +279,10 @@ async def read_upload(request: Request, kind: type[Fields]) -> AsyncIterator[tup
         if not isinstance(file, UploadFile):
             raise ApiError(400, "invalid_request", "Invalid file data.", "file")
         parameters = ((key, value) for key, value in form.multi_items() if key != "file")
-        yield validated(_form_values(parameters), kind), file
+        yield validate(_form_values(parameters), kind), file
 
 
-def validated(parameters: Mapping[str, Any], kind: type[Fields]) -> Fields:
+def validate(parameters: Mapping[str, Any], kind: type[Fields]) -> Fields:
     """Return parameters as a model."""
     try:
         return kind.model_validate(dict(parameters))

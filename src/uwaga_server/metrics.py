@@ -29,7 +29,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._labelled: dict[tuple[str, str], tuple[Counter, Histogram]] = {}  # labels() is slow
+        self._labelled_metrics: dict[tuple[str, str], tuple[Counter, Histogram]] = {}  # labels() is slow
         r = self.registry
         self.requests = Counter(
             "uwaga_requests", "Requests by route and status.", ["route", "status"], registry=r
@@ -81,11 +81,11 @@ class Metrics:
 
     def request(self, route: str, status: str, seconds: float) -> None:
         """Count a request and its latency."""
-        labelled = self._labelled.get((route, status))
-        if labelled is None:
-            labelled = self.requests.labels(route, status), self.latency.labels(route)
-            self._labelled[route, status] = labelled
-        requests, latency = labelled
+        labelled_metrics = self._labelled_metrics.get((route, status))
+        if labelled_metrics is None:
+            labelled_metrics = self.requests.labels(route, status), self.latency.labels(route)
+            self._labelled_metrics[route, status] = labelled_metrics
+        requests, latency = labelled_metrics
         requests.inc()
         latency.observe(seconds)
 
@@ -122,24 +122,27 @@ class ModelMetrics:
 
     def __init__(self, metrics: Metrics, model: str) -> None:
         self._queue = metrics.queue.labels(model)
-        self._waited, self._answered = metrics.stage.labels("waiting"), metrics.stage.labels("answered")
+        self._wait_seconds, self._answer_seconds = (
+            metrics.stage.labels("waiting"),
+            metrics.stage.labels("answered"),
+        )
         self._batch = [counter.labels(model) for counter in (metrics.steps, metrics.rows, metrics.sentences)]
         self._totals = (0, 0, 0)
 
-    def queued(self, client: str) -> None:
+    def on_queued(self, client: str) -> None:
         """Count a queued request."""
         self._queue.inc()
 
-    def entered(self, client: str, waited: float) -> None:
+    def on_started(self, client: str, wait_seconds: float) -> None:
         """Observe how long a request waited."""
-        self._waited.observe(waited)
+        self._wait_seconds.observe(wait_seconds)
 
-    def done(self, client: str, seconds: float, outcome: Outcome) -> None:
+    def on_finished(self, client: str, seconds: float, outcome: Outcome) -> None:
         """Observe how long a request took."""
         self._queue.dec()
-        self._answered.observe(seconds)
+        self._answer_seconds.observe(seconds)
 
-    def stepped(self, steps: int, rows: int, sentences: int) -> None:
+    def on_steps(self, steps: int, rows: int, sentences: int) -> None:
         """Update the counts of the batch's steps, rows and sentences to these totals."""
         previous, self._totals = self._totals, (steps, rows, sentences)
         for counter, old, new in zip(self._batch, previous, self._totals, strict=True):

@@ -79,7 +79,7 @@ class BodyMemory:
             oldest = next(iter(self._unfinished))
             self.free(oldest)
             if oldest is state:
-                raise _memory_full()
+                raise _memory_error()
             oldest.refused = True
             if oldest.part_timeout is not None and not oldest.part_timeout.expired():
                 oldest.part_timeout.reschedule(0)
@@ -101,7 +101,7 @@ class BodyMemory:
         state.body_bytes = 0
 
 
-def _memory_full() -> ApiError:
+def _memory_error() -> ApiError:
     message = "the bodies of requests take more memory than this server has for them: try again in a second"
     return ApiError(503, "busy", message, retry_after=1.0)
 
@@ -141,7 +141,7 @@ class RequestMiddleware:
         self, app: ASGIApp, limits: LimitSettings, metrics: Metrics, render: Render, max_concurrent: int
     ) -> None:
         self.app, self._limits, self._metrics, self._render = app, limits, metrics, render
-        self._max_concurrent, self._answering = max_concurrent, 0
+        self._max_concurrent, self._request_count = max_concurrent, 0
         self._body_memory = BodyMemory(limits.total_body_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -149,7 +149,7 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers, started = Headers(scope=scope), time.perf_counter()
+        headers, start = Headers(scope=scope), time.perf_counter()
         client_id = headers.get("x-request-id", "")
         request_id = client_id if REQUEST_ID.fullmatch(client_id) else secrets.token_hex(8)
         state = scope["uwaga"] = RequestState(request_id, self._body_memory)
@@ -178,7 +178,7 @@ class RequestMiddleware:
         finally:
             self._finish(state)
             running.dec()
-            self._record(scope, state, time.perf_counter() - started)
+            self._record(scope, state, time.perf_counter() - start)
 
     async def _answer_error(self, error: BaseException, scope: Scope, receive: Receive, send: Send) -> None:
         """Send an error response, unless a response has started."""
@@ -191,8 +191,8 @@ class RequestMiddleware:
         _clear_frames(error)
 
     def _check_concurrency(self) -> None:
-        if self._answering >= self._max_concurrent:
-            message = f"{self._answering} requests are being answered, the maximum: try again in a second"
+        if self._request_count >= self._max_concurrent:
+            message = f"{self._request_count} requests are being answered, the maximum: try again in a second"
             raise ApiError(503, "busy", message, retry_after=1.0)
 
     def _check_size(self, scope: Scope, headers: Headers, size: int) -> None:
@@ -203,7 +203,7 @@ class RequestMiddleware:
             raise ApiError(413, "body_too_large", f"the body is too large; send at most {limit} bytes")
 
     def _finish(self, state: RequestState) -> None:
-        self._answering -= state.counted
+        self._request_count -= state.counted
         state.counted = False
         self._body_memory.free(state)
 
@@ -223,7 +223,7 @@ class RequestMiddleware:
             if complete:
                 return await receive()
             if state.refused:
-                raise _memory_full()
+                raise _memory_error()
             self._check_size(scope, headers, expected)
             message = await self._next_part(state, deadline, receive)
             part = message.get("body", b"")
@@ -235,7 +235,7 @@ class RequestMiddleware:
                 self._body_memory.finish(state)
             if complete and received_bytes:
                 self._check_concurrency()
-                self._answering += 1
+                self._request_count += 1
                 state.counted = True
             return message
 
@@ -248,7 +248,7 @@ class RequestMiddleware:
                 return await receive()
         except TimeoutError:
             if state.refused:
-                raise _memory_full() from None
+                raise _memory_error() from None
             raise ApiError(408, "body_too_slow", "the body did not arrive in time") from None
         finally:
             state.part_timeout = None

@@ -18,7 +18,7 @@ from uwaga.library.routes import RouteStep
 from uwaga.loading import load
 from uwaga.translator import Translator
 from uwaga.translator.asynchronous import AsyncTranslator, Observer
-from uwaga_server.api_errors import MODEL_UNAVAILABLE, ApiError, in_thread
+from uwaga_server.api_errors import MODEL_UNAVAILABLE, ApiError, run_in_thread
 from uwaga_server.served_models import ModelRoute, ServedModel
 
 LOG = logging.getLogger("uwaga_server")
@@ -56,7 +56,7 @@ class LoadedModel:
 class ModelObserver(Observer, Protocol):
     """Observes a model's requests and its batch."""
 
-    def stepped(self, steps: int, rows: int, sentences: int) -> None:
+    def on_steps(self, steps: int, rows: int, sentences: int) -> None:
         """Receive :attr:`uwaga.translator.asynchronous.AsyncTranslator.counters`."""
         ...
 
@@ -110,7 +110,7 @@ class ModelPool:
         finally:
             loaded.uses -= 1
             if (observer := loaded.translator.observer) is not None:
-                cast("ModelObserver", observer).stepped(*loaded.translator.counters)
+                cast("ModelObserver", observer).on_steps(*loaded.translator.counters)
 
     async def preload(self, models: list[ServedModel]) -> None:
         """Load the models that the settings preload; after a failure, continue with the next model."""
@@ -150,7 +150,8 @@ class ModelPool:
         if existing is not None:
             return existing
         first, *following = [
-            _for_step(loaded.sync_translator, step) for loaded, step in zip(models, route, strict=True)
+            _translator_for_step(loaded.sync_translator, step)
+            for loaded, step in zip(models, route, strict=True)
         ]
         translator = first.then(*following)
         chain = LoadedModel(
@@ -168,11 +169,11 @@ class ModelPool:
             return loaded
         failure = self._failed.get(model.name)
         if failure is not None and time.monotonic() - failure.time < RETRY_INTERVAL:
-            raise _unavailable(RETRY_INTERVAL - (time.monotonic() - failure.time))
+            raise _unavailable_error(RETRY_INTERVAL - (time.monotonic() - failure.time))
         task = self._load_tasks.get(model.name)
         if task is None:
             task = self._load_tasks[model.name] = asyncio.create_task(self._load_in_turn(model))
-            task.add_done_callback(lambda task: self._load_ended(model, task))
+            task.add_done_callback(lambda task: self._finish_load(model, task))
         return await asyncio.shield(task)
 
     async def _load_in_turn(self, model: ServedModel) -> LoadedModel:
@@ -183,15 +184,15 @@ class ModelPool:
             await self._evict(loaded)
             return loaded
 
-    def _load_ended(self, model: ServedModel, task: asyncio.Task[LoadedModel]) -> None:
+    def _finish_load(self, model: ServedModel, task: asyncio.Task[LoadedModel]) -> None:
         self._load_tasks.pop(model.name, None)
         if not task.cancelled():
             task.exception()  # mark as retrieved, even if no request waits for it
 
     async def _load_measured(self, model: ServedModel) -> LoadedModel:
-        memory_before, started = _resident(), time.monotonic()
+        memory_before, start = _resident_memory(), time.monotonic()
         try:
-            translator = await in_thread(self._load, model)
+            translator = await run_in_thread(self._load, model)
         except ApiError as failure:
             error = failure.__cause__ or failure
             expected = isinstance(error, UwagaError | OSError | MemoryError)
@@ -199,9 +200,9 @@ class ModelPool:
             self._failed[model.name] = Failure(reason)
             extra = {"model": model.name, "reason": reason}
             LOG.error("model not loaded", extra=extra, exc_info=None if expected else error)
-            raise _unavailable(RETRY_INTERVAL) from None
-        size = max(0, _resident() - memory_before)
-        seconds = round(time.monotonic() - started, 3)
+            raise _unavailable_error(RETRY_INTERVAL) from None
+        size = max(0, _resident_memory() - memory_before)
+        seconds = round(time.monotonic() - start, 3)
         LOG.info("model loaded", extra={"model": model.name, "seconds": seconds, "bytes": size})
         return LoadedModel(self._async_translator(model.name, translator), translator, size)
 
@@ -218,14 +219,20 @@ class ModelPool:
         for name, old in sorted(single_models, key=lambda entry: entry[1].used):
             if sum(loaded.bytes for loaded in self._loaded.values()) <= self._memory:
                 return
-            users = [loaded for loaded in self._loaded.values() if old in loaded.models]
-            if old is newest or self._pending[name] or any(loaded.uses for loaded in (old, *users)):
+            dependent_models = [loaded for loaded in self._loaded.values() if old in loaded.models]
+            if (
+                old is newest
+                or self._pending[name]
+                or any(loaded.uses for loaded in (old, *dependent_models))
+            ):
                 continue
             self._loaded = {
-                key: loaded for key, loaded in self._loaded.items() if loaded not in (old, *users)
+                key: loaded for key, loaded in self._loaded.items() if loaded not in (old, *dependent_models)
             }
             LOG.info("model unloaded", extra={"bytes": old.bytes})
-            await asyncio.gather(*(loaded.translator.close(drain=True) for loaded in (*users, old)))
+            await asyncio.gather(
+                *(loaded.translator.close(drain=True) for loaded in (*dependent_models, old))
+            )
 
 
 def loader(threads: int, mapped: bool) -> Loader:
@@ -263,11 +270,11 @@ def loader(threads: int, mapped: bool) -> Loader:
     return load_model
 
 
-def _for_step(translator: Translator, step: RouteStep[ServedModel]) -> Translator:
+def _translator_for_step(translator: Translator, step: RouteStep[ServedModel]) -> Translator:
     """Return a model's translator for a step of a route."""
     return (
         translator
-        if len(translator.models) > 1 or step.model.one_pair
+        if len(translator.models) > 1 or step.model.has_single_pair
         else translator.between(step.source, step.target)
     )
 
@@ -282,11 +289,11 @@ def _route_key(route: ModelRoute) -> RouteKey:
     return tuple((step.model.name, step.source, step.target) for step in route)
 
 
-def _unavailable(seconds: float) -> ApiError:
+def _unavailable_error(seconds: float) -> ApiError:
     return ApiError(503, "model_unavailable", MODEL_UNAVAILABLE, retry_after=seconds)
 
 
-def _resident() -> int:
+def _resident_memory() -> int:
     """Return the resident memory of the process in bytes; 0 if unknown."""
     try:
         return int(STATM_PATH.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -41,8 +41,10 @@ class OriginCheck:
         if not self._serves_host(host):
             message = f"this server is not {host[:80]!r}; set public_url if clients reach it by this name"
             raise ApiError(421, "wrong_host", message)
-        site = origin == "null" or origin.startswith(("http://", "https://"))  # not a program or an extension
-        if site and origin not in self._origins and origin.partition("://")[2] != host:
+        is_site = origin == "null" or origin.startswith(
+            ("http://", "https://")
+        )  # not a program or an extension
+        if is_site and origin not in self._origins and origin.partition("://")[2] != host:
             message = f"pages of {origin[:80]!r} may not use this server; cors lists the origins that may"
             raise ApiError(403, "wrong_origin", message)
         await self._app(scope, receive, send)

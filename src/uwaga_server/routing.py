@@ -191,19 +191,19 @@ class Router:
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        self._fixed: dict[str, dict[str, Route]] = {}
+        self._fixed_routes: dict[str, dict[str, Route]] = {}
         self._templates: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
         for route in routes:
             if "{" in route.path:
                 entry = self._templates.setdefault(route.path, (compile_path(route.path)[0], {}))
                 entry[1].setdefault(route.method, route)
             else:
-                self._fixed.setdefault(route.path, {}).setdefault(route.method, route)
+                self._fixed_routes.setdefault(route.path, {}).setdefault(route.method, route)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         path: str = scope["path"]
-        methods, parameters = self._fixed.get(path, {}), dict[str, str]()
+        methods, parameters = self._fixed_routes.get(path, {}), dict[str, str]()
         if not methods:
             methods, parameters = self._match(path)
         route = methods.get(scope["method"])
@@ -213,7 +213,7 @@ class Router:
             response = await route.endpoint(request, **parameters)
         elif methods:
             raise ApiError(405, "wrong_method", "method not allowed", allow=tuple(sorted(methods)))
-        elif path != "/" and (path.rstrip("/") or "/") in self._fixed:
+        elif path != "/" and (path.rstrip("/") or "/") in self._fixed_routes:
             response = RedirectResponse(str(request.url.replace(path=path.rstrip("/"))), 307)
         else:
             raise ApiError(404, "not_found", "not found")

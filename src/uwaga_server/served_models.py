@@ -43,12 +43,12 @@ class ServedModel:
         return self.sources, self.targets
 
     @property
-    def damaged(self) -> bool:
+    def is_damaged(self) -> bool:
         """True if the model cannot be served."""
         return bool(self.problem)
 
     @property
-    def one_pair(self) -> bool:
+    def has_single_pair(self) -> bool:
         """True if it translates a single language pair."""
         return len(self.sources) == len(self.targets) == 1
 
@@ -94,7 +94,7 @@ def _read_model(name: str, settings: ModelSettings, installed: Sequence[Installe
         model = model_at(find_model(settings.name), installed)
     except (UwagaError, OSError) as error:
         return replace(served, problem=f"{settings.name}: {error}")
-    if model.damaged:
+    if model.is_damaged:
         return replace(served, problem=f"{settings.name}: {model.problems[0]}")
     sources = _select_codes(model.languages[0], settings.source)
     targets = _select_codes(model.languages[1], settings.target)

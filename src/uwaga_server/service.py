@@ -18,12 +18,12 @@ from uwaga.languages.detection import AUTO, detect_language, load_detector
 from uwaga.results.translation import Translation
 from uwaga.terms.glossary import Glossary
 from uwaga.translator import Request, Translator
-from uwaga.translator.layers.failures import failed
-from uwaga.translator.layers.untranslated import copied
+from uwaga.translator.layers.failures import failed_translation
+from uwaga.translator.layers.untranslated import copy_text
 from uwaga_documents.document import DocumentOptions
 from uwaga_documents.job import BATCH_TEXTS, DocumentReport
 from uwaga_documents.translating import translate_file
-from uwaga_server.api_errors import ApiError, UnknownLanguageError, api_error, as_api_error, in_thread
+from uwaga_server.api_errors import ApiError, UnknownLanguageError, api_error, as_api_error, run_in_thread
 from uwaga_server.models import ModelPool
 from uwaga_server.served_models import ModelRoute, ServedLanguages, ServedModel
 
@@ -160,7 +160,7 @@ class Service:
         codes = ["" if language is None else language.code for language in sources]
         groups: dict[str | None, list[int]] = {}
         for index, request in enumerate(requests):
-            is_copied = not _names_source(request) and not _has_letters(request)
+            is_copied = not _states_source(request) and not _has_letters(request)
             groups.setdefault(None if is_copied else codes[index], []).append(index)
         results = await _gather(
             self._translate_group([requests[index] for index in indices], code, target, client, deadline)
@@ -170,7 +170,7 @@ class Service:
         for indices, (translations, _) in zip(groups.values(), results, strict=True):
             by_index.update(zip(indices, translations, strict=True))
         texts = tuple(
-            TranslatedText(by_index[index], codes[index], None if _names_source(request) else sources[index])
+            TranslatedText(by_index[index], codes[index], None if _states_source(request) else sources[index])
             for index, request in enumerate(requests)
         )
         return TextAnswer(texts, ", ".join(dict.fromkeys(model for _, model in results if model)))
@@ -182,9 +182,9 @@ class Service:
         target = self.language(request.target or "", "target")
         [source] = await self.sources([request])
         if source is None:
-            raise api_error(self._unknown_language())
+            raise api_error(self._unknown_language_error())
         is_target = source.code == target and self.languages.route(source.code, target) is None
-        if is_target or (not _names_source(request) and not _has_letters(request)):
+        if is_target or (not _states_source(request) and not _has_letters(request)):
             yield request.text
             return
         route = self.route(source.code, target)
@@ -217,7 +217,7 @@ class Service:
         target = self.language(request.target or "", "target")
         [source] = await self.sources([request])
         if source is None:
-            raise api_error(self._unknown_language())
+            raise api_error(self._unknown_language_error())
         route = self.route(source.code, target)
         if len(route) > 1:
             names = " and ".join(step.model.name for step in route)
@@ -237,7 +237,7 @@ class Service:
 
     async def detect(self, text: str) -> list[DetectedLanguage]:
         """Return the most probable served language of a text; an empty list for a text without letters."""
-        return await in_thread(self._detect, text)
+        return await run_in_thread(self._detect, text)
 
     async def run_document(
         self,
@@ -301,7 +301,7 @@ class Service:
         """
         named = [
             DetectedLanguage(self.language(request.source or "", "source"), 1.0)
-            if _names_source(request)
+            if _states_source(request)
             else None
             for request in requests
         ]
@@ -324,9 +324,9 @@ class Service:
                 for number, language in enumerate(named)
             ]
 
-        return await in_thread(detect_sources)
+        return await run_in_thread(detect_sources)
 
-    def _unknown_language(self) -> UnknownLanguageError:
+    def _unknown_language_error(self) -> UnknownLanguageError:
         codes = ", ".join(self.languages.codes[:20])
         return UnknownLanguageError(f"the language of the text was not detected among {codes}: name it")
 
@@ -358,9 +358,9 @@ class Service:
     ) -> tuple[list[Translation], str]:
         """Return the translations of texts in one language (None for copies) and the names of the models."""
         if source == "":
-            return [failed("", self._unknown_language(), "return") for _ in requests], ""
+            return [failed_translation("", self._unknown_language_error(), "return") for _ in requests], ""
         if source is None or (source == target and self.languages.route(source, target) is None):
-            return [copied(request.text) for request in requests], ""
+            return [copy_text(request.text) for request in requests], ""
         route = self.route(source, target)
         model_requests = [_with_model_codes(request, route, on_error="return") for request in requests]
         async with self.pool.translator(route) as translator:
@@ -388,7 +388,7 @@ async def _gather(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Res
 
 def _model_languages(route: ModelRoute) -> dict[str, str]:
     """Return the languages that a call to the models must name: none if they have a single pair."""
-    if len(route) > 1 or route[0].model.one_pair:
+    if len(route) > 1 or route[0].model.has_single_pair:
         return {}
     return {"source": route[0].source, "target": route[0].target}
 
@@ -399,7 +399,7 @@ def _with_model_codes(request: Request, route: ModelRoute, **changes: Any) -> Re
     return replace(request, source=codes.get("source"), target=codes.get("target"), **changes)
 
 
-def _names_source(request: Request) -> bool:
+def _states_source(request: Request) -> bool:
     return request.source is not None and request.source != AUTO
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from uwaga.errors import SettingsError
-from uwaga.plugins import Registry, load_plugins_of
+from uwaga.plugins import Registry, load_listed_plugins
 from uwaga.settings import parse
 from uwaga.settings.parsing import StrictModel
 from uwaga.settings.yaml_text import read_yaml
@@ -184,7 +184,7 @@ def read_server_settings(path: Path | None, changes: Mapping[str, Any] | None = 
         if not path.is_file():
             raise SettingsError(f"{path}: no such file; `uwaga serve --show-settings` prints one")
         values = read_yaml(path)
-        load_plugins_of(values, str(path))
+        load_listed_plugins(values, str(path))
     return server_settings({**values, **(changes or {})}, "the options" if path is None else str(path))
 
 

@@ -99,13 +99,13 @@ def test_bundled_model_is_small_and_credits_its_data() -> None:
 
 
 def test_M1_word_with_low_attention_weight_can_change_the_translation(translator: Translator) -> None:
-    """*den* gives *letter* a weight below 0.05, but another noun in its place changes the article."""
+    """*den* gives *letter* a weight below 0.01, but another noun in its place changes the article."""
     text, target = "The man reads the letter.", "Der Mann liest den Brief."
     found = translator.translate(text, attention=True)
     assert found.text == target
     assert found.attention is not None
     article = found.attention[3]  # The man read s the letter . </s>
-    assert article[4] > 0.9 and article[5] < 0.05
+    assert article[4] > 0.85 and article[5] < 0.01
     [before], [after] = (
         translator.score([(source, target)]) for source in (text, "The man reads the newspaper.")
     )

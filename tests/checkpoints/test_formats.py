@@ -155,7 +155,7 @@ def test_custom_family_of_the_guide_is_read(guide, tmp_path, monkeypatch):
         np.testing.assert_array_equal(custom.weights.read(name), model.weights.read(name))
     assert uwaga.load(tmp_path / "kin", device="cpu").translate("the dog").source_tokens
     with pytest.raises(ModelError, match="uwaga runs bart, barthelemy, bert"):
-        registry.family_of(tmp_path, {"model_type": "novel"})
+        registry.model_family(tmp_path, {"model_type": "novel"})
 
 
 def test_folder_is_read_by_the_first_matching_format(tmp_path):

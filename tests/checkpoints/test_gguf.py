@@ -398,4 +398,4 @@ def test_files_are_converted_to_int8(tmp_path, tokens):
     assert folder.generate(PROMPTS, max_length=12) == rounded.generate(PROMPTS, max_length=12)
     generated = RUN.invoke(app, ["generate", str(path), "abcd", "--max-length", "5", "--dtype", "int8"])
     assert generated.exit_code == 0, generated.output
-    assert generated.stdout.rstrip("\n") == rounded.generate("abcd", max_length=5).whole.rstrip("\n")
+    assert generated.stdout.rstrip("\n") == rounded.generate("abcd", max_length=5).full_text.rstrip("\n")

@@ -50,10 +50,10 @@ CASES = {
     "cut in the counts": (b"GGUF" + bytes((3, 0, 0, 0, 1)), "the count of tensors needs 8 bytes"),
     "more metadata than bytes": (gguf(counts=(0, HUGE)), "'' occurs twice|a key of the metadata"),
     "more tensors than bytes": (gguf(counts=(HUGE, 0)), "tensor '' has 0 axes"),
-    "a long key": (gguf([struct.pack("<Q", HUGE)]), "a key of the metadata of 1152921504606846976 bytes"),
+    "a long key": (gguf([struct.pack("<Q", HUGE)]), "a key of the metadata has 1152921504606846976 bytes"),
     "a long string": (
         gguf([text("k") + struct.pack("<IQ", 8, HUGE)]),
-        "the value of 'k' of 1152921504606846976",
+        "the value of 'k' has 1152921504606846976",
     ),
     "a string beyond the end": (
         gguf([entry("k", 8, struct.pack("<Q", 5000))]),
@@ -73,7 +73,7 @@ CASES = {
     ),
     "a string of an array": (
         gguf([entry("k", 9, struct.pack("<IQ", 8, 2) + text("a") + struct.pack("<Q", HUGE))]),
-        "entry 1 of 'k' of 1152921504606846976 bytes",
+        "entry 1 of 'k' has 1152921504606846976 bytes",
     ),
     "an array that is not UTF-8": (
         gguf([entry("k", 9, struct.pack("<IQ", 8, 2) + text("a") + text(b"\xff"))]),
@@ -159,7 +159,7 @@ def test_metadata_of_all_types_and_versions_is_read(tmp_path):
             assert metadata_read[f"k{kind}"] == 77 and metadata_read[f"a{kind}"].tolist() == [1, 2, 3]
         assert (
             metadata_read["yes"] is True
-            and metadata_read["words"].decoded() == ["é", ""]
+            and metadata_read["words"].decode_all() == ["é", ""]
             and metadata_read["tenth"] == 0.1
         )
         assert metadata_read["truths"].tolist() == [1, 0]
@@ -173,7 +173,9 @@ def test_strings_across_block_boundaries_are_decoded(tmp_path_factory, blocks, w
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gguf_file, "BLOCK_BYTES", blocks)
         metadata = read_file(path).metadata
-    assert metadata["words"].decoded() == [metadata["words"][index] for index in range(len(words))] == words
+    assert (
+        metadata["words"].decode_all() == [metadata["words"][index] for index in range(len(words))] == words
+    )
     assert metadata["end"] == "end"
 
 

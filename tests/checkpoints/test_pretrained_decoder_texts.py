@@ -64,7 +64,7 @@ def test_continuations_match_transformers(folders, name):
     for prompt in PROMPTS:
         continuation = generator.generate(prompt)
         [row] = model.generate(**peer(prompt, return_tensors="pt", return_token_type_ids=False))
-        assert continuation.whole == peer.decode(row, skip_special_tokens=True)
+        assert continuation.full_text == peer.decode(row, skip_special_tokens=True)
         assert "".join(generator.stream(prompt)) == continuation.text
 
 
@@ -81,4 +81,4 @@ def test_folders_are_described_and_converted(folders, tmp_path, name):
         for prompt in PROMPTS:
             ids = original.tokeniser.add_special_tokens(original.tokeniser.encode(prompt))
             assert converted.tokeniser.add_special_tokens(converted.tokeniser.encode(prompt)) == ids
-            assert converted.generate(prompt, max_length=3).whole.startswith(prompt)
+            assert converted.generate(prompt, max_length=3).full_text.startswith(prompt)

@@ -14,9 +14,9 @@ from uwaga.checkpoints.storage.safetensors_files import (
     FORMAT_NAMES,
     aligned_bytes,
     open_tensors,
+    parse_tensors,
     read_header,
     read_metadata,
-    tensors_in,
 )
 from uwaga.errors import ModelError
 
@@ -46,7 +46,7 @@ def test_written_files_are_identical_to_those_of_safetensors(tmp_path, arrays):
         path.write_bytes(content)
         assert_equal({name: tensor.values for name, tensor in open_tensors(path).items()}, arrays)
         data = np.frombuffer(content, np.uint8)
-        assert_equal({name: tensor.values for name, tensor in tensors_in(path, data).items()}, arrays)
+        assert_equal({name: tensor.values for name, tensor in parse_tensors(path, data).items()}, arrays)
         assert {name: shape for name, (shape, _) in read_header(path).items()} == {
             name: array.shape for name, array in arrays.items()
         }
@@ -108,7 +108,11 @@ def entry(start=0, end=4, shape=(1,), dtype="F32"):
 def test_damaged_file_is_rejected(tmp_path, content, problem):
     path = tmp_path / "m.safetensors"
     path.write_bytes(content)
-    for read in (open_tensors, read_header, lambda path: tensors_in(path, np.frombuffer(content, np.uint8))):
+    for read in (
+        open_tensors,
+        read_header,
+        lambda path: parse_tensors(path, np.frombuffer(content, np.uint8)),
+    ):
         with pytest.raises(ModelError, match=problem) as caught:
             read(path)
         assert str(path) in str(caught.value)

@@ -10,10 +10,12 @@ from typer.testing import CliRunner
 
 import uwaga
 from uwaga.cli.main import app
-from uwaga.cli.translate import DOUBTFUL, UNSURE, confident_text, shows_colours
+from uwaga.cli.translate import DOUBTFUL_BELOW, UNSURE_BELOW, confident_text, shows_colours
 from uwaga.results.translation import Translation
 
-TEXT = "The zeitgeist of jazz smells of velvet thunder. Yes!"
+TEXT = (
+    "A bewildered plumber juggles seventeen lobsters. The bewildered zeitgeist juggles velvet thunder. Yes!"
+)
 
 
 def run(*arguments):
@@ -29,18 +31,21 @@ def test_uncertain_words_have_probabilities(translation):
     result = run("--confidence", TEXT)
     assert result.exit_code == 0, result.output
     words = [word for word in translation.words if word.text != "</s>"]
-    assert any(word.mean < DOUBTFUL for word in words)
-    assert any(word.mean >= UNSURE for word in words)
-    expected = [f"{word.text}[{word.mean:.2f}]" if word.mean < UNSURE else word.text for word in words]
+    assert any(word.mean < DOUBTFUL_BELOW for word in words)
+    assert any(DOUBTFUL_BELOW <= word.mean < UNSURE_BELOW for word in words)
+    assert any(word.mean >= UNSURE_BELOW for word in words)
+    expected = [f"{word.text}[{word.mean:.2f}]" if word.mean < UNSURE_BELOW else word.text for word in words]
     assert result.stdout.rstrip("\n").split(" ") == expected
 
 
 def test_colours_preserve_text(translation):
     coloured = confident_text(translation, colours=True)
     assert re.sub(r"\x1b\[\d*m", "", coloured) == translation.text
-    assert coloured.count("\x1b[31m") == sum(word.mean < DOUBTFUL for word in translation.words)
+    assert coloured.count("\x1b[31m") == sum(word.mean < DOUBTFUL_BELOW for word in translation.words)
     assert coloured.count("\x1b[4m") == coloured.count("\x1b[31m")
-    assert coloured.count("\x1b[33m") == sum(DOUBTFUL <= word.mean < UNSURE for word in translation.words)
+    assert coloured.count("\x1b[33m") == sum(
+        DOUBTFUL_BELOW <= word.mean < UNSURE_BELOW for word in translation.words
+    )
 
 
 def test_copied_text_has_no_colours():

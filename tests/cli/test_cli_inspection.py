@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli.main import app
-from uwaga.cli.options import labelled
+from uwaga.cli.options import parse_labels
 from uwaga.errors import SettingsError
 from uwaga.inspection import by_length
 from uwaga.models.build import build_model
@@ -196,14 +196,14 @@ def test_path_arguments_get_short_labels(tmp_path):
     odd = tmp_path / "a=b"
     odd.mkdir()
     values = ["N=x/y", "runs/luong/model", "out/cho.tok.de", str(odd)]
-    assert labelled(values, "--x") == {
+    assert parse_labels(values, "--x") == {
         "N": "x/y",
         "luong": "runs/luong/model",
         "cho": "out/cho.tok.de",
         "a=b": str(odd),
     }
     with pytest.raises(SettingsError, match="two paths are named 'model'"):
-        labelled(["model", "./model"], "--x")
+        parse_labels(["model", "./model"], "--x")
 
 
 def attend(*arguments, code=0):

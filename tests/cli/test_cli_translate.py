@@ -412,7 +412,10 @@ def test_score_command_reports_invalid_input(run, tmp_path):
 
 
 def test_infinite_score_is_null_in_json():
-    assert json.loads(score._json(uwaga.Score(-float("inf"), (), (-float("inf"),), ())))["log_prob"] is None
+    assert (
+        json.loads(score._format_json(uwaga.Score(-float("inf"), (), (-float("inf"),), ())))["log_prob"]
+        is None
+    )
 
 
 @pytest.mark.parametrize("verb", ["translate", "score"])

@@ -6,9 +6,9 @@ import pytest
 from uwaga.decoder import Choice, Sampling, Step, Symbols
 from uwaga_compat.ctranslate2.adjusted import (
     AdjustedDecoder,
-    biased_prefix,
+    bias_prefix,
     repetition_penalty,
-    suppressed_sequences,
+    suppress_sequences,
 )
 
 NEVER = -np.inf
@@ -28,19 +28,19 @@ def test_repetition_penalty_divides_positive_logits_and_multiplies_negative_ones
 
 def test_last_token_of_a_suppressed_sequence_is_banned_after_its_prefix():
     logits = [[1.0, 2.0, 3.0]] * 3
-    table = adjusted(suppressed_sequences([[0, 1], [2, 0, 2]]), logits, [[2, 0], [0, 2], [1, 1]])
+    table = adjusted(suppress_sequences([[0, 1], [2, 0, 2]]), logits, [[2, 0], [0, 2], [1, 1]])
     assert table.tolist() == [[1, NEVER, NEVER], [1, 2, 3], [1, 2, 3]]
     # Longer than what is written; a single token is always suppressed.
-    table = adjusted(suppressed_sequences([[2, 2, 0], [1]]), logits[:1], [[2]])
+    table = adjusted(suppress_sequences([[2, 2, 0], [1]]), logits[:1], [[2]])
     assert table.tolist() == [[1, NEVER, 3]]
 
 
 def test_bias_moves_probability_to_the_next_token_of_the_prefix():
     half = np.log([[0.5, 0.25, 0.25]] * 2) + 7  # not normalised
-    table = adjusted(biased_prefix([1, 2], 0.2), half, [[1], [0]])
+    table = adjusted(bias_prefix([1, 2], 0.2), half, [[1], [0]])
     np.testing.assert_allclose(np.exp(table[0]), [0.4, 0.2, 0.4])
     np.testing.assert_array_equal(table[1], half[1])  # has left the prefix
-    table = adjusted(biased_prefix([1], 0.2), half, [[1], [1]])
+    table = adjusted(bias_prefix([1], 0.2), half, [[1], [1]])
     np.testing.assert_array_equal(table, half)  # the prefix is over
 
 
@@ -78,7 +78,7 @@ def first_step(adjustments, choice, seed=None):
 def test_prefix_bias_is_applied_after_bans(prefix, expected):
     """The remaining probability is shared by tokens that are not banned; a banned token keeps its bias."""
     banned = np.array([[0, 3]])
-    step = first_step([biased_prefix([prefix], 0.5)], Choice(4, banned=banned, renormalise=True))
+    step = first_step([bias_prefix([prefix], 0.5)], Choice(4, banned=banned, renormalise=True))
     probabilities = dict(zip(step.tokens[0].tolist(), np.exp(step.log_probs[0]).tolist(), strict=True))
     assert {token: p for token, p in probabilities.items() if p} == pytest.approx(expected)
 

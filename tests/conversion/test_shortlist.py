@@ -87,7 +87,7 @@ def test_held_out_numbers_are_translated(translator, learned):
     ]
     assert trial.size == np.mean(sizes) < 100 < translator.decoder.vocabulary
     assert trial.coverage > 0.99
-    assert trial.equal >= len(HELD_OUT) - 3
+    assert trial.equal_count >= len(HELD_OUT) - 3
     assert trial.vocabulary == translator.decoder.vocabulary
     expected = [
         evaluate(
@@ -337,5 +337,5 @@ def test_allowed_tokens_are_the_union_over_source_tokens(learned):
     assert short.allowed_tokens([]).tolist() == [1, 5]
     assert short.allowed_tokens([0, 0, 1]).tolist() == [0, 1, 4, 5]
     assert short.allowed_tokens([2, 0]).tolist() == [0, 1, 4, 5]
-    assert short.including([3, 1]).allowed_tokens([2]).tolist() == [1, 3, 5]
+    assert short.with_tokens([3, 1]).allowed_tokens([2]).tolist() == [1, 3, 5]
     assert short.source_vocabulary == 3

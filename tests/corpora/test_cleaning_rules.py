@@ -84,7 +84,7 @@ def test_text_column_statistics_match_python(texts):
 @given(st.lists(TEXT | WORDS, min_size=2, max_size=6))
 def test_folds_as_matches_comparison_of_folded_texts(texts):
     left, right = Side.from_texts(texts[:-1]), Side.from_texts(texts[1:])
-    assert left.folds_as(right).tolist() == left.folded.equals(right.folded).tolist()
+    assert left.equals_folded(right).tolist() == left.folded.equals(right.folded).tolist()
 
 
 @given(st.lists(TEXT, max_size=20))

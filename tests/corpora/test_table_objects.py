@@ -124,7 +124,7 @@ def test_parquet_is_read_from_an_object_store(faulty_store, tmp_path: Path) -> N
 
 def test_store_errors_hide_credentials(faulty_store, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(uwaga.files.store, "PAUSE", 0.01)
-    monkeypatch.setattr(uwaga.files.store, "ATTEMPTS", 2)
+    monkeypatch.setattr(uwaga.files.store, "MAX_ATTEMPTS", 2)
     result = CliRunner().invoke(app, ["batch", "s3://nobucket/in", str(tmp_path / "out")])
     assert result.exit_code == 1
     [line] = result.output.strip().splitlines()

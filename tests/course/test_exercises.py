@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from uwaga.cli.main import app
 from uwaga_course import all_exercises, check, find_exercise
-from uwaga_course.check import Verdict, check_program, describe, shuffled
+from uwaga_course.check import Verdict, alphabetical_items, check_program, describe
 from uwaga_course.exercises import ChoiceExercise, CodeExercise, NumberExercise, OrderExercise, TableExercise
 from uwaga_course.messages import choose_language
 from uwaga_course.numbers import UnclearNumberError, read_number
@@ -38,7 +38,7 @@ def home(tmp_path, monkeypatch):
 def command_words(exercise, answer):
     """Return an answer as command line arguments."""
     if isinstance(exercise, OrderExercise):
-        return [str(shuffled(exercise).index(item) + 1) for item in answer]
+        return [str(alphabetical_items(exercise).index(item) + 1) for item in answer]
     if isinstance(exercise, TableExercise):
         return [str(cell) for row in answer for cell in row]
     return [str(answer)]

@@ -205,9 +205,9 @@ def test_joined_columns_return_the_requested_rows(rows: list[list[int]], data: s
     ]
     expected_plain = [rows[position] for position in positions]
     for block, lengths, expected_rows in (
-        (plain.block(positions), plain.lengths_of(positions), expected_plain),
-        (joined.block(positions), joined.lengths_of(positions), expected_plain),
-        (forms.block(positions, form_ids), forms.lengths_of(positions, form_ids), expected),
+        (plain.block(positions), plain.row_lengths(positions), expected_plain),
+        (joined.block(positions), joined.row_lengths(positions), expected_plain),
+        (forms.block(positions, form_ids), forms.row_lengths(positions, form_ids), expected),
     ):
         assert block.lengths.tolist() == lengths.tolist() == [len(row) for row in expected_rows]
         width = max(map(len, expected_rows))

@@ -148,7 +148,7 @@ def test_mixed_batches_contain_all_corpora_with_tags(
     batches = Batches(mixture, (tokeniser, tokeniser), data, 1, 300)
     pair_counts: Counter[int] = Counter()
     for index in range(batches.count(0)):
-        assert batches.has(0, index)
+        assert batches.has_batch(0, index)
         batch = batches.batch(0, index)
         assert max(batch.source.size, batch.target_out.size) <= 300
         for pair, row in zip(batch.pairs.tolist(), batch.source.tolist(), strict=True):
@@ -157,7 +157,7 @@ def test_mixed_batches_contain_all_corpora_with_tags(
             assert (row[0] == tokeniser.tags.get(tag)) == bool(tag)
             source = [*corpora[0], *corpora[1], *corpora[2]][pair][0]
             assert tokeniser.decode(row) == source
-    assert not batches.has(0, batches.count(0))
+    assert not batches.has_batch(0, batches.count(0))
     assert [pair_counts[pair] for pair in range(110)] == [1] * 70 + [2] * 40
     assert sum(pair_counts[pair] for pair in range(110, 140)) == 15
     new_batches = Batches(mixture, (tokeniser, tokeniser), data, 1, 300)

@@ -354,12 +354,12 @@ def test_interrupted_read_resumes(faulty_store, ending: str, fault) -> None:
 def test_persistent_failure_is_reported_with_its_byte(faulty_store) -> None:
     faulty_store.content = tsv(PAIRS)
     faulty_store.fault = OSError("connection reset")
-    faulty_store.faults = [8192] * store.ATTEMPTS
+    faulty_store.faults = [8192] * store.MAX_ATTEMPTS
     with pytest.raises(
         DataError, match=r"shaky://c\.tsv: reading failed 6 times at byte 8192 of \d+: connection reset"
     ):
         read("shaky://c.tsv")
-    faulty_store.fault, faulty_store.faults = None, [8192] * store.ATTEMPTS
+    faulty_store.fault, faulty_store.faults = None, [8192] * store.MAX_ATTEMPTS
     with pytest.raises(DataError, match="it ended at byte 8192"):
         read("shaky://c.tsv")
 

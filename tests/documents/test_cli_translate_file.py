@@ -80,23 +80,23 @@ def test_translate_file_errors_are_reported_without_traceback(tmp_path, capsys, 
 
 def test_doubtful_texts_are_reported(tmp_path, capsys):
     source, target = tmp_path / "a.txt", tmp_path / "b.txt"
-    number = "The exports increased by 30 billion dollars."
+    number = "It costs 1,250,000 dollars."
     omitted = "The meeting starts at 9:30 on Monday."
     source.write_text("\n\n".join(["I want to buy a car.", number, omitted, number]) + "\n")
     for options in ((), ("--force", "--coverage")):
         assert run("translate-file", source, target, *options) == 0
         report = capsys.readouterr().err
         assert "3 of 4" in report and "text 1" not in report
-        assert "text 2" in report and "text 4" in report and "'30'" in report
+        assert "text 2" in report and "text 4" in report and "'1,250,000'" in report
         assert "text 3" in report and "'Monday'" in report
     assert run("translate-file", source, target, "--force", "--no-coverage") == 0
     report = capsys.readouterr().err
-    assert "2 of 4" in report and "'30'" in report and "text 3" not in report
+    assert "2 of 4" in report and "'1,250,000'" in report and "text 3" not in report
 
 
 def test_report_lists_doubtful_texts_with_their_positions(tmp_path, capsys):
     source, target, report = (tmp_path / name for name in ("a.txt", "b.txt", "doubts.tsv"))
-    number = "The exports increased by 30 billion dollars."
+    number = "It costs 1,250,000 dollars."
     source.write_text("\n\n".join(["I want to buy a car.", *[number] * 7]) + "\n")
     assert run("translate-file", source, target, "--report", report) == 0
     printed = capsys.readouterr().err
@@ -107,7 +107,7 @@ def test_report_lists_doubtful_texts_with_their_positions(tmp_path, capsys):
     lines = target.read_text().splitlines()
     for file, place, text, translation, reasons in rows:
         assert file == str(target) and lines[int(place.removeprefix("line ")) - 1] == translation
-        assert text == number and "'30'" in reasons
+        assert text == number and "'1,250,000'" in reasons
     assert run("translate-file", source, target, "--force", "--report", target) == 1
     assert run("translate-file", source, tmp_path / "c.txt", "--report", report) == 1
     assert run("translate-file", source, tmp_path / "c.txt", "--report", tmp_path / "no" / "x") == 1

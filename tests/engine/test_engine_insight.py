@@ -135,7 +135,9 @@ def test_low_precision_attention_weights_equal_those_of_single_steps(precision):
 
 
 def test_recorded_arrays_reflect_edits():
-    edited = native_model(MODEL).edited(Heads("encoder", 1, 1, "silent"), Heads("cross", 2, 2, scale=0.0))
+    edited = native_model(MODEL).with_interventions(
+        Heads("encoder", 1, 1, "silent"), Heads("cross", 2, 2, scale=0.0)
+    )
     arrays, plain = edited.insight(SOURCE, INPUTS), native_model(MODEL).insight(SOURCE, INPUTS)
     assert not arrays["encoder.1.weights"][0].any() and not arrays["encoder.1.context"][0].any()
     assert not arrays["cross.2.scores"][1].any()

@@ -77,7 +77,10 @@ def check_torch(shape: TransformerSettings, seed: int) -> None:
     model, rng = random_model(shape, seed), np.random.default_rng(seed)
     [source], [target] = sentences(1, seed), sentences(1, seed + 1)
     interventions = random_interventions(shape, len(source), len(target), rng)
-    engine, torch_model = native_model(model).edited(*interventions), with_interventions(model, interventions)
+    engine, torch_model = (
+        native_model(model).with_interventions(*interventions),
+        with_interventions(model, interventions),
+    )
     [actual], [expected] = (
         edited_model.attentions([source], decoder_inputs([target])) for edited_model in (engine, torch_model)
     )
@@ -106,7 +109,11 @@ def test_200_random_edits_match_torch(shape, seed):
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
 def test_empty_edits_change_nothing(precision):
     plain = native_model(MODEL, precision)
-    unchanged = plain.edited(), plain.edited(Heads("cross", 1)), plain.edited(Positions("source", (0, 1, 2)))
+    unchanged = (
+        plain.with_interventions(),
+        plain.with_interventions(Heads("cross", 1)),
+        plain.with_interventions(Positions("source", (0, 1, 2))),
+    )
     options = SearchOptions(beam=3, max_length=12)
     expected = search(plain, inputs(SOURCES), options)
     for model in unchanged:
@@ -126,7 +133,7 @@ EDITS = [
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_edited_results_do_not_depend_on_the_batch(precision, threads):
-    model = native_model(MODEL, precision, threads=threads).edited(*EDITS)
+    model = native_model(MODEL, precision, threads=threads).with_interventions(*EDITS)
     joint = step_scorer(model)(PAIRS)
     separate = [step_scorer(model)([pair])[0] for pair in PAIRS]
     assert joint == separate
@@ -152,7 +159,7 @@ def test_edits_replace_mask_and_scale_attention_weights():
     mask[:, 1] = mask[2] = False
     [attentions] = (
         native_model(MODEL)
-        .edited(
+        .with_interventions(
             Heads("encoder", 1, 2, "alone"), Heads("cross", 1, 1, mask=mask), Heads("cross", 2, 2, scale=0.0)
         )
         .attentions([source], decoder_inputs([target]))
@@ -167,9 +174,14 @@ def test_edits_replace_mask_and_scale_attention_weights():
 
 def test_edits_accumulate_and_share_encoded_sources():
     plain = native_model(MODEL).caching_sources()
-    edited_twice = plain.edited(EDITS[0]).edited(*EDITS[1:])
-    assert step_scorer(edited_twice)(PAIRS) == step_scorer(native_model(MODEL).edited(*EDITS))(PAIRS)
-    scores = [step_scorer(model.edited(*EDITS[1:]))(PAIRS) for model in (plain, plain, native_model(MODEL))]
+    edited_twice = plain.with_interventions(EDITS[0]).with_interventions(*EDITS[1:])
+    assert step_scorer(edited_twice)(PAIRS) == step_scorer(native_model(MODEL).with_interventions(*EDITS))(
+        PAIRS
+    )
+    scores = [
+        step_scorer(model.with_interventions(*EDITS[1:]))(PAIRS)
+        for model in (plain, plain, native_model(MODEL))
+    ]
     assert scores[0] == scores[1] == scores[2]
     assert step_scorer(plain)(PAIRS) == step_scorer(native_model(MODEL))(PAIRS)
 
@@ -178,14 +190,14 @@ def test_edits_of_decoder_only_models_are_applied():
     shape = DecoderOnlySettings(layers=2, width=24, heads=2, feed_forward=36, max_length=40, dropout=0.0)
     model = native_decoder(random_decoder(shape, 1))
     sources = prompts(3, 1)
-    [attentions] = model.edited(Heads("decoder", 1, 2, "uniform")).attentions(
+    [attentions] = model.with_interventions(Heads("decoder", 1, 2, "uniform")).attentions(
         sources[:1], [[SYMBOLS.start, 5, 4]]
     )
     size = attentions.decoder.shape[-1]
     visible = np.tril(np.ones((size, size)))
     np.testing.assert_allclose(attentions.decoder[0, 1], visible / visible.sum(-1, keepdims=True), atol=1e-6)
     with pytest.raises(SettingsError, match="no cross attention"):
-        model.edited(Heads("cross", 1))
+        model.with_interventions(Heads("cross", 1))
 
 
 TABLE = np.random.default_rng(3).random((2, 40, 40))
@@ -205,7 +217,7 @@ TABLE = np.random.default_rng(3).random((2, 40, 40))
 def test_edits_of_decoder_only_models_match_torch(edits):
     shape = DecoderOnlySettings(layers=2, width=24, heads=2, feed_forward=36, max_length=40, dropout=0.0)
     model = random_decoder(shape, 1)
-    engine, torch_model = native_decoder(model).edited(*edits), with_interventions(model, edits)
+    engine, torch_model = native_decoder(model).with_interventions(*edits), with_interventions(model, edits)
     sources = [(*prompt, 5) for prompt in prompts(3, 1)]  # does not end in padding
     continued = [[5, 4, 3], [6, 3], [3]]
     for prompt, target in zip(sources, continued, strict=True):
@@ -242,12 +254,12 @@ def test_edits_of_decoder_only_models_match_torch(edits):
 )
 def test_invalid_edits_are_rejected(edit, message):
     with pytest.raises(SettingsError, match=message):
-        native_model(MODEL).edited(edit)
+        native_model(MODEL).with_interventions(edit)
 
 
 def test_weight_tables_of_the_wrong_size_are_rejected():
     for kind in ATTENTION_KINDS:
-        model = native_model(MODEL).edited(Heads(kind, 1, weights=np.ones((2, 2))))
+        model = native_model(MODEL).with_interventions(Heads(kind, 1, weights=np.ones((2, 2))))
         with pytest.raises(SettingsError, match=f"2 rows and 2 columns for {kind} attention does not fit"):
             step_scorer(model)(PAIRS[:1])
         with pytest.raises(SettingsError, match="does not fit"):

@@ -7,7 +7,7 @@ import pytest
 
 from uwaga.engine import _core, pack
 from uwaga.engine.layout import stored_shapes
-from uwaga.engine.packing import ALIGNMENT, BLOCK_ROWS, HUGE_PAGE, StoredForms, huge_bytes
+from uwaga.engine.packing import ALIGNMENT, BLOCK_ROWS, HUGE_PAGE, StoredForms, allocate_huge_pages
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 SHAPE = TransformerSettings(
@@ -18,7 +18,7 @@ VOCABULARY = 3000
 
 @pytest.mark.parametrize("size", [0, 1, 4097, HUGE_PAGE - 1, HUGE_PAGE, 3 * HUGE_PAGE + 5])
 def test_huge_page_buffers_are_aligned_and_zeroed(size):
-    array = huge_bytes(size)
+    array = allocate_huge_pages(size)
     assert array.shape == (size,)
     assert not array.any()
     assert array.ctypes.data % (HUGE_PAGE if size >= HUGE_PAGE else 64) == 0

@@ -168,7 +168,7 @@ def test_generate_respects_search_options(generator):
         assert 2 <= len(hypothesis.tokens) <= 5
         assert len(hypothesis.token_scores) == len(hypothesis.tokens) + (not hypothesis.truncated)
         assert hypothesis.log_prob == pytest.approx(sum(hypothesis.token_scores))
-        assert hypothesis.whole == "Where is" + hypothesis.text
+        assert hypothesis.full_text == "Where is" + hypothesis.text
     assert continuation.truncated == (len(continuation.tokens) == 5)
 
 
@@ -230,13 +230,13 @@ def run(*arguments, lines=None):
 
 def test_generate_command_reads_texts_lines_and_files(peer, generator, tmp_path):
     folder = peer[0]
-    full_text = generator.generate("A dog").whole
+    full_text = generator.generate("A dog").full_text
     assert run(folder, "A dog", "--device", "cpu") == (0, full_text + "\n", "")
     code, out, _ = run(folder, "--json", "--beam", 2, "--nbest", 2, lines="A dog\nWhere\n")
     rows = [json.loads(line) for line in out.splitlines()]
     expected = generator.generate(["A dog", "Where"], beam=2, nbest=2)
     assert code == 0 and [row["prompt"] + row["text"] for row in rows] == [
-        continuation.whole for continuation in expected
+        continuation.full_text for continuation in expected
     ]
     assert [row["alternatives"][0]["text"] for row in rows] == [
         continuation.alternatives[0].text for continuation in expected
@@ -246,10 +246,10 @@ def test_generate_command_reads_texts_lines_and_files(peer, generator, tmp_path)
     assert run(folder, "-i", tmp_path / "in.txt", *options)[0] == 0
     samples = generator.generate(["A dog", "Where"], sample=True, seed=5, max_length=6)
     assert (tmp_path / "out.txt").read_text().splitlines() == [
-        " ".join(sample.whole.splitlines()) for sample in samples
+        " ".join(sample.full_text.splitlines()) for sample in samples
     ]
     code, out, _ = run(folder, "--stream", "--sample", "--seed", 5, "--max-length", 6, "A dog")
-    assert (code, out) == (0, samples[0].whole + "\n")
+    assert (code, out) == (0, samples[0].full_text + "\n")
 
 
 def test_generate_command_reports_invalid_input(peer, tmp_path):

@@ -15,14 +15,14 @@ from uwaga_server.served_models import ServedLanguages
 SOURCE = Path(__file__).parents[2] / "src"
 BOUNDS = {
     "uwaga/alignment/piece_spans.py:_byte_letters": "no argument",
-    "uwaga/alignment/piece_spans.py:_decomposed": "one character",
+    "uwaga/alignment/piece_spans.py:_decompose": "one character",
     "uwaga/alignment/piece_spans.py:_surface": "pieces of vocabularies",
     "uwaga/conversion/quantise.py:bundled_sentences": "no argument",
     "uwaga/languages/codes.py:_base_language": "at most 32 characters",
     "uwaga/languages/codes.py:character_script": "one character",
     "uwaga/languages/detection.py:_load_identifier": "no argument",
     "uwaga/languages/function_words.py:_pattern": "32 codes of languages",
-    "uwaga/results/views.py:_packed_phrases": "no argument",
+    "uwaga/results/views.py:_pack_phrases": "no argument",
     "uwaga/results/views.py:_read_file": "files of the package",
     "uwaga/search/decoder_batch.py:_rules": "64 sets of options, which hold numbers",
     "uwaga/terms/apply.py:count_occurrences": "lives as long as a call",
@@ -36,7 +36,7 @@ BOUNDS = {
     "uwaga_corpora/cleaning/rules/content.py:_misread_continuations": "no argument",
     "uwaga_course/exercises.py:all_exercises": "no argument",
     "uwaga_course/translations.py:read_texts": "files of the package",
-    "uwaga_memory/similarity.py:stemmer_of": "32 languages",
+    "uwaga_memory/similarity.py:find_stemmer": "32 languages",
     "uwaga_server/app.py:document": "no argument",
     "uwaga_server/dialects/libretranslate.py:document": "no argument",
 }

@@ -43,7 +43,7 @@ VALUES = {
 }
 """Local variables that patterns are built from."""
 METHODS = {
-    "uwaga.markup.typography.DOUBLE": {"finditer"},
+    "uwaga.markup.typography.DOUBLE_QUOTE": {"finditer"},
     "uwaga.markup.typography.SINGLE": {"finditer"},
     "uwaga_documents.formats.apple.SPACE": {"match"},
     "uwaga_documents.formats.office.SHEET_PARTS": {"fullmatch"},

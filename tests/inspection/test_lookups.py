@@ -100,7 +100,7 @@ def test_M44_lookups_contain_the_nearest_remembered_token(translator):
         RememberedPair(*SLEEPING, 80.0, pieces[1]),
     )
     herr = next(lookup for lookup in lookups.tokens if lookup.token == "▁Herr")
-    assert (herr.pair, herr.position, lookups.remembered(herr)) == (1, 1, "▁Herr")
+    assert (herr.pair, herr.position, lookups.piece_after(herr)) == (1, 1, "▁Herr")
     assert herr.model_probability < 0.1 < 0.9 < herr.probability
     sings = next(lookup for lookup in lookups.tokens if lookup.token == "▁singt")
     assert sings.weight == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uwaga.languages.codes import M2M100, MBART50, NLLB200, TWO_LETTERS, base_language, same_language
+from uwaga.languages.codes import M2M100, MBART50, NLLB200, TWO_LETTER_CODES, base_language, same_language
 
 
 @pytest.mark.parametrize("code", ["en", "EN", "en_XX", "en-GB", "eng", "eng_Latn"])
@@ -26,7 +26,7 @@ def test_same_language_ignores_regions_but_not_scripts():
 
 
 def test_base_language_is_idempotent():
-    for short in TWO_LETTERS.values():
+    for short in TWO_LETTER_CODES.values():
         assert len(short) == 2 and base_language(short) == short
 
 

@@ -294,7 +294,7 @@ def test_models_without_folder_are_refused(tmp_path, trained):
     for model in (ensemble, adapted, trained.with_decoder(trained.decoder)):
         with pytest.raises(ModelError, match="uwaga merge"):
             model.save_pretrained(tmp_path / "saved")
-    assert trained.searched_by(lambda decoder: decoder).model.path == folder
+    assert trained.wrap_decoders(lambda decoder: decoder).model.path == folder
     assert not (tmp_path / "saved").exists()
 
 

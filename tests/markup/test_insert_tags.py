@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
+from xml.parsers import expat
 
 import pytest
 from hypothesis import given
@@ -81,6 +83,37 @@ def tag_pairs(inline: Inline) -> list[tuple[Tag, Tag]]:
         elif isinstance(part, Tag) and part.kind == "close" and open_tags:
             pairs.append((open_tags.pop(), part))
     return pairs
+
+
+@st.composite
+def html_texts(draw: st.DrawFn, depth: int = 0) -> str:
+    """Draw words with nested pairs of tags around them, and line breaks inside and outside pairs."""
+    text = ""
+    for _ in range(draw(st.integers(1, 4))):
+        name = draw(st.sampled_from(("", "", "b", "i", "u", "br")))
+        words = " ".join(draw(st.lists(st.sampled_from(("man", "dog", "red")), min_size=1, max_size=3)))
+        if name == "br":
+            text += f"{words}<br/>"
+        elif name and depth < 3:
+            text += f"<{name}>{draw(html_texts(depth + 1))}</{name}> "
+        else:
+            text += f"{words} "
+    return text
+
+
+@given(data=st.data())
+def test_tags_around_line_breaks_stay_nested_in_any_order_of_words(data: st.DataObject) -> None:
+    html = data.draw(html_texts())
+    fragment = read_fragment(html, "html")
+    translations = []
+    for inline in fragment.inlines:
+        stripped = strip_tags(inline)
+        target = " ".join(data.draw(st.permutations(stripped.text.split())))
+        translations.append(insert_tags(stripped, target, data.draw(alignments(stripped.text, target))))
+    written = fragment.write(translations)
+    expat.ParserCreate().Parse(f"<x>{written}</x>", True)
+    tags = re.compile("<[^>]*>")
+    assert Counter(tags.findall(written)) == Counter(tags.findall(html))
 
 
 @given(data=st.data())

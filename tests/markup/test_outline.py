@@ -29,7 +29,7 @@ TEXTS = [
 
 
 def texts(text, ignored=(), **outline):
-    fragment = read_xml(text, frozenset(ignored), XmlOutline.of(**outline))
+    fragment = read_xml(text, frozenset(ignored), XmlOutline.from_names(**outline))
     return [plain_text(inline) for inline in fragment.inlines]
 
 
@@ -65,7 +65,7 @@ def test_splitting_elements_separate_texts():
 
 def test_ancestors_of_splitting_elements_also_separate_texts():
     text = "a <b>c <p>d</p> e</b> f"
-    fragment = read_xml(text, frozenset(), XmlOutline.of(splitting=["p"]))
+    fragment = read_xml(text, frozenset(), XmlOutline.from_names(splitting=["p"]))
     assert [plain_text(inline) for inline in fragment.inlines] == ["a", "c", "d", "e", "f"]
     assert fragment.write([(f"{plain_text(inline)}!",) for inline in fragment.inlines]) == (
         "a! <b>c! <p>d!</p> e!</b> f!"
@@ -94,7 +94,7 @@ def test_malformed_xml_is_rejected():
 
 def test_invalid_outlines_are_rejected():
     with pytest.raises(SettingsError, match="both"):
-        XmlOutline.of(splitting=["p"], non_splitting=["p"])
+        XmlOutline.from_names(splitting=["p"], non_splitting=["p"])
     with pytest.raises(SettingsError):
         XmlOutline(splitting="p")
     translator = uwaga.Translator.load()

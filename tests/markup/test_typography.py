@@ -12,11 +12,11 @@ from uwaga.markup.typography import (
     apply_edits,
     enclose_quotations,
     insertions,
-    inverse,
-    kept_characters,
-    moved,
+    inverse_edits,
+    mark_unknown_characters,
+    move_spans,
     plain_equivalents,
-    typographic,
+    typographic_edits,
     visible_text,
 )
 
@@ -39,7 +39,7 @@ def test_inverse_edits_restore_the_original_characters(parts):
     source = tuple(parts)
     edits = plain_equivalents(visible_text(source), WITHOUT_TYPOGRAPHY)
     plain = apply_edits(source, edits)
-    restored = apply_edits(plain, inverse(edits, visible_text(source)))
+    restored = apply_edits(plain, inverse_edits(edits, visible_text(source)))
     assert visible_text(restored) == visible_text(source)
     assert [part for part in plain if isinstance(part, Tag)] == [
         part for part in source if isinstance(part, Tag)
@@ -51,7 +51,7 @@ def test_edits_move_spans_with_their_words(text):
     edits = plain_equivalents(text, WITHOUT_TYPOGRAPHY)
     plain = plain_text(apply_edits((text,), edits))
     spans = [(i, i + 1) for i, character in enumerate(text) if character.isalnum()]
-    assert [plain[start:end] for start, end in moved(spans, edits)] == [
+    assert [plain[start:end] for start, end in move_spans(spans, edits)] == [
         text[start:end] for start, end in spans
     ]
 
@@ -98,13 +98,13 @@ def test_known_typography_is_not_replaced():
     ],
 )
 def test_quotation_marks_use_the_style_of_the_target_language(source, translation, language, expected):
-    edits = typographic(source, translation, language)
+    edits = typographic_edits(source, translation, language)
     assert plain_text(apply_edits((translation,), edits)) == expected
 
 
 @given(TEXTS)
 def test_marking_characters_to_copy_does_not_change_the_text(text):
-    inline = kept_characters(text, WITHOUT_TYPOGRAPHY(text))
+    inline = mark_unknown_characters(text, WITHOUT_TYPOGRAPHY(text))
     assert plain_text(inline) == text
     assert not WITHOUT_TYPOGRAPHY("".join(part for part in inline if isinstance(part, str))) - {"\u200d"}
 
@@ -135,7 +135,7 @@ def test_marking_characters_to_copy_does_not_change_the_text(text):
     ],
 )
 def test_unknown_characters_are_copied_with_their_whole_word_or_number(text, pieces):
-    inline = kept_characters(text, WITHOUT_TYPOGRAPHY(text))
+    inline = mark_unknown_characters(text, WITHOUT_TYPOGRAPHY(text))
     assert [part.text for part in inline if is_kept(part)] == pieces
 
 
@@ -165,4 +165,4 @@ def test_quotation_marks_are_converted_to_tags():
 
 
 def test_insertions_next_to_a_span_do_not_extend_it():
-    assert moved([(0, 2), (3, 5)], [Edit(3, 3, "„"), Edit(5, 5, "“")]) == [(0, 2), (4, 6)]
+    assert move_spans([(0, 2), (3, 5)], [Edit(3, 3, "„"), Edit(5, 5, "“")]) == [(0, 2), (4, 6)]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga_memory import Memory, Pair, Penalties
-from uwaga_memory.index import SCHEMA, Index, bucket_of, merged_postings
+from uwaga_memory.index import SCHEMA, Index, merged_postings, number_buckets
 from uwaga_memory.similarity import ComparableText, Stemmer, comparable_text, similarity
 
 WORDS = [
@@ -85,7 +85,7 @@ def test_index_finds_and_removes_texts_in_all_blocks() -> None:
 
 def test_lengths_in_a_bucket_differ_by_at_most_half() -> None:
     words = np.arange(3_000)
-    buckets = bucket_of(words)
+    buckets = number_buckets(words)
     assert (np.diff(buckets) >= 0).all()
     for bucket in np.unique(buckets):
         lengths = words[buckets == bucket]

@@ -92,7 +92,7 @@ def test_ensemble_of_identical_members_matches_model() -> None:
 
 
 def test_ensemble_members_must_share_a_vocabulary() -> None:
-    with pytest.raises(SettingsError, match=r"small has a vocabulary of 22 .*big one of 23"):
+    with pytest.raises(SettingsError, match=r"small has a vocabulary of 22 .*big has one of 23"):
         Ensemble([transformer(), transformer(22)], ["big", "small"])
     with pytest.raises(SettingsError, match="two models or more, not 1"):
         Ensemble([transformer()])

@@ -121,7 +121,7 @@ def test_concurrent_requests_equal_separate_requests(
         time.sleep(delay)
         if cancel_after is not None:
             threading.Timer(cancel_after, request.cancel).start()
-        shared = translator.searched_by(models.decoder_for(request))
+        shared = translator.wrap_decoders(models.decoder_for(request))
         try:
             results[index] = shared.translate(TEXTS[text_index], **OPTIONS[options_index])
         except CancelledRequestError as error:
@@ -140,7 +140,7 @@ def test_concurrent_streams_and_translations_equal_separate_calls(
     results: dict[int, object] = {}
 
     def translate(index: int) -> None:
-        shared = translator.searched_by(models.decoder_for(CallContext()))
+        shared = translator.wrap_decoders(models.decoder_for(CallContext()))
         if index % 3:
             results[index] = list(shared.stream(TEXTS[index % 3]))
         else:
@@ -156,7 +156,7 @@ def test_concurrent_streams_and_translations_equal_separate_calls(
 
 
 def test_closed_stream_leaves_the_batch(translator: Translator, models: ModelBatches) -> None:
-    pieces = translator.searched_by(models.decoder_for(CallContext())).stream(TEXTS[5])
+    pieces = translator.wrap_decoders(models.decoder_for(CallContext())).stream(TEXTS[5])
     next(pieces)
     pieces.close()
     gc.collect()
@@ -168,7 +168,7 @@ def test_shared_stream_yields_pieces(translator: Translator) -> None:
 
 
 def test_shared_translator_keeps_other_attributes(translator: Translator, models: ModelBatches) -> None:
-    shared = translator.searched_by(models.decoder_for(CallContext()))
+    shared = translator.wrap_decoders(models.decoder_for(CallContext()))
     assert (shared.languages, shared.model.score_stats, shared.decoding) == (
         translator.languages,
         translator.model.score_stats,
@@ -185,13 +185,13 @@ def test_pivot_translators_share_their_models(translator: Translator, models: Mo
     results: dict[int, object] = {}
 
     def translate(index: int) -> None:
-        shared = pivot.searched_by(models.decoder_for(CallContext()))
+        shared = pivot.wrap_decoders(models.decoder_for(CallContext()))
         results[index] = shared.translate(TEXTS[: 1 + index % 3], nbest=1 + index % 2, beam=2)
 
     run_in_threads(*(lambda index=index: translate(index) for index in range(6)))
     for index, result in results.items():
         assert result == pivot.translate(TEXTS[: 1 + index % 3], nbest=1 + index % 2, beam=2)
-    assert len(pivot.searched_by(models.decoder_for(CallContext())).stream(TEXTS[0]).__next__()) > 0
+    assert len(pivot.wrap_decoders(models.decoder_for(CallContext())).stream(TEXTS[0]).__next__()) > 0
     gc.collect()
     assert is_empty(models)
 
@@ -199,16 +199,16 @@ def test_pivot_translators_share_their_models(translator: Translator, models: Mo
 def test_deadline_and_cancellation_end_a_long_search(translator: Translator, models: ModelBatches) -> None:
     texts = TEXTS * 60
     with pytest.raises(DeadlineError, match=r"not answered within 0\.05 s"):
-        translator.searched_by(models.decoder_for(CallContext(seconds=0.05))).translate(texts)
+        translator.wrap_decoders(models.decoder_for(CallContext(seconds=0.05))).translate(texts)
     assert is_empty(models)
     request = CallContext()
     threading.Timer(0.1, request.cancel).start()
     start = time.monotonic()
     with pytest.raises(CancelledRequestError):
         # Sampling runs its steps in this thread.
-        translator.searched_by(models.decoder_for(request)).translate(texts, sample=True)
+        translator.wrap_decoders(models.decoder_for(request)).translate(texts, sample=True)
     with pytest.raises(CancelledRequestError):
-        translator.searched_by(models.decoder_for(request)).translate("A dog.")
+        translator.wrap_decoders(models.decoder_for(request)).translate("A dog.")
     assert time.monotonic() - start < 20
     assert is_empty(models)
 
@@ -217,11 +217,11 @@ def test_error_affects_only_the_request_it_occurs_in(translator: Translator, mod
     results: dict[str, object] = {}
 
     def translate_valid() -> None:
-        results["good"] = translator.searched_by(models.decoder_for(CallContext())).translate(TEXTS)
+        results["good"] = translator.wrap_decoders(models.decoder_for(CallContext())).translate(TEXTS)
 
     def translate_invalid() -> None:
         try:
-            translator.searched_by(models.decoder_for(CallContext())).translate(["A dog.", "\ud800"])
+            translator.wrap_decoders(models.decoder_for(CallContext())).translate(["A dog.", "\ud800"])
         except DataError as error:
             results["bad"] = error
 
@@ -232,12 +232,12 @@ def test_error_affects_only_the_request_it_occurs_in(translator: Translator, mod
 
 
 def test_short_request_overtakes_a_long_one(translator: Translator, models: ModelBatches) -> None:
-    shared = translator.searched_by(models.decoder_for(CallContext("short")))
+    shared = translator.wrap_decoders(models.decoder_for(CallContext("short")))
     shared.translate(TEXTS[1])
     finish_times: list[float] = []
 
     def translate_long() -> None:
-        translator.searched_by(models.decoder_for(CallContext("long"))).translate(TEXTS * 40)
+        translator.wrap_decoders(models.decoder_for(CallContext("long"))).translate(TEXTS * 40)
         finish_times.append(time.monotonic())
 
     thread = threading.Thread(target=translate_long)
@@ -250,7 +250,7 @@ def test_short_request_overtakes_a_long_one(translator: Translator, models: Mode
 
 def test_close_cancels_waiting_requests_and_allows_new_ones(translator: Translator) -> None:
     models = ModelBatches()
-    shared = translator.searched_by(models.decoder_for(CallContext()))
+    shared = translator.wrap_decoders(models.decoder_for(CallContext()))
     errors: list[object] = []
 
     def translate_long() -> None:
@@ -343,7 +343,7 @@ except KeyboardInterrupt:
 
 
 def test_calls_of_a_shared_model_reuse_tokeniser_data(translator, models):
-    shared = [translator.searched_by(models.decoder_for(CallContext())).model for _ in range(2)]
+    shared = [translator.wrap_decoders(models.decoder_for(CallContext())).model for _ in range(2)]
     assert all(model.characters is translator.model.characters for model in shared)
     assert all(model.segmenter() is translator.model.segmenter() for model in shared)
     assert all("byte_tokens" in vars(model) for model in shared)

@@ -18,7 +18,7 @@ from running_server import running_server
 
 from uwaga.translator import Translator
 from uwaga.translator.asynchronous import AsyncTranslator
-from uwaga_server.api_errors import ApiError, as_api_error, in_thread
+from uwaga_server.api_errors import ApiError, as_api_error, run_in_thread
 from uwaga_server.document_worker import DocumentWorker
 from uwaga_server.middleware import _clear_frames
 
@@ -72,7 +72,7 @@ def test_api_error_is_raised_unchanged():
 
     async def raised() -> BaseException:
         with pytest.raises(ApiError) as caught:
-            await in_thread(fail)
+            await run_in_thread(fail)
         return caught.value
 
     assert asyncio.run(raised()) is problem
@@ -95,7 +95,7 @@ def test_exceptions_that_asyncio_tasks_cannot_raise_are_converted(kind: type[Bas
     async def raised() -> None:
         async with asyncio.timeout(10):
             with pytest.raises(ApiError):
-                await in_thread(fail)
+                await run_in_thread(fail)
             async with AsyncTranslator(translator) as shared:
                 with pytest.raises(RuntimeError, match=kind.__name__):
                     await shared.call(fail)

@@ -193,7 +193,7 @@ def test_model_that_fails_to_load_does_not_affect_others(
 
 def test_least_recently_used_model_is_unloaded(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
     memory_sizes = iter(range(0, 10**12, 50 << 20))
-    monkeypatch.setattr("uwaga_server.models._resident", lambda: next(memory_sizes))  # 50 MiB each
+    monkeypatch.setattr("uwaga_server.models._resident_memory", lambda: next(memory_sizes))  # 50 MiB each
     models = [
         served_model(name, source, "de", preload=False)
         for name, source in (("a", "en"), ("b", "fr"), ("c", "es"))
@@ -212,7 +212,7 @@ def test_least_recently_used_model_is_unloaded(bundled: Translator, monkeypatch:
 
 def test_model_in_use_is_not_unloaded(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
     memory_sizes = iter(range(0, 10**12, 50 << 20))
-    monkeypatch.setattr("uwaga_server.models._resident", lambda: next(memory_sizes))
+    monkeypatch.setattr("uwaga_server.models._resident_memory", lambda: next(memory_sizes))
     models = [served_model(name, source, "de", preload=False) for name, source in (("a", "en"), ("b", "fr"))]
     service, _ = make_service(bundled, *models, memory=60)
 
@@ -228,7 +228,7 @@ def test_model_in_use_is_not_unloaded(bundled: Translator, monkeypatch: pytest.M
 def test_model_of_a_waiting_request_is_not_unloaded(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
     """Loading the second model of a route does not unload the first."""
     memory_sizes = iter(range(0, 10**12, 50 << 20))
-    monkeypatch.setattr("uwaga_server.models._resident", lambda: next(memory_sizes))
+    monkeypatch.setattr("uwaga_server.models._resident_memory", lambda: next(memory_sizes))
     models = [("a", "en", "de"), ("b", "de", "fr"), ("c", "es", "pt")]
     service, loaded = make_service(
         bundled, *(served_model(*model, preload=False) for model in models), memory=60

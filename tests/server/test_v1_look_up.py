@@ -73,7 +73,7 @@ def test_lookups_match_python(clients: list[httpx.Client], server: RunningServer
     assert len(content["pairs"]) == 2
     names = ("weight", "model_probability", "probability")
     for sent, lookup in zip(content["pieces"], lookups.tokens, strict=True):
-        expected = lookup.token, lookup.pair, lookup.position, lookups.remembered(lookup)
+        expected = lookup.token, lookup.pair, lookup.position, lookups.piece_after(lookup)
         assert (sent["piece"], sent["pair"], sent["position"], sent["remembered"]) == expected
         assert sent["distance"] == pytest.approx(lookup.distance / lookups.radius)
         assert [sent[name] for name in names] == pytest.approx([getattr(lookup, name) for name in names])

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from uwaga.markup.units import translatable, trim, untranslated_texts, write_unit
+from uwaga.markup.units import is_translatable, trim, untranslated_texts, write_unit
 from uwaga_documents import DocumentOptions, Unit, document_job, find_format, run_document_job
 from uwaga_documents.archive import open_document
 from uwaga_documents.document import DocumentSource
@@ -54,7 +54,7 @@ def _texts(pieces):
         for unit in pieces
         if isinstance(unit, Unit)
         for inline in unit.inlines
-        if translatable(inline)
+        if is_translatable(inline)
     ]
 
 
@@ -92,7 +92,8 @@ def render(name: str, content: bytes, translate, options=None, format=None) -> b
         piece
         if isinstance(piece, str)
         else write_unit(
-            piece, [translate([inline])[0] if translatable(inline) else inline for inline in piece.inlines]
+            piece,
+            [translate([inline])[0] if is_translatable(inline) else inline for inline in piece.inlines],
         )
         for piece in reading.pieces
     ]

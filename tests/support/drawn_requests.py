@@ -164,7 +164,7 @@ def main() -> None:
     translators = {
         "bundled": bundled,
         "chain": Translator(bundled.model.between(), second),
-        "drafted": bundled.drafted_by(bundled),
+        "drafted": bundled.with_drafter(bundled),
     }
     for number in range(arguments.count):
         draw = random.Random(f"{arguments.seed}.{number}")

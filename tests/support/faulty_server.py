@@ -19,7 +19,7 @@ from starlette.responses import Response
 import uwaga.errors
 import uwaga_server.api_errors
 from uwaga.translator import Request
-from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.context import Dialect, ServerContext
 from uwaga_server.dialects import libretranslate
 from uwaga_server.http import EventStream, json_response
@@ -77,7 +77,7 @@ def routes(context: ServerContext) -> Routes:
         if place == "endpoint":
             fail(int(number))
         elif place == "thread":
-            await in_thread(fail, int(number))
+            await run_in_thread(fail, int(number))
         elif place == "inspection":
             await context.service.inspect(text, lambda *_: fail(int(number)))
         elif place == "translator":

@@ -140,7 +140,7 @@ def test_glossary_file_formats_are_read(tmp_path):
     assert glossaries[0] == [("house", ("Haus", "Hauses")), ("New York", ("New York",)), ("Acme", ("Acme",))]
     assert glossaries[1:] == glossaries[:1] * 3
     assert Glossary.read(tsv).terms[0].location == f"{tsv}, line 4"
-    assert [term.untranslated for term in Glossary.read(tsv).terms] == [False, True, True]
+    assert [term.is_untranslated for term in Glossary.read(tsv).terms] == [False, True, True]
 
 
 BOMB = '<!DOCTYPE martif [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><martif><term>&b;</term></martif>'

@@ -48,7 +48,7 @@ def hypothesis(text, truncated=False):
 
 
 def term_sentence(source, usual, glossary, replaced):
-    terms = replace(sentence_terms(source, glossary), usual=usual, replaced=tuple(replaced))
+    terms = replace(sentence_terms(source, glossary), usual_translation=usual, replaced=tuple(replaced))
     spans = [
         None if word is None else (usual.index(word), usual.index(word) + len(word)) for word in replaced
     ]
@@ -97,7 +97,7 @@ def test_M27_term_that_contains_usual_word_replaces_it(mode):
 def test_M27_term_is_not_applied_next_to_usual_word():
     terms = replace(
         sentence_terms("The car is fast.", {"car": "Wagen"}),
-        usual="Das Auto ist schnell.",
+        usual_translation="Das Auto ist schnell.",
         replaced=("Auto",),
     )
     for text, applied in (
@@ -112,7 +112,9 @@ def test_M27_term_is_not_applied_next_to_usual_word():
 def test_M27_usual_word_is_kept_where_it_translates_another_word():
     usual = "Das Auto und das Auto sind schnell."
     terms = replace(
-        sentence_terms("The car and the auto are fast.", {"car": "Wagen"}), usual=usual, replaced=("Auto",)
+        sentence_terms("The car and the auto are fast.", {"car": "Wagen"}),
+        usual_translation=usual,
+        replaced=("Auto",),
     )
     text = "Der Wagen und das Auto sind schnell."
     assert terms.find_uses(BUNDLED.target.encode(text), text)[0].applied

@@ -14,7 +14,7 @@ from toy import toy_values, write_reversal_corpus
 
 import uwaga
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.adapter import adapted, read_adapter, weights_checksum
+from uwaga.checkpoints.adapter import apply_adapter, read_adapter, weights_checksum
 from uwaga.cli.main import main
 from uwaga.errors import CheckpointError, ModelError, SettingsError
 from uwaga.settings import parse
@@ -144,7 +144,7 @@ def test_M34_adapter_is_saved_and_merged(base: Path, tmp_path: Path) -> None:
     adapter_weights = read_adapter(adapter)
     weights = formats.read(model).weights
     assert weights is not None and adapter_weights.base_sha256 == weights_checksum(weights)
-    changed = adapted(formats.read(model), adapter_weights).weights
+    changed = apply_adapter(formats.read(model), adapter_weights).weights
     assert changed is not None
     for name in changed.names():
         rows = changed.rows(name, 0, 2)

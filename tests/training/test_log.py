@@ -133,7 +133,7 @@ def test_progress_bar_shows_progress_and_refreshes(width: int) -> None:
         clock.now += 1.0
         outputs.add(screen(console, bar))
     assert len(outputs) == 6
-    bar.resume_pace()  # those seconds were spent on a validation
+    bar.restart_pace()  # those seconds were spent on a validation
     clock.now += 2.0
     bar.update(1003, 3, "")
     assert f"{clock_time(2.0 * 18_997)} left" in screen(console, bar)

@@ -16,7 +16,7 @@ from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
 from uwaga.translator import Model, Request, Translator, checks
-from uwaga.translator.layers.search import WIDENINGS
+from uwaga.translator.layers.search import BEAM_FACTORS
 from uwaga.translator.split import BLANKS, cut_to_fit
 from uwaga.translator.text import Sentence
 
@@ -150,7 +150,7 @@ def test_search_for_distinct_texts_is_bounded():
     assert len({hypothesis.text for hypothesis in (translation, *translation.alternatives)}) == 1 + len(
         translation.alternatives
     )
-    assert max(WIDENINGS) <= 8
+    assert max(BEAM_FACTORS) <= 8
 
 
 @pytest.mark.parametrize(
@@ -184,10 +184,10 @@ def test_text_without_letters_is_copied(text):
     st.integers(12, 20),
 )
 def test_repetition_loop_is_detected_at_any_position(tokens, cycle, repeats):
-    assert checks.loops([*tokens, *cycle * repeats])
-    assert checks.loops([*cycle * repeats, *tokens])
-    assert not checks.loops(list(range(100)))
-    assert not checks.loops([1, 2, 3] * 3)
+    assert checks.is_looping([*tokens, *cycle * repeats])
+    assert checks.is_looping([*cycle * repeats, *tokens])
+    assert not checks.is_looping(list(range(100)))
+    assert not checks.is_looping([1, 2, 3] * 3)
 
 
 @given(st.lists(st.integers(0, 3), max_size=40))
@@ -199,7 +199,7 @@ def test_loop_detection_matches_exhaustive_comparison(tokens):
     expected = any(
         repeated(period) >= max(4 * period, 12) for period in range(1, min(12, len(tokens) // 4) + 1)
     )
-    assert checks.loops(tokens) == expected
+    assert checks.is_looping(tokens) == expected
 
 
 def test_looping_translation_has_a_warning():

@@ -4,8 +4,8 @@ from uwaga import load
 from uwaga.checkpoints.languages import LanguagePair
 from uwaga.errors import SettingsError
 from uwaga.languages.detection import UNDETERMINED, detect_language
-from uwaga.translator.layers.untranslated import ALREADY
-from uwaga.translator.plan import known_source
+from uwaga.translator.layers.untranslated import ALREADY_TRANSLATED
+from uwaga.translator.plan import resolve_source
 
 ENGLISH = "The weather is nice today, and we will walk along the river to the old town."
 TEXTS = {
@@ -51,21 +51,21 @@ def test_unexpected_and_undetermined_languages_are_reported():
 
 def test_detected_source_uses_the_code_of_the_model():
     nllb = LanguagePair("src", "tgt", ("deu_Latn", "eng_Latn"), ("deu_Latn", "eng_Latn"))
-    assert known_source("auto", [ENGLISH], nllb).source == "eng_Latn"
-    assert known_source("auto", [ENGLISH], PAIR) == ("en", frozenset())
+    assert resolve_source("auto", [ENGLISH], nllb).source == "eng_Latn"
+    assert resolve_source("auto", [ENGLISH], PAIR) == ("en", frozenset())
     assert (
-        known_source(None, [ENGLISH], nllb).source is None
-        and known_source("fr", [ENGLISH], nllb).source == "fr"
+        resolve_source(None, [ENGLISH], nllb).source is None
+        and resolve_source("fr", [ENGLISH], nllb).source == "fr"
     )
 
 
 def test_unsupported_language_is_rejected():
     with pytest.raises(SettingsError, match=r"the text is in 'fr' \(probability .*from en"):
-        known_source("auto", [TEXTS["fr"]], PAIR)
+        resolve_source("auto", [TEXTS["fr"]], PAIR)
     with pytest.raises(SettingsError, match="states its languages"):
-        known_source("auto", [ENGLISH], LanguagePair("src", "tgt"))
+        resolve_source("auto", [ENGLISH], LanguagePair("src", "tgt"))
     with pytest.raises(SettingsError, match="cannot be detected"):
-        known_source("auto", ["ᚠᚢᚦ"], PAIR)
+        resolve_source("auto", ["ᚠᚢᚦ"], PAIR)
 
 
 def test_texts_in_the_target_language_or_without_letters_are_copied():
@@ -78,7 +78,7 @@ def test_texts_in_the_target_language_or_without_letters_are_copied():
     ]
     assert [translation.warnings for translation in detected] == [
         (),
-        (ALREADY,),
+        (ALREADY_TRANSLATED,),
         (),
         plain[3].warnings,
         plain[4].warnings,

@@ -236,13 +236,13 @@ def test_alignment_encodes_uncached_sentences_again(bundled, monkeypatch):
 
 @pytest.mark.parametrize("options", [{"alignment": True}, {"coverage": "unaligned"}, {"attention": "all"}])
 def test_alignment_does_not_encode_sources_again(bundled, monkeypatch, options):
-    encoded, encode = [], engine_model.RecordingModel._encoded
+    encoded, encode = [], engine_model.RecordingModel._call_encoder
 
     def counted(model, sources, core):
         encoded.extend(map(tuple, sources))
         return encode(model, sources, core)
 
-    monkeypatch.setattr(engine_model.RecordingModel, "_encoded", counted)
+    monkeypatch.setattr(engine_model.RecordingModel, "_call_encoder", counted)
     bundled["float32"].translate(["A dog sleeps.", "The cat is asleep."], **options)
     assert len(encoded) == len(set(encoded)) > 0
 

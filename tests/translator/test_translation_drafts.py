@@ -115,7 +115,7 @@ def with_changes(translator, **changes):
 def test_M42_draft_model_does_not_change_greedy_translations(translator, shortlist_path):
     plain = translator.translate(TEXTS, beam=1)
     loaded = Translator.load(draft="bundled"), Translator.load(draft="shortlist", shortlist=shortlist_path)
-    for drafted in (*loaded, loaded[0].shared(), loaded[1].shared(), translator.drafted_by(loaded[1])):
+    for drafted in (*loaded, loaded[0].shared(), loaded[1].shared(), translator.with_drafter(loaded[1])):
         translations = [drafted.translate(text) for text in TEXTS]
         assert [replace(translation, draft=None) for translation in translations] == plain
         assert translations[3].draft.proposed > 0  # the text has tags and a placeholder
@@ -140,10 +140,10 @@ def test_M42_shortlist_drafting_is_skipped_for_many_sentences(translator, shortl
 def test_M42_incompatible_draft_models_are_rejected(translator):
     mismatched = with_changes(translator, languages=("en", "fr"), known=None)
     with pytest.raises(SettingsError, match="does not translate from en to de: choose another"):
-        translator.drafted_by(mismatched)
+        translator.with_drafter(mismatched)
     unspecified = with_changes(translator, languages=UNSTATED_LANGUAGES, known=None)
-    assert translator.drafted_by(unspecified).translate(TEXTS[0]).draft.accepted > 0
-    drafted = translator.drafted_by(translator)
+    assert translator.with_drafter(unspecified).translate(TEXTS[0]).draft.accepted > 0
+    drafted = translator.with_drafter(translator)
     for options in ({"beam": 4}, {"sample": True}, {"mbr": 4}):
         with pytest.raises(SettingsError, match="a draft model needs greedy search"):
             drafted.translate(TEXTS[0], **options)

@@ -16,7 +16,7 @@ from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.registry import describe
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
-from uwaga.translator.score import in_batches, parallel_scorer, step_scorer
+from uwaga.translator.score import parallel_scorer, score_in_batches, step_scorer
 from uwaga.translator.text import TokenPair
 
 pytestmark = pytest.mark.numerical
@@ -65,8 +65,8 @@ def test_M26_M35_parallel_scores_equal_stepwise_scores(folder):
     sources = [JOINT.add_special_tokens(JOINT.encode(text)) for text in TEXTS]
     targets = [JOINT.add_special_tokens(JOINT.encode(text)) for text in tiny.GERMAN[: len(TEXTS)]]
     pairs = list(map(TokenPair, sources, targets))
-    parallel = in_batches(parallel_scorer(model), pairs, 200)
-    stepped = in_batches(step_scorer(model), pairs, 200)
+    parallel = score_in_batches(parallel_scorer(model), pairs, 200)
+    stepped = score_in_batches(step_scorer(model), pairs, 200)
     for actual, expected in zip(parallel, stepped, strict=True):
         np.testing.assert_allclose(actual, expected, **tolerance(expected))
 

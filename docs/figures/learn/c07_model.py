@@ -18,7 +18,7 @@ def draw() -> Drawing:
         390,
         640,
         "Head 2 of the encoder's first layer: A, es, a and the full stop give the next piece more than 0.8 "
-        "of the weight; with position 0 for every piece, at most 0.38",
+        "of the weight; with position 0 for every piece, at most 0.43",
         model=True,
     )
     for top, name, model in ((0, "own positions", translator), (322, "position 0 for every piece", same)):

@@ -31,13 +31,13 @@ def draw() -> Drawing:
     figure = Drawing(
         400,
         400,
-        "The bundled model with shifted source positions: up to 3 cost nothing, 20 and more cost much",
+        "The bundled model with shifted source positions: up to 2 cost nothing, 20 and more cost much",
         model=True,
     )
     left, right = 40, 380
     scale = (right - left) / 100
     panels = (
-        (0, 40, "loss in nats per token", (0, 0.5, 1), "second", 1.25),
+        (0, 40, "loss in nats per token", (0, 0.5, 1, 1.5), "second", 1.5),
         (1, 225, "weight of head 3.4 on the previous piece", (0, 0.4, 0.8), "accent", 0.8),
     )
     for column, top, name, ticks, look, maximum in panels:

@@ -5,7 +5,7 @@ from drawing import Drawing
 import uwaga
 
 TEXTS = [
-    "The orchestra performed a symphony by a composer who is almost unknown outside of his own country.",
+    "The committee rejected the proposal because its authors had not explained how it would be paid for.",
     "Two children are playing football in the park while their parents are sitting on a bench and talking.",
     "Our neighbours have a big dog that barks whenever somebody walks past their house.",
     "The price of bread has risen by ten percent since the beginning of the year.",

@@ -72,9 +72,9 @@ def first_evidence(
     shares = maps / (maps.sum(axis=1, keepdims=True) + SHARE_SMOOTHING)
     spelling = np.array([[_spelling_features(word, partner) for word in source] for partner in target])
     spelling = spelling.reshape(len(target), len(source), 3).transpose(2, 0, 1)
-    neighbours = [_shifted(maps[0], *by) for by in DIAGONALS]
-    lexical = [] if lexicon is None else _lexical(source, target, lexicon)
-    return np.stack([*maps, *shares, *spelling, *neighbours, *lexical], axis=-1)
+    neighbours = [_shift(maps[0], *offset) for offset in DIAGONALS]
+    lexical_evidence = [] if lexicon is None else _lexical_evidence(source, target, lexicon)
+    return np.stack([*maps, *shares, *spelling, *neighbours, *lexical_evidence], axis=-1)
 
 
 def second_evidence(logits: Evidence) -> Evidence:
@@ -88,11 +88,9 @@ def second_evidence(logits: Evidence) -> Evidence:
     """
     probabilities = logistic(logits)
     competitors = [probabilities.sum(axis=axis, keepdims=True) - probabilities for axis in (1, 0)]
-    largest = [_largest_other(probabilities, axis) for axis in (1, 0)]
-    diagonal = [_shifted(probabilities, *by) for by in DIAGONALS[:2]]
-    adjacent = [
-        _shifted(probabilities, *before) + _shifted(probabilities, *after) for before, after in ADJACENT
-    ]
+    largest = [_largest_competitor(probabilities, axis) for axis in (1, 0)]
+    diagonal = [_shift(probabilities, *offset) for offset in DIAGONALS[:2]]
+    adjacent = [_shift(probabilities, *before) + _shift(probabilities, *after) for before, after in ADJACENT]
     return np.stack([logits, probabilities, *competitors, *largest, *diagonal, *adjacent], axis=-1)
 
 
@@ -135,17 +133,21 @@ def _words(piece_words: Sequence[range]) -> int:
     return max((words.stop for words in piece_words), default=0)
 
 
-def _shifted(table: Evidence, down: int, right: int) -> Evidence:
+def _shift(table: Evidence, dy: int, dx: int) -> Evidence:
     """Shift a table and pad it with zeros."""
     rows, columns = table.shape
     result = np.zeros_like(table)
-    result[max(down, 0) : rows + min(down, 0), max(right, 0) : columns + min(right, 0)] = table[
-        max(-down, 0) : rows + min(-down, 0), max(-right, 0) : columns + min(-right, 0)
+    result[
+        max(dy, 0) : rows + min(dy, 0),
+        max(dx, 0) : columns + min(dx, 0),
+    ] = table[
+        max(-dy, 0) : rows + min(-dy, 0),
+        max(-dx, 0) : columns + min(-dx, 0),
     ]
     return result
 
 
-def _largest_other(table: Evidence, axis: int) -> Evidence:
+def _largest_competitor(table: Evidence, axis: int) -> Evidence:
     """Return the maximum of all other cells along an axis, for each cell."""
     if table.shape[axis] < 2:
         return np.zeros_like(table)
@@ -154,7 +156,7 @@ def _largest_other(table: Evidence, axis: int) -> Evidence:
     return np.where(table >= first, second, first)
 
 
-def _lexical(source: Sequence[str], target: Sequence[str], lexicon: WordLexicon) -> list[Evidence]:
+def _lexical_evidence(source: Sequence[str], target: Sequence[str], lexicon: WordLexicon) -> list[Evidence]:
     """Return the :data:`LEXICON_WEIGHTS` features of a lexicon, each (target words, source words)."""
     partner_tables = [lexicon.translations.get(word.lower()[: lexicon.letters], {}) for word in source]
     stems = [word.lower()[: lexicon.letters] for word in target]

@@ -68,7 +68,7 @@ def align_words(
         if not sentence.weights.size:
             continue
         piece_words = [
-            index.overlapping_all(spans)
+            index.word_ranges_of_pieces(spans)
             for index, spans in zip(indexes, (sentence.source, sentence.target), strict=True)
         ]
         if model is not None and texts is not None and sentence.maps is not None:
@@ -81,7 +81,7 @@ def align_words(
             continue
         pairs = _largest_weights(sentence.weights, piece_words)
         if texts is not None:
-            pairs = {pair for pair in pairs if _both_letters(pair, texts, (source, target))}
+            pairs = {pair for pair in pairs if _both_have_letters(pair, texts, (source, target))}
         scored_pairs += [(pair, 1.0) for pair in pairs]
         links |= pairs
     probabilities = noisy_or(scored_pairs) if model is not None else ()
@@ -105,7 +105,9 @@ def _largest_weights(weights: Floats, piece_words: Sequence[Sequence[range]]) ->
     return pairs
 
 
-def _both_letters(pair: tuple[int, int], texts: tuple[str, str], sides: Sequence[Sequence[Span]]) -> bool:
+def _both_have_letters(
+    pair: tuple[int, int], texts: tuple[str, str], sides: Sequence[Sequence[Span]]
+) -> bool:
     """Return True if both words start with a letter or digit, or neither does."""
     first, second = (
         text[side[index][0]].isalnum() for text, side, index in zip(texts, sides, pair, strict=True)
@@ -188,7 +190,7 @@ class WordIndex:
         self._starts = [start for start, _ in spans]
         self._ends = [end for _, end in spans]
 
-    def overlapping_all(self, spans: Sequence[Span | None]) -> list[range]:
+    def word_ranges_of_pieces(self, spans: Sequence[Span | None]) -> list[range]:
         """Return the words that each piece overlaps; see :meth:`overlapping`."""
         return [self.overlapping(span) for span in spans]
 

@@ -25,7 +25,7 @@ TEXT_PLACEHOLDER = -1
 """Placeholder for the tokens of a text between special tokens."""
 MAX_CELLS = 1 << 22
 """Maximum product of the lengths of two strings to compare; longer strings are aligned evenly."""
-OwnedCharacters = tuple[str, list[int], list[int]]
+CharacterOwners = tuple[str, list[int], list[int]]
 """Characters, and the first and last piece of each; the bytes of a character may belong to several pieces."""
 
 
@@ -80,9 +80,11 @@ def _locate_pieces(text: str, pieces: Sequence[str | None]) -> list[Span | None]
         for first, last, start, stop in _match_characters(pieces, surfaces, letters):
             for piece_index in range(first, last + 1):
                 span = spans[piece_index]
-                begin, end = positions[start], positions[stop - 1] + 1
+                character_start, end = positions[start], positions[stop - 1] + 1
                 spans[piece_index] = (
-                    (begin, end) if span is None else (min(begin, span[0]), max(end, span[1]))
+                    (character_start, end)
+                    if span is None
+                    else (min(character_start, span[0]), max(end, span[1]))
                 )
     if "" in surfaces:
         _locate_spaces(pieces, spans, len(text))
@@ -110,28 +112,28 @@ def _match_characters(
             for index in range(len(piece_text)):
                 yield first[index], last[index], index, index + 1
             return
-    text, owner_indices = _folded(letters)
-    folded = [(*_folded(piece_text), first, last) for piece_text, first, last in spellings]
+    text, owner_indices = _fold(letters)
+    folded = [(*_fold(piece_text), first, last) for piece_text, first, last in spellings]
     match = next((spelling for spelling in folded if spelling[0] == text), None)
-    piece_text, letters_of, first, last = match or max(
+    piece_text, letter_indices, first, last = match or max(
         folded, key=lambda spelling: _similarity(spelling[0], text)
     )
     for index, start, stop in _align_characters(piece_text, text):
-        letter = letters_of[index]
+        letter = letter_indices[index]
         yield first[letter], last[letter], owner_indices[start], owner_indices[stop - 1] + 1
 
 
-def _spellings(pieces: Sequence[str | None], surfaces: Sequence[str]) -> Iterator[OwnedCharacters]:
+def _spellings(pieces: Sequence[str | None], surfaces: Sequence[str]) -> Iterator[CharacterOwners]:
     """Yield possible spellings of the pieces: unchanged, without WordPiece marks, or decoded from bytes."""
     if any(piece is not None and _is_byte(piece) for piece in pieces):
-        yield _decoded([_bytes(piece) for piece in pieces])
+        yield _decode_bytes([_bytes(piece) for piece in pieces])
     else:
-        yield _owned(surfaces)
+        yield _join_pieces(surfaces)
     if any(piece.startswith(WORDPIECE_MARK) for piece in surfaces):
-        yield _owned([piece.removeprefix(WORDPIECE_MARK) for piece in surfaces])
+        yield _join_pieces([piece.removeprefix(WORDPIECE_MARK) for piece in surfaces])
     table = _byte_letters()
     if not "".join(surfaces).isascii() and all(letter in table for piece in surfaces for letter in piece):
-        yield _decoded([bytes(table[letter] for letter in piece) for piece in surfaces])
+        yield _decode_bytes([bytes(table[letter] for letter in piece) for piece in surfaces])
 
 
 @lru_cache(1 << 16)
@@ -155,12 +157,12 @@ def _bytes(piece: str | None) -> bytes:
     return _surface(piece).encode("utf-8", "replace")
 
 
-def _owned(surfaces: Sequence[str]) -> OwnedCharacters:
+def _join_pieces(surfaces: Sequence[str]) -> CharacterOwners:
     piece_indices = [piece for piece, surface in enumerate(surfaces) for _ in surface]
     return "".join(surfaces), piece_indices, piece_indices
 
 
-def _decoded(surfaces: Sequence[bytes]) -> OwnedCharacters:
+def _decode_bytes(surfaces: Sequence[bytes]) -> CharacterOwners:
     """Decode bytes to characters; an invalid byte is a separate character."""
     content = b"".join(surfaces)
     piece_indices = [piece for piece, surface in enumerate(surfaces) for _ in surface]
@@ -184,13 +186,13 @@ def _byte_letters() -> dict[str, int]:
 
 
 @cache
-def _decomposed(letter: str) -> str:
+def _decompose(letter: str) -> str:
     return "".join(unicodedata.normalize("NFKD", letter).casefold().split()) or letter
 
 
-def _folded(letters: str) -> tuple[str, list[int]]:
+def _fold(letters: str) -> tuple[str, list[int]]:
     """Return decomposed, case-folded characters, and the index of the original character of each."""
-    parts = [_decomposed(letter) for letter in letters]
+    parts = [_decompose(letter) for letter in letters]
     return "".join(parts), [index for index, part in enumerate(parts) for _ in part]
 
 

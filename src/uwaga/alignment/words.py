@@ -24,16 +24,16 @@ def _marks() -> str:
 
 MARKS = _marks() + "\u200c\u200d"
 """Combining marks and zero-width joiners."""
-UNSPACED = (
+UNSPACED_LETTERS = (
     "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46\u0e80-\u0eb0\u0eb2\u0eb3\u0ebd-\u0ec6\u1000-\u102a\u1780-\u17b3"
     "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
 )
 """Letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana and Han."""
-LETTERS = rf"[^\W{UNSPACED}]+(?:[{MARKS}]+[^\W{UNSPACED}]*)*"
+LETTERS = rf"[^\W{UNSPACED_LETTERS}]+(?:[{MARKS}]+[^\W{UNSPACED_LETTERS}]*)*"
 WORD = re.compile(rf"{LETTERS}(?:[-'’]{LETTERS})*|[^\s{MARKS}][{MARKS}]*|[{MARKS}]")
 """Letters and digits with their marks, and inner hyphens and apostrophes; any other character except spaces,
 and any letter of a script without spaces, is a separate word."""
-SPACED = re.compile(r"\S+")
+SPACED_WORD = re.compile(r"\S+")
 WordKind = Literal["words", "spaces"]
 
 
@@ -48,4 +48,4 @@ def split_words(text: str, kind: WordKind = "words") -> list[str]:
 
 def word_spans(text: str, kind: WordKind = "words") -> list[Span]:
     """Return the spans of the words of a text; see :func:`split_words`."""
-    return [match.span() for match in (SPACED if kind == "spaces" else WORD).finditer(text)]
+    return [match.span() for match in (SPACED_WORD if kind == "spaces" else WORD).finditer(text)]

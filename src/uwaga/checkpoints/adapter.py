@@ -114,11 +114,11 @@ class AdaptedWeights(Weights):
 def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:
     """Write an adapter atomically, replacing an existing one."""
     existing = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    foreign = [name for name in existing if name not in FILES]
-    if foreign or (folder.exists() and not folder.is_dir()):
+    unexpected = [name for name in existing if name not in FILES]
+    if unexpected or (folder.exists() and not folder.is_dir()):
         raise ModelError(
-            f"{folder}: holds {(foreign or [folder.name])[0]!r}, which does not belong to an adapter, so it "
-            "is not overwritten; give another folder"
+            f"{folder}: holds {(unexpected or [folder.name])[0]!r}, which does not belong to an adapter, so "
+            "it is not overwritten; give another folder"
         )
     tensors = {
         f"{name}.lora_{letter}": np.ascontiguousarray(matrix, dtype=np.float32)
@@ -169,7 +169,7 @@ def read_adapter(folder: str | Path) -> Adapter:
     return Adapter(folder, config.base, config.base_sha256, config.rank, config.alpha, factors)
 
 
-def adapted(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
+def apply_adapter(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
     """Return a model whose weights are merged with an adapter as they are read."""
     weights = checkpoint.weights
     if weights is None:

@@ -15,7 +15,7 @@ MAX_BYTES = 1 << 22
 """Maximum bytes of a card to read."""
 FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 LICENCE_ROW = re.compile(r"^\|[ \t]*licen[cs]e[^|\n]*\|([^|\n]*)\|", re.IGNORECASE | re.MULTILINE)
-UNSTATED = ("", "not stated", "unknown")
+UNSTATED_LICENCES = ("", "not stated", "unknown")
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Card:
             licence = ", ".join(str(name) for name in licence)
         if not isinstance(licence, str) and (row := LICENCE_ROW.search(self.text)):
             licence = row[1]
-        usable = isinstance(licence, str) and licence.strip().lower() not in UNSTATED
-        return licence.strip() if usable and isinstance(licence, str) else None
+        is_stated = isinstance(licence, str) and licence.strip().lower() not in UNSTATED_LICENCES
+        return licence.strip() if is_stated and isinstance(licence, str) else None
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
@@ -51,17 +51,17 @@ class Card:
     @property
     def body(self) -> str:
         """The text after the front matter."""
-        return self.text[front.end() :] if (front := FRONT_MATTER.match(self.text)) else self.text
+        return self.text[front_match.end() :] if (front_match := FRONT_MATTER.match(self.text)) else self.text
 
     @cached_property
     def front_matter(self) -> Mapping[str, object]:
         """The front matter, empty if there is none or it is not YAML."""
-        if not (front := FRONT_MATTER.match(self.text)):
+        if not (front_match := FRONT_MATTER.match(self.text)):
             return {}
         from uwaga.settings.yaml_text import load_yaml
 
         try:
-            values = load_yaml(front[1])
+            values = load_yaml(front_match[1])
         except ValueError:
             return {}
         return values if isinstance(values, dict) else {}

@@ -56,7 +56,7 @@ class WeightSummary:
     @classmethod
     def from_tensors(cls, tensors: Iterable[StoredTensor]) -> WeightSummary:
         """Summarise the floating-point tensors, with the bytes of the files that hold them."""
-        weights = [tensor for tensor in tensors if tensor.floating]
+        weights = [tensor for tensor in tensors if tensor.is_floating]
         return cls(
             sum(math.prod(tensor.shape) for tensor in weights),
             sum(path.stat().st_size for path in {tensor.path for tensor in weights}),

@@ -143,8 +143,8 @@ class Languages:
         if isinstance(tokeniser, FramedTokeniser) and tokeniser.tags:
             return {source, target} <= set(tokeniser.tags)
         tags = tokeniser.languages if isinstance(tokeniser, Tagged) else ()
-        fits = target in target_codes(tags) if tags else same_language(target, self.stated[1])
-        return fits and same_language(source, self.stated[0])
+        is_match = target in target_codes(tags) if tags else same_language(target, self.stated[1])
+        return is_match and same_language(source, self.stated[0])
 
     def direction(self, source: str | None = None, target: str | None = None) -> Direction:
         """Return the tokenisers and forced tokens for a translation direction.
@@ -164,9 +164,9 @@ class Languages:
             return Direction(prompt_tokeniser, target_tokeniser, prompt_tokeniser.languages)
         if isinstance(source_tokeniser, FramedTokeniser) and isinstance(target_tokeniser, FramedTokeniser):
             if source_tokeniser.languages:
-                return self._multilingual(source_tokeniser, target_tokeniser, source, target)
+                return self._multilingual_direction(source_tokeniser, target_tokeniser, source, target)
             if source is not None and target is not None and self.tasks:
-                return self._task(source_tokeniser, (source, target))
+                return self._task_direction(source_tokeniser, (source, target))
             if source_tokeniser.tags and target is not None:
                 pair = (
                     UNSTATED_LANGUAGES[0] if source is None else source_tokeniser.code(source),
@@ -185,7 +185,7 @@ class Languages:
             self.first,
         )
 
-    def _multilingual(
+    def _multilingual_direction(
         self,
         source_tokeniser: FramedTokeniser,
         target_tokeniser: FramedTokeniser,
@@ -212,7 +212,7 @@ class Languages:
             )
         return tokeniser
 
-    def _task(self, source: FramedTokeniser, pair: tuple[str, str]) -> Direction:
+    def _task_direction(self, source: FramedTokeniser, pair: tuple[str, str]) -> Direction:
         if pair not in self.tasks:
             supported = ", ".join(
                 f"{source_code} to {target_code}" for source_code, target_code in sorted(self.tasks)

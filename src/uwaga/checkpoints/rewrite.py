@@ -119,9 +119,9 @@ def _config(checkpoint: Checkpoint, content: bytes, half: bool) -> bytes:
 def _check_replaceable(folder: Path, names: set[str]) -> None:
     if folder.exists() and not folder.is_dir():
         raise ModelError(f"{folder}: is a file; give another folder")
-    foreign = sorted({path.name for path in folder.iterdir()} - names) if folder.is_dir() else []
-    if foreign:
+    unexpected = sorted({path.name for path in folder.iterdir()} - names) if folder.is_dir() else []
+    if unexpected:
         raise ModelError(
-            f"{folder}: holds {foreign[0]!r}, which does not belong to a model folder, so it is not "
+            f"{folder}: holds {unexpected[0]!r}, which does not belong to a model folder, so it is not "
             "overwritten; give the model another folder or clear this one"
         )

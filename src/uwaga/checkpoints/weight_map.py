@@ -183,7 +183,7 @@ def map_weights(
     absent = set(shapes) - set(table.weights)
     if absent:
         raise AssertionError(f"no table for {sorted(absent)}")
-    tensors = _resolved(table, stored)
+    tensors = _resolve(table, stored)
     needed = {view.name for name in shapes for view in table.weights[name]}
     optional = {view.name for name in table.optional if name in table.weights for view in table.weights[name]}
     for names, problem in (
@@ -200,7 +200,7 @@ def map_weights(
     return Weights(shapes, table, {**stored, **tensors})
 
 
-def _resolved(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+def _resolve(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
     """Return the tensors used by the table, after checking and removing constants and copies."""
     tensors = {name: tensor for name, tensor in stored.items() if name not in table.unused}
     for name, (shape, compute) in table.constant.items():
@@ -239,7 +239,7 @@ def _check_shapes(
         tensor = tensors.get(view.name)
         if tensor is None:
             continue  # a weight that is zero if it is not stored
-        if not tensor.floating:
+        if not tensor.is_floating:
             raise ModelError(
                 f"{tensor.path}: {view.name!r} is stored as {tensor.format}, which is not a weight format"
             )

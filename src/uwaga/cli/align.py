@@ -51,7 +51,7 @@ Words = Annotated[
         help="Units that links refer to: words and punctuation marks, or tokens between spaces (Moses)."
     ),
 ]
-Choose = Annotated[
+ChooseHead = Annotated[
     bool,
     typer.Option(
         "--choose",
@@ -80,7 +80,7 @@ def align(
     aligner: Aligner = False,
     words: Words = "words",
     output: options.Output = None,
-    choose: Choose = False,
+    choose: ChooseHead = False,
     gold: Gold = None,
     *,
     load: Load,
@@ -113,9 +113,9 @@ def align(
         return
     from uwaga.library.hub import find_model
     from uwaga.translator import Translator
-    from uwaga.translator.loading import base_of_adapter, load_named
+    from uwaga.translator.loading import adapter_base, load_named
 
-    name = model or base_of_adapter(load.adapter, None)
+    name = model or adapter_base(load.adapter, None)
     if choose:
         _check_writable(find_model(name))
     translator = Translator(load_named(name, load))
@@ -216,9 +216,9 @@ def _choose_head(
         unlabelled = [pair for line, pair in enumerate(pairs, start=1) if line not in labelled_lines]
         pairs = select_lines(pairs, alignments, str(files[0]) if files else "the input")
         links = [(alignment.sure, alignment.possible) for alignment in alignments]
-    learned = gold is None or len(unlabelled) >= MIN_PAIRS
+    trains_links = gold is None or len(unlabelled) >= MIN_PAIRS
     examples, reference_links, lexicon = pairs, links, None
-    if learned:
+    if trains_links:
         examples, reference_links, lexicon = training_links(unlabelled[:MAX_LEARNED_PAIRS], MAX_PAIRS, words)
     if gold is None:
         pairs, links = examples, reference_links
@@ -231,7 +231,7 @@ def _choose_head(
             update(count)
 
         errors = head_errors(translator, pairs, links, words, advance)
-    best = combine_heads(translator, errors, examples, reference_links, words, lexicon, retrain=learned)
+    best = combine_heads(translator, errors, examples, reference_links, words, lexicon, retrain=trains_links)
     error = next(iter(errors.values()))
     against = f"{gold}" if gold is not None else "uwaga's own aligner"
     typer.echo(f"alignment error rate of each head against {against}, {len(pairs)} pairs:\n")

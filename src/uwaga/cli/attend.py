@@ -128,7 +128,7 @@ def attend(
     from uwaga import inspection
 
     models: dict[str, str | None] = (
-        dict(options.labelled(model, "--model")) if model else {BUNDLED_TITLE: None}
+        dict(options.parse_labels(model, "--model")) if model else {BUNDLED_TITLE: None}
     )
     if output is not None and as_json:
         raise SettingsError("--json prints and --output draws: leave out one of them")

@@ -12,7 +12,7 @@ from uwaga.cli.errors import require_extra
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a run of `uwaga train`.")]
 ModelFolder = Annotated[Path, typer.Argument(help="The model folder to write.")]
-Last = Annotated[
+CheckpointCount = Annotated[
     int | None,
     typer.Option(
         min=1, help="Number of latest checkpoints to average.", show_default="the run's training.average"
@@ -20,7 +20,9 @@ Last = Annotated[
 ]
 
 
-def average(run: RunFolder, folder: ModelFolder, last: Last = None, force: options.Force = False) -> None:
+def average(
+    run: RunFolder, folder: ModelFolder, last: CheckpointCount = None, force: options.Force = False
+) -> None:
     """Average a run's latest checkpoints into a model, as `uwaga train` does at its end.
 
     This works during a run and after an interrupted one, and does not read the corpora.
@@ -33,6 +35,6 @@ def average(run: RunFolder, folder: ModelFolder, last: Last = None, force: optio
     """
     options.check_replaceable(folder, force)
     with require_extra("train", "averaging"):
-        from uwaga.training.final_model import average_run, mean_of
+        from uwaga.training.final_model import average_run, describe_mean
     steps = average_run(run, folder, last)
-    typer.echo(f"{folder}: the {mean_of(steps)}")
+    typer.echo(f"{folder}: the {describe_mean(steps)}")

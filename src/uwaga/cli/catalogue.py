@@ -36,7 +36,7 @@ Mirror = Annotated[
     str | None,
     typer.Option(help="A URL or a folder to read instead of the catalogue's own address."),
 ]
-Every = Annotated[
+IncludeAll = Annotated[
     bool, typer.Option("--all", help="Include unreleased models, and every catalogue if none is named.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
@@ -57,7 +57,9 @@ Update = Annotated[
     bool,
     typer.Option("--update", help="Replace an installed model whose version differs from the catalogue's."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Show the licence and accept it without a prompt.")]
+AcceptLicence = Annotated[
+    bool, typer.Option("--yes", "-y", help="Show the licence and accept it without a prompt.")
+]
 NameOrPair = Annotated[
     str,
     typer.Argument(
@@ -70,7 +72,7 @@ Name = Annotated[str, typer.Argument(help="A name that `uwaga models` lists.")]
 def list_available(
     source: Source = None,
     target: Target = None,
-    include_all: Every = False,
+    include_all: IncludeAll = False,
     from_source: FromSource = None,
     mirror: Mirror = None,
     as_json: AsJson = False,
@@ -116,7 +118,7 @@ def download(
     from_source: FromSource = None,
     mirror: Mirror = None,
     update: Update = False,
-    yes: Yes = False,
+    yes: AcceptLicence = False,
 ) -> None:
     """Download a model and print its path. Nothing else is downloaded.
 
@@ -147,14 +149,14 @@ def fetch_model(
     """Download a model with a licence prompt and a progress bar, and return its path."""
     from uwaga import library as catalogue
 
-    with contextlib.ExitStack() as bar:
+    with contextlib.ExitStack() as stack:
         update_bar: list[Callable[[int, int | None], None]] = []
 
         def confirm(entry: CatalogueEntry) -> bool:
-            agreed = _accept_licence(entry, yes)
-            if agreed and entry.files:
-                update_bar.append(bar.enter_context(transfer_meter(entry.name)))
-            return agreed
+            is_accepted = _accept_licence(entry, yes)
+            if is_accepted and entry.files:
+                update_bar.append(stack.enter_context(transfer_meter(entry.name)))
+            return is_accepted
 
         return catalogue.download(
             model,

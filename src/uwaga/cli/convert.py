@@ -18,7 +18,7 @@ ExportChoice = Literal["marian", "pegasus"]
 """Formats of other programs that a model can be exported to."""
 
 NewFolder = Annotated[Path, typer.Argument(help="Folder to create.")]
-To = Annotated[
+ExportFormat = Annotated[
     ExportChoice | None,
     typer.Option(
         help="Write a Hugging Face folder: marian (post-norm, MarianMTModel) or pegasus (the same layout "
@@ -30,7 +30,7 @@ Int8 = Annotated[bool, typer.Option("--int8", help="Write int8 weights for the n
 Int4 = Annotated[
     bool, typer.Option("--int4", help="Write 4-bit weights for the native engine: half the size of int8.")
 ]
-Keep = Annotated[
+KeptMatrices = Annotated[
     list[str] | None,
     typer.Option(
         help="Pattern of matrices to keep in 16 bits with --int8, in int8 with --int4, such as output or "
@@ -52,10 +52,10 @@ NoCheck = Annotated[
 def convert(
     model: options.AnyModel,
     folder: NewFolder,
-    to: To = None,
+    to: ExportFormat = None,
     int8: Int8 = False,
     int4: Int4 = False,
-    keep: Keep = None,
+    keep: KeptMatrices = None,
     sample: Sample = None,
     no_check: NoCheck = False,
     force: options.Force = False,

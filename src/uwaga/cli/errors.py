@@ -33,7 +33,7 @@ def report_errors() -> Iterator[None]:
     has exited. Anything else is a bug in uwaga and keeps its traceback.
     """
     try:
-        with guarded_output():
+        with report_output_errors():
             yield
     except UwagaError as error:
         fail(str(error))
@@ -68,7 +68,7 @@ def fail(message: str) -> None:
 
 
 @contextlib.contextmanager
-def guarded_output() -> Iterator[None]:
+def report_output_errors() -> Iterator[None]:
     """Report a closed or full standard output in one line instead of a traceback."""
     closed = sys.stdout is None
     if closed:

@@ -77,7 +77,7 @@ Echo = Annotated[
     Literal["source", "reference"] | None,
     typer.Option(help="Print the sources of --set instead, or the first reference of each."),
 ]
-Against = Annotated[
+BaselineFiles = Annotated[
     Path | None,
     typer.Option(help="Another system's translations; test the difference with paired bootstrap resampling."),
 ]
@@ -118,7 +118,7 @@ def evaluate(
     columns: options.Columns = "2-",
     test_set: SetName = None,
     echo: Echo = None,
-    against: Against = None,
+    against: BaselineFiles = None,
     metric: Metrics = "bleu,chrf,ter",
     tokenize: Tokenize = None,
     lowercase: Lowercase = False,
@@ -168,14 +168,14 @@ def evaluate(
     metrics = [name.strip().lower() for name in metric.split(",") if name.strip()]
     reference_set = _read_set(test_set) if test_set else _read_files(reference or [], columns)
     lines = _translations(hypotheses, reference_set.name, len(reference_set.references))
-    sources, learned = reference_set.sources, None
+    sources, comet_scores = reference_set.sources, None
     if source is not None:
         sources = read_aligned(source, str(hypotheses), len(lines))
     if COMET in metrics:
-        learned = _comet(sources, lines, reference_set.references, comet_model)
+        comet_scores = _score_with_comet(sources, lines, reference_set.references, comet_model)
         metrics.remove(COMET)
     system = System(
-        lines, reference_set.references, metrics, learned, tokenize or reference_set.tokeniser, lowercase
+        lines, reference_set.references, metrics, comet_scores, tokenize or reference_set.tokeniser, lowercase
     )
     if sentences:
         if against is not None:
@@ -257,7 +257,7 @@ class System:
         )
 
 
-def _comet(
+def _score_with_comet(
     sources: Sequence[str] | None, lines: Sequence[str], references: References, model: str
 ) -> CometScores:
     from uwaga import evaluation

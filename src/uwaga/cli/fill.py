@@ -65,16 +65,16 @@ def fill(
         for chunk in chunks:
             filled = filler.fill_all(chunk.lines, top, chunk.names(unit))
             for line, gaps in zip(chunk.lines, filled, strict=True):
-                write(_json(line, gaps) if as_json else _plain(gaps))
+                write(_format_json(line, gaps) if as_json else _format_plain(gaps))
             advance(chunk)
 
 
-def _plain(gaps: list[list[Filling]]) -> str:
+def _format_plain(gaps: list[list[Filling]]) -> str:
     return "".join(
         "\t".join(f"{filling.token} {filling.probability:.4f}" for filling in gap) + "\n" for gap in gaps
     )
 
 
-def _json(text: str, gaps: list[list[Filling]]) -> str:
+def _format_json(text: str, gaps: list[list[Filling]]) -> str:
     document = {"text": text, "gaps": [[filling.to_dict() for filling in gap] for gap in gaps]}
     return json.dumps(document, ensure_ascii=False) + "\n"

@@ -123,7 +123,11 @@ def generate(
                 _stream(generator, chunk, search_options, unit, write)
             else:
                 for continuation in generator.continue_all(chunk.lines, search_options, chunk.names(unit)):
-                    write(_json(continuation) if as_json else _plain(continuation, prompt is not None))
+                    write(
+                        _format_json(continuation)
+                        if as_json
+                        else _format_plain(continuation, prompt is not None)
+                    )
             advance(chunk)
 
 
@@ -160,7 +164,7 @@ def _answers(
         if as_json:
             [continuation] = generator.continue_all([messages], search_options, [name])
             answer = continuation.text
-            write(_json(continuation))
+            write(_format_json(continuation))
         else:
             answer = ""
             for piece in generator.stream_prompt(messages, search_options, name):
@@ -170,10 +174,10 @@ def _answers(
         messages.append({"role": "assistant", "content": answer})
 
 
-def _plain(continuation: Continuation, keep_lines: bool) -> str:
-    texts = [hypothesis.whole for hypothesis in (continuation, *continuation.alternatives)]
+def _format_plain(continuation: Continuation, keep_lines: bool) -> str:
+    texts = [hypothesis.full_text for hypothesis in (continuation, *continuation.alternatives)]
     return "".join((text if keep_lines else " ".join(text.splitlines())) + "\n" for text in texts)
 
 
-def _json(continuation: Continuation) -> str:
+def _format_json(continuation: Continuation) -> str:
     return json.dumps(continuation.to_dict(), ensure_ascii=False) + "\n"

@@ -88,8 +88,8 @@ def heads(
     ]
     translator = Translator.load(model, device=load.device, threads=load.threads)
     total = sum(layers * heads for layers, heads in (head_counts(translator, name) for name in kinds))
-    with count_meter(total, "masking heads") as on_head:
-        importance = inspection.measure_heads(translator, pairs[:limit], kinds, on_head)
+    with count_meter(total, "masking heads") as advance:
+        importance = inspection.measure_heads(translator, pairs[:limit], kinds, advance)
     if output is not None:
         inspection.save_figure(inspection.draw_importance(importance), output)
     if as_json:

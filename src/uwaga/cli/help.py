@@ -20,7 +20,7 @@ NAMES_WIDTH = 26
 FEW_EXAMPLES = 5
 """Lines of examples on an abridged page."""
 COMMON_PANELS, LAST_PANEL = ("Arguments", "Options"), "Computation"
-EXAMPLES, ALL = "examples", "all"
+EXAMPLES, ALL_PANELS = "examples", "all"
 
 
 def help_page(context: Any, panel: str | None) -> str:
@@ -34,12 +34,12 @@ def help_page(context: Any, panel: str | None) -> str:
     page = _Page(context, width)
     if panel is not None:
         return page.panel(panel)
-    narrowest = _Page(context, STANDARD_WIDTH)
-    full = narrowest.full_page()
-    if full.count("\n") < MAX_LINES or not page.can_be_shorter:
+    narrow_page = _Page(context, STANDARD_WIDTH)
+    full_page = narrow_page.full_page()
+    if full_page.count("\n") < MAX_LINES or not page.can_be_shorter:
         return page.full_page()
-    shortened = narrowest.brief_page(few_examples=False).count("\n") >= MAX_LINES
-    return page.brief_page(few_examples=shortened)
+    is_shortened = narrow_page.brief_page(few_examples=False).count("\n") >= MAX_LINES
+    return page.brief_page(few_examples=is_shortened)
 
 
 class _Page:
@@ -75,14 +75,14 @@ class _Page:
 
     def panel(self, word: str) -> str:
         """Return the options of one panel, the examples, or the full page."""
-        if word == ALL:
+        if word == ALL_PANELS:
             return self.full_page()
         if word == EXAMPLES and self.examples:
             return self._join([self.context.get_usage(), self._examples()])
         titles = [title for title in self.panels if title.lower() == word.lower()]
         if not titles:
             words = [title.lower() for title in self.panels]
-            choices = ", ".join([*words, *([EXAMPLES] if self.examples else []), ALL])
+            choices = ", ".join([*words, *([EXAMPLES] if self.examples else []), ALL_PANELS])
             self.context.fail(f"there is no help on {word!r}; --help takes one of: {choices}")
         return self._join([self.context.get_usage(), *self._panels(titles)])
 
@@ -117,15 +117,15 @@ class _Page:
         """Return the left and right columns of a parameter."""
         kind = "" if getattr(parameter, "is_flag", False) else _kind(parameter, self.context)
         if parameter.param_type_name == "argument":
-            also = " May be given as --model." if parameter is _positional_model(self.context) else ""
-            return argument_name(parameter), (parameter.help or "") + also
+            note = " May be given as --model." if parameter is _positional_model(self.context) else ""
+            return argument_name(parameter), (parameter.help or "") + note
         names = ", ".join(sorted(parameter.opts, key=len))
         if parameter.secondary_opts:
             names = f"{names}/{parameter.secondary_opts[0]}"
         if set(parameter.opts) & set(self.context.help_option_names):
             if self.panels.keys() <= set(COMMON_PANELS):
                 return names, "Show this help."
-            return f"{names} [PANEL]", f"Show this help, or that of one panel; `{ALL}`: everything."
+            return f"{names} [PANEL]", f"Show this help, or that of one panel; `{ALL_PANELS}`: everything."
         default = _default(parameter)
         notes = ["required"] if parameter.required else [f"default: {default}"] if default else []
         help_ = parameter.help or ""
@@ -154,17 +154,19 @@ class _Page:
                 rows.append((title.lower(), names))
         if few_examples:
             rows.append((EXAMPLES, "further examples"))
-        rows.append((ALL, "every option and example"))
+        rows.append((ALL_PANELS, "every option and example"))
         command = f"{self.context.command_path} --help PANEL"
         return f"{_title(f'More options, shown by {command}')}\n{self._table(rows, 15)}"
 
-    def _examples(self, shortened: bool = False) -> str:
+    def _examples(self, is_shortened: bool = False) -> str:
         lines = []
         for text in self.examples.split("\n\n"):
             if text.strip():
                 lines += self._paragraph(text).splitlines()
         return (
-            "\n".join([_title("Examples"), *(lines[:FEW_EXAMPLES] if shortened else lines)]) if lines else ""
+            "\n".join([_title("Examples"), *(lines[:FEW_EXAMPLES] if is_shortened else lines)])
+            if lines
+            else ""
         )
 
 

@@ -58,7 +58,7 @@ TableFile = Annotated[
     Path | None,
     typer.Option(help="Write the results to this file (.tsv or .json)."),
 ]
-Earlier = Annotated[
+EarlierTables = Annotated[
     list[Path] | None,
     typer.Option(
         help="Earlier results (.json) for the same lines, to show next to the new ones; a system measured "
@@ -85,7 +85,7 @@ def lengths(
     beam: Beam = None,
     output: Drawing = None,
     table: TableFile = None,
-    earlier: Earlier = None,
+    earlier: EarlierTables = None,
     title: Title = "",
     *,
     load: Load,
@@ -109,7 +109,10 @@ def lengths(
     from uwaga.evaluation.files import read_aligned, read_test_set
     from uwaga.inspection import by_length
 
-    files, models = options.labelled(system or [], "--system"), options.labelled(model or [], "--model")
+    files, models = (
+        options.parse_labels(system or [], "--system"),
+        options.parse_labels(model or [], "--model"),
+    )
     _check_options(files, models, table, output)
     earlier_tables = _read_earlier(earlier or [])
     bounds = None if edges is None else _numbers(edges)

@@ -108,18 +108,18 @@ def is_complete(texts: list[str] | None, path: Path | None) -> bool:
 
 def with_contexts(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """Yield chunks with the texts before and after them, once the text after them has been read."""
-    held, context = list[Chunk](), TextContext()
+    waiting, context = list[Chunk](), TextContext()
     try:
         for chunk in chunks:
             if after := _first_text(chunk.lines):
-                yield from (each._replace(context=context._replace(after=after)) for each in held)
-                lines = (line for each in reversed(held) for line in reversed(each.lines))
-                held, context = [], TextContext(before=_first_text(lines))
-            held.append(chunk)
+                yield from (earlier._replace(context=context._replace(after=after)) for earlier in waiting)
+                lines = (line for earlier in reversed(waiting) for line in reversed(earlier.lines))
+                waiting, context = [], TextContext(before=_first_text(lines))
+            waiting.append(chunk)
     except DataError:
-        yield from (each._replace(context=context) for each in held)
+        yield from (earlier._replace(context=context) for earlier in waiting)
         raise
-    yield from (each._replace(context=context) for each in held)
+    yield from (earlier._replace(context=context) for earlier in waiting)
 
 
 def _first_text(lines: Iterable[str]) -> str:
@@ -314,7 +314,7 @@ def read_pairs(files: list[Path]) -> Iterator[Pairs]:
             f"{len(files)} files given: expected one TSV, or one file of sources and one of targets"
         )
     if len(files) == MAX_FILES:
-        return _aligned(files[0], files[1])
+        return _aligned_pairs(files[0], files[1])
     if files:
         return _columns(file_chunks(files[0]), str(files[0]))
     return _columns(standard_input_chunks(), STANDARD_INPUT)
@@ -331,7 +331,7 @@ def _columns(chunks: Iterator[Chunk], name: str) -> Iterator[Pairs]:
         yield Pairs(chunk, pairs)
 
 
-def _aligned(source: Path, target: Path) -> Iterator[Pairs]:
+def _aligned_pairs(source: Path, target: Path) -> Iterator[Pairs]:
     counts = [0, 0]
     for left, right in zip_longest(file_chunks(source), file_chunks(target)):
         counts = [

@@ -40,7 +40,7 @@ def load_for_texts(
         choice = choose_for(names, options, via or None)
     if len(choice.steps) > 1:
         typer.echo(f"note: {choice}, one after the other", err=True)
-    return choice.load(options), choice.bundled
+    return choice.load(options), choice.is_bundled
 
 
 def load_for_sample(
@@ -61,10 +61,10 @@ def load_for_sample(
     if not names and options.adapter is None and options.target is not None:
         source = _detect_source(sample, _installed_sources(options.target), options.target, is_document)
         return load_for_texts(names, replace(options, source=source), via)
-    translator, bundled = load_for_texts(names, replace(options, source=None), via)
+    translator, is_bundled = load_for_texts(names, replace(options, source=None), via)
     target = translator.languages[1]
     sources = [code for code in translator.languages.sources if not same_language(code, target)]
-    return translator.between(_detect_source(sample, sources, target, is_document)), bundled
+    return translator.between(_detect_source(sample, sources, target, is_document)), is_bundled
 
 
 def _installed_sources(target: str) -> list[str]:

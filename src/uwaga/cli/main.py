@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from uwaga import __version__
-from uwaga.cli.errors import INTERRUPTED, exit_on_sigterm, guarded_output, report_errors
+from uwaga.cli.errors import INTERRUPTED, exit_on_sigterm, report_errors, report_output_errors
 from uwaga.cli.verb import Verb, VerbGroup
 from uwaga.plugins import Registry, load_plugins
 
@@ -94,9 +94,9 @@ class Uwaga(VerbGroup):
 def _build(name: str, verb: Any) -> Any:
     if isinstance(verb, typer.Typer):
         return get_command(verb)
-    single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, cls=Verb)(verb)
-    return get_command(single)
+    single_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single_app.command(name, cls=Verb)(verb)
+    return get_command(single_app)
 
 
 app = typer.Typer(
@@ -153,7 +153,7 @@ def _options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line with ``arguments``, by default those of the process."""
     try:
-        with exit_on_sigterm(), guarded_output():
+        with exit_on_sigterm(), report_output_errors():
             app(args=None if arguments is None else list(arguments), prog_name="uwaga")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

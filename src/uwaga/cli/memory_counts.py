@@ -33,8 +33,8 @@ class MemoryCounts:
         """
         counts = [f"{name}: {self.classes[name]}" for name in SIMILARITY_CLASSES if self.classes[name]]
         used = [f"{count} {name}" for name, count in self.used.items()]
-        none = texts - self.classes.total()
-        parts = [*counts, *([f"none: {none}"] if none > 0 else [])]
+        unmatched = texts - self.classes.total()
+        parts = [*counts, *([f"none: {unmatched}"] if unmatched > 0 else [])]
         return f"memory: {', '.join(parts)}" + (f" ({', '.join(used)})" if used else "")
 
 

@@ -124,7 +124,7 @@ def examples(text: str) -> Callable[[Verb], Verb]:
     return append
 
 
-def labelled(values: Sequence[str], option: str) -> dict[str, str]:
+def parse_labels(values: Sequence[str], option: str) -> dict[str, str]:
     """Parse arguments ``NAME=PATH``; a path without a name is named after its last component.
 
     The name of ``runs/bahdanau/model`` is ``bahdanau``, that of ``out/luong.de`` is ``luong``.

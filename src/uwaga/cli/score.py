@@ -57,22 +57,22 @@ def score(
 
     chunks = read_pairs(files or [])
     from uwaga.translator import Translator
-    from uwaga.translator.loading import base_of_adapter, load_named
+    from uwaga.translator.loading import adapter_base, load_named
 
-    translator = Translator(load_named(model or base_of_adapter(load.adapter, None), load))
+    translator = Translator(load_named(model or adapter_base(load.adapter, None), load))
     with open_output(output) as write, meter(files[0] if files else None, "scoring") as advance:
         for chunk, pairs in chunks:
             scores = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)
             write(
                 "".join(
-                    (_json(pair_score) if as_json else _plain(pair_score, tokens)) + "\n"
+                    (_format_json(pair_score) if as_json else _format_plain(pair_score, tokens)) + "\n"
                     for pair_score in scores
                 )
             )
             advance(chunk)
 
 
-def _plain(score: Score, tokens: bool) -> str:
+def _format_plain(score: Score, tokens: bool) -> str:
     numbers = f"{score.log_prob:.4f}\t{score.mean:.4f}"
     if not tokens:
         return numbers
@@ -84,5 +84,5 @@ def _plain(score: Score, tokens: bool) -> str:
     )
 
 
-def _json(score: Score) -> str:
+def _format_json(score: Score) -> str:
     return json.dumps(score.to_dict(), ensure_ascii=False)

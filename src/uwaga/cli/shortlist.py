@@ -77,18 +77,18 @@ def shortlist(
     from uwaga.conversion.shortlist import evaluate_shortlist, learn_shortlist, read_corpus
     from uwaga.translator import Translator
 
-    corpus = read_corpus(source, target, sentences, held_out, _dev(dev_source, dev_target))
+    corpus = read_corpus(source, target, sentences, held_out, _dev_files(dev_source, dev_target))
     translator = Translator.load(model, **vars(replace(load, device="cpu")))
     with count_meter(len(corpus.training), "reading") as advance:
-        counted = learn_shortlist(translator, corpus.training, frequent, per_word, advance)
-    write_shortlist(output, counted.shortlist, translator.source, translator.target, counted.pairs)
-    typer.echo(f"{output}: {counted.summary()}")
+        learned = learn_shortlist(translator, corpus.training, frequent, per_word, advance)
+    write_shortlist(output, learned.shortlist, translator.source, translator.target, learned.pairs)
+    typer.echo(f"{output}: {learned.summary()}")
     kind = "held-out" if dev_source is None else "dev"
     typer.echo(f"evaluating on {len(corpus.heldout):,} {kind} pairs ...", err=True)
-    _print(evaluate_shortlist(translator, counted.shortlist, corpus.heldout, translator.options(beam=beam)))
+    _print(evaluate_shortlist(translator, learned.shortlist, corpus.heldout, translator.options(beam=beam)))
 
 
-def _dev(source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
+def _dev_files(source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
     if source is not None and target is not None:
         return source, target
     if source is not None or target is not None:
@@ -104,7 +104,7 @@ def _print(trial: ShortlistTrial) -> None:
     typer.echo(f"{'shortlist':<17}{short.value:6.2f}{trial.shortlisted.speed:10.0f}")
     typer.echo(
         f"loss {full.value - short.value:.2f} BLEU, {trial.speed_up:.2f} times the speed; "
-        f"{trial.equal:,} of {len(trial.references):,} translations equal"
+        f"{trial.equal_count:,} of {len(trial.references):,} translations equal"
     )
     typer.echo(
         f"mean list: {trial.size:.0f} of {trial.vocabulary:,} tokens, with {100 * trial.coverage:.1f}% of "

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uwaga.settings import Settings
 
 DEFAULT_FILE = "train.yaml"
-CODE = re.compile(r"[a-z]{2,3}(?<!tsv|txt)")
+LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?<!tsv|txt)")
 """A file suffix that names a language."""
 
 SettingsFile = Annotated[
@@ -144,7 +144,7 @@ def train(
 
 def _estimate(path: Path, changes: list[str]) -> None:
     """Print the estimated training time for a settings file."""
-    settings = _parsed_settings(path, changes)
+    settings = _parse_settings(path, changes)
     with require_extra("train", "training"):
         from uwaga.training.estimate import estimate_time
     typer.echo(f"{settings.training.steps:,} updates: {estimate_time(settings)}")
@@ -153,14 +153,14 @@ def _estimate(path: Path, changes: list[str]) -> None:
 def _train(path: Path, changes: list[str]) -> Path | None:
     """Train with a settings file, in this process or in all processes that torchrun started."""
     settings = (
-        None if _is_distributed() else _parsed_settings(path, changes)
+        None if _is_distributed() else _parse_settings(path, changes)
     )  # report mistakes before importing torch, which takes seconds
     with require_extra("train", "training"):
         from uwaga.training.ranks import join_ranks
         from uwaga.training.train import train as train_model
     try:
         with join_ranks() as ranks:
-            settings = settings or ranks.run_on_all(lambda: _parsed_settings(path, changes))
+            settings = settings or ranks.run_on_all(lambda: _parse_settings(path, changes))
             folder = train_model(settings, ranks)
             if folder is not None and ranks.first:
                 option = "--model" if settings.adapt.lora is None else "--adapter"
@@ -182,7 +182,7 @@ def _is_distributed() -> bool:
     return os.environ.get("WORLD_SIZE", "1") != "1"
 
 
-def _parsed_settings(path: Path, changes: list[str]) -> Settings:
+def _parse_settings(path: Path, changes: list[str]) -> Settings:
     from uwaga.settings import Settings, parse
 
     return parse(Settings, _values(path, changes), str(path))
@@ -229,16 +229,16 @@ def _language(file: Path) -> str | None:
     """Return the language in a file name such as ``train.en.gz``."""
     suffixes = [part for part in file.suffixes if part not in COMPRESSED_SUFFIXES]
     last = suffixes[-1][1:] if suffixes else ""
-    return last if CODE.fullmatch(last) else None
+    return last if LANGUAGE_CODE.fullmatch(last) else None
 
 
 def _values(path: Path, changes: list[str]) -> dict[str, object]:
     """Return the unchecked settings of a file with the changes applied."""
-    from uwaga.plugins import load_plugins_of
+    from uwaga.plugins import load_listed_plugins
     from uwaga.settings import change_setting, read_yaml
 
     values = read_yaml(path)
-    load_plugins_of(values, str(path))
+    load_listed_plugins(values, str(path))
     for change in changes:
         try:
             change_setting(values, change)

@@ -66,7 +66,7 @@ def moses_lines(translation: Translation, index: int) -> str:
     return "".join(lines)
 
 
-UNSURE, DOUBTFUL = 0.3, 0.15
+UNSURE_BELOW, DOUBTFUL_BELOW = 0.3, 0.15
 """Mean token probabilities below which a word is marked, and marked strongly."""
 
 
@@ -84,16 +84,16 @@ def confident_text(translation: Translation, colours: bool) -> str:
             red and underlined if it is below 0.15; otherwise as ``word[0.24]``.
     """
     parts = split_words(translation.text, translation.words)
-    return "".join(part if word is None else _marked(word, colours) for part, word in parts)
+    return "".join(part if word is None else _mark_word(word, colours) for part, word in parts)
 
 
-def _marked(word: Word, colours: bool) -> str:
-    if word.mean >= UNSURE:
+def _mark_word(word: Word, colours: bool) -> str:
+    if word.mean >= UNSURE_BELOW:
         return word.text
     if not colours:
         return f"{word.text}[{word.mean:.2f}]"
-    strong = word.mean < DOUBTFUL
-    return typer.style(word.text, fg="red" if strong else "yellow", underline=strong or None)
+    is_doubtful = word.mean < DOUBTFUL_BELOW
+    return typer.style(word.text, fg="red" if is_doubtful else "yellow", underline=is_doubtful or None)
 
 
 MAX_NAMED_LINES = 3
@@ -109,8 +109,8 @@ class Notes:
     Attributes:
         unit: ``line`` or ``text``.
         bundled: True for the bundled model.
-        cut: numbers of the lines whose translation was cut.
-        warned: number of lines with warnings.
+        truncated_lines: numbers of the lines whose translation was cut.
+        warning_count: number of lines with warnings.
         failed: number of lines that could not be translated.
         draft: total use of drafts.
         memory: counts of the pairs of a translation memory; None without one.
@@ -119,13 +119,13 @@ class Notes:
 
     unit: str
     bundled: bool = False
-    cut: list[int] = field(default_factory=list)
-    warned: int = 0
+    truncated_lines: list[int] = field(default_factory=list)
+    warning_count: int = 0
     failed: int = 0
     draft: DraftUse | None = None
     memory: MemoryCounts | None = None
     texts: int = 0
-    _demonstration_noted: bool = False
+    _has_noted_demonstration: bool = False
 
     def add(self, number: int, translation: Translation) -> None:
         """Report the error and warnings for line ``number``, and count its use of drafts."""
@@ -133,7 +133,7 @@ class Notes:
             self.fail(translation.error, bool(translation.text))
         self.warn(number, translation.warnings)
         if translation.truncated:
-            self.cut.append(number)
+            self.truncated_lines.append(number)
         self.draft = DraftUse.total([self.draft, translation.draft])
         self.texts += 1
         if self.memory is not None:
@@ -145,16 +145,16 @@ class Notes:
 
         if not warnings:
             return
-        self.warned += 1
-        if self.warned <= MAX_NAMED_LINES:
+        self.warning_count += 1
+        if self.warning_count <= MAX_NAMED_LINES:
             for warning in warnings:
                 typer.echo(f"warning: {self.unit} {number}: {warning}", err=True)
         if (
             self.bundled
-            and not self._demonstration_noted
+            and not self._has_noted_demonstration
             and any(warning.startswith(UNFAMILIAR_TEXT) for warning in warnings)
         ):
-            self._demonstration_noted = True
+            self._has_noted_demonstration = True
             typer.echo(DEMONSTRATION, err=True)
 
     def fail(self, error: UwagaError, copied: bool) -> None:
@@ -172,17 +172,17 @@ class Notes:
                 f"{self.draft.share_saved:.0%} of the model's passes saved",
                 err=True,
             )
-        if self.warned > MAX_NAMED_LINES:
-            more = self.warned - MAX_NAMED_LINES
+        if self.warning_count > MAX_NAMED_LINES:
+            more = self.warning_count - MAX_NAMED_LINES
             typer.echo(f"warning: and {more} more such {self.unit}{'' if more == 1 else 's'}", err=True)
-        for number in self.cut[:MAX_NAMED_LINES]:
+        for number in self.truncated_lines[:MAX_NAMED_LINES]:
             typer.echo(
                 f"warning: the translation of {self.unit} {number} was cut at the length limit "
                 "(--max-length, or the model's)",
                 err=True,
             )
-        if len(self.cut) > MAX_NAMED_LINES:
-            typer.echo(f"warning: and so were {len(self.cut) - MAX_NAMED_LINES} more", err=True)
+        if len(self.truncated_lines) > MAX_NAMED_LINES:
+            typer.echo(f"warning: and so were {len(self.truncated_lines) - MAX_NAMED_LINES} more", err=True)
         if self.failed:
             plural = "" if self.failed == 1 else "s"
             typer.echo(f"error: {self.failed} {self.unit}{plural} could not be translated", err=True)
@@ -323,13 +323,13 @@ def translate(
     search |= {"entropy": as_json and confidence, "alignment": alignments is not None}
     template = Request("", search=search, **request)
     template.check()
-    translator, bundled = load_for_sample(model, load, via, sample)
+    translator, is_bundled = load_for_sample(model, load, via, sample)
     template = translator.prepare(template, streaming=stream)
     print_memory_note(template.memory)
     memory = None if template.memory is None else MemoryCounts()
     if memory is not None and is_complete(text, input_):
         chunks = with_contexts(chunks)
-    notes = Notes("text" if text else "line", bundled, memory=memory)
+    notes = Notes("text" if text else "line", is_bundled, memory=memory)
     with open_results(translator, template, output_format, output, resume) as journal:
         job = _Job(translator, template, output_format, notes, pace, journal, load.source == AUTO)
         job.run(chunks, input_, output, alignments)
@@ -446,8 +446,8 @@ class _Job:
             write_links = None if alignments is None else files.enter_context(open_output(alignments))
             advance = files.enter_context(meter(source, "translating"))
             for chunk in chunks:
-                started = time.monotonic()
-                earlier = self._replayed(chunk)
+                start = time.monotonic()
+                earlier = self._replay(chunk)
                 remaining = chunk.without(len(earlier))
                 write("".join(result.text for result in earlier))
                 if self.output_format.streams:
@@ -461,21 +461,21 @@ class _Job:
                     self.journal.add(results)
                 advance(chunk)
                 if self.pace is not None:
-                    self.pace.adjust(time.monotonic() - started)
+                    self.pace.adjust(time.monotonic() - start)
             if self.journal is not None and self.journal.replay(1):
-                raise self._input_mismatch("has more lines")
+                raise self._input_mismatch_error("has more lines")
 
-    def _replayed(self, chunk: Chunk) -> list[Result]:
+    def _replay(self, chunk: Chunk) -> list[Result]:
         """Return the results of an interrupted run for the first lines of a chunk."""
         if self.journal is None:
             return []
         results = [Result(*values) for values in self.journal.replay(len(chunk.lines))]
         for number, (result, line) in enumerate(zip(results, chunk.lines, strict=False), chunk.first):
             if result.line != _checksum(line):
-                raise self._input_mismatch(f"has another line {number}")
+                raise self._input_mismatch_error(f"has another line {number}")
         return results
 
-    def _input_mismatch(self, difference: str) -> DataError:
+    def _input_mismatch_error(self, difference: str) -> DataError:
         assert self.journal is not None
         return DataError(
             f"{self.journal.path}: belongs to another input, which {difference}; give that input, or omit "
@@ -484,15 +484,15 @@ class _Job:
 
     def _translate(self, chunk: Chunk) -> list[Result]:
         """Translate the lines of a chunk together."""
-        from uwaga.translator.layers.untranslated import copied
+        from uwaga.translator.layers.untranslated import copy_text
 
         requests = self._requests(chunk)
-        in_target = [self._is_in_target(request.text) for request in requests]
-        pending = [request for request, skipped in zip(requests, in_target, strict=True) if not skipped]
+        are_in_target = [self._is_in_target(request.text) for request in requests]
+        pending = [request for request, skipped in zip(requests, are_in_target, strict=True) if not skipped]
         translated = self.translator.run(pending, window=max(len(pending), 1))
         results = []
-        for number, line, skipped in zip(count(chunk.first), chunk.lines, in_target, strict=False):
-            translation = copied(line) if skipped else next(translated)
+        for number, line, skipped in zip(count(chunk.first), chunk.lines, are_in_target, strict=False):
+            translation = copy_text(line) if skipped else next(translated)
             self.notes.add(number, translation)
             text = self.output_format.show(translation, number - 1)
             results.append(Result(_checksum(line), text, f"{translation.alignment or ''}\n"))
@@ -533,7 +533,7 @@ class _Job:
         truncated = yield from self.translator.run_stream(request)
         yield "\n"
         if truncated:
-            self.notes.cut.append(number)
+            self.notes.truncated_lines.append(number)
         self.notes.warn(number, self.translator.input_warnings(request.text, request.split))
 
     def _requests(self, chunk: Chunk) -> list[Request]:

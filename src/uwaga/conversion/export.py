@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.adapter import adapted, read_adapter
+from uwaga.checkpoints.adapter import apply_adapter, read_adapter
 from uwaga.checkpoints.alignment_head import write_head
 from uwaga.checkpoints.formats.uwaga.int8 import write_quantised
 from uwaga.checkpoints.rewrite import can_rewrite, rewrite
@@ -70,19 +70,20 @@ def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> 
             cannot be written. Nothing is changed then.
         SettingsError: the model is quantised, or ``out`` is the base model.
     """
-    loaded = read_adapter(adapter)
+    loaded_adapter = read_adapter(adapter)
     try:
-        location = find_model(loaded.base if model is None else model)
+        location = find_model(loaded_adapter.base if model is None else model)
     except ModelError as error:
         hint = "" if model is not None else "; it is the adapter's base model: give its location with --model"
         raise ModelError(f"{error}{hint}") from None
     if out.resolve() == Path(location).resolve():
         raise SettingsError(f"{out}: is the base model of the adapter; choose another folder")
-    checkpoint = adapted(formats.read(location), loaded)
+    checkpoint = apply_adapter(formats.read(location), loaded_adapter)
     weights = checkpoint.weights
     assert weights is not None
     card = checkpoint.card.text or f"# {location.name}\n"
-    card += f"\nWith the adapter {adapter.resolve().name} of rank {loaded.rank}, merged by `uwaga merge`.\n"
+    name, rank = adapter.resolve().name, loaded_adapter.rank
+    card += f"\nWith the adapter {name} of rank {rank}, merged by `uwaga merge`.\n"
     if not can_rewrite(checkpoint):
         write_quantised(out, checkpoint, pack_weights(checkpoint, "int8"), card)
         return Merged(location, quantised=True)

@@ -28,7 +28,7 @@ from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.score import in_batches, step_scorer
+from uwaga.translator.score import score_in_batches, step_scorer
 from uwaga.translator.text import TokenPair
 
 SAMPLE_SOURCES, MIN_SAMPLE_TOKENS, MAX_SAMPLE_TOKENS = 32, 6, 20
@@ -90,7 +90,7 @@ def measure_agreement(
         [hypothesis for [hypothesis] in search(model, sentences, options)] for model in (exact, rounded)
     ]
     pairs = [(left.tokens, right.tokens) for left, right in zip(*results, strict=True)]
-    agreeing = sum(_common_prefix(left, right) for left, right in pairs)
+    agreeing_tokens = sum(_common_prefix(left, right) for left, right in pairs)
     scored = [
         TokenPair(
             source,
@@ -98,7 +98,7 @@ def measure_agreement(
         )
         for source, hypothesis in zip(sources, results[0], strict=True)
     ]
-    scores = [in_batches(step_scorer(model), scored, BATCH_TOKENS) for model in (exact, rounded)]
+    scores = [score_in_batches(step_scorer(model), scored, BATCH_TOKENS) for model in (exact, rounded)]
     differences = [
         np.asarray(left) - np.asarray(right) for left, right in zip(scores[0], scores[1], strict=True)
     ]
@@ -106,7 +106,7 @@ def measure_agreement(
     return Agreement(
         sentences=len(pairs),
         same=sum(left == right for left, right in pairs) / len(pairs),
-        tokens=agreeing / max(1, sum(max(len(left), len(right)) for left, right in pairs)),
+        tokens=agreeing_tokens / max(1, sum(max(len(left), len(right)) for left, right in pairs)),
         difference=float(np.abs(all_differences).mean()),
         largest=max(float(np.abs(difference).mean()) for difference in differences),
         continued=continues,
@@ -201,13 +201,13 @@ def default_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tu
     if not codes:
         nearest = nearest_language(tokeniser)
         codes = [nearest] if nearest else []
-    usable = _usable(tokeniser, model, [line for code in codes for line in bundled_sentences()[code]])
+    usable = _usable_sources(tokeniser, model, [line for code in codes for line in bundled_sentences()[code]])
     if len(usable) >= MIN_SENTENCES:
         return usable, f"sentences that come with uwaga in {', '.join(codes)} (no --sample)"
-    return _sampled(checkpoint, model)
+    return _sample_texts(checkpoint, model)
 
 
-def in_one_direction(checkpoint: Checkpoint) -> Checkpoint:
+def select_direction(checkpoint: Checkpoint) -> Checkpoint:
     """Return a multilingual model with two of its languages selected, preferably a source language with
     built-in sentences.
     """
@@ -234,7 +234,7 @@ def _letters_per_piece(tokeniser: Subwords, lines: Sequence[str]) -> float:
     return sum(map(len, lines)) / len(ids)
 
 
-def _usable(tokeniser: Subwords, model: NativeModel, lines: Sequence[str]) -> list[tuple[int, ...]]:
+def _usable_sources(tokeniser: Subwords, model: NativeModel, lines: Sequence[str]) -> list[tuple[int, ...]]:
     """Return the token ids of the sentences that fit the model and contain no unknown token."""
     limit = model.max_source or 512
     rows = [tokeniser.encode(line) for line in lines]
@@ -244,7 +244,7 @@ def _usable(tokeniser: Subwords, model: NativeModel, lines: Sequence[str]) -> li
     return [source for source in framed if 0 < len(source) <= limit]
 
 
-def _sampled(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:
+def _sample_texts(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:
     """Sample texts from the model: from the start symbol if it is decoder-only, else from random pieces."""
     tokeniser, symbols = checkpoint.source, checkpoint.symbols
     random_sources = comparison_sources(None, tokeniser, model)
@@ -304,18 +304,18 @@ def quantise(
         SettingsError: a pattern in ``keep`` matches no matrix, or there is a sample for a multilingual model.
     """
     checkpoint = read(folder)
-    directed = in_one_direction(checkpoint)
+    pair_checkpoint = select_direction(checkpoint)
     packed = pack_weights(checkpoint, precision, tuple(keep))
     card = checkpoint.card.text or f"# {folder.name}\n"
     card += f"\nWeights quantised to {precision} by `uwaga convert --{precision}`.\n"
     if not check:
         write_quantised(out, checkpoint, packed, card)
         return None
-    exact = to_engine(directed, "float32", threads=1)
-    rounded = to_engine(directed, precision, threads=1, packed=packed)
+    exact = to_engine(pair_checkpoint, "float32", threads=1)
+    rounded = to_engine(pair_checkpoint, precision, threads=1, packed=packed)
     if sample is None:
-        sources, description = default_sources(directed, exact)
-    elif directed is not checkpoint:
+        sources, description = default_sources(pair_checkpoint, exact)
+    elif pair_checkpoint is not checkpoint:
         raise SettingsError(
             "a multilingual model is always compared on the built-in sentences: leave out the sample "
             "(--sample)"
@@ -326,7 +326,7 @@ def quantise(
         checkpoint.score_stats if sample is None else measure_score_stats(checkpoint, rounded, sources)
     )
     write_quantised(out, replace(checkpoint, score_stats=score_stats), packed, card)
-    agreement = measure_agreement(exact, rounded, sources, directed.decoding.first)
+    agreement = measure_agreement(exact, rounded, sources, pair_checkpoint.decoding.first)
     return replace(agreement, measured_on=description)
 
 

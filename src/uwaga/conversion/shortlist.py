@@ -21,7 +21,7 @@ from uwaga.files.lines import text_lines
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.search.length_batching import length_batches
-from uwaga.translator.loading import native_of
+from uwaga.translator.loading import require_native
 from uwaga.translator.request import Request
 from uwaga.translator.score import forced_steps
 from uwaga.translator.text import TokenPair
@@ -81,7 +81,7 @@ def learn_shortlist(
             1.
         DataError: no pair is usable.
     """
-    model = native_of(translator.decoder)
+    model = require_native(translator.decoder)
     if frequent < 1 or per_word < 1:
         raise SettingsError("frequent and per-word must be 1 or more")
     counts = _Counts(model.source_vocabulary, model.vocabulary)
@@ -97,11 +97,11 @@ def learn_shortlist(
     if not used:
         raise DataError("no usable pair in the corpus: all are empty or too long for the model")
     common = counts.frequent(frequent, (model.symbols.end, model.symbols.unknown))
-    keys = np.union1d(counts.most_likely(per_word, common), _copies(translator, model))  # rising
-    sources_of, targets_of = np.divmod(keys, model.vocabulary)
-    first = np.searchsorted(sources_of, np.arange(model.source_vocabulary + 1))
+    keys = np.union1d(counts.most_likely_targets(per_word, common), _copies(translator, model))  # rising
+    source_ids, target_ids = np.divmod(keys, model.vocabulary)
+    first = np.searchsorted(source_ids, np.arange(model.source_vocabulary + 1))
     shortlist = Shortlist(
-        common.astype(np.int32), first.astype(np.int32), targets_of.astype(np.int32), model.vocabulary
+        common.astype(np.int32), first.astype(np.int32), target_ids.astype(np.int32), model.vocabulary
     )
     return LearnedShortlist(shortlist, used, processed - used)
 
@@ -124,16 +124,16 @@ class _Counts:
         if sum(len(keys) for keys, _ in self._new) > MAX_PENDING_ENTRIES:
             self._merge()
 
-    def frequent(self, count: int, always: Sequence[int]) -> Ids:
-        """Return the most frequent target tokens and those of ``always``, in increasing order."""
+    def frequent(self, count: int, required: Sequence[int]) -> Ids:
+        """Return the most frequent target tokens and those of ``required``, in increasing order."""
         order = np.argsort(-self._frequencies, kind="stable")[:count]
-        return np.union1d(order[self._frequencies[order] > 0], np.array(always, dtype=np.int64))
+        return np.union1d(order[self._frequencies[order] > 0], np.array(required, dtype=np.int64))
 
-    def most_likely(self, count: int, common: Ids) -> Ids:
+    def most_likely_targets(self, count: int, common: Ids) -> Ids:
         """Return the keys of each source token's most likely uncommon target tokens, in increasing order."""
         self._merge()
-        uncommon = ~np.isin(self._keys % self._target, common)
-        keys, weights = self._keys[uncommon], self._weights[uncommon]
+        is_uncommon = ~np.isin(self._keys % self._target, common)
+        keys, weights = self._keys[is_uncommon], self._weights[is_uncommon]
         sources = keys // self._target
         order = np.lexsort((keys, -weights, sources))  # by source token, the heaviest first
         ranks = np.arange(len(keys)) - np.searchsorted(sources, sources[order])
@@ -288,7 +288,7 @@ class ShortlistTrial:
     coverage: float
 
     @property
-    def equal(self) -> int:
+    def equal_count(self) -> int:
         """Number of equal translations."""
         pairs = zip(self.full.translations, self.shortlisted.translations, strict=True)
         return sum(left.text == right.text for left, right in pairs)
@@ -306,8 +306,10 @@ class ShortlistTrial:
         """
         references = [(reference,) for reference in self.references]
         full, limited = (
-            evaluate([translation.text for translation in timed.translations], references, ["bleu"])["bleu"]
-            for timed in (self.full, self.shortlisted)
+            evaluate([translation.text for translation in translations.translations], references, ["bleu"])[
+                "bleu"
+            ]
+            for translations in (self.full, self.shortlisted)
         )
         return full, limited
 
@@ -325,17 +327,17 @@ def evaluate_shortlist(
     if not usable:
         raise DataError("nothing to evaluate the shortlist on: all lines are empty or too long")
     lists = [shortlist.allowed_tokens(pair.source) for pair in usable]
-    contained = [np.isin(pair.target, tokens) for pair, tokens in zip(usable, lists, strict=True)]
+    is_listed = [np.isin(pair.target, tokens) for pair, tokens in zip(usable, lists, strict=True)]
     lines = [source for source, _ in pairs]
     for model in (translator, limited):  # warm up: the first call builds caches
         list(model.run(_requests(lines[:8], options)))
     return ShortlistTrial(
-        _timed(translator, lines, options),
-        _timed(limited, lines, options),
+        _time_translations(translator, lines, options),
+        _time_translations(limited, lines, options),
         tuple(target for _, target in pairs),
         shortlist.vocabulary,
         float(np.mean([len(tokens) for tokens in lists])),
-        float(np.concatenate(contained).mean()),
+        float(np.concatenate(is_listed).mean()),
     )
 
 
@@ -345,7 +347,7 @@ def with_shortlist(translator: Translator, shortlist: Shortlist) -> Translator:
     Raises:
         SettingsError: the model does not run on the native engine.
     """
-    return translator.with_decoder(native_of(translator.decoder).with_shortlist(shortlist))
+    return translator.with_decoder(require_native(translator.decoder).with_shortlist(shortlist))
 
 
 def _requests(lines: Sequence[str], options: SearchOptions) -> Iterator[Request]:
@@ -353,7 +355,9 @@ def _requests(lines: Sequence[str], options: SearchOptions) -> Iterator[Request]
         yield Request(line, search=options, name=f"line {number}")
 
 
-def _timed(translator: Translator, lines: Sequence[str], options: SearchOptions) -> TimedTranslations:
+def _time_translations(
+    translator: Translator, lines: Sequence[str], options: SearchOptions
+) -> TimedTranslations:
     start = time.perf_counter()
     translations = list(translator.run(_requests(lines, options)))
     return TimedTranslations(translations, time.perf_counter() - start)

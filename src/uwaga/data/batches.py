@@ -171,7 +171,7 @@ class Batches:
         """Return the number of batches in an epoch; this arranges all its pools."""
         return len(self.epoch(epoch))
 
-    def has(self, epoch: int, index: int) -> bool:
+    def has_batch(self, epoch: int, index: int) -> bool:
         """Return whether an epoch has a batch, without arranging later pools."""
         return self.epoch(epoch).find(index) is not None
 
@@ -180,7 +180,7 @@ class Batches:
         rows = self.epoch(epoch).rows(index)
         pairs, source, target = rows.pairs, rows.source, rows.target
         starts = np.full((len(pairs), 1), self._target.start, dtype=np.int64)  # (sentences, 1)
-        target_in = np.where(target.real(), target.tokens, self._target.pad)  # (sentences, target - 1)
+        target_in = np.where(target.token_mask(), target.tokens, self._target.pad)  # (sentences, target - 1)
         return Batch(
             source=_append_end(source, self._source),
             source_lengths=source.lengths + 1,
@@ -201,6 +201,6 @@ class Batches:
 def _append_end(block: Block, symbols: Symbols) -> Ids:
     """Append the end symbol to each row, (sentences, tokens + 1), then padding."""
     padded = np.full((block.tokens.shape[0], block.tokens.shape[1] + 1), symbols.pad, dtype=np.int64)
-    np.copyto(padded[:, :-1], block.tokens, where=block.real())
+    np.copyto(padded[:, :-1], block.tokens, where=block.token_mask())
     padded[np.arange(len(padded)), block.lengths] = symbols.end
     return padded

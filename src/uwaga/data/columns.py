@@ -18,7 +18,7 @@ Cells = tuple[bytes | str, ...]
 NumberedRow = tuple[int, Cells | Fault]
 """The number of a row in its file, counted from 1, and its cells or fault."""
 DEFAULT_COLUMNS = ("source", "target")
-BREAKS = re.compile(r"[\t\r\n]+")
+LINE_BREAKS = re.compile(r"[\t\r\n]+")
 """Characters that a sentence in a line of TSV cannot contain."""
 
 
@@ -27,7 +27,7 @@ def cell_text(cell: bytes | str) -> str:
     if isinstance(cell, bytes):
         return cell.decode("utf-8")
     cell.encode("utf-8")
-    return BREAKS.sub(" ", cell)
+    return LINE_BREAKS.sub(" ", cell)
 
 
 def select_columns(file: str, corpus: CorpusSettings, available: Iterable[str]) -> Sequence[str]:
@@ -68,8 +68,8 @@ def inner_value(row: Any, column: str) -> Any:
 
 
 def _format_names(names: list[str]) -> str:
-    listed = ", ".join(name[:MAX_QUOTED] for name in names[:MAX_QUOTED])
-    return (listed or "none") + (", ..." if len(names) > MAX_QUOTED else "")
+    name_list = ", ".join(name[:MAX_QUOTED] for name in names[:MAX_QUOTED])
+    return (name_list or "none") + (", ..." if len(names) > MAX_QUOTED else "")
 
 
 BATCH_ROWS = 4096  # rows

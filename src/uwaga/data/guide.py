@@ -71,8 +71,8 @@ class LinkLines:
         if links:
             sizes = len(split_words(source, self._file.kind)), len(split_words(target, self._file.kind))
             for side, name in ((0, "source"), (1, "target")):
-                if (highest := max(link[side] for link in links)) >= sizes[side]:
-                    self._reject_word(highest, name, sizes[side])
+                if (max_word := max(link[side] for link in links)) >= sizes[side]:
+                    self._reject_word(max_word, name, sizes[side])
         return tuple(sorted(set(links)))
 
     def finish(self, corpus: str) -> None:

@@ -59,8 +59,8 @@ def _cut(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
     start = 0
     while start < len(indices):
         stop = start + max(1, budget // int(width[start]))
-        widest = np.maximum.accumulate(width[start:stop])  # (run,)
-        size = widest * np.arange(1, len(widest) + 1)  # (run,) of the batch that ends here, ascending
+        max_widths = np.maximum.accumulate(width[start:stop])  # (run,)
+        size = max_widths * np.arange(1, len(max_widths) + 1)  # (run,) of the batch that ends here, ascending
         count = max(1, int(np.searchsorted(size, budget, side="right")))
         yield indices[start : start + count]
         start += count
@@ -225,7 +225,7 @@ class StoredPlan(Plan):
 
     def _widths(self, pool: Pool) -> tuple[Ids, Ids]:
         """Return the source and target lengths with the end symbol, (pairs,) each."""
-        return self.source.lengths_of(*pool) + 1, self.target.lengths_of(pool.pairs) + 1
+        return self.source.row_lengths(*pool) + 1, self.target.row_lengths(pool.pairs) + 1
 
 
 class SegmentationSampler:
@@ -249,8 +249,8 @@ class SegmentationSampler:
         sampled_pairs = np.unique(np.linspace(0, len(mixture) - 1, GROWTH_PAIRS).astype(np.int64))  # (pairs,)
         sampled = self.draw(Pool(sampled_pairs, np.full(len(sampled_pairs), -1)), (0, 0))
         stored = [
-            mixture.side("source").lengths_of(sampled_pairs),
-            mixture.side("target").lengths_of(sampled_pairs),
+            mixture.side("source").row_lengths(sampled_pairs),
+            mixture.side("target").row_lengths(sampled_pairs),
         ]
         self._growth = [
             max(1.0, float(rows.lengths.sum()) / float(lengths.sum())) * GROWTH_MARGIN
@@ -269,7 +269,7 @@ class SegmentationSampler:
         target = self._tokenisers[1].sample([text for _, text, _ in texts], self._alpha, seeds[1])
         return Column.from_rows(tagged), Column.from_rows(target)
 
-    def expected(self, source: Ids, target: Ids) -> tuple[Ids, Ids]:
+    def expected_widths(self, source: Ids, target: Ids) -> tuple[Ids, Ids]:
         """Return the widths (pairs,) to reserve for sources and targets of these stored lengths, including
         the end symbol.
         """
@@ -294,7 +294,7 @@ class SampledPlan(Plan):
         super().__init__(sides, key, min(POOL_PAIRS, max(MIN_SAMPLED_POOL, 2 * budget)))
         self._sampler = sampler
         self._budget = budget
-        self._strips = best_strips(*self._expected(self.pool(0)), budget)
+        self._strips = best_strips(*self._expected_widths(self.pool(0)), budget)
         self._latest: tuple[int, SampledPool] | None = None
 
     def count(self, number: int) -> int:
@@ -309,16 +309,18 @@ class SampledPlan(Plan):
         source, target = sampled.source.block(indices), sampled.target.block(indices)
         return Rows(sampled.pool.pairs[indices], sampled.pool.forms[indices], source, target)
 
-    def _expected(self, pool: Pool) -> tuple[Ids, Ids]:
-        return self._sampler.expected(self.source.lengths_of(*pool), self.target.lengths_of(pool.pairs))
+    def _expected_widths(self, pool: Pool) -> tuple[Ids, Ids]:
+        return self._sampler.expected_widths(
+            self.source.row_lengths(*pool), self.target.row_lengths(pool.pairs)
+        )
 
     def _planned_batches(self, pool: Pool) -> list[Ids]:
-        return arrange(*self._expected(pool), self._budget, self._strips)
+        return arrange(*self._expected_widths(pool), self._budget, self._strips)
 
     def _draw(self, number: int) -> SampledPool:
         pool = self.pool(number)
         planned_batches = self._planned_batches(pool)
-        expected_widths = self._expected(pool)
+        expected_widths = self._expected_widths(pool)
         state = np.random.SeedSequence([*self._key, number]).generate_state(3)
         sampled = self._sampler.draw(pool, (int(state[0]), int(state[1])))
         stored = (
@@ -357,7 +359,10 @@ def _cap_lengths(
     With a cap of 1, no row exceeds its expected width, so the rows fit the planned batches.
     """
     limit = np.minimum(np.floor(cap * expected_width).astype(np.int64) - 1, max_tokens)  # (pairs,)
-    fits = (sampled.lengths > 0) & (sampled.lengths <= limit)  # (pairs,)
+    is_short_enough = (sampled.lengths > 0) & (sampled.lengths <= limit)  # (pairs,)
     return Column.from_rows(
-        [sampled.row(index) if fit else stored[index] for index, fit in enumerate(fits.tolist())]
+        [
+            sampled.row(index) if is_short else stored[index]
+            for index, is_short in enumerate(is_short_enough.tolist())
+        ]
     )

@@ -23,7 +23,7 @@ class Block(NamedTuple):
     tokens: Ids
     lengths: Ids
 
-    def real(self) -> NDArray[np.bool_]:
+    def token_mask(self) -> NDArray[np.bool_]:
         """Return the mask (sentences, tokens) of real tokens."""
         real: NDArray[np.bool_] = np.arange(self.tokens.shape[1]) < self.lengths[:, None]
         return real
@@ -32,7 +32,7 @@ class Block(NamedTuple):
 class TokenRows(Protocol):
     """Rows of numbers, in one or more columns."""
 
-    def lengths_of(self, rows: Ids) -> Ids:
+    def row_lengths(self, rows: Ids) -> Ids:
         """Return the lengths of some rows, (rows,)."""
         ...
 
@@ -84,7 +84,7 @@ class Column:
         """The lengths of all rows, (pairs,)."""
         return np.diff(self.offsets).astype(np.int32)
 
-    def lengths_of(self, rows: Ids) -> Ids:
+    def row_lengths(self, rows: Ids) -> Ids:
         """Return the lengths of some rows, (rows,)."""
         if not self._maps:
             return np.asarray(self.offsets[rows + 1] - self.offsets[rows], dtype=np.int64)
@@ -106,7 +106,7 @@ class Column:
         block = Block(np.zeros((len(rows), int(lengths.max())), dtype=np.int64), lengths)
         before = np.cumsum(lengths) - lengths  # (sentences,)
         indices = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))  # (tokens,)
-        block.tokens[block.real()] = self.values[indices]
+        block.tokens[block.token_mask()] = self.values[indices]
         self.release_pages()
         return block
 
@@ -123,11 +123,11 @@ class JoinedColumn:
         self._columns = columns
         self._starts = np.cumsum([0, *map(len, columns)])  # (columns + 1,)
 
-    def lengths_of(self, rows: Ids) -> Ids:
+    def row_lengths(self, rows: Ids) -> Ids:
         """Return the lengths of some rows, (rows,)."""
         lengths = np.empty(len(rows), dtype=np.int64)
         for number, positions in self._parts(rows):
-            lengths[positions] = self._columns[number].lengths_of(rows[positions] - self._starts[number])
+            lengths[positions] = self._columns[number].row_lengths(rows[positions] - self._starts[number])
         return lengths
 
     def row(self, index: int) -> NDArray[Any]:
@@ -158,12 +158,12 @@ class Forms:
         """``surface_rows[form]`` are the rows of a form."""
         self._columns = [*surface_rows, plain]  # so that -1 is the last
 
-    def lengths_of(self, rows: Ids, forms: Ids) -> Ids:
+    def row_lengths(self, rows: Ids, forms: Ids) -> Ids:
         """Return the lengths of some rows, (rows,), in ``forms`` (rows,)."""
         lengths = np.empty(len(rows), dtype=np.int64)
         for form in np.unique(forms):
             positions = np.flatnonzero(forms == form)
-            lengths[positions] = self._columns[form].lengths_of(rows[positions])
+            lengths[positions] = self._columns[form].row_lengths(rows[positions])
         return lengths
 
     def block(self, rows: Ids, forms: Ids) -> Block:

@@ -59,22 +59,22 @@ class Sources(NamedTuple):
     def rows(self) -> Iterator[Row]:
         """Yield the rows in order."""
         if self.format == "text":
-            yield from self._aligned()
+            yield from self._aligned_rows()
             return
         read = _READERS[self.format]
         for index, file in enumerate(self.files):
             for number, cells in read(file, self.corpus):
                 yield Row(cells, number, index)
 
-    def _aligned(self) -> Iterator[Row]:
+    def _aligned_rows(self) -> Iterator[Row]:
         sides = [read_lines(path) for path in self.files]
         for number, (source, target) in enumerate(zip_longest(*sides, fillvalue=_END), start=1):
             if _END in (source, target):
                 remaining = sum(1 for _ in sides[0 if target == _END else 1])
-                self._misaligned(number - 1, number + remaining, longer=0 if target == _END else 1)
+                self._raise_misaligned(number - 1, number + remaining, longer=0 if target == _END else 1)
             yield Row("line over 1 MiB" if source is None or target is None else (source, target), number, 0)
 
-    def _misaligned(self, short: int, long: int, longer: int) -> NoReturn:
+    def _raise_misaligned(self, short: int, long: int, longer: int) -> NoReturn:
         counts = (long, short) if longer == 0 else (short, long)
         raise DataError(
             f"the files are not aligned: {self.files[0]} has {counts[0]} lines, {self.files[1]} has "

@@ -56,7 +56,7 @@ def build_store(
     filters = _filters(pairs.corpus.filters, settings)
     inputs = _inputs(pairs, tokenisers, filters, settings, keep_text)
     if (store := _existing_store(folder)) is not None:
-        if not (change := _change(store.inputs, inputs)):
+        if not (change := _describe_change(store.inputs, inputs)):
             pairs.report.update(store.report)
             return store
         if log:
@@ -66,7 +66,7 @@ def build_store(
         with new_folder(folder, DataError) as new_store:
             with _Writer(new_store, pairs, tokenisers, filters, tag, forms, keep_text) as writer:
                 writer.write_all(progress)
-            if change := _change(inputs, _inputs(pairs, tokenisers, filters, settings, keep_text)):
+            if change := _describe_change(inputs, _inputs(pairs, tokenisers, filters, settings, keep_text)):
                 raise DataError(f"{change} while it was read; start again when it is complete")
             writer.finish(inputs)
     finally:
@@ -266,7 +266,7 @@ def _inputs(
     }
 
 
-def _change(old_inputs: dict[str, Any], new_inputs: dict[str, Any]) -> str:
+def _describe_change(old_inputs: dict[str, Any], new_inputs: dict[str, Any]) -> str:
     """Return a description of the first difference, or an empty string if there is none."""
     for key, value in new_inputs.items():
         old = old_inputs.get(key)
@@ -275,14 +275,14 @@ def _change(old_inputs: dict[str, Any], new_inputs: dict[str, Any]) -> str:
         if key == "links":
             return "the word alignments differ" if old else "it has no word alignments"
         if key == "files":
-            return _changed_files(old or [], value)
+            return _describe_changed_files(old or [], value)
         if key.endswith("tokeniser"):
             return f"the {key} differs"
         return f"{key} was {old} and is now {value}"
     return ""
 
 
-def _changed_files(old_files: list[dict[str, Any]], new_files: list[dict[str, Any]]) -> str:
+def _describe_changed_files(old_files: list[dict[str, Any]], new_files: list[dict[str, Any]]) -> str:
     if [file["name"] for file in old_files] != [file["name"] for file in new_files]:
         return "it was made from " + " + ".join(str(file["name"]) for file in old_files)
     for old, new in zip(old_files, new_files, strict=True):

@@ -70,7 +70,7 @@ class XmlItems(ABC, Generic[Item]):
         """Return the position reached, for messages: ``after ...``."""
 
     @abstractmethod
-    def damaged_error(self, problem: str, line: int) -> DataError:
+    def damage_error(self, problem: str, line: int) -> DataError:
         """Return the error of a file that is damaged at a line."""
 
     @abstractmethod
@@ -107,10 +107,10 @@ class XmlItems(ABC, Generic[Item]):
         try:
             self._parser.Parse(block, not block)
         except expat.ExpatError as error:
-            raise self.damaged_error(expat.ErrorString(error.code), error.lineno) from None
+            raise self.damage_error(expat.ErrorString(error.code), error.lineno) from None
         self._parsed_bytes += len(block)
         if self._parsed_bytes - self._parser.CurrentByteIndex > MAX_MARKUP_BYTES:
-            raise self.damaged_error(f"a tag or comment of more than {MAX_MARKUP_BYTES >> 20} MiB", self.line)
+            raise self.damage_error(f"a tag or comment of more than {MAX_MARKUP_BYTES >> 20} MiB", self.line)
 
     def _entity(self, name: str, *_: object) -> None:
         raise DataError(
@@ -207,7 +207,7 @@ class _Units(XmlItems[NumberedRow]):
         """Return the last complete unit."""
         return f"after unit {self.count}"
 
-    def damaged_error(self, problem: str, line: int) -> DataError:
+    def damage_error(self, problem: str, line: int) -> DataError:
         """Return an error that names the last complete unit."""
         return DataError(
             f"{self.file}: not a complete TMX file: {problem} in line {line}, {self.progress()}; "
@@ -221,10 +221,10 @@ class _Units(XmlItems[NumberedRow]):
     def check(self) -> None:
         """Check that the file had a pair of the two languages."""
         if self.count and not self._has_pair:
-            listed = ", ".join(sorted(self._file_languages)[:MAX_LISTED_LANGUAGES]) or "none"
+            language_list = ", ".join(sorted(self._file_languages)[:MAX_LISTED_LANGUAGES]) or "none"
             raise DataError(
-                f"{self.file}: no unit has both {' and '.join(self._languages)}; its languages are {listed}: "
-                "check languages"
+                f"{self.file}: no unit has both {' and '.join(self._languages)}; its languages are "
+                f"{language_list}: check languages"
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -251,8 +251,8 @@ class _Units(XmlItems[NumberedRow]):
     def end(self, name: str) -> None:
         """Close a segment, a unit or markup."""
         if name == "seg" and self._text is not None:
-            fits = self._size <= MAX_LINE_LENGTH and self._unit_size <= MAX_UNIT_LENGTH
-            if fits and len(self._variants) < MAX_LINE_LENGTH >> 8:
+            is_short_enough = self._size <= MAX_LINE_LENGTH and self._unit_size <= MAX_UNIT_LENGTH
+            if is_short_enough and len(self._variants) < MAX_LINE_LENGTH >> 8:
                 self._variants.append((self._language, " ".join("".join(self._text).split())))
             self._text = None
         elif name == "tu":

@@ -36,7 +36,7 @@ class NativeBeamSearch:
     """
 
     def __init__(self, model: _core.Model, ends: Sequence[int], rules: BeamRules) -> None:
-        self._core = _core.BeamSearch(checked_rules(model, ends, rules))
+        self._core = _core.BeamSearch(core_rules(model, ends, rules))
         self._streams = rules.streams
 
     @property
@@ -45,11 +45,11 @@ class NativeBeamSearch:
 
     def enter(self, memory: Memory, sentences: Sequence[NewSentence]) -> None:
         assert isinstance(memory, _core.Memory)
-        with converted_errors():
+        with convert_errors():
             self._core.enter(memory, streams=self._streams, **core_sentences(sentences))
 
     def run(self, tokens: int) -> None:
-        with converted_errors():
+        with convert_errors():
             self._core.run(tokens)
 
     def finished(self) -> list[list[FinishedTarget]]:
@@ -105,9 +105,9 @@ def finished_target(hypothesis: _core.FinishedTuple) -> FinishedTarget:
     return FinishedTarget(tokens, log_probs, score, truncated, DraftUse(*draft) if draft[2] else None)
 
 
-def checked_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _core.Rules:
+def core_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _core.Rules:
     """Convert rules for the core, which checks them."""
-    with converted_errors():
+    with convert_errors():
         return _core.Rules(
             model,
             rules.beams,
@@ -127,7 +127,7 @@ def checked_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> 
 
 
 @contextmanager
-def converted_errors() -> Iterator[None]:
+def convert_errors() -> Iterator[None]:
     """Convert the core's exceptions to uwaga's."""
     try:
         yield
@@ -179,7 +179,7 @@ class NativeRunningBatch:
 
     def _lane(self, rules: BeamRules) -> _core.Lane:
         key = rules.key
-        lane = self._lanes.pop(key, None) or _core.Lane(checked_rules(self._model, self._ends, rules))
+        lane = self._lanes.pop(key, None) or _core.Lane(core_rules(self._model, self._ends, rules))
         self._lanes[key] = lane
         while len(self._lanes) > MAX_LANES:
             self._lanes.popitem(last=False)
@@ -212,11 +212,11 @@ class NativeTicket:
             self._check()
         sources = [sentence.source for sentence in sentences]
         datastores = [core_datastore(sentence.datastore) for sentence in sentences]
-        with converted_errors(), closed_as_cancelled():
+        with convert_errors(), convert_closed_error():
             self._batch.submit(self._ticket, sources, datastores=datastores, **core_sentences(sentences))
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
-        with converted_errors(), closed_as_cancelled():
+        with convert_errors(), convert_closed_error():
             finished, decided = self._batch.collect(self._ticket, seconds)
         targets = [(number, list(map(finished_target, nbest))) for number, nbest in finished]
         return targets, list(map(DecidedToken._make, decided))
@@ -226,7 +226,7 @@ class NativeTicket:
 
 
 @contextmanager
-def closed_as_cancelled() -> Iterator[None]:
+def convert_closed_error() -> Iterator[None]:
     """Translate the core's error for a closed batch to CancelledRequestError."""
     try:
         yield

@@ -217,7 +217,7 @@ def sinusoids(settings: TransformerSettings) -> Floats:
     return _core.sinusoids(order, settings.width, settings.position_offset, settings.max_length)
 
 
-def distances(weight: Floats, settings: TransformerSettings, both_ways: bool) -> Floats:
+def distances(weight: Floats, settings: TransformerSettings, bidirectional: bool) -> Floats:
     """Return the score biases (heads, 2 * reach + 1) for ``key - query`` from ``-reach`` to ``reach``.
 
     The reach is ``relative_distance``; all larger distances share a bucket (Raffel 2020 §2.1).
@@ -225,8 +225,8 @@ def distances(weight: Floats, settings: TransformerSettings, both_ways: bool) ->
     Args:
         weight: (buckets, heads).
         settings: the settings of the model.
-        both_ways: True if later keys have separate buckets.
+        bidirectional: True if later keys have separate buckets.
     """
     return _core.distances(
-        np.ascontiguousarray(weight, dtype=np.float32), settings.relative_distance, both_ways
+        np.ascontiguousarray(weight, dtype=np.float32), settings.relative_distance, bidirectional
     )

@@ -13,7 +13,7 @@ from uwaga.engine import _core
 from uwaga.engine.beam_search import (
     NativeBeamSearch,
     NativeRunningBatch,
-    converted_errors,
+    convert_errors,
     core_datastore,
 )
 from uwaga.engine.cpu import resolve_isa, usable_cores
@@ -119,9 +119,13 @@ class NativeModel:
                 f"{self.source_vocabulary} and {self.vocabulary}"
             )
         model = copy.copy(self)
-        model.shortlist = shortlist.including([self.symbols.end, self.symbols.unknown])
+        model.shortlist = shortlist.with_tokens([self.symbols.end, self.symbols.unknown])
         model._core_shortlist = self._core.shortlist(
-            model.shortlist.common, shortlist.first, shortlist.targets, shortlist.own, shortlist.multiple
+            model.shortlist.common,
+            shortlist.first,
+            shortlist.targets,
+            shortlist.allow_source,
+            shortlist.multiple,
         )
         return model
 
@@ -131,7 +135,7 @@ class NativeModel:
         model.shortlist = model._core_shortlist = None
         return model
 
-    def edited(self, *interventions: Intervention) -> NativeModel:
+    def with_interventions(self, *interventions: Intervention) -> NativeModel:
         """Return the model with additional interventions; the weights are shared.
 
         Edits of heads are applied in order; positions replace earlier ones of the same side. Results are
@@ -144,14 +148,14 @@ class NativeModel:
         model = copy.copy(self)
         if any(intervention.touches_encoder for intervention in interventions):
             model._encoded_batches = None
-        with converted_errors():
+        with convert_errors():
             model._core = self._core.edited(
                 edits, edited_positions(interventions, "source"), edited_positions(interventions, "target")
             )
         return model if self.shortlist is None else model.with_shortlist(self.shortlist)
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Description with the family, engine, precision, instruction set and number of threads."""
         family = str(getattr(self.settings, "family", "")).replace("transformer", "Transformer")
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
@@ -167,15 +171,15 @@ class NativeModel:
         """
         cache = self._encoded_batches
         if cache is None or self.shortlist is not None:
-            return self._encoded(sources, self._core.encode)
+            return self._call_encoder(sources, self._core.encode)
         key = tuple(map(tuple, sources))
         if key not in cache:
-            cache[key] = self._encoded(sources, self._core.encode)
+            cache[key] = self._call_encoder(sources, self._core.encode)
             tokens = sum(len(source) for batch in cache for source in batch)
             while tokens * _memory_bytes(self.settings, self.precision) > MAX_CACHE_BYTES and len(cache) > 1:
                 tokens -= sum(map(len, next(iter(cache))))
                 del cache[next(iter(cache))]
-        with converted_errors():
+        with convert_errors():
             return cache[key].used_by(self._core)
 
     def caching_sources(self) -> NativeModel:
@@ -188,19 +192,19 @@ class NativeModel:
         model._encoded_batches = {}
         return model
 
-    def _encoded(
+    def _call_encoder(
         self,
         sources: Sequence[Sequence[int]],
         encode: Callable[[Sequence[Sequence[int]], _core.Shortlist | None], _core.Memory],
     ) -> _core.Memory:
         if self._check_weights is not None:
             self._check_weights()
-        with converted_errors():
+        with convert_errors():
             return encode(sources, self._core_shortlist)
 
     def start(self, memory: Memory, beams: int) -> _core.State:
         assert isinstance(memory, _core.Memory)
-        with converted_errors():
+        with convert_errors():
             return memory.start(beams)
 
     def with_datastores(self, memory: Memory, datastores: Sequence[Datastore | None]) -> _core.Memory:
@@ -210,7 +214,7 @@ class NativeModel:
             DataError: a key has another width than the model's features, or a token is not in the vocabulary.
         """
         assert isinstance(memory, _core.Memory)
-        with converted_errors():
+        with convert_errors():
             return memory.with_datastores(list(map(core_datastore, datastores)))
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
@@ -237,7 +241,7 @@ class NativeModel:
     def _step(self, tokens: Ids, state: State, choice: Choice, counts: Ids | None) -> Step:
         assert isinstance(state, _core.State)
         sampling = choice.sampling
-        with converted_errors():
+        with convert_errors():
             candidates, log_probs, next_state, attention, features = state.step(
                 np.ascontiguousarray(tokens, dtype=np.int64),
                 choice.count,
@@ -334,7 +338,7 @@ class NativeModel:
         if isinstance(self.settings, RecurrentSettings):
             raise SettingsError("the model is recurrent; insight is for Transformers")
         check_integer("max_bytes", max_bytes, 1)
-        with converted_errors():
+        with convert_errors():
             return self._core.insight(source, target, list(names), max_bytes)
 
     def recording(self, all_attentions: bool) -> RecordingModel:
@@ -359,7 +363,7 @@ class RecordingModel(NativeModel):
         """See :meth:`NativeModel.encode`."""
         if isinstance(self.settings, DecoderOnlySettings):
             return super().encode(sources)
-        memory = self._encoded(
+        memory = self._call_encoder(
             sources, self._core.encode_recorded if self._all_attentions else self._core.encode
         )
         self._budget -= sum(map(len, sources))
@@ -374,7 +378,7 @@ class RecordingModel(NativeModel):
         keys = list(map(tuple, sources))
         if not keys:
             return []
-        with converted_errors():
+        with convert_errors():
             if isinstance(self.settings, DecoderOnlySettings):
                 prompts = [[*key, *inputs[1:]] for key, inputs in zip(keys, targets, strict=True)]
                 return [
@@ -446,10 +450,10 @@ class RecordingModel(NativeModel):
         for part in filter(None, parts):
             memories = [self._memories.get(keys[index]) for index in part]
             if memories[0] is None:
-                memory = self._encoded([sources[index] for index in part], self._core.encode)
+                memory = self._call_encoder([sources[index] for index in part], self._core.encode)
                 memories = [(memory, row) for row in range(len(part))]
             source_memories, rows = zip(*[pair for pair in memories if pair], strict=True)
-            with converted_errors():
+            with convert_errors():
                 results |= zip(
                     part, core(source_memories, rows, [targets[index] for index in part]), strict=True
                 )
@@ -550,4 +554,4 @@ def _replace_positions(settings: TransformerSettings, tables: dict[str, Floats])
         elif settings.positions == "learned":
             tables[f"{side}_positions"] = weight[settings.position_offset :]
         else:
-            tables[f"{side}_relative_bias"] = distances(weight, settings, both_ways=side == "source")
+            tables[f"{side}_relative_bias"] = distances(weight, settings, bidirectional=side == "source")

@@ -25,7 +25,7 @@ ALIGNMENT = 64
 Bytes = NDArray[np.uint8]
 
 
-def huge_bytes(size: int) -> Bytes:
+def allocate_huge_pages(size: int) -> Bytes:
     """Allocate zeroed bytes, aligned to a huge page (2 MB) if they fill one.
 
     A step reads all weights of the decoder once, and huge pages need fewer page-table entries. Systems
@@ -35,7 +35,7 @@ def huge_bytes(size: int) -> Bytes:
         owner = np.zeros(size + ALIGNMENT, dtype=np.uint8)
         first = -owner.ctypes.data % ALIGNMENT
         return owner[first : first + size]
-    capacity = rounded_up(size, HUGE_PAGE) + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
+    capacity = round_up(size, HUGE_PAGE) + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
     memory = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     owner = np.frombuffer(memory, dtype=np.uint8)
     first = -owner.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
@@ -97,8 +97,8 @@ class Matrix:
             return _core.Matrix.int8(self.outputs, self.inputs, self.levels, *self.arrays, spread=self.spread)
         if self.format == "int4":
             return _core.Matrix.int4(self.outputs, self.inputs, *self.arrays)
-        make = _core.Matrix.bfloat16 if self.format == "bfloat16" else _core.Matrix.float32
-        return make(self.outputs, self.inputs, *self.arrays)
+        constructor = _core.Matrix.bfloat16 if self.format == "bfloat16" else _core.Matrix.float32
+        return constructor(self.outputs, self.inputs, *self.arrays)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class StoredForms(NamedTuple):
     rows: ReadRows = lambda name, first, last: None
 
 
-FLOATS = StoredForms()
+FLOAT_FORMS = StoredForms()
 
 
 def pack(
@@ -136,7 +136,7 @@ def pack(
     precision: Precision = "float32",
     keep: Sequence[str] = (),
     levels: int = MAX_LEVELS,
-    stored: StoredForms = FLOATS,
+    stored: StoredForms = FLOAT_FORMS,
 ) -> PackedWeights:
     """Pack a model's weights. In decoder-only models, int8 matrices have ``spread`` set; see :class:`Matrix`.
 
@@ -173,7 +173,7 @@ def pack(
             blocks = _blocks(product, read, stored.rows)
             matrices[product.name] = _matrix(product, blocks, number_format, levels, arena, spread)
         if product.biases:
-            biases = _concatenated([read(bias) for bias in product.biases])
+            biases = _concatenate([read(bias) for bias in product.biases])
             packed_vectors[f"{product.name}.bias"] = np.array(
                 biases if product.shape is None else biases[product.rows]
             )
@@ -210,10 +210,10 @@ def _blocks(product: Product, read: ReadTensor, rows: ReadRows) -> Iterator[Floa
             block = rows(product.weights[0], first, min(first + BLOCK_ROWS, outputs))
             if block is None:  # for all rows
                 break
-            yield _concatenated([block])
+            yield _concatenate([block])
         else:
             return
-    weight = _concatenated([read(weight) for weight in product.weights])
+    weight = _concatenate([read(weight) for weight in product.weights])
     yield weight if product.shape is None else np.ascontiguousarray(weight[product.rows, product.columns])
 
 
@@ -231,20 +231,20 @@ def _matrix(
     arrays: tuple[NDArray[Any], ...] = ()
     for block_index, block in enumerate(blocks):
         _check_finite(block, product.name)
-        single = len(block) == outputs
+        is_complete = len(block) == outputs
         try:
-            parts = _pack_block(block, number_format, levels, arena if single else None, spread)
+            parts = _pack_block(block, number_format, levels, arena if is_complete else None, spread)
         except ValueError as error:
             raise ModelError(
                 f"weight {product.name!r} cannot be {number_format}: {error}; keep it in bfloat16"
             ) from None
-        if single:
+        if is_complete:
             arrays = parts
         else:
             arrays = arrays or tuple(_allocate(part, outputs, arena) for part in parts)
-            first, last = block_index * BLOCK_ROWS, block_index * BLOCK_ROWS + rounded_up(len(block), PANEL)
+            first, last = block_index * BLOCK_ROWS, block_index * BLOCK_ROWS + round_up(len(block), PANEL)
             for array, part in zip(arrays, parts, strict=True):
-                array.reshape(rounded_up(outputs, PANEL), -1)[first:last] = part.reshape(last - first, -1)
+                array.reshape(round_up(outputs, PANEL), -1)[first:last] = part.reshape(last - first, -1)
     return Matrix(outputs, product.inputs, number_format, levels, arrays, spread)
 
 
@@ -260,11 +260,11 @@ def _pack_block(
 
 def _allocate(part: NDArray[Any], outputs: int, arena: _core.WeightArena | None) -> NDArray[Any]:
     """Allocate an array for a matrix, given the packed array of its first :data:`BLOCK_ROWS` rows."""
-    size = part.nbytes // BLOCK_ROWS * rounded_up(outputs, PANEL)
-    return (huge_bytes(size) if arena is None else arena.take(size)).view(part.dtype)
+    size = part.nbytes // BLOCK_ROWS * round_up(outputs, PANEL)
+    return (allocate_huge_pages(size) if arena is None else arena.take(size)).view(part.dtype)
 
 
-def rounded_up(count: int, unit: int) -> int:
+def round_up(count: int, unit: int) -> int:
     """Round up to a multiple of ``unit``."""
     return -(-count // unit) * unit
 
@@ -281,7 +281,7 @@ def _matching_names(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
     return matches
 
 
-def _concatenated(parts: Sequence[Floats]) -> Floats:
+def _concatenate(parts: Sequence[Floats]) -> Floats:
     weight = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return np.ascontiguousarray(weight, dtype=np.float32)
 

@@ -26,7 +26,7 @@ class Shortlist:
             token ``s``.
         targets: (entries,) ascending for each source token.
         vocabulary: number of target tokens.
-        own: source and target share a vocabulary, and each source token is allowed in the target.
+        allow_source: source and target share a vocabulary, and each source token is allowed in the target.
         multiple: lists are padded to a multiple of this length with the lowest tokens not in the list.
     """
 
@@ -34,7 +34,7 @@ class Shortlist:
     first: Tokens
     targets: Tokens
     vocabulary: int
-    own: bool = False
+    allow_source: bool = False
     multiple: int = 1
 
     def __post_init__(self) -> None:
@@ -71,11 +71,13 @@ class Shortlist:
     def allowed_tokens(self, source: Sequence[int]) -> Ids:
         """Return the target tokens allowed for a sentence of source tokens, ascending."""
         parts = [self.targets[self.first[token] : self.first[token + 1]] for token in set(source)]
-        tokens = np.unique(np.concatenate([self.common, *parts, source if self.own else []])).astype(np.int64)
+        tokens = np.unique(np.concatenate([self.common, *parts, source if self.allow_source else []])).astype(
+            np.int64
+        )
         padding = np.setdiff1d(np.arange(self.vocabulary), tokens)[: -len(tokens) % self.multiple]
         return np.union1d(tokens, padding)
 
-    def including(self, tokens: Sequence[int]) -> Shortlist:
+    def with_tokens(self, tokens: Sequence[int]) -> Shortlist:
         """Return the shortlist with additional common tokens."""
         # np.union1d would import numpy.ma, which takes longer than reading most shortlists.
         common = np.array(sorted({*self.common.tolist(), *tokens}), dtype=np.int32)

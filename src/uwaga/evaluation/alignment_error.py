@@ -175,7 +175,7 @@ def _parse_line(line: str, location: str) -> HandAlignment:
     form = "NUMBER CHECKSUM 0-0 1?1 ..."
     number, checksum, *links = [*line.split(), "", ""][: max(2, len(line.split()))]
     if not number.isdecimal() or len(number) > 9 or not checksum:
-        raise _malformed(line, location, form)
+        raise _malformed_error(line, location, form)
     return HandAlignment(int(number), checksum, *_links(links, line, location, form))
 
 
@@ -187,10 +187,10 @@ def _links(
     for link in links:
         match = re.fullmatch(r"(\d{1,9})([-?])(\d{1,9})", link)
         if match is None:
-            raise _malformed(line, location, form)
+            raise _malformed_error(line, location, form)
         (sure if match[2] == "-" else uncertain).add((int(match[1]), int(match[3])))
     return frozenset(sure), frozenset(sure | uncertain)
 
 
-def _malformed(line: str, location: str, form: str) -> DataError:
+def _malformed_error(line: str, location: str, form: str) -> DataError:
     return DataError(f"{location}: expected {form}, found {line[:60]!r}")

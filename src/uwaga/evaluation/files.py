@@ -35,7 +35,7 @@ def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[st
     are ignored, so lines may have different numbers of references.
     """
     ranges = _parse_columns(columns)
-    gathered: list[tuple[str, ...]] = []
+    combined: list[tuple[str, ...]] = []
     for path in paths:
         lines = read_lines(path)
         if ".tsv" in path.suffixes:
@@ -46,22 +46,22 @@ def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[st
         else:
             line_references = [(line,) for line in lines]
         if path is paths[0]:
-            gathered = line_references
+            combined = line_references
             continue
-        check_aligned(str(path), len(line_references), str(paths[0]), len(gathered))
-        gathered = [
-            earlier + additional for earlier, additional in zip(gathered, line_references, strict=True)
+        check_aligned(str(path), len(line_references), str(paths[0]), len(combined))
+        combined = [
+            earlier + additional for earlier, additional in zip(combined, line_references, strict=True)
         ]
-    return gathered
+    return combined
 
 
 def read_test_set(
     sources: Path, references: Sequence[Path], columns: str = "2-"
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     """Return the sources, and the references of each as :func:`read_references` does."""
-    lines, gathered = read_lines(sources), read_references(references, columns)
-    check_aligned(str(references[0]), len(gathered), str(sources), len(lines))
-    return lines, gathered
+    lines, combined = read_lines(sources), read_references(references, columns)
+    check_aligned(str(references[0]), len(combined), str(sources), len(lines))
+    return lines, combined
 
 
 def check_aligned(name: str, count: int, other: str, other_count: int) -> None:

@@ -46,7 +46,7 @@ def read_catalogue_set(name: str, report: Callable[[str], object] = lambda text:
         report: called with a sentence about a download before it begins.
     """
     dataset, pair = _find(name)
-    with _converted_errors(name, report):
+    with _convert_errors(name, report):
         source = Path(dataset.get_source_file(pair))  # type: ignore[no-untyped-call]
         paths = [Path(path) for path in dataset.get_reference_files(pair)]  # type: ignore[no-untyped-call]
     sources = read_lines(source)
@@ -85,7 +85,7 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
 
 
 @contextmanager
-def _converted_errors(name: str, report: Callable[[str], object]) -> Iterator[None]:
+def _convert_errors(name: str, report: Callable[[str], object]) -> Iterator[None]:
     """Convert sacreBLEU's errors, some of which it logs before it exits, to :class:`DataError`."""
     from sacrebleu.utils import SACREBLEU_DIR
 

@@ -39,9 +39,9 @@ def replace_file(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     temporary: Path | None = None
     target = path
     try:
-        target = _resolved(path)
+        target = _resolve_links(path)
         _remove_abandoned(target)
-        temporary, handle = _open_beside(target, mode)
+        temporary, handle = _open_temporary(target, mode)
         with open(temporary, "wb", opener=lambda *_: handle) as file:
             yield file
         sync(temporary)  # by name, because libraries such as safetensors replace the file
@@ -74,7 +74,7 @@ def write_file(path: Path, content: bytes | str, mode: int | None = None) -> Non
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
-def _resolved(path: Path) -> Path:
+def _resolve_links(path: Path) -> Path:
     """Return the path with links resolved; raise OSError if they are circular."""
     try:
         return path.resolve()
@@ -82,7 +82,7 @@ def _resolved(path: Path) -> Path:
         raise OSError(errno.ELOOP, str(error), str(path)) from None
 
 
-def _open_beside(target: Path, mode: int | None) -> tuple[Path, int]:
+def _open_temporary(target: Path, mode: int | None) -> tuple[Path, int]:
     """Create a locked temporary file beside ``target`` and return its path and descriptor."""
     if mode is None and target.exists():
         mode = stat.S_IMODE(target.stat().st_mode)
@@ -147,7 +147,7 @@ def new_folder(folder: Path, error: type[UwagaError] = ModelError) -> Iterator[P
     folder = folder.resolve()
     handle, temporary = -1, folder
     try:
-        handle, temporary = _make_sibling(folder)
+        handle, temporary = _make_temporary_folder(folder)
         remove_leftovers(folder)
         yield temporary
         sync(temporary)
@@ -194,7 +194,7 @@ def remove_leftovers(folder: Path) -> None:
             os.close(handle)
 
 
-def _make_sibling(folder: Path) -> tuple[int, Path]:
+def _make_temporary_folder(folder: Path) -> tuple[int, Path]:
     """Create a temporary folder and return the handle of its lock (-1 without locks) and its path."""
     while True:
         temporary = folder.parent / f".{folder.name}.{os.urandom(4).hex()}.part"

@@ -120,25 +120,25 @@ class HttpClient:
                         raise BrokenTransferError(f"{public_url(url)}: {status_text(response.status)}")
                     yield response
                     return
-                url = _redirected(url, response.header("Location"))
+                url = _redirect_target(url, response.header("Location"))
             finally:
                 response.close()
         raise CatalogueError(f"{public_url(url)}: more than {MAX_REDIRECTS} redirects")
 
-    def repeat(self, call: Callable[[], Result], received: Callable[[], int] = lambda: 0) -> Result:
+    def repeat(self, call: Callable[[], Result], received_bytes: Callable[[], int] = lambda: 0) -> Result:
         """Return the result of a request, repeated after broken transfers within the limits.
 
         Args:
             call: sends the request.
-            received: returns the number of bytes received so far, which a repeated request keeps.
+            received_bytes: returns the number of bytes received so far, which a repeated request keeps.
         """
-        latest, since = received(), time.monotonic()
+        latest, last_change = received_bytes(), time.monotonic()
 
         def may_succeed(error: Exception) -> bool:
-            nonlocal latest, since
-            if latest != received():
-                latest, since = received(), time.monotonic()
-            waited = time.monotonic() - since
+            nonlocal latest, last_change
+            if latest != received_bytes():
+                latest, last_change = received_bytes(), time.monotonic()
+            waited = time.monotonic() - last_change
             return isinstance(error, BrokenTransferError) and waited < self.limits.patience
 
         return retry(call, self.limits.attempts, self.limits.pause, may_succeed, self.stopped.wait)
@@ -235,7 +235,7 @@ class Response:
 
         limits, url = self._client.limits, public_url(self.url)
         body = self._response.aiter_raw()
-        started, count, total = time.monotonic(), 0, 0
+        start, count, total = time.monotonic(), 0, 0
         while True:
             blocks: list[bytes] = []
             failure: Exception | None = None
@@ -251,13 +251,13 @@ class Response:
                 raise BrokenTransferError(f"{url}: {self._interruption(failure, total)}")
             if not chunk:
                 return
-            if (elapsed := time.monotonic() - started) >= limits.window:
+            if (elapsed := time.monotonic() - start) >= limits.window:
                 if count < limits.min_speed * elapsed:
                     raise CatalogueError(
                         f"{url}: {count / elapsed:.0f} bytes a second, fewer than {limits.min_speed:g}; "
                         "gave up"
                     )
-                started, count = time.monotonic(), 0
+                start, count = time.monotonic(), 0
 
     def _interruption(self, error: Exception, total: int) -> str:
         import httpx
@@ -344,7 +344,7 @@ def to_json(values: object) -> bytes:
 
 
 async def _collect(body: AsyncIterator[bytes], blocks: list[bytes]) -> None:
-    """Append the next block of a body, and those that follow within :data:`COLLECTING` seconds."""
+    """Append the next block of a body, and those that follow within :data:`COLLECT_SECONDS` seconds."""
     end = time.monotonic() + COLLECT_SECONDS
     while block := await anext(body, b""):
         blocks.append(block)
@@ -397,7 +397,7 @@ def _read_file(location: str, max_bytes: int) -> bytes:
         raise CatalogueError(f"{location}: cannot be read: {error.strerror or error}") from None
 
 
-def _redirected(url: str, location: str) -> str:
+def _redirect_target(url: str, location: str) -> str:
     """Return the target of a redirect, without credentials; redirects from HTTPS to HTTP are errors."""
     try:
         target = urllib.parse.urljoin(_without_credentials(url), location)

@@ -66,8 +66,8 @@ class _ZstdFile(io.RawIOBase):
             while not last:
                 header = self._read(3)
                 bits = int.from_bytes(header, "little")
-                last, repeated, size = bool(bits & 1), bits >> 1 & 3 == 1, bits >> 3
-                yield frame.decompress(header + self._read(1 if repeated else size))
+                last, is_run, size = bool(bits & 1), bits >> 1 & 3 == 1, bits >> 3
+                yield frame.decompress(header + self._read(1 if is_run else size))
             if start[4] & 4:
                 frame.decompress(self._read(4))  # the checksum
 
@@ -78,11 +78,11 @@ class _ZstdFile(io.RawIOBase):
         return content
 
 
-class _Decompressed(io.BufferedReader):
+class _DecompressedFile(io.BufferedReader):
     """A decompressing reader that also closes the compressed file."""
 
-    def __init__(self, decompressing: io.RawIOBase, compressed: io.BufferedReader) -> None:
-        super().__init__(decompressing, BLOCK_BYTES)
+    def __init__(self, reader: io.RawIOBase, compressed: io.BufferedReader) -> None:
+        super().__init__(reader, BLOCK_BYTES)
         self._compressed = compressed
 
     def close(self) -> None:
@@ -112,22 +112,22 @@ def open_bytes(path: str | Path) -> io.BufferedReader:
     return open_decompressed(plain, path, not is_url(path) and not Path(path).is_file())
 
 
-def open_decompressed(plain: io.BufferedReader, path: str | Path, piped: bool = False) -> io.BufferedReader:
+def open_decompressed(plain: io.BufferedReader, path: str | Path, is_pipe: bool = False) -> io.BufferedReader:
     """Decompress an open file, like :func:`open_bytes`; closing the result closes the file.
 
     Args:
         plain: the file, at its start.
         path: its name, for messages.
-        piped: whether it is a pipe, which cannot seek.
+        is_pipe: whether it is a pipe, which cannot seek.
     """
     try:
         start = plain.peek(6)
         opener = next((constructor for magic, constructor in _DECOMPRESSORS if start.startswith(magic)), None)
         if opener is None:
             return plain
-        if piped:
+        if is_pipe:
             raise DataError(f"{path}: a compressed pipe; decompress it first, for example with zcat")
-        return _Decompressed(cast(io.RawIOBase, opener(path, plain)), plain)
+        return _DecompressedFile(cast(io.RawIOBase, opener(path, plain)), plain)
     except OSError as error:
         plain.close()
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
@@ -246,6 +246,8 @@ def decode_lines(raw: Iterable[bytes | None], name: str) -> Iterator[str]:
 def _check_text(path: str | Path, start: bytes) -> None:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{path}: the text is UTF-16; convert it with `iconv -f UTF-16 -t UTF-8`")
-    control = len(start) - len(start.translate(None, _CONTROL))
-    if control > MAX_CONTROL * len(start):
-        raise DataError(f"{path}: a binary file, not UTF-8 text ({control} control bytes at its beginning)")
+    control_count = len(start) - len(start.translate(None, _CONTROL))
+    if control_count > MAX_CONTROL * len(start):
+        raise DataError(
+            f"{path}: a binary file, not UTF-8 text ({control_count} control bytes at its beginning)"
+        )

@@ -41,13 +41,13 @@ def file_lock(path: Path, on_wait: Callable[[], None] | None = None, wait: bool 
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW | BINARY, 0o600)
     try:
-        waited = False
+        has_waited = False
         while try_lock(handle) is False:
             if not wait:
                 raise BlockingIOError(errno.EWOULDBLOCK, "locked by another process", str(path))
-            if on_wait is not None and not waited:
+            if on_wait is not None and not has_waited:
                 on_wait()
-            waited = True
+            has_waited = True
             time.sleep(POLL_SECONDS)
         yield
     finally:
@@ -165,13 +165,13 @@ def is_stale(owner: LockOwner, locked: bool) -> bool:
     current = current_owner()
     if owner.job and owner.job == current.job:
         return True  # torchrun ended that process, on any machine, before it started this one
-    boots_known = bool(owner.boot and current.boot)
-    same_kernel = owner.boot == current.boot if boots_known else owner.host == current.host
-    if locked and same_kernel:
+    are_boots_known = bool(owner.boot and current.boot)
+    is_same_kernel = owner.boot == current.boot if are_boots_known else owner.host == current.host
+    if locked and is_same_kernel:
         return True  # also if the owner is in another container, with other process ids and host name
     if owner.host != current.host:
         return False
-    if not same_kernel:
+    if not is_same_kernel:
         return True  # this host has been rebooted
     return _start_time(owner.pid) != owner.born if owner.born else not process_exists(owner.pid)
 

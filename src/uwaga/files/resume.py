@@ -17,16 +17,16 @@ JOURNAL_FORMAT = 1
 MAX_NAME_LENGTH = 200
 
 
-def check_same_job(target: str, started: Mapping[str, Any], current: Mapping[str, Any], remedy: str) -> None:
+def check_same_job(target: str, earlier: Mapping[str, Any], current: Mapping[str, Any], remedy: str) -> None:
     """Check that a job is resumed with the options, models and inputs with which it was started.
 
     Args:
         target: name of the output file or folder.
-        started: the values recorded when the job was started, as JSON values.
+        earlier: the values recorded when the job was started, as JSON values.
         current: the values of the job to resume.
         remedy: how to start over, for messages.
     """
-    old, new = dict(_leaves(started)), dict(_leaves(current))
+    old, new = dict(_leaves(earlier)), dict(_leaves(current))
     for key in [*new, *old]:
         if old.get(key) != new.get(key):
             raise SettingsError(
@@ -134,12 +134,12 @@ def _scan(file: IO[bytes], path: Path, target: Path, header: Mapping[str, Any]) 
         file.seek(0)
         return 0, 0, b""
     try:
-        started = json.loads(first)
+        earlier_header = json.loads(first)
     except (ValueError, RecursionError):
-        started = None
-    if not isinstance(started, dict) or started.get("journal") != JOURNAL_FORMAT:
+        earlier_header = None
+    if not isinstance(earlier_header, dict) or earlier_header.get("journal") != JOURNAL_FORMAT:
         raise DataError(f"{path}: not a journal of this version; delete it to start over")
-    check_same_job(str(target), started, header, f"delete {path}")
+    check_same_job(str(target), earlier_header, header, f"delete {path}")
     count, end, checksum = 0, len(first), _checksum(b"", first[:-1])
     for line in file:
         stored, _, body = line.rstrip(b"\n").partition(b" ")

@@ -21,7 +21,7 @@ from uwaga.files.retry import retry
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
 _CREDENTIALS = re.compile(r"(://)(?:[^/@\s]*@)?([^?\s]*)(?:\?\S*)?")
-ATTEMPTS = 6
+MAX_ATTEMPTS = 6
 """Maximum number of calls to an object store before its failure is reported."""
 PAUSE = 0.25  # seconds before the second attempt; doubled before each further one
 BLOCK_BYTES = 1 << 17
@@ -284,12 +284,12 @@ class _RemoteFile(io.RawIOBase):
                 raise
 
         try:
-            content = retry(read, ATTEMPTS, PAUSE, _is_transient)
+            content = retry(read, MAX_ATTEMPTS, PAUSE, _is_transient)
         except UwagaError:
             raise
         except Exception as error:  # of any of fsspec's libraries
             raise StoreRefusedError(
-                f"{self._name}: reading failed {ATTEMPTS} times at byte {self._offset} of {self._size}: "
+                f"{self._name}: reading failed {MAX_ATTEMPTS} times at byte {self._offset} of {self._size}: "
                 f"{_message(error)}; run the same command again"
             ) from None
         view[: len(content)] = content
@@ -368,7 +368,7 @@ def _identify(name: str, system: Any, path: str) -> dict[str, Any]:
 def _call(location: str, call: Callable[[], Result]) -> Result:
     """Call an object store, and repeat the call after transient errors."""
     try:
-        return retry(call, ATTEMPTS, PAUSE, _is_transient)
+        return retry(call, MAX_ATTEMPTS, PAUSE, _is_transient)
     except UwagaError:
         raise
     except FileNotFoundError:

@@ -224,15 +224,15 @@ def _checked_members(
     max_total = rules.max_total
     if max_total is not None and sum(member.file_size for member in members) > max_total:
         raise rules.error(f"{path}: would unpack to more than {max_total >> 30} GiB; refused")
-    checked: dict[str, ZipMember] = {}
+    members_by_name: dict[str, ZipMember] = {}
     for member in members:
         name = member.filename
-        if name in checked:
+        if name in members_by_name:
             raise rules.error(f"{path}: holds {quoted(name)} twice; refused")
         if problem := rules.problem(member) or _member_problem(member, rules):
             raise rules.error(f"{path}: {quoted(name)} {problem}")
-        checked[name] = member
-    return {name: member for name, member in checked.items() if rules.folders or not member.is_dir()}
+        members_by_name[name] = member
+    return {name: member for name, member in members_by_name.items() if rules.folders or not member.is_dir()}
 
 
 def _member_problem(member: ZipMember, rules: ZipRules) -> str:

@@ -79,7 +79,7 @@ class MaskFiller:
         self.model, self.tokeniser = model, tokeniser
 
     def __repr__(self) -> str:
-        return f"MaskFiller({self.model.described})"
+        return f"MaskFiller({self.model.description})"
 
     @classmethod
     def load(cls, name: str | Path, **options: Unpack[FillerFields]) -> MaskFiller:
@@ -195,11 +195,11 @@ class MaskFiller:
         texts = [text] if isinstance(text, str) else list(text)
         ids = [self._ids(text, f"text {number}") for number, text in enumerate(texts, start=1)]
         attentions = self._in_batches(self.model.attentions, ids)
-        attended = [
+        attended_texts = [
             AttendedText(text, tuple(self.tokeniser.pieces(row)), matrices)
             for text, row, matrices in zip(texts, ids, attentions, strict=True)
         ]
-        return attended[0] if isinstance(text, str) else attended
+        return attended_texts[0] if isinstance(text, str) else attended_texts
 
     def _in_batches(
         self, function: Callable[[list[list[int]]], list[Value]], ids: Sequence[list[int]]
@@ -228,14 +228,14 @@ class MaskFiller:
         rows = zip(tokens.tolist(), np.exp(log_probs.astype(np.float64)).tolist(), strict=True)
         return [
             [
-                Filling(piece, probability, _filled(text, gap, piece))
-                for piece, probability in zip(self.tokeniser.pieces(row), chances, strict=True)
+                Filling(piece, probability, _fill_gap(text, gap, piece))
+                for piece, probability in zip(self.tokeniser.pieces(row), probabilities, strict=True)
             ]
-            for gap, (row, chances) in enumerate(rows)
+            for gap, (row, probabilities) in enumerate(rows)
         ]
 
 
-def _filled(text: str, gap: int, piece: str) -> str:
+def _fill_gap(text: str, gap: int, piece: str) -> str:
     """Return the text with a piece in one of its gaps; a piece that continues a word is joined to it."""
     parts = text.split(MASK)
     before, after = MASK.join(parts[: gap + 1]), MASK.join(parts[gap + 1 :])

@@ -61,7 +61,7 @@ class Continuation(JsonRecord):
         return f"Continuation({shorten(self.prompt)!r}, {shorten(self.text)!r}, {', '.join(notes)})"
 
     @property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """The prompt and its continuation."""
         return self.prompt + self.text
 
@@ -230,18 +230,23 @@ class TextGenerator:
         """Continue prompts as :meth:`generate` does, with options from :meth:`options`; ``names`` are for
         error messages.
         """
-        _check_prompted(options)
-        started = [self._begin(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
-        lists: list[list[Hypothesis]] = [[] for _ in started]
-        for decoder in dict.fromkeys(start.decoder for start in started):  # that of texts, or of chats
-            indices = [index for index, start in enumerate(started) if start.decoder is decoder]
-            sentences = [SearchInput(started[index].ids, history=started[index].ids) for index in indices]
+        _check_prompt_options(options)
+        prepared_prompts = [self._begin(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
+        lists: list[list[Hypothesis]] = [[] for _ in prepared_prompts]
+        for decoder in dict.fromkeys(
+            start.decoder for start in prepared_prompts
+        ):  # that of texts, or of chats
+            indices = [index for index, start in enumerate(prepared_prompts) if start.decoder is decoder]
+            sentences = [
+                SearchInput(prepared_prompts[index].ids, history=prepared_prompts[index].ids)
+                for index in indices
+            ]
             results = search(decoder, sentences, options, drafter=self.drafter)
             for index, hypotheses in zip(indices, results, strict=True):
                 lists[index] = hypotheses
         return [
             self._continuation(start.text, hypotheses, start.new_text)
-            for start, hypotheses in zip(started, lists, strict=True)
+            for start, hypotheses in zip(prepared_prompts, lists, strict=True)
         ]
 
     def check_chats(self) -> None:
@@ -273,7 +278,7 @@ class TextGenerator:
         """Return all self-attention matrices of one or more texts.
 
         Args:
-            text: a prompt, or a prompt with its continuation (:attr:`Continuation.whole`).
+            text: a prompt, or a prompt with its continuation (:attr:`Continuation.full_text`).
 
         Returns:
             the tokens, and ``attentions`` whose ``decoder`` is (layers, heads, query, key) over them: a
@@ -287,11 +292,11 @@ class TextGenerator:
         texts = [text] if isinstance(text, str) else list(text)
         ids = [self._ids(text, f"text {number}") for number, text in enumerate(texts, start=1)]
         pairs = [TokenPair(row, [self.decoder.symbols.start]) for row in ids]
-        attended = [
+        attended_texts = [
             AttendedText(text, tuple(self.tokeniser.pieces(row)), matrices)
             for text, row, matrices in zip(texts, ids, all_attentions(self.decoder, pairs), strict=True)
         ]
-        return attended[0] if isinstance(text, str) else attended
+        return attended_texts[0] if isinstance(text, str) else attended_texts
 
     def stream(self, prompt: str | Chat, **options: Unpack[GenerateOptions]) -> Generator[str, None, bool]:
         """Continue a text, or answer a chat, and yield the new text piece by piece as it grows.
@@ -312,7 +317,7 @@ class TextGenerator:
         is for error messages.
         """
         options.check_streams()
-        _check_prompted(options)
+        _check_prompt_options(options)
         start = self._begin(prompt, name)
         return grow(
             start.decoder, SearchInput(start.ids, history=start.ids), options, start.new_text, self.drafter
@@ -392,7 +397,7 @@ def _is_chat(prompt: object) -> TypeGuard[Chat]:
     return isinstance(prompt, Sequence) and bool(prompt) and isinstance(prompt[0], Mapping)
 
 
-def _check_prompted(options: SearchOptions) -> None:
+def _check_prompt_options(options: SearchOptions) -> None:
     """Refuse options that need a source."""
     if options.attention or options.alignment or options.start is not None:
         raise SettingsError(

@@ -111,8 +111,8 @@ def draw_alignments(alignments: Sequence[Alignment]) -> Figure:
 
 def _draw_matrix(axes: Axes, alignment: Alignment) -> None:
     # Cells are rectangles, not pixels, so that SVG and PDF stay sharp; light lines separate them.
-    signed = alignment.kind == "attribution"
-    colours, minimum = ("RdGy", -1.0) if signed else ("Greys", 0.0)
+    is_signed = alignment.kind == "attribution"
+    colours, minimum = ("RdGy", -1.0) if is_signed else ("Greys", 0.0)
     axes.pcolormesh(
         alignment.shades, cmap=colours, vmin=minimum, vmax=1.0, edgecolors="#dddddd", linewidth=0.4
     )
@@ -164,9 +164,9 @@ def draw_matrices(alignments: Sequence[Alignment]) -> Figure:
     columns = max(map(len, rows))
     max_tokens = max(len(alignment.source) for alignment in alignments)
     cell = min(MAX_CELL, max(MIN_CELL, MAX_ROW_INCHES / (columns * max_tokens)))
-    labelled = cell >= MIN_LABELLED_CELL
+    has_labels = cell >= MIN_LABELLED_CELL
     column_labels = [
-        labelled and (not index or _column_key(row[0]) != _column_key(rows[index - 1][0]))
+        has_labels and (not index or _column_key(row[0]) != _column_key(rows[index - 1][0]))
         for index, row in enumerate(rows)
     ]
     heights = [
@@ -176,7 +176,7 @@ def draw_matrices(alignments: Sequence[Alignment]) -> Figure:
         for row, top in zip(rows, column_labels, strict=True)
     ]
     label_width = (
-        SMALL_LETTER_WIDTH * max(_longest(alignment.target) for alignment in alignments) if labelled else 0
+        SMALL_LETTER_WIDTH * max(_longest(alignment.target) for alignment in alignments) if has_labels else 0
     )
     figure = new_figure(label_width + columns * (cell * max_tokens + MARGIN), min(sum(heights), MAX_HEIGHT))
     panels = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights)
@@ -186,7 +186,7 @@ def draw_matrices(alignments: Sequence[Alignment]) -> Figure:
             axes.set_axis_off()
         for column, (axes, alignment) in enumerate(zip(row_panels, row, strict=False)):
             name = _title(alignment, cell * max_tokens)
-            _draw_panel(axes, alignment, name, 72 * cell * 0.7 if labelled else 0, column == 0, top, shapes)
+            _draw_panel(axes, alignment, name, 72 * cell * 0.7 if has_labels else 0, column == 0, top, shapes)
     return figure
 
 

@@ -207,7 +207,7 @@ def combine_heads(
     heads = [(head.layer, head.head, head.step) for head in errors if head.head is not None][:MAX_HEADS]
     link_model = LinkModel(heads=tuple(heads), first=(0.0,), second=(0.0,), lexicon=lexicon)
     evidence: list[Evidence] = []
-    answers: list[tuple[Evidence, Evidence]] = []
+    labels: list[tuple[Evidence, Evidence]] = []
     untrained = best.model_copy(update={"links": link_model})
     for start in range(0, len(pairs), BATCH_SENTENCES):
         part = slice(start, start + BATCH_SENTENCES)
@@ -215,33 +215,33 @@ def combine_heads(
         for pair_evidence, links in zip(batch_evidence, gold[part], strict=True):
             if pair_evidence.size:
                 evidence.append(pair_evidence)
-                answers.append(_answers(pair_evidence.shape[:2], *links))
+                labels.append(_labels(pair_evidence.shape[:2], *links))
     size = 2 * len(heads) + FIRST_WEIGHTS + (LEXICON_WEIGHTS if lexicon is not None else 0)
-    first, second = _regressions(evidence, answers, size)
+    first, second = _regressions(evidence, labels, size)
     if retrain:
         predicted = [
             logistic(weighted_sum(second_evidence(weighted_sum(pair_evidence, first)), second))
             for pair_evidence in evidence
         ]
-        answers = [_merge_answers(*args) for args in zip(predicted, answers, strict=True)]
-        first, second = _regressions(evidence, answers, size)
+        labels = [_merge_labels(*args) for args in zip(predicted, labels, strict=True)]
+        first, second = _regressions(evidence, labels, size)
     return best.model_copy(update={"links": link_model.model_copy(update={"first": first, "second": second})})
 
 
 def _regressions(
-    evidence: Sequence[Evidence], answers: Sequence[tuple[Evidence, Evidence]], size: int
+    evidence: Sequence[Evidence], labels: Sequence[tuple[Evidence, Evidence]], size: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    first = _regression(evidence, answers, size)
+    first = _regression(evidence, labels, size)
     return first, _regression(
         [second_evidence(weighted_sum(pair_evidence, first)) for pair_evidence in evidence],
-        answers,
+        labels,
         SECOND_WEIGHTS,
     )
 
 
-def _merge_answers(probabilities: Evidence, answers: tuple[Evidence, Evidence]) -> tuple[Evidence, Evidence]:
+def _merge_labels(probabilities: Evidence, labels: tuple[Evidence, Evidence]) -> tuple[Evidence, Evidence]:
     """Merge predicted links with the training links; links in both are sure."""
-    predicted, trained = probabilities > 0.5, answers[0] > 0.5
+    predicted, trained = probabilities > 0.5, labels[0] > 0.5
     return (predicted | trained).astype(np.float64), np.where(predicted == trained, 1.0, POSSIBLE_WEIGHT)
 
 
@@ -261,7 +261,7 @@ def _evidence(
             piece_spans(pair[1], target_ids, model.target),
         )
         piece_words = [
-            WordIndex(text_words).overlapping_all(pieces)
+            WordIndex(text_words).word_ranges_of_pieces(pieces)
             for text_words, pieces in zip(spans_of_words, spans, strict=True)
         ]
         evidence.append(_word_evidence(maps, piece_words, pair, spans_of_words, lexicon))
@@ -284,7 +284,7 @@ def _word_evidence(
     return first_evidence(maps_of_words, words[0], words[1], lexicon) if all(sizes) else np.zeros((0, 0, 0))
 
 
-def _answers(shape: tuple[int, ...], sure: Links, possible: Links) -> tuple[Evidence, Evidence]:
+def _labels(shape: tuple[int, ...], sure: Links, possible: Links) -> tuple[Evidence, Evidence]:
     """Return the matrix of linked words (target words, source words), and the weights of its entries."""
     linked, weights = np.zeros(shape), np.ones(shape)
     for links, weight in ((possible, POSSIBLE_WEIGHT), (sure, 1.0)):
@@ -295,15 +295,15 @@ def _answers(shape: tuple[int, ...], sure: Links, possible: Links) -> tuple[Evid
 
 
 def _regression(
-    evidence: Sequence[Evidence], answers: Sequence[tuple[Evidence, Evidence]], size: int
+    evidence: Sequence[Evidence], labels: Sequence[tuple[Evidence, Evidence]], size: int
 ) -> tuple[float, ...]:
     """Return the weights of a ridge logistic regression, the constant last, fitted by Newton's method."""
     if not evidence:
         return (0.0,) * size
     rows = np.concatenate([table.reshape(-1, table.shape[-1]) for table in evidence])
     rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
-    linked = np.concatenate([links.ravel() for links, _ in answers])
-    pair_weights = np.concatenate([table.ravel() for _, table in answers])
+    linked = np.concatenate([links.ravel() for links, _ in labels])
+    pair_weights = np.concatenate([table.ravel() for _, table in labels])
     weights = np.zeros(rows.shape[1])
     for _ in range(MAX_NEWTON_STEPS):
         probabilities = 1.0 / (1.0 + np.exp(-np.clip(rows @ weights, -30.0, 30.0)))

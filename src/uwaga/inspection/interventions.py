@@ -47,7 +47,7 @@ def intervene(translator: Translator, *interventions: Intervention) -> Translato
         SettingsError: the model is not a Transformer, or lacks the edited layers, heads or positions.
     """
     if isinstance(translator.decoder, NativeModel):
-        return translator.with_decoder(translator.decoder.edited(*interventions))
+        return translator.with_decoder(translator.decoder.with_interventions(*interventions))
     from uwaga.models.decoder_only import DecoderOnly
     from uwaga.models.interventions import with_interventions
     from uwaga.translator.loading import with_threads

@@ -85,13 +85,13 @@ class LengthTable:
             table_name: name of the earlier table, for messages.
         """
         groups = [[(bucket.label, bucket.lines) for bucket in table.buckets] for table in (self, earlier)]
-        for aspect, current, other in (
+        for field, current, other in (
             ("grouping", *groups),
             ("signature", self.signature, earlier.signature),
         ):
             if current != other:
                 raise DataError(
-                    f"{table_name}: its {aspect} differs from that of these lines ({other}, not {current}): "
+                    f"{table_name}: its {field} differs from that of these lines ({other}, not {current}): "
                     "only systems measured on the same lines in the same way can be compared"
                 )
         added = [name for name in earlier.systems if name not in self.systems]

@@ -16,7 +16,7 @@ from uwaga.search.retrieval import RetrievalDecoder, mix, nearest, squared_dista
 from uwaga.translator import Request, Translator
 from uwaga.translator.layers.failures import check_string
 from uwaga.translator.layers.memory import FromMemory
-from uwaga.translator.layers.retrieval import retrieved_pairs
+from uwaga.translator.layers.retrieval import pairs_to_retrieve
 from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.memories import DEFAULT_THRESHOLD, MemoryArgument, open_memory
 from uwaga.translator.plan import Stage, make_plan
@@ -76,7 +76,7 @@ class Lookups:
     pairs: tuple[RememberedPair, ...]
     tokens: tuple[Lookup, ...]
 
-    def remembered(self, lookup: Lookup) -> str:
+    def piece_after(self, lookup: Lookup) -> str:
         """Return the piece that followed the nearest state."""
         return self.pairs[lookup.pair].tokens[lookup.position]
 
@@ -119,7 +119,7 @@ def look_up(
         for sentence in passage.sentences:
             if sentence.datastore is not None and sentence.hypotheses:
                 radius = sentence.datastore.radius
-                lookups += _lookups(stage, sentence, sentence.datastore, origins)
+                lookups += _pair_lookups(stage, sentence, sentence.datastore, origins)
     return Lookups(record.result, radius, tuple(pairs) if lookups else (), tuple(lookups))
 
 
@@ -144,11 +144,11 @@ def _pairs(stage: Stage, passage: Passage) -> list[RememberedPair]:
     pieces = stage.model.target.pieces
     return [
         RememberedPair(*example.words, example.score, tuple(pieces(pair.target)))
-        for example, pair in retrieved_pairs(stage.model, passage.examples)
+        for example, pair in pairs_to_retrieve(stage.model, passage.examples)
     ]
 
 
-def _lookups(
+def _pair_lookups(
     stage: Stage, sentence: Sentence, datastore: Datastore, origins: Sequence[tuple[int, int]]
 ) -> list[Lookup]:
     """Return the look-ups of a sentence's translation and, unless it is truncated, of its end symbol.
@@ -186,8 +186,8 @@ def _forced_steps(
         decoder = RetrievalDecoder(decoder)
         attach = decoder.with_datastores
     # A shortlist holds the tokens of the datastore, as in the search, but no key is near.
-    distant = Datastore(np.full_like(datastore.keys, np.inf), datastore.tokens, 1.0, 1.0)
-    state = decoder.start(attach(decoder.encode([sentence.ids]), [distant]), 1)
+    unreachable = Datastore(np.full_like(datastore.keys, np.inf), datastore.tokens, 1.0, 1.0)
+    state = decoder.start(attach(decoder.encode([sentence.ids]), [unreachable]), 1)
     steps = list[tuple[Floats, Floats]]()
     for token in inputs:
         step = decoder.step(np.array([token]), state, Choice(1, all_tokens=True, features=True))

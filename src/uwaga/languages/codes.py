@@ -52,9 +52,9 @@ NLLB200 = (
     "yue_Hant zho_Hans zho_Hant zul_Latn"
 ).split()
 
-TWO_LETTERS = {
+TWO_LETTER_CODES = {
     longer: short
-    for short, _, rest in (
+    for short, _, other_codes in (
         entry.partition(":")
         for entry in (
             "aa:aar ab:abk ae:ave af:afr ak:aka am:amh an:arg ar:ara/arb as:asm av:ava ay:aym/ayr az:aze/azj "
@@ -75,7 +75,7 @@ TWO_LETTERS = {
             "vo:vol wa:wln wo:wol xh:xho yi:ydd/yid yo:yor za:zha zh:chi/cmn/zho zu:zul"
         ).split()
     )
-    for longer in rest.split("/")
+    for longer in other_codes.split("/")
 }
 """The two-letter code of ISO 639 for each three-letter and each old two-letter code; for a macrolanguage such
 as Arabic or Persian also for the code of its standard variety."""
@@ -102,7 +102,7 @@ def base_language(code: str) -> str:
 @lru_cache(maxsize=1024)
 def _base_language(code: str) -> str:
     language = SEPARATOR.split(code.lower())[0]
-    return TWO_LETTERS.get(language, language)
+    return TWO_LETTER_CODES.get(language, language)
 
 
 def same_language(first: str, second: str) -> bool:

@@ -35,12 +35,12 @@ class LanguageIdentifier:
                 "detecting languages needs py3langid: pip install 'uwaga[detect]'"
             ) from None
         identifier = Identifier.from_model_file(MODEL_FILE, norm_probs=True)
-        scores, moves = identifier.nb_ptc, identifier.tk_nextmove
+        scores, transitions = identifier.nb_ptc, identifier.tk_nextmove
         self._identifier = Identifier(
             np.frombuffer(_memory_map(memoryview(scores)), scores.dtype).reshape(scores.shape),
             identifier.nb_pc,
             identifier.nb_classes,
-            memoryview(_memory_map(memoryview(moves))).cast(moves.typecode),
+            memoryview(_memory_map(memoryview(transitions))).cast(transitions.typecode),
             identifier.tk_output,
             norm_probs=True,
             tk_row=identifier.tk_row,
@@ -184,7 +184,7 @@ def _memory_map(values: memoryview) -> mmap.mmap:
 
 
 def _identifier() -> LanguageIdentifier:
-    with _LOADING:
+    with _LOADING_LOCK:
         return _load_identifier()
 
 
@@ -193,4 +193,4 @@ def _load_identifier() -> LanguageIdentifier:
     return LanguageIdentifier()
 
 
-_LOADING = threading.Lock()
+_LOADING_LOCK = threading.Lock()

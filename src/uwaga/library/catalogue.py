@@ -188,14 +188,14 @@ def _already_installed(
     for installed in downloaded_models(environment, describe_all=False):
         if installed.problems or installed.origin is None:
             continue
-        by_name = installed.name == model
+        matches_name = installed.name == model
         codes = installed.languages
-        by_pair = installed.origin.source == source.name and any(
+        matches_pair = installed.origin.source == source.name and any(
             same_spelling(f"{source_code}-{target_code}", model)
             for source_code in codes[0]
             for target_code in codes[1]
         )
-        if (by_name or by_pair) and architecture in (None, installed.architecture):
+        if (matches_name or matches_pair) and architecture in (None, installed.architecture):
             matches.append(installed)
     best = max(matches, key=lambda installed: (installed.name == model, installed.bytes), default=None)
     return Path(best.path) if best is not None else None
@@ -331,8 +331,12 @@ def _alternatives(listing: Listing, model: str) -> Iterator[str]:
 
 
 def _describe_languages(codes: set[str], direction: str, opposite: str) -> str:
-    listed = sorted(codes)
+    sorted_codes = sorted(codes)
     remainder = (
-        f" and {len(listed) - MAX_LISTED_LANGUAGES} more" if len(listed) > MAX_LISTED_LANGUAGES else ""
+        f" and {len(sorted_codes) - MAX_LISTED_LANGUAGES} more"
+        if len(sorted_codes) > MAX_LISTED_LANGUAGES
+        else ""
     )
-    return f"{direction} there are models {opposite} {', '.join(listed[:MAX_LISTED_LANGUAGES])}{remainder}"
+    return (
+        f"{direction} there are models {opposite} {', '.join(sorted_codes[:MAX_LISTED_LANGUAGES])}{remainder}"
+    )

@@ -38,13 +38,13 @@ class Fields:
         self._values: Mapping[str, Any] = values
         self.context = context
 
-    def has(self, key: str) -> bool:
+    def has_key(self, key: str) -> bool:
         """Return True if a key is present and not null."""
         return self._values.get(key) is not None
 
     def fields(self, key: str) -> Fields:
         """Return the object under a key."""
-        return Fields(self._required(key), f"{self.context}: {key}")
+        return Fields(self._require(key), f"{self.context}: {key}")
 
     def items(self) -> Iterator[tuple[str, object]]:
         """Yield all keys and values, unchecked."""
@@ -52,22 +52,22 @@ class Fields:
 
     def entries(self, key: str) -> list[object]:
         """Return the list under a key."""
-        return as_list(self._required(key), f"{self.context}: {key}")
+        return as_list(self._require(key), f"{self.context}: {key}")
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return a printable line of text."""
-        value = self._required(key, default)
+        value = self._require(key, default)
         if not isinstance(value, str) or len(value) > MAX_TEXT_LENGTH or CONTROL_CHARACTER.search(value):
             raise self._error(key, "a line of text")
         return value
 
     def language(self, key: str) -> str:
         """Return a language code."""
-        return check_language(self._required(key), f"{self.context}: {key}")
+        return check_language(self._require(key), f"{self.context}: {key}")
 
     def word(self, key: str, default: str | None = None) -> str:
         """Return a word that is safe as part of a folder name."""
-        value = self._required(key, default)
+        value = self._require(key, default)
         if value == "" and default == "":
             return ""
         if not isinstance(value, str) or not WORD.fullmatch(value) or ".." in value:
@@ -76,14 +76,14 @@ class Fields:
 
     def sha256(self, key: str) -> str:
         """Return a SHA-256 as lower-case hexadecimal digits."""
-        value = self._required(key)
+        value = self._require(key)
         if not isinstance(value, str) or not SHA256.fullmatch(value.lower()):
             raise self._error(key, "a SHA-256 in hexadecimal")
         return value.lower()
 
     def size(self, key: str, limit: int) -> int:
         """Return a file size in bytes, from 1 to ``limit``."""
-        value = self._required(key)
+        value = self._require(key)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= limit:
             raise self._error(key, f"a number of bytes from 1 to {limit}")
         return value
@@ -99,20 +99,20 @@ class Fields:
 
     def number(self, key: str) -> float:
         """Return a finite number."""
-        value = self._required(key)
+        value = self._require(key)
         if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
             raise self._error(key, "a finite number")
         return float(value)
 
     def path(self, key: str) -> str:
         """Return a relative path with slashes, each part of which is a plain name."""
-        value = self._required(key)
+        value = self._require(key)
         parts = value.split("/") if isinstance(value, str) else []
         if not parts or len(str(value)) > 2 * MAX_TEXT_LENGTH or not all(map(_is_path_part, parts)):
             raise self._error(key, "a relative path of plain names")
         return str(value)
 
-    def _required(self, key: str, default: object = None) -> Any:
+    def _require(self, key: str, default: object = None) -> Any:
         value = self._values.get(key)
         value = default if value is None else value
         if value is None:

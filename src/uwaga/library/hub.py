@@ -59,7 +59,7 @@ def find_model(name: str | Path | None = None) -> Path:
             f"{folder}: is a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
             f"{' or '.join(endings)}"
         )
-    if isinstance(name, str) and (path := _installed(name)) is not None:
+    if isinstance(name, str) and (path := _find_installed(name)) is not None:
         return path
     name = HUB_NAMES.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
@@ -71,7 +71,7 @@ def find_model(name: str | Path | None = None) -> Path:
     )
 
 
-def _installed(name: str) -> Path | None:
+def _find_installed(name: str) -> Path | None:
     """Return the installed model with this name."""
     # Imported here because models given as folders do not need these modules.
     from uwaga.library.installed import find_installed_folder, find_packaged
@@ -88,7 +88,7 @@ def _from_hub(name: str) -> Path:
         ) from None
     files = formats.files()
     default = [*files.auxiliary, *files.weights]
-    cached = _cached(hub, name, default)
+    cached = _find_cached(hub, name, default)
     if cached is not None and _has_match(cached, (*files.weights, *files.fallback_weights)):
         return cached
     try:
@@ -123,7 +123,7 @@ def _has_match(folder: Path, patterns: Sequence[str]) -> bool:
     return any(next(folder.glob(pattern), None) is not None for pattern in patterns)
 
 
-def _cached(hub: object, name: str, patterns: list[str]) -> Path | None:
+def _find_cached(hub: object, name: str, patterns: list[str]) -> Path | None:
     """Return the cached copy of a repository if its format is known."""
     try:
         snapshot = Path(hub.snapshot_download(name, allow_patterns=patterns, local_files_only=True))  # type: ignore[attr-defined]

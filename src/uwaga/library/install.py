@@ -17,7 +17,7 @@ from uwaga.files.lines import load_zstandard
 from uwaga.files.lock import file_lock
 from uwaga.library.entry import FIREFOX_LICENCE, CatalogueEntry, RemoteFile
 from uwaga.library.fetch import ByteProgress, Fetched, Part, fetch, unpack
-from uwaga.library.installed import ORIGIN, InstalledFile, Origin, models_home, read_origin
+from uwaga.library.installed import ORIGIN_FILE, InstalledFile, Origin, models_home, read_origin
 
 NOTICES = {
     FIREFOX_LICENCE: (
@@ -127,7 +127,7 @@ def install(
             path.mkdir(parents=True, exist_ok=True)
         with file_lock(home / LOCKS_FOLDER / entry.name, _wait_callback(entry.name, waiting)):
             if not is_current(folder, entry):
-                if folder.exists() and not (folder / ORIGIN).is_file():
+                if folder.exists() and not (folder / ORIGIN_FILE).is_file():
                     raise CatalogueError(
                         f"{folder}: already exists and is not a downloaded model; rename it, or "
                         f"remove it with `uwaga models remove {entry.name}`"
@@ -154,8 +154,8 @@ def is_current(folder: Path, entry: CatalogueEntry) -> bool:
     if origin.version != entry.version or not files.keys() <= origin.files.keys():
         return False
     for name, installed in origin.files.items():
-        listed = files.get(name)
-        if listed is not None and listed.sha256 not in (None, installed.sha256):
+        file_record = files.get(name)
+        if file_record is not None and file_record.sha256 not in (None, installed.sha256):
             return False
         if not (folder / name).is_file() or (folder / name).stat().st_size != installed.size:
             return False
@@ -266,7 +266,7 @@ def _install_files(
     )
     if CARD not in files:
         (staging / CARD).write_text(write_card(origin), encoding="utf-8")
-    (staging / ORIGIN).write_bytes(to_json(origin.model_dump(mode="json")))
+    (staging / ORIGIN_FILE).write_bytes(to_json(origin.model_dump(mode="json")))
 
 
 def _unpack(fetched: Fetched, staging: Path, file: RemoteFile) -> tuple[int, str]:
@@ -274,12 +274,12 @@ def _unpack(fetched: Fetched, staging: Path, file: RemoteFile) -> tuple[int, str
     target.unlink(missing_ok=True)
     result = unpack(fetched.path, target, file)
     if target.suffix == ".argosmodel":
-        from uwaga.checkpoints.formats.argos.package import needed_members
+        from uwaga.checkpoints.formats.argos.package import select_members
         from uwaga.files.zip import open_archive
 
         try:
             with open_archive(target, "an Argos package") as package:
-                needed_members(package)
+                select_members(package)
                 package.check_sums()
         except UwagaError as error:
             text = str(error).replace(str(target), file.name)

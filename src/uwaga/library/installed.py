@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from uwaga.checkpoints.description import Description
     from uwaga.checkpoints.languages import Pairs
 
-ORIGIN = "origin.json"
-HOME = "UWAGA_HOME"
+ORIGIN_FILE = "origin.json"
+HOME_VARIABLE = "UWAGA_HOME"
 MAX_DEPTH = 4
 """Depth of the search for models below a folder given by the user."""
 REVISION = re.compile(r"[\w.\-]{1,64}", re.ASCII)
@@ -142,7 +142,7 @@ class InstalledModel:
         return parameters or self.bytes
 
     @property
-    def damaged(self) -> bool:
+    def is_damaged(self) -> bool:
         """True if a problem prevents a description of the model."""
         return bool(self.problems) and self.description is None
 
@@ -257,7 +257,9 @@ def find_installed(
     matching = [
         model
         for model in installed_models((), environment)
-        if matches(source, model.languages[0]) and matches(target, model.languages[1]) and not model.damaged
+        if matches(source, model.languages[0])
+        and matches(target, model.languages[1])
+        and not model.is_damaged
     ]
     return sorted(matching, key=lambda model: model.rank, reverse=True)
 
@@ -318,8 +320,8 @@ def models_home(environment: Mapping[str, str] = os.environ) -> Path:
 
     It is ``$UWAGA_HOME/models``, ``$XDG_DATA_HOME/uwaga/models`` or ``~/.local/share/uwaga/models``.
     """
-    if environment.get(HOME):
-        return Path(environment[HOME]).expanduser().absolute() / "models"
+    if environment.get(HOME_VARIABLE):
+        return Path(environment[HOME_VARIABLE]).expanduser().absolute() / "models"
     data = Path(environment.get("XDG_DATA_HOME") or "~/.local/share").expanduser()
     if not data.is_absolute():  # to be ignored according to the XDG specification
         data = Path("~/.local/share").expanduser()
@@ -344,7 +346,7 @@ def find_installed_folder(name: str, environment: Mapping[str, str] = os.environ
     folder = models_home(environment) / name
     if not folder.is_dir():
         return None
-    return folder / read_origin(folder).model if (folder / ORIGIN).is_file() else folder
+    return folder / read_origin(folder).model if (folder / ORIGIN_FILE).is_file() else folder
 
 
 def downloaded_models(
@@ -353,7 +355,7 @@ def downloaded_models(
     """Yield the downloaded models. Arguments are those of :func:`installed_models`."""
     for folder in installed_folders(environment):
         try:
-            has_record = (folder / ORIGIN).is_file()  # a folder copied by hand has none
+            has_record = (folder / ORIGIN_FILE).is_file()  # a folder copied by hand has none
             origin = read_origin(folder) if has_record else infer_origin(folder, "unnamed", "folder")
         except ModelError as error:
             model = _measure(folder.name, "catalogue", folder)
@@ -382,7 +384,7 @@ def read_origin(folder: Path) -> Origin:
     Raises:
         ModelError: the file is missing or damaged, or names a model file that it does not list.
     """
-    path = folder / ORIGIN
+    path = folder / ORIGIN_FILE
     try:
         origin = parse(Origin, read_mapping(path), str(path))
     except SettingsError as error:
@@ -433,8 +435,8 @@ def packaged_models(*, describe_all: bool = False) -> Iterator[InstalledModel]:
         describe_all: also describe models whose origin states their languages.
     """
     visited: set[Path] = set()
-    for dotted in sorted({*UNDECLARED_PACKAGES.values(), *_entry_points()}):
-        package, folder = _package_folder(dotted)
+    for package_name in sorted({*UNDECLARED_PACKAGES.values(), *_entry_points()}):
+        package, folder = _package_folder(package_name)
         if folder is None:
             continue
         for path in _find_models(folder, MAX_PACKAGE_DEPTH):
@@ -456,7 +458,7 @@ def _packaged_model(package: str, path: Path, describe_all: bool) -> InstalledMo
     label = re.sub(r"[^A-Za-z0-9._+-]", "-", path.name).lstrip("-.+_") or "model"
     origin = infer_origin(path, label, "package")
     try:
-        if (path / ORIGIN).is_file():
+        if (path / ORIGIN_FILE).is_file():
             origin = read_origin(path)
     except ModelError as error:
         problems = (str(error),)
@@ -468,14 +470,14 @@ def _packaged_model(package: str, path: Path, describe_all: bool) -> InstalledMo
 def _entry_points() -> Iterator[str]:
     import importlib.metadata  # imported late, since it takes as long as the rest of this module
 
-    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        if DOTTED_PATH.fullmatch(point.value):
-            yield point.value
+    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        if DOTTED_PATH.fullmatch(entry_point.value):
+            yield entry_point.value
 
 
-def _package_folder(dotted: str) -> tuple[str, Path | None]:
+def _package_folder(package_name: str) -> tuple[str, Path | None]:
     """Return the top-level package and the folder of a dotted path, or None if it is not installed."""
-    package, *subfolders = dotted.split(".")
+    package, *subfolders = package_name.split(".")
     try:
         spec = importlib.util.find_spec(package)  # imports nothing for a top-level name
     except (ImportError, ValueError):

@@ -37,9 +37,9 @@ def restriction(card: Card) -> str | None:
     if licence is None:
         return None
     name = re.sub(r"[\s_]+", "-", licence.lower())
-    forbidden = next((terms for pattern, terms in LICENCE_TERMS if re.match(pattern, name)), None)
-    if forbidden is None and card.front_matter.get("license") != "other":
+    restricted_terms = next((terms for pattern, terms in LICENCE_TERMS if re.match(pattern, name)), None)
+    if restricted_terms is None and card.front_matter.get("license") != "other":
         return None
     link = card.front_matter.get("license_link")
     text = f" ({quoted(link)})" if isinstance(link, str) else ""
-    return f"licence {quoted(licence)}{text}: {forbidden or 'not a common one; read what it forbids'}"
+    return f"licence {quoted(licence)}{text}: {restricted_terms or 'not a common one; read what it forbids'}"

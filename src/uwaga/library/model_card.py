@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from uwaga.checkpoints.card import UNSTATED, Card
+from uwaga.checkpoints.card import UNSTATED_LICENCES, Card
 from uwaga.errors import SettingsError, quoted
 from uwaga.languages.codes import base_language
 from uwaga.library.hub import HUB_NAME
@@ -27,7 +27,7 @@ _IDENTIFIERS = (
 )
 HUB_LICENCES = frozenset(_IDENTIFIERS.split())
 """Licence identifiers of the hub; the name of any other licence goes into ``license_name``."""
-GENERATED_MARK = "<!-- Written by uwaga. -->"
+GENERATED_MARKER = "<!-- Written by uwaga. -->"
 """Separates the model's original text from the generated text."""
 LANGUAGE = re.compile(r"[a-z]{2,3}")
 SCORE = re.compile(r"^\| dev (BLEU|chrF|TER) \| (-?\d{1,9}\.\d{1,9}) \(", re.MULTILINE | re.IGNORECASE)
@@ -65,7 +65,7 @@ class CardFields:
                 raise SettingsError(f"{name} must be a list of names, not {quoted(values)}")
             for value in values:
                 _check_text(name, value)
-        if self.license is not None and self.license.strip().lower() in UNSTATED:
+        if self.license is not None and self.license.strip().lower() in UNSTATED_LICENCES:
             raise SettingsError(
                 f"license must name a licence, such as 'cc-by-4.0', not {quoted(self.license)}"
             )
@@ -132,11 +132,11 @@ def write_card(
     """
     _check_text("the name of the model", name)
     front = _front(name, card, overrides, languages)
-    original = card.body.partition(GENERATED_MARK)[0].strip()
+    original = card.body.partition(GENERATED_MARKER)[0].strip()
     text = original if original.startswith("# ") else f"# {name.rpartition('/')[2]}\n\n{original}".strip()
-    generated = _sections(name, front, languages, max_tokens)
+    sections = _sections(name, front, languages, max_tokens)
     values = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
-    return f"---\n{values}---\n\n{text}\n\n{GENERATED_MARK}\n\n{generated}\n"
+    return f"---\n{values}---\n\n{text}\n\n{GENERATED_MARKER}\n\n{sections}\n"
 
 
 def _front(
@@ -152,8 +152,8 @@ def _front(
     )
     if datasets := list(overrides.datasets) or _names(card.front_matter.get("datasets")):
         front["datasets"] = datasets
-    started = STARTED_FROM.search(card.text)
-    recorded = card.front_matter.get("base_model") or (started and started[1])
+    base_match = STARTED_FROM.search(card.text)
+    recorded = card.front_matter.get("base_model") or (base_match and base_match[1])
     if base := overrides.base_model or (
         isinstance(recorded, str) and HUB_NAME.fullmatch(recorded) and recorded
     ):

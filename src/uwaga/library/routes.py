@@ -31,7 +31,7 @@ class TranslationModel(Protocol):
         """Codes of the source languages and of the target languages."""
 
     @property
-    def damaged(self) -> bool:
+    def is_damaged(self) -> bool:
         """True if the model cannot be used."""
 
     @property
@@ -80,7 +80,7 @@ class LanguageGraph(Generic[M]):
     def __init__(self, models: Iterable[M]) -> None:
         self._edges: dict[str, list[_Edges[M]]] = {}
         for model in models:
-            if model.damaged or not all(model.languages):
+            if model.is_damaged or not all(model.languages):
                 continue
             edges = _Edges(model, *map(_by_base_language, model.languages))
             for base in edges.sources:
@@ -102,10 +102,10 @@ class LanguageGraph(Generic[M]):
             The steps of the route, None if there is none of at most :data:`MAX_MODELS` models.
         """
         if via:
-            return self._through((source, *via, target))
+            return self._route_through((source, *via, target))
         return None if same_language(source, target) else self._shortest(source, target)
 
-    def _through(self, codes: Sequence[str]) -> Route[M] | None:
+    def _route_through(self, codes: Sequence[str]) -> Route[M] | None:
         """Return the best direct models between consecutive languages."""
         route: Route[M] = ()
         for target in codes[1:]:
@@ -118,7 +118,7 @@ class LanguageGraph(Generic[M]):
     def _shortest(self, source: str, target: str) -> Route[M] | None:
         """Find the best of the shortest routes, by breadth-first search."""
         routes: dict[str, Route[M]] = {source: ()}
-        reached = {base_language(source)}
+        visited = {base_language(source)}
         for _ in range(MAX_MODELS):
             complete = [
                 (*route, step) for code, route in routes.items() for step in self._steps(code, target)
@@ -129,13 +129,13 @@ class LanguageGraph(Generic[M]):
             for code, route in routes.items():
                 for step in self._steps(code):
                     extended = (*route, step)
-                    if base_language(step.target) in reached:
+                    if base_language(step.target) in visited:
                         continue
                     best = longer.get(step.target)
                     if best is None or _route_rank(extended) > _route_rank(best):
                         longer[step.target] = extended
             routes = longer
-            reached |= set(map(base_language, routes))
+            visited |= set(map(base_language, routes))
         return None
 
     def _steps(self, source: str, target: str | None = None) -> Iterator[RouteStep[M]]:
@@ -163,11 +163,11 @@ def _by_base_language(codes: Codes) -> dict[str, list[str]]:
 
 def _select_code(language: str, codes: list[str]) -> str | None:
     """Return a model's code for a language, preferably with the same spelling."""
-    same = [code for code in codes if same_language(code, language)]
-    return next((code for code in same if same_spelling(code, language)), next(iter(same), None))
+    matches = [code for code in codes if same_language(code, language)]
+    return next((code for code in matches if same_spelling(code, language)), next(iter(matches), None))
 
 
 def _route_rank(route: Route[M]) -> tuple[bool, list[Rank]]:
     """Return the sort key of routes of the same length: through English first, then by the weakest model."""
-    english = any(same_language(step.target, PIVOT) for step in route)
-    return english, sorted(step.model.rank for step in route)
+    uses_english = any(same_language(step.target, PIVOT) for step in route)
+    return uses_english, sorted(step.model.rank for step in route)

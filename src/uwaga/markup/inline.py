@@ -58,7 +58,7 @@ def written_text(inline: Sequence[str | Tag]) -> str:
     return "".join(part if isinstance(part, str) else part.raw for part in inline)
 
 
-def with_tags_of(inline: Inline, original: Inline) -> Inline:
+def keep_tags_of(inline: Inline, original: Inline) -> Inline:
     """Return an inline with the tags that an original lacks, such as placeholders, converted to text."""
     tags = {part for part in original if isinstance(part, Tag)}
     return join_parts(part.raw if isinstance(part, Tag) and part not in tags else part for part in inline)
@@ -67,18 +67,18 @@ def with_tags_of(inline: Inline, original: Inline) -> Inline:
 def join_parts(parts: Iterable[str | Tag]) -> Inline:
     """Build an inline; adjacent stretches of text are joined, and empty ones dropped."""
     inline: list[str | Tag] = []
-    stretch: list[str] = []
+    text_parts: list[str] = []
     for part in parts:
         if isinstance(part, str):
             if part:
-                stretch.append(part)
+                text_parts.append(part)
             continue
-        if stretch:
-            inline.append("".join(stretch))
-            stretch = []
+        if text_parts:
+            inline.append("".join(text_parts))
+            text_parts = []
         inline.append(part)
-    if stretch:
-        inline.append("".join(stretch))
+    if text_parts:
+        inline.append("".join(text_parts))
     return tuple(inline)
 
 
@@ -86,9 +86,9 @@ def lines(inline: Inline) -> Iterator[Inline]:
     """Yield the lines of a text, each with the line break that ends it."""
     line: list[str | Tag] = []
     for part in inline:
-        for stretch in part.splitlines(keepends=True) if isinstance(part, str) else (part,):
-            line.append(stretch)
-            if isinstance(stretch, str) and stretch.splitlines()[0] != stretch:
+        for piece in part.splitlines(keepends=True) if isinstance(part, str) else (part,):
+            line.append(piece)
+            if isinstance(piece, str) and piece.splitlines()[0] != piece:
                 yield tuple(line)
                 line = []
     if line:
@@ -114,18 +114,18 @@ def cut_inline(inline: Inline, positions: Sequence[int]) -> list[Inline] | None:
                 return None
             parts.append([])
         parts[-1].append(part)
-    for stretch in parts:
-        ends = sum(isinstance(part, Tag) and part.kind in ("open", "close") for part in stretch)
-        if ends != 2 * len(paired_tags(stretch)):
+    for inline_parts in parts:
+        ends = sum(isinstance(part, Tag) and part.kind in ("open", "close") for part in inline_parts)
+        if ends != 2 * len(match_pairs(inline_parts)):
             return None
-    return [join_parts(stretch) for stretch in parts]
+    return [join_parts(inline_parts) for inline_parts in parts]
 
 
 def _begins_part(part: str | Tag, cut: int) -> bool:
     return isinstance(part, Tag) and part.kind == "open" and cut == 0
 
 
-def paired_tags(inline: Sequence[str | Tag]) -> dict[int, int]:
+def match_pairs(inline: Sequence[str | Tag]) -> dict[int, int]:
     """Return the positions of closing tags by those of their opening tags."""
     open_tags: list[int] = []
     pairs: dict[int, int] = {}

@@ -48,7 +48,7 @@ def insert_tags(
     texts = [translation[start:end] for start, end in targets]
     groups = {
         gap: [stripped.marks[number] for number, _ in group]
-        for gap, group in groupby(order_marks(root), key=lambda placed: placed[1])
+        for gap, group in groupby(order_marks(root), key=lambda mark_and_gap: mark_and_gap[1])
     }
     parts: list[str | Tag] = []
     for number, white_space in enumerate(gaps):
@@ -58,7 +58,7 @@ def insert_tags(
                 texts[number - 1][-1:] if number else "",
                 texts[number][:1] if number < len(texts) else "",
             )
-            at_edge = _at_source_edge(marks, number, len(targets), stripped, sources)
+            at_edge = _is_at_source_edge(marks, number, len(targets), stripped, sources)
             words_before = [bisect_right(ends, mark.position) for mark in marks]
             parts += _with_spaces(marks, white_space, at_edge, neighbours, words_before)
         else:
@@ -68,7 +68,7 @@ def insert_tags(
     return join_parts(parts)
 
 
-def _at_source_edge(
+def _is_at_source_edge(
     marks: Sequence[Mark], gap: int, words: int, stripped: StrippedText, sources: Sequence[tuple[int, int]]
 ) -> list[bool]:
     """Return for each tag whether it is at the start, or the end, of both source and translation."""
@@ -110,10 +110,10 @@ def _with_spaces(
     for number, is_between in enumerate(word_between):
         if is_between and any(slots[:number]):
             slots[number] = ""
-    if white_space and not any(slots) and not any(mark.divides for mark in marks):
+    if white_space and not any(slots) and not any(mark.divides_sentence for mark in marks):
         slots[_default_slot(marks)] = white_space
     elif white_space and any(slots):
-        _exchange_white_space(slots, white_space)
+        _replace_white_space(slots, white_space)
     for number, mark in enumerate(marks):
         if mark.tag.kind == "kept" and not _is_invisible(mark.tag.text):  # separated from the adjacent words
             slots[number] = slots[number] or _separating_space(neighbours[0] if number == 0 else "")
@@ -126,11 +126,11 @@ def _with_spaces(
     return parts
 
 
-def _exchange_white_space(slots: list[str], white_space: str) -> None:
+def _replace_white_space(slots: list[str], white_space: str) -> None:
     """Put the white space of the translation in place of that of the source; no line break is repeated."""
-    breaks = LINE_BREAK.findall(white_space)
-    if breaks:
-        if LINE_BREAK.findall("".join(slots)) == breaks:
+    line_breaks = LINE_BREAK.findall(white_space)
+    if line_breaks:
+        if LINE_BREAK.findall("".join(slots)) == line_breaks:
             return
         slots[:] = [" " if LINE_BREAK.search(slot) else slot for slot in slots]
     slots[next(number for number, slot in enumerate(slots) if slot)] = white_space

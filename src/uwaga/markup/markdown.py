@@ -26,8 +26,8 @@ from uwaga.markup.units import (
     Piece,
     Untranslated,
     balance_tags,
+    is_translatable,
     text_unit,
-    translatable,
     untranslated,
 )
 from uwaga.markup.wrapping import fill
@@ -104,23 +104,25 @@ class _HiddenTemplates:
         """Return the tokens with the template tags restored; in text, each becomes a separate token."""
         if not self._templates:
             return tokens
-        restored: list[Token] = []
+        result: list[Token] = []
         for token in tokens:
             if token.type == "text":
-                parts = HIDDEN.split(token.content)
+                parts = HIDDEN_TEMPLATE.split(token.content)
                 for index, part in enumerate(parts):
                     if part:
                         kind = "untranslated" if index % 2 else "text"
-                        restored.append(token.copy(type=kind, content=self._shown(part)))
+                        result.append(token.copy(type=kind, content=self._restore_text(part)))
                 continue
-            token.content = self._shown(token.content)
+            token.content = self._restore_text(token.content)
             if "raw" in token.meta:
-                token.meta = {**token.meta, "raw": self._shown(token.meta["raw"])}
-            restored.append(token)
-        return restored
+                token.meta = {**token.meta, "raw": self._restore_text(token.meta["raw"])}
+            result.append(token)
+        return result
 
-    def _shown(self, text: str) -> str:
-        return HIDDEN.sub(lambda match: self._templates[ord(match[0][1]) - ord(HIDDEN_START) - 1], text)
+    def _restore_text(self, text: str) -> str:
+        return HIDDEN_TEMPLATE.sub(
+            lambda match: self._templates[ord(match[0][1]) - ord(HIDDEN_START) - 1], text
+        )
 
 
 def _with_raw(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
@@ -308,7 +310,7 @@ def _common_blocks(
                 if block is not None:
                     yield block
                     position = block.end
-                elif translatable((" ".join(part),)):
+                elif is_translatable((" ".join(part),)):
                     yield TextBlock("unknown", position, position, "", "", 0)
 
 
@@ -419,7 +421,7 @@ UNTRANSLATED_BLOCKS = {
 HIDDEN_START = "\ue000"
 """Precedes the character that stands for a tag of a template."""
 MAX_HIDDEN = 6000
-HIDDEN = re.compile("(\ue000[\ue001-\uf8ff])")
+HIDDEN_TEMPLATE = re.compile("(\ue000[\ue001-\uf8ff])")
 UNTRANSLATED_PATTERNS = {
     "[": re.compile(r"\A\[\^[^\]\s]{1,100}\]:|\[\^[^\]\s]{1,100}\](?![(\[])"),
     "$": re.compile(r"\$\$[^$]+\$\$|\$(?![\s$])[^$\n]*(?<!\s)\$(?!\w)"),
@@ -481,13 +483,13 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
         (_with_asterisks(inline), True),
         (_with_html_tags(inline), True),
     ):
-        text = _lay_out(parts, block, escaped)
+        text = _fill_lines(parts, block, escaped)
         if block.kind == "paragraph" and not parser.is_paragraph(text):
             text = BLOCK_MARKER.sub(_escape_leading, text)
         if block.kind == "heading":
             text = HEADING_END.sub(r"\1\\\2", text)
         is_single_block = block.kind != "paragraph" or parser.is_paragraph(text)
-        if is_single_block and _reads_as(parser, text, parts):
+        if is_single_block and _parses_as(parser, text, parts):
             break
     if block.kind == "cell":
         text = re.sub(r"(?<!\\)\|", r"\\|", text)
@@ -496,7 +498,7 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
     return text.replace("\n", block.between) if block.between else text
 
 
-def _lay_out(parts: Inline, block: TextBlock, escaped: bool) -> str:
+def _fill_lines(parts: Inline, block: TextBlock, escaped: bool) -> str:
     """Lay out a text in lines as wide as those of the block, or in one line if the block has only one."""
     written = []
     for part in parts:
@@ -518,17 +520,17 @@ def _escape_leading(match: re.Match[str]) -> str:
     return f"{space}\\{marker}" if marker else f"{space}{number}\\{end}"
 
 
-def _reads_as(parser: MarkdownParser, text: str, expected: Inline) -> bool:
+def _parses_as(parser: MarkdownParser, text: str, expected: Inline) -> bool:
     """Return whether a text is parsed as the expected parts; runs of spaces count as one."""
     return _flatten(_inline(parser, text)) == _flatten(expected)
 
 
 def _flatten(inline: Inline) -> list[str]:
-    parts = [part if isinstance(part, str) else f"\x01{_normalised_raw(part)}\x01" for part in inline]
+    parts = [part if isinstance(part, str) else f"\x01{_normalise_raw(part)}\x01" for part in inline]
     return "".join(parts).split()
 
 
-def _normalised_raw(tag: Tag) -> str:
+def _normalise_raw(tag: Tag) -> str:
     return " ".join(tag.raw.split()) if tag.raw != "<br>" else "\\"
 
 

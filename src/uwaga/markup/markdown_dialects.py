@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}|\{(?=[:#.]|[\w-]+=)[^{}\n]*\}|\{/\*[^{}\n]*\}")
 """A tag of Liquid, Jinja or Hugo, attributes of kramdown or Pandoc (``{#id .class}``), a comment of MDX."""
-QUOTED = re.compile(r"\"([^\"\n]*)\"")
+QUOTED_TEXT = re.compile(r"\"([^\"\n]*)\"")
 ADMONITION = re.compile(
     r"(?:!!!|\?\?\?\+?)[ \t][\w \t-]*+(?:\"(?P<title>[^\"\n]*)\"[ \t]*+)?|"
     r"===[!+]?[ \t]++\"(?P<tab>[^\"\n]*)\"[ \t]*+"
@@ -26,7 +26,7 @@ CONTAINER = re.compile(
 IMPORT = re.compile(r"import[ \t](?:[\w*{}$, \t]*from[ \t]*)?[\"'][^\"'\n]*[\"'];?[ \t]*")
 STATEMENT = re.compile(r"import[ \t]*\{[ \t]*|export[ \t]+(?:default|const|let|var|function)\b.*")
 """The first line of a statement of MDX, which ends at a blank line."""
-COPIED = re.compile(r"\[\[?_?(?:toc|TOC)_?\]\]?|--8<--.*")
+COPIED_LINE = re.compile(r"\[\[?_?(?:toc|TOC)_?\]\]?|--8<--.*")
 FENCE = re.compile(r"(?:[-*+]|\d{1,9}[.)])?[ \t]*(`{3,}|~{3,})")
 ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,100}\]:[ \t]*")
@@ -68,8 +68,8 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
         while words and contents and indentation < contents[-1] and "\t" not in line[:1]:
             contents.pop()
             fence = ""
-        moved = line.replace("\t", " " * WIDTH, 1)[WIDTH * len(contents) :] if contents else line
-        depth = len(moved) - len(moved.lstrip())
+        dedented = line.replace("\t", " " * WIDTH, 1)[WIDTH * len(contents) :] if contents else line
+        depth = len(dedented) - len(dedented.lstrip())
         is_code = depth >= WIDTH and not in_list
         in_statement = in_statement and bool(words)
         mark = FENCE.match(words)
@@ -86,14 +86,14 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
                 contents.append(indentation + WIDTH)
             footnote = FOOTNOTE.match(words)
             if footnote is not None:  # an item, so that the next footnote is another
-                moved = f"- {words[footnote.end() :]}"
+                dedented = f"- {words[footnote.end() :]}"
                 contents.append(indentation + WIDTH)
             if ITEM.match(words):
                 in_list = True
             elif depth == 0 and after_blank and not hidden:
                 in_list = False
         after_blank = not words
-        result.lines.append(end if hidden else moved + end)
+        result.lines.append(end if hidden else dedented + end)
         start += len(raw)
     return result
 
@@ -102,7 +102,7 @@ def _is_hidden(line: str, words: str, start: int, result: DialectLines) -> bool:
     """Return whether a line is hidden from the parser; add its title or words to the result."""
     offset = start + len(line) - len(line.lstrip())
     if "{" in words and not TEMPLATE.sub("", words).strip():
-        if any(" " in value and any(map(str.isalpha, value)) for value in QUOTED.findall(words)):
+        if any(" " in value and any(map(str.isalpha, value)) for value in QUOTED_TEXT.findall(words)):
             result.copied.append((offset, offset + len(words)))
         return True
     for pattern in (ADMONITION, CONTAINER):
@@ -123,4 +123,4 @@ def _is_hidden(line: str, words: str, start: int, result: DialectLines) -> bool:
         if low < high:
             quote = '"' if definition.lastgroup == "double" else "'"
             result.titles.append((offset + low, offset + high, quote))
-    return IMPORT.fullmatch(words) is not None or COPIED.fullmatch(words) is not None
+    return IMPORT.fullmatch(words) is not None or COPIED_LINE.fullmatch(words) is not None

@@ -29,11 +29,11 @@ CONVERSION = (
     r"(?:<PRI\w{1,10}>|<\w{1,100}>[-+#0\d.]{0,10}[A-Za-z]|(?:hh|h|ll|l|L|q|j|z|t)?[A-Za-z@])"
 )
 """A conversion of ``printf`` in C, Python, Ruby, PHP, Java and Objective-C, or of ``strftime``."""
-ATTACHED = r"(?>(?:[A-Za-z]{1,3}(?![A-Za-z]))?)"
+ATTACHED_LETTERS = r"(?>(?:[A-Za-z]{1,3}(?![A-Za-z]))?)"
 """The unit or ending that follows a conversion, as in ``%.1fs`` and ``%sKB``."""
 PERCENT = (
     r"%%|%#@\w+@|%[A-Za-z_]\w*+%(?![A-Za-z%])|%\d{1,2}%(?![\w%])|(?<=%\d)%L?\d{1,2}(?!\d)|"
-    rf"(?<!\d)(?:%L\d{{1,2}}(?!\d)|(?!%[A-Za-z]){CONVERSION}{ATTACHED}|%[sd](?=[A-Z][a-z]{{2}})|"
+    rf"(?<!\d)(?:%L\d{{1,2}}(?!\d)|(?!%[A-Za-z]){CONVERSION}{ATTACHED_LETTERS}|%[sd](?=[A-Z][a-z]{{2}})|"
     r"%[A-Za-z]++(?>(?:_[A-Za-z\d]++)*)|%L?\d{1,2}(?!\d))|"
     r"(?<=\d)%[sd](?![A-Za-z])"
 )
@@ -85,7 +85,7 @@ QUOTED_CODE = re.compile(
 )
 """Code in backquotes, as in Markdown and reStructuredText, and roles and links such as ``:func:`len```."""
 TEXT_ROLE = r":(?:std:)?(?:any|doc|download|numref|pep|ref|rfc|term):"
-TITLED = re.compile(rf"((?:{TEXT_ROLE})?`)([^`<>\n]{{1,200}})( <[^`<>\s]{{1,300}}>`(?:__?)?)")
+TITLED_ROLE = re.compile(rf"((?:{TEXT_ROLE})?`)([^`<>\n]{{1,200}})( <[^`<>\s]{{1,300}}>`(?:__?)?)")
 """A role or link of reStructuredText whose title is translated, such as ``:ref:`the index <genindex>```."""
 ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
@@ -100,7 +100,7 @@ capital after two small letters. A search is fastest for a pattern that begins w
 """
 ADDRESSES = (URL, EMAIL, PATH)
 VALUES = (ICU_VALUE, BRACES, TEMPLATE, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE)
-PRINTF = CONVERSION + ATTACHED
+PRINTF = CONVERSION + ATTACHED_LETTERS
 NO_NUMBER = r"(?!%\d++\$|%[(%]|%[-+#0\d.]*+<(?!PRI)|%\d*+m)"
 NEXT_ARGUMENT = NO_NUMBER + CONVERSION
 """A conversion that takes the next argument: neither its number nor its name is written."""
@@ -160,7 +160,7 @@ COLON_NAME = r"(?<![\w:/])[A-Za-z]?:[A-Za-z_]\w*+(?>(?:/?:{1,2}[A-Za-z_]\w*+)*):
 DRUPAL_NAME = r"(?:[!@:][a-z]|%[a-z]\w)\w*+(?>(?:-\w++)*)"
 SYNTAXES: Mapping[str, str] = {
     "printf": PRINTF,
-    "gcc": rf"%<[^\n]{{0,200}}?%>|%[<>'{{}}]|%(?:\d++\$)?[q+#lwzt]*+(?:\.(?:\d++|\*))?[A-Za-z]{ATTACHED}",
+    "gcc": r"%<[^\n]{0,200}?%>|%[<>'{}]|%(?:\d++\$)?[q+#lwzt]*+(?:\.(?:\d++|\*))?[A-Za-z]" + ATTACHED_LETTERS,
     "qt": r"%L?(?:\d{1,2}|n)",
     "kde": r"%\d{1,2}",
     "boost": rf"%\d{{1,2}}%|%\|[^|\n]{{1,30}}\||{PRINTF}",
@@ -222,7 +222,7 @@ class Placeholders:
 
     def _piece(self, text: str) -> Inline:
         """Return a placeholder as a ``kept`` tag, or as a pair of tags around its title."""
-        match = TITLED.fullmatch(text)
+        match = TITLED_ROLE.fullmatch(text)
         if match is None:
             return (Tag("kept", text, text),)
         start, title, end = match.groups()
@@ -323,6 +323,6 @@ def keep_order(source: Inline, translation: Inline) -> Inline:
     if len(places) != len(arguments):
         return translation
     parts = list(translation)
-    for place, argument in zip(places, arguments, strict=True):
-        parts[place] = argument
+    for insertion_point, argument in zip(places, arguments, strict=True):
+        parts[insertion_point] = argument
     return tuple(parts)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from uwaga.markup.inline import Tag, paired_tags
+from uwaga.markup.inline import Tag, match_pairs
 
 SEPARATING_TAG = re.compile(r"<(?:[\w.]+:)?(?:br|cr|hr|tab|line-break|img|image)\b", re.IGNORECASE)
 """A void tag that separates words."""
@@ -19,15 +19,15 @@ class Mark:
     """A tag and its position in the text without tags: before the character ``position``.
 
     ``left`` and ``right`` are the white space between the tag and its neighbours: a word, another tag or the
-    end of the text. ``divides`` is true if only the tag separates two words or sentences, and a space
-    replaces it.
+    end of the text. ``divides_sentence`` is true if only the tag separates two words or sentences, and a
+    space replaces it.
     """
 
     tag: Tag
     position: int
     left: str
     right: str
-    divides: bool = False
+    divides_sentence: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,21 +47,23 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     Args:
         inline: the text with its tags; stretches of text may be adjacent.
     """
-    stretches, tags = _alternating(inline)
-    texts: list[str] = [stretches[0]]
+    text_runs, tags = _alternating(inline)
+    texts: list[str] = [text_runs[0]]
     marks: list[Mark] = []
-    length = len(stretches[0])
-    words_before = stretches[0]
-    spaced = not stretches[0] or stretches[0][-1].isspace()  # whether the text so far ends in white space
-    for tag, before, after in zip(tags, stretches, stretches[1:], strict=False):
+    length = len(text_runs[0])
+    words_before = text_runs[0]
+    ends_in_space = (
+        not text_runs[0] or text_runs[0][-1].isspace()
+    )  # whether the text so far ends in white space
+    for tag, before, after in zip(tags, text_runs, text_runs[1:], strict=False):
         sentences = after[:1].isupper() and SENTENCE_END.search(words_before) is not None
-        divides = not spaced and not after[:1].isspace() and (separates(tag) or sentences)
-        marks.append(Mark(tag, length, _trailing_space(before), _leading_space(after), divides))
-        if divides:
+        divides_sentence = not ends_in_space and not after[:1].isspace() and (separates(tag) or sentences)
+        marks.append(Mark(tag, length, _trailing_space(before), _leading_space(after), divides_sentence))
+        if divides_sentence:
             texts.append(" ")
         texts.append(after)
-        length += len(after) + divides
-        spaced = after[-1].isspace() if after else spaced or divides
+        length += len(after) + divides_sentence
+        ends_in_space = after[-1].isspace() if after else ends_in_space or divides_sentence
         words_before = after or words_before
     return StrippedText("".join(texts), tuple(marks))
 
@@ -73,15 +75,15 @@ def separates(tag: Tag) -> bool:
 
 def _alternating(inline: Sequence[str | Tag]) -> tuple[list[str], list[Tag]]:
     """Return the texts before, between and after the tags, and the tags."""
-    stretches: list[list[str]] = [[]]
+    text_runs: list[list[str]] = [[]]
     tags: list[Tag] = []
     for part in inline:
         if isinstance(part, Tag):
             tags.append(part)
-            stretches.append([])
+            text_runs.append([])
         else:
-            stretches[-1].append(part)
-    return ["".join(parts) for parts in stretches], tags
+            text_runs[-1].append(part)
+    return ["".join(parts) for parts in text_runs], tags
 
 
 def _trailing_space(text: str) -> str:
@@ -107,7 +109,7 @@ class Node:
     high: int = 0
 
     @property
-    def paired(self) -> bool:
+    def is_pair(self) -> bool:
         """True if this is a pair of tags."""
         return self.closing > self.opening
 
@@ -118,7 +120,7 @@ def tag_tree(marks: Sequence[Mark]) -> Node:
     A closing tag closes the nearest preceding opening tag that is not yet closed. Tags without a partner are
     unpaired.
     """
-    partners = paired_tags([mark.tag for mark in marks])
+    partners = match_pairs([mark.tag for mark in marks])
     closing = set(partners.values())
     root = Node(-1, len(marks))
     path = [root]
@@ -128,7 +130,7 @@ def tag_tree(marks: Sequence[Mark]) -> Node:
             continue
         node = Node(number, partners.get(number, number))
         path[-1].children.append(node)
-        if node.paired:
+        if node.is_pair:
             path.append(node)
     return root
 
@@ -146,7 +148,7 @@ def order_marks(root: Node) -> list[tuple[int, int]]:
         if isinstance(entry, Node):
             if entry.opening >= 0:
                 ordered.append((entry.opening, entry.low))
-            if entry.paired and entry is not root:
+            if entry.is_pair and entry is not root:
                 stack.append((entry.closing, entry.high))
             children = sorted(entry.children, key=lambda child: (child.low, child.high, child.opening))
             stack += reversed(children)

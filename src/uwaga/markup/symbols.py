@@ -12,7 +12,7 @@ from uwaga.alignment.words import word_spans
 from uwaga.markup.inline import Inline, Tag, is_kept, join_parts
 from uwaga.markup.placeholders import UNITS, is_number_like, is_quantity
 from uwaga.markup.strip_tags import separates
-from uwaga.markup.units import translatable
+from uwaga.markup.units import is_translatable
 from uwaga.markup.words import overlapping, project_links
 from uwaga.results.translation import Span, WordAlignment, noisy_or
 
@@ -26,7 +26,7 @@ CANDIDATE = re.compile(
 """A word that may be a symbol: a number, with a unit if present, or letters."""
 WORD_STARTS = "\u2581\u0120"
 """Signs with which pieces begin words."""
-AROUND_SYMBOLS = WORD_STARTS + ".,:;!?\"'()"
+SYMBOL_NEIGHBOURS = WORD_STARTS + ".,:;!?\"'()"
 """Signs that may be in a piece with a symbol."""
 MAX_SYMBOL_PIECES = 8
 """Maximum pieces of a symbol."""
@@ -68,14 +68,14 @@ def find_symbols(symbols: Iterable[Symbol], text: str) -> dict[str, list[Span]]:
 
 def _is_word(text: str, start: int, end: int) -> bool:
     before, after = text[start - 1 : start], text[end : end + 1]
-    if _in_word(before) or _in_word(after):
+    if _belongs_to_word(before) or _belongs_to_word(after):
         return False
     if not text[start:end].isdigit():
         return True
     return before not in (".", ",") and not (after in (".", ",") and text[end + 1 : end + 2].isdigit())
 
 
-def _in_word(character: str) -> bool:
+def _belongs_to_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
@@ -96,7 +96,7 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
         inline: the text.
         attempt: the attempt, from 0; each one uses different symbols.
     """
-    if not translatable(inline):
+    if not is_translatable(inline):
         return [None for part in inline if is_kept(part)]
     texts = [part if isinstance(part, str) else part.text for part in inline]
     used_words = {word for text in texts for word in WORD.findall(text)}
@@ -137,8 +137,8 @@ def insert_symbols(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inlin
     parts: list[str | Tag] = []
     inserted: list[Symbol] = []
     remaining = iter(symbols)
-    touched_left = _touched(inline, last=True)
-    touched_right = _touched(inline[::-1], last=False)[::-1]
+    touched_left = _find_touched(inline, last=True)
+    touched_right = _find_touched(inline[::-1], last=False)[::-1]
     for part, left, right in zip(inline, touched_left, touched_right, strict=True):
         symbol = next(remaining) if is_kept(part) else None
         if symbol is None or isinstance(part, str):
@@ -208,26 +208,26 @@ def pair_with_symbols(source: Inline, target: Inline) -> tuple[Inline, Inline]:
     return inserted, translated
 
 
-def _touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
+def _find_touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
     """Return for each part whether a word or an untranslated piece immediately precedes it.
 
     Args:
         parts: the parts, in forward or reverse order.
         last: True if the order is forward, so that the last character of a text is next to the next part.
     """
-    touched, touches = list[bool](), False
+    touching, is_touching = list[bool](), False
     for part in parts:
-        touched.append(touches)
+        touching.append(is_touching)
         if isinstance(part, str):
-            touches = _in_word(part[-1 if last else 0]) if part else touches
+            is_touching = _belongs_to_word(part[-1 if last else 0]) if part else is_touching
         elif part.kind == "kept":
-            touches = True
+            is_touching = True
         elif separates(part):
-            touches = False
-    return touched
+            is_touching = False
+    return touching
 
 
-def written_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[str, ...]:
+def restore_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[str, ...]:
     """Return the pieces of a text; those that spell a symbol are replaced by what the symbol stands for.
 
     Their number stays the same, so that they label attention: a tag is divided among its symbol's pieces.
@@ -238,7 +238,7 @@ def written_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[st
         end = position + _count_symbol_pieces(pieces[position : position + MAX_SYMBOL_PIECES], tags)
         if end > position:
             word = "".join(pieces[position:end])
-            mark, core = word[: len(word) - len(word.lstrip(WORD_STARTS))], word.strip(AROUND_SYMBOLS)
+            mark, core = word[: len(word) - len(word.lstrip(WORD_STARTS))], word.strip(SYMBOL_NEIGHBOURS)
             raw = word[len(mark) :].replace(core, tags[core])
             count = end - position
             bounds = [len(raw) * number // count for number in range(count + 1)]
@@ -253,7 +253,7 @@ def _count_symbol_pieces(pieces: Sequence[str], tags: Mapping[str, str]) -> int:
     word, longest = "", 0
     for count, piece in enumerate(pieces, start=1):
         word += piece
-        if word.strip(AROUND_SYMBOLS) in tags:
+        if word.strip(SYMBOL_NEIGHBOURS) in tags:
             longest = count
     return longest
 
@@ -284,8 +284,10 @@ def realign(
         starts = [start for start, _ in words]
         final_spans = [[span for span in positions[start:end] if span is not None] for start, end in spans]
         word_ranges = [
-            overlapping(words, starts, word_spans_[0][0], word_spans_[-1][1]) if word_spans_ else range(0)
-            for word_spans_ in final_spans
+            overlapping(words, starts, spans_of_words[0][0], spans_of_words[-1][1])
+            if spans_of_words
+            else range(0)
+            for spans_of_words in final_spans
         ]
         texts.append((tuple(words), word_ranges))
         symbol_words.append(

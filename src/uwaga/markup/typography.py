@@ -48,7 +48,7 @@ ENGLISH_MARKS = ("“", "”")
 SINGLE_MARKS = {"de": ("‚", "‘"), "pl": ("‚", "’"), "sv": ("’", "’"), "fi": ("’", "’"), "ja": ("『", "』")}
 ENGLISH_SINGLES = ("‘", "’")
 
-DOUBLE = re.compile('"')
+DOUBLE_QUOTE = re.compile('"')
 SINGLE = re.compile(r"(?<!\w)'|'(?!\w)")
 APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 SPACED_DASH = re.compile(r"(?<=\s)-(?=\s)")
@@ -117,24 +117,24 @@ def enclose_quotations(inline: Inline, language: str) -> Inline:
         language: the code of the language in whose style the tags are written.
     """
     opening, closing = QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
-    edits = list(_quotation_marks(DOUBLE, visible_text(inline), opening, closing))
-    in_turn = [edit.text for edit in edits] == [opening, closing] * (len(edits) // 2)
-    kinds: tuple[TagKind, TagKind] = ("open", "close") if in_turn else ("void", "void")
+    edits = list(_quotation_marks(DOUBLE_QUOTE, visible_text(inline), opening, closing))
+    is_alternating = [edit.text for edit in edits] == [opening, closing] * (len(edits) // 2)
+    kinds: tuple[TagKind, TagKind] = ("open", "close") if is_alternating else ("void", "void")
     tags = [Tag(kinds[number % 2], edit.text) for number, edit in enumerate(edits)]
     return apply_edits(inline, [replace(edit, tag=tag) for edit, tag in zip(edits, tags, strict=True)])
 
 
-def inverse(edits: Sequence[Edit], text: str) -> list[Edit]:
+def inverse_edits(edits: Sequence[Edit], text: str) -> list[Edit]:
     """Return the replacements that undo ``edits`` in the edited text."""
-    shift, restoring = 0, []
+    shift, inverse = 0, []
     for edit in edits:
         start = edit.start + shift
-        restoring.append(Edit(start, start + len(edit.text), text[edit.start : edit.end]))
+        inverse.append(Edit(start, start + len(edit.text), text[edit.start : edit.end]))
         shift += len(edit.text) - (edit.end - edit.start)
-    return restoring
+    return inverse
 
 
-def moved(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
+def move_spans(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
     """Return the spans of words after replacements; words and replacements must be in order.
 
     A text that is inserted between two words belongs to neither. Words that one replacement covers all
@@ -200,15 +200,15 @@ def plain_equivalents(text: str, unknown: Callable[[str], Collection[str]]) -> l
     for cluster in clusters(text):
         start, end = end, end + len(cluster)
         if len(cluster) > 1:
-            twin = _composed(cluster, missing, unknown)
+            equivalent = _compose(cluster, missing, unknown)
         else:
-            twin = _equivalent(text, start) if cluster in missing else None
-        if twin is not None and not unknown(twin):
-            edits.append(Edit(start, end, twin))
+            equivalent = _equivalent(text, start) if cluster in missing else None
+        if equivalent is not None and not unknown(equivalent):
+            edits.append(Edit(start, end, equivalent))
     if not edits:
         return []
     replaced = {text[edit.start : edit.end] for edit in edits}
-    kept = list(_merged(text, _pieces(text, missing.difference(replaced, OBJECT))))
+    kept = list(_merge_spans(text, _pieces(text, missing.difference(replaced, OBJECT))))
     return [edit for edit in edits if not _is_within(edit, kept)]
 
 
@@ -218,9 +218,7 @@ def _is_within(edit: Edit, spans: Sequence[Span]) -> bool:
     return index >= 0 and edit.end <= spans[index][1]
 
 
-def _composed(
-    cluster: str, missing: Collection[str], unknown: Callable[[str], Collection[str]]
-) -> str | None:
+def _compose(cluster: str, missing: Collection[str], unknown: Callable[[str], Collection[str]]) -> str | None:
     """Return the letter that a letter and its marks compose, or the letter without optional marks."""
     composed = compose(cluster)
     if composed != cluster and not unknown(composed):
@@ -233,20 +231,20 @@ def _composed(
 def _equivalent(text: str, index: int) -> str | None:
     """Return the plain equivalent of an unknown character."""
     character, is_inside = text[index], _is_word(text, index - 1) and _is_word(text, index + 1)
-    twin = PLAIN_EQUIVALENTS.get(character)
-    if twin is None:
+    equivalent = PLAIN_EQUIVALENTS.get(character)
+    if equivalent is None:
         is_apostrophe = character == "′" and is_inside and text[index - 1 : index + 2 : 2].isalpha()
         is_removed = is_inside and is_control(character)
         return "'" if is_apostrophe else "" if is_removed else None
-    if character in "‹›" and _is_apart(text, index):
+    if character in "‹›" and _has_spaces_around(text, index):
         return None
     if character in "–—―" and is_inside:
         is_range = text[index - 1].isdigit() and text[index + 1].isdigit()
-        return twin if is_range else f" {twin} "
-    return twin
+        return equivalent if is_range else f" {equivalent} "
+    return equivalent
 
 
-def typographic(source: str, target: str, language: str) -> list[Edit]:
+def typographic_edits(source: str, target: str, language: str) -> list[Edit]:
     """Return the replacements of plain marks in a translation by the typographic marks of its source.
 
     Args:
@@ -257,7 +255,7 @@ def typographic(source: str, target: str, language: str) -> list[Edit]:
     edits: list[Edit] = []
     if any(mark in source for mark in DOUBLE_QUOTES + SINGLE_QUOTES) and '"' not in source:
         edits += _quotation_marks(
-            DOUBLE, target, *QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
+            DOUBLE_QUOTE, target, *QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
         )
     if any(mark in source for mark in SINGLE_QUOTES) and "'" not in source:
         edits += [Edit(*match.span(), "’") for match in APOSTROPHE.finditer(target)]
@@ -318,16 +316,16 @@ def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing:
         index = match.start()
         before, after = text[index - 1 : index].strip(), text[index + 1 : index + 2].strip()
         if before and not after:
-            opens = False
+            is_opening = False
         elif after and not before:
-            opens = True
+            is_opening = True
         else:
-            opens = not is_open
-        is_open = opens
-        yield Edit(index, index + 1, opening if opens else closing)
+            is_opening = not is_open
+        is_open = is_opening
+        yield Edit(index, index + 1, opening if is_opening else closing)
 
 
-def kept_characters(text: str, unknown: Collection[str]) -> Inline:
+def mark_unknown_characters(text: str, unknown: Collection[str]) -> Inline:
     """Return a text in which unknown characters are untranslated pieces.
 
     For a letter, a digit, a currency or an operator, the piece is the entire word or expression: ``£20``,
@@ -338,7 +336,7 @@ def kept_characters(text: str, unknown: Collection[str]) -> Inline:
         return (text,) if text else ()
     parts: list[str | Tag] = []
     position = 0
-    for span in _merged(text, _pieces(text, unknown)):
+    for span in _merge_spans(text, _pieces(text, unknown)):
         start, end = _with_brackets(text, *span)
         piece = text[start:end]
         parts += [text[position:start], Tag("kept", piece, piece)]
@@ -350,21 +348,21 @@ def _pieces(text: str, unknown: Collection[str]) -> Iterator[Span]:
     def is_unknown(cluster: str) -> bool:
         return cluster in unknown or any(character in unknown for character in cluster)
 
-    position = covered = 0
+    position = covered_end = 0
     for is_piece, group in groupby(clusters(text), is_unknown):
         piece = list(group)
         start, end = position, position + sum(map(len, piece))
         position = end
-        if not is_piece or end <= covered:
+        if not is_piece or end <= covered_end:
             continue
         is_prime = piece[0] in PRIMES and _follows_quantity(text, start)
         if is_prime or _belongs_to_word(piece[0]) or _belongs_to_word(piece[-1]):
-            start, end = _with_operands(text, _over_word(text, start, -1), _over_word(text, end, 1))
-        covered = end
+            start, end = _with_operands(text, _skip_word(text, start, -1), _skip_word(text, end, 1))
+        covered_end = end
         yield start, end
 
 
-def _merged(text: str, spans: Iterator[Span]) -> Iterator[Span]:
+def _merge_spans(text: str, spans: Iterator[Span]) -> Iterator[Span]:
     """Yield spans, joined where they overlap or only punctuation is between them."""
     current: Span | None = None
     for start, end in spans:
@@ -415,9 +413,9 @@ def _with_operands(text: str, start: int, end: int) -> Span:
     """
     first, last = start, end
     if not text[start].isalnum() and _is_space(text, start - 1):
-        first = _over_word(text, start - 1, -1)
+        first = _skip_word(text, start - 1, -1)
     if not text[end - 1].isalnum() and _is_space(text, end):
-        last = _over_word(text, end + 1, 1)
+        last = _skip_word(text, end + 1, 1)
     words = text[first : max(first, start - 1)], text[min(end + 1, last) : last]
     has_letters = all(word[:1].isdigit() or len(word.rstrip("¹²³")) == 1 for word in words)
     return (
@@ -426,7 +424,7 @@ def _with_operands(text: str, start: int, end: int) -> Span:
     )
 
 
-def _over_word(text: str, index: int, step: int) -> int:
+def _skip_word(text: str, index: int, step: int) -> int:
     """Return the end of a word in a direction (``step`` -1 or 1) from an ``index`` between characters."""
     while True:
         neighbour = index if step > 0 else index - 1
@@ -452,7 +450,7 @@ def _is_word(text: str, index: int) -> bool:
     return text[index].isalnum() or text[index] == "_" or unicodedata.category(text[index])[0] == "M"
 
 
-def _is_apart(text: str, index: int) -> bool:
+def _has_spaces_around(text: str, index: int) -> bool:
     """Return whether a character is between spaces."""
     return _is_space(text, index - 1) and _is_space(text, index + 1)
 

@@ -7,11 +7,12 @@ string in a format (:class:`Fragment`).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from uwaga.markup.inline import Inline, Tag, is_kept, join_parts, paired_tags, written_text
+from uwaga.markup.inline import Inline, Tag, TagKind, is_kept, join_parts, match_pairs, written_text
 
 Write = Callable[[Sequence[Inline]], str]
 """Writes the translations of a unit's texts, in order, in the document's format."""
@@ -24,11 +25,11 @@ ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,3
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 LINK = re.compile(r"\[\Z|<(?:a|w:hyperlink|text:a)[\s>]", re.IGNORECASE)
 BLANK_ENDS = re.compile(r"\A[^\S\r\n]+|(?<![^\S\r\n])[^\S\r\n]+\Z")
-KEPT = "only code and other untranslated words"
+ONLY_UNTRANSLATED = "only code and other untranslated words"
 """The reason why a text of untranslated pieces alone is copied."""
 MARKUP = re.compile(r"<[^<>]*>")
 """A tag, as far as the words between tags are concerned."""
-FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+FORBIDDEN_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 """Characters that are invalid in XML and HTML."""
 
 
@@ -140,7 +141,7 @@ def write_pieces(pieces: Iterable[Piece], inlines: Iterable[Inline]) -> Iterator
             yield write_unit(piece, [next(remaining) for _ in piece.inlines])
 
 
-def paired_texts(source: Piece, translation: Piece) -> Iterator[tuple[Inline, Inline]]:
+def pair_texts(source: Piece, translation: Piece) -> Iterator[tuple[Inline, Inline]]:
     """Yield the texts of a unit with those of its translation, if both have the same number of texts."""
     texts, translations = (
         piece.inlines if isinstance(piece, Unit) else () for piece in (source, translation)
@@ -149,7 +150,7 @@ def paired_texts(source: Piece, translation: Piece) -> Iterator[tuple[Inline, In
         yield from zip(texts, translations, strict=True)
 
 
-def translatable(inline: Inline) -> bool:
+def is_translatable(inline: Inline) -> bool:
     """Return whether a text has a letter outside its tags."""
     return any(isinstance(part, str) and any(map(str.isalpha, part)) for part in inline)
 
@@ -167,14 +168,14 @@ def trim(inline: Inline) -> tuple[str, Inline, str]:
     return before, join_parts(parts), after
 
 
-def peel(inline: Inline) -> tuple[Inline, Inline, Inline]:
+def split_ends(inline: Inline) -> tuple[Inline, Inline, Inline]:
     """Split a text into its leading part, the text itself, and its trailing part.
 
     White space, void tags and pairs of tags around the complete text are split off.
     """
     before: list[str | Tag] = []
     after: list[str | Tag] = []
-    ends = paired_tags(inline)
+    ends = match_pairs(inline)
     low, high = 0, len(inline)
     while low < high:
         first, last = inline[low], inline[high - 1]
@@ -200,7 +201,7 @@ def _is_outside(part: str | Tag) -> bool:
 
 def balance_tags(inline: Inline) -> Inline:
     """Return the text with unpaired opening and closing tags turned into void tags."""
-    pairs = paired_tags(inline)
+    pairs = match_pairs(inline)
     return void_unpaired_tags(inline, {*pairs, *pairs.values()})
 
 
@@ -219,7 +220,7 @@ def text_unit(
     inline: Inline,
     write: Callable[[Inline], str],
     inner: Mapping[str, Sequence[Piece]] | None = None,
-    collapse: re.Pattern[str] | None = None,
+    collapse_pattern: re.Pattern[str] | None = None,
 ) -> Piece:
     r"""Build the unit of a text; a text without letters is copied.
 
@@ -232,35 +233,38 @@ def text_unit(
         inline: the text.
         write: writes an inline in the document's format.
         inner: the pieces of tags that contain texts, such as the title of a link, by the raw tag.
-        collapse: white space that counts as one space inside a text.
+        collapse_pattern: white space that counts as one space inside a text.
     """
     layout, lines = _split_lines(inline)
-    if collapse is not None:
-        lines = [
-            tuple(collapse.sub(" ", part) if isinstance(part, str) else part for part in line)
-            for line in lines
+    texts = [line.inline for line in lines]
+    if collapse_pattern is not None:
+        texts = [
+            tuple(collapse_pattern.sub(" ", part) if isinstance(part, str) else part for part in text)
+            for text in texts
         ]
     inner = inner or {}
     units = [piece for pieces in inner.values() for piece in pieces if isinstance(piece, Unit)]
     copied = (
         tuple(untranslated_texts(piece for pieces in inner.values() for piece in pieces)) if inner else ()
     )
-    inlines = (*lines, *(text for unit in units for text in unit.inlines))
+    inlines = (*texts, *(text for unit in units for text in unit.inlines))
     if not inlines:
         if copied:
             return Untranslated(raw, copied[0].reason)
         kept = " ".join(MARKUP.sub("", part.raw) for part in inline if is_kept(part))
-        return untranslated(raw, KEPT, kept)
+        return untranslated(raw, ONLY_UNTRANSLATED, kept)
     structures = [part.raw for part in inline if is_kept(part) and not part.text]  # such as drawings
     if structures:
-        pieces = (untranslated(part, KEPT, MARKUP.sub("", part)) for part in structures)
+        pieces = (untranslated(part, ONLY_UNTRANSLATED, MARKUP.sub("", part)) for part in structures)
         copied += tuple(untranslated_texts(pieces))
 
     def write_lines(translations: Sequence[Inline]) -> str:
         inner_translations = iter(translations[len(lines) :])
         tags = {key: "".join(write_pieces(pieces, inner_translations)) for key, pieces in inner.items()}
         parts = (
-            part for slot in layout for part in (translations[slot] if isinstance(slot, int) else (slot,))
+            part
+            for slot in layout
+            for part in (lines[slot].nest(translations[slot]) if isinstance(slot, int) else (slot,))
         )
         return write(
             join_parts(
@@ -272,15 +276,62 @@ def text_unit(
     return Unit(inlines, write_lines, raw, copied)
 
 
-def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
+@dataclass(frozen=True)
+class _Line:
+    """A line of a text.
+
+    Attributes:
+        inline: its words and tags.
+        divided: the kinds of the tags whose partners are in other lines; in ``inline`` they are void.
+    """
+
+    inline: Inline
+    divided: Mapping[Tag, TagKind]
+
+    @classmethod
+    def from_parts(cls, parts: Sequence[str | Tag]) -> tuple[Inline, _Line, Inline]:
+        """Return the line of some parts of a text, with what is before and after its words."""
+        balanced = balance_tags(tuple(parts))
+        start, inline, end = split_ends(balanced)
+        divided = {
+            part: original.kind
+            for part, original in zip(balanced, parts, strict=True)
+            if isinstance(part, Tag) and isinstance(original, Tag) and part.kind != original.kind
+        }
+        return start, cls(inline, divided), end
+
+    def nest(self, translation: Inline) -> Inline:
+        """Return a translation whose tags are properly nested together with those of the other lines.
+
+        Divided tags stay in their order and outside the pairs of the line. If the order of the translation's
+        words does not allow this, they are moved to its ends.
+        """
+        if not self.divided:
+            return translation
+        order, depth, is_nested = list[Tag](), 0, True
+        for part in translation:
+            if isinstance(part, Tag):
+                if part in self.divided:
+                    order.append(part)
+                    is_nested = is_nested and not depth
+                depth += (part.kind == "open") - (part.kind == "close")
+        source_order = [part for part in self.inline if isinstance(part, Tag) and part in self.divided]
+        if (is_nested and order == source_order) or Counter(order) != Counter(source_order):
+            return translation
+        closing = [tag for tag in source_order if self.divided[tag] == "close"]
+        opening = [tag for tag in source_order if self.divided[tag] == "open"]
+        return join_parts((*closing, *(part for part in translation if part not in self.divided), *opening))
+
+
+def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[_Line]]:
     """Split a text at its line breaks, or into its links.
 
     Returns:
         the parts of the text, with the index of a line in place of its words; and the lines.
     """
     layout: list[str | Tag | int] = []
-    lines: list[Inline] = []
-    before, core, after = peel(inline)
+    lines: list[_Line] = []
+    before, core, after = split_ends(inline)
     stretch: list[str | Tag] = []
     cuts = _link_cuts(core)
     is_single = not cuts and not any(_is_break(part) for part in core)
@@ -289,8 +340,8 @@ def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
             stretch.append(part)
             if index not in cuts:
                 continue
-        start, line, end = ((), core, ()) if is_single else peel(balance_tags(tuple(stretch)))
-        if translatable(line):
+        start, line, end = ((), _Line(core, {}), ()) if is_single else _Line.from_parts(stretch)
+        if is_translatable(line.inline):
             layout += [*start, len(lines), *end]
             lines.append(line)
         else:
@@ -302,7 +353,7 @@ def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
 
 def _link_cuts(inline: Inline) -> set[int]:
     """Return the indices of the parts after which to cut a text of links only, such as a navigation bar."""
-    pairs = paired_tags(inline)
+    pairs = match_pairs(inline)
     cuts, links, index, outside = set[int](), 0, 0, list[str | Tag]()
     while index < len(inline):
         part, end = inline[index], pairs.get(index)
@@ -313,7 +364,7 @@ def _link_cuts(inline: Inline) -> set[int]:
         else:
             outside.append(part)
         index += 1
-    return cuts if links > 1 and not translatable(tuple(outside)) else set()
+    return cuts if links > 1 and not is_translatable(tuple(outside)) else set()
 
 
 def _is_break(part: str | Tag) -> bool:
@@ -340,13 +391,13 @@ def make_escape(raw: str, unescape: Callable[[str], str], extra: Mapping[str, st
         entities.pop(">")
     table = str.maketrans(entities)
     if "&" not in without_entities or used_entities:
-        return lambda text: FORBIDDEN.sub("", text).translate(table)
+        return lambda text: FORBIDDEN_CHARACTER.sub("", text).translate(table)
     without_ampersand = str.maketrans(
         {character: entity for character, entity in entities.items() if character != "&"}
     )
 
     def escape(text: str) -> str:
-        text = FORBIDDEN.sub("", text)
+        text = FORBIDDEN_CHARACTER.sub("", text)
         escaped = text.translate(without_ampersand)
         return escaped if unescape(escaped) == text else text.translate(table)
 

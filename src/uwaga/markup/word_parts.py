@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from uwaga.markup.inline import paired_tags
+from uwaga.markup.inline import match_pairs
 from uwaga.markup.strip_tags import StrippedText
 from uwaga.markup.words import Links
 from uwaga.results.translation import Span
 
 COMPOUND_PART = re.compile(r"[^-'’]+")
-RAISED = re.compile(r"<(?:\w+:)?su[bp]\b|vertAlign|\sbaseline=")
+RAISED_TAG = re.compile(r"<(?:\w+:)?su[bp]\b|vertAlign|\sbaseline=")
 """A tag of a subscript or superscript, in HTML, Word or PowerPoint."""
 
 
@@ -82,14 +82,14 @@ class _Divider:
         self._raised: dict[int, list[Span]] = {}  # raised parts of words by word
         self._has_initial = False  # whether a pair of tags encloses only the first letter
         starts = [start for start, _ in sources]
-        for first, last in paired_tags([mark.tag for mark in stripped.marks]).items():
+        for first, last in match_pairs([mark.tag for mark in stripped.marks]).items():
             low, high = stripped.marks[first].position, stripped.marks[last].position
             word = bisect_right(starts, low) - 1
             if word < 0 or not low < high <= sources[word][1] or (low, high) == sources[word]:
                 continue
             if (low, high) == (sources[0][0], sources[0][0] + 1):
                 self._has_initial = True
-            if RAISED.search(stripped.marks[first].tag.raw):
+            if RAISED_TAG.search(stripped.marks[first].tag.raw):
                 self._raised.setdefault(word, []).append((low, high))
 
     def divide(self, word: int, positions: Sequence[int]) -> None:
@@ -153,14 +153,14 @@ class _Divider:
         sources, source_parts = _cut(self._sources, self._source_cuts)
         targets, target_parts = _cut(self._targets, self._target_cuts)
         target_numbers = {start: number for number, (start, _) in enumerate(targets)}
-        taken = {target_numbers[start] for start in self._exact.values()}
+        used_numbers = {target_numbers[start] for start in self._exact.values()}
         links: list[dict[int, float]] = []
         for word, parts in enumerate(source_parts):
             free = {
                 part: probability
                 for target, probability in self._links[word].items()
                 for part in target_parts[target]
-                if part not in taken
+                if part not in used_numbers
             }
             for start, _ in sources[parts.start : parts.stop]:
                 if start in self._exact:

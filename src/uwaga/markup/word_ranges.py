@@ -60,12 +60,12 @@ class LinkedWords:
         ]
         costs = [_extra_word_cost(_link_probability(word_partners)) for word_partners in partners]
         sums = list(accumulate(is_linked, initial=0)), list(accumulate(costs, initial=0.0))
-        certain = [
+        certain_targets = [
             [target for target, probability in word_links.items() if probability >= LINK_THRESHOLD]
             for word_links in links
         ]
-        ends = _fill_forward([linked[-1] + 1 if linked else None for linked in certain])
-        begins = _fill_forward([linked[0] if linked else None for linked in reversed(certain)])[::-1]
+        ends = _fill_forward([linked[-1] + 1 if linked else None for linked in certain_targets])
+        begins = _fill_forward([linked[0] if linked else None for linked in reversed(certain_targets)])[::-1]
         return cls(spans, [start for start, _ in spans], links, partners, *sums, ends, begins)
 
     def inside(self, start: int, end: int) -> range:
@@ -125,13 +125,13 @@ def choose_ranges(root: Node, marks: Sequence[Mark], words: LinkedWords) -> None
         child_words = {
             child.opening: words.inside(marks[child.opening].position, marks[child.closing].position)
             for child in parent.children
-            if child.paired
+            if child.is_pair
         }
-        occupied = _choose_pairs(parent, outer, child_words, words, level)
+        pair_ranges = _choose_pairs(parent, outer, child_words, words, level)
         for child in parent.children:
-            if child.opening not in occupied.nodes:
+            if child.opening not in pair_ranges.nodes:
                 child.low = child.high = _place_without_words(
-                    child, marks, child_words, words, parent, occupied
+                    child, marks, child_words, words, parent, pair_ranges
                 )
         stack += [
             (child, child_words[child.opening], level + 1) for child in parent.children if child.children
@@ -139,47 +139,47 @@ def choose_ranges(root: Node, marks: Sequence[Mark], words: LinkedWords) -> None
 
 
 @dataclass
-class _Occupied:
+class _PairRanges:
     """The occupied words, as disjoint ascending ranges; ``nodes`` are the opening marks of their pairs."""
 
-    lows: list[int]
-    highs: list[int]
+    starts: list[int]
+    ends: list[int]
     opening: list[int]
     nodes: set[int]
 
     def add(self, node: Node) -> None:
-        index = bisect_left(self.lows, node.low)
-        self.lows.insert(index, node.low)
-        self.highs.insert(index, node.high)
+        index = bisect_left(self.starts, node.low)
+        self.starts.insert(index, node.low)
+        self.ends.insert(index, node.high)
         self.opening.insert(index, node.opening)
         self.nodes.add(node.opening)
 
     def contains(self, word: int) -> bool:
-        index = bisect_right(self.lows, word) - 1
-        return index >= 0 and word < self.highs[index]
+        index = bisect_right(self.starts, word) - 1
+        return index >= 0 and word < self.ends[index]
 
     def begins(self, position: int) -> bool:
         """Return whether a pair begins at a position."""
-        index = bisect_left(self.lows, position)
-        return index < len(self.lows) and self.lows[index] == position
+        index = bisect_left(self.starts, position)
+        return index < len(self.starts) and self.starts[index] == position
 
     def gap(self, word: int) -> int:
         """Return the index of the gap between pairs that contains a free word."""
-        return bisect_right(self.lows, word)
+        return bisect_right(self.starts, word)
 
     def outside_pairs(self, position: int, number: int) -> int:
         """Move a position out of any pair, to the side that the tag was on in the source."""
-        index = bisect_right(self.lows, position) - 1
-        if index < 0 or position >= self.highs[index]:
+        index = bisect_right(self.starts, position) - 1
+        if index < 0 or position >= self.ends[index]:
             return position
-        return self.lows[index] if number < self.opening[index] else self.highs[index]
+        return self.starts[index] if number < self.opening[index] else self.ends[index]
 
 
 def _choose_pairs(
     parent: Node, outer: range, child_words: dict[int, range], words: LinkedWords, level: int
-) -> _Occupied:
+) -> _PairRanges:
     """Choose the words of the pairs within their parent."""
-    occupied = _Occupied([], [], [], set())
+    pair_ranges = _PairRanges([], [], [], set())
     candidates: list[tuple[float, Node, dict[int, float]]] = []
     for child in parent.children:
         pair_words = child_words.get(child.opening, range(0))
@@ -187,19 +187,19 @@ def _choose_pairs(
             continue
         if pair_words == outer or level > MAX_PAIR_DEPTH:
             child.low, child.high = parent.low, parent.high
-            occupied.add(child)
-            return occupied
+            pair_ranges.add(child)
+            return pair_ranges
         gains = _gains(pair_words, words, parent.low, parent.high)
         if gains:
-            candidates.append((_best_run(gains, words, occupied)[0], child, gains))
+            candidates.append((_best_run(gains, words, pair_ranges)[0], child, gains))
     for _, child, gains in sorted(candidates, key=lambda candidate: (-candidate[0], candidate[1].opening)):
-        free = {word: gain for word, gain in gains.items() if not occupied.contains(word)}
+        free = {word: gain for word, gain in gains.items() if not pair_ranges.contains(word)}
         if not free:
             continue
-        _, child.low, child.high = _best_run(free, words, occupied)
-        _extend_to_ends(child, parent, child_words[child.opening], outer, words, occupied)
-        occupied.add(child)
-    return occupied
+        _, child.low, child.high = _best_run(free, words, pair_ranges)
+        _extend_to_ends(child, parent, child_words[child.opening], outer, words, pair_ranges)
+        pair_ranges.add(child)
+    return pair_ranges
 
 
 def _gains(pair_words: range, words: LinkedWords, low: int, high: int) -> dict[int, float]:
@@ -215,13 +215,15 @@ def _gains(pair_words: range, words: LinkedWords, low: int, high: int) -> dict[i
     return gains
 
 
-def _best_run(gains: dict[int, float], words: LinkedWords, occupied: _Occupied) -> tuple[float, int, int]:
+def _best_run(
+    gains: dict[int, float], words: LinkedWords, pair_ranges: _PairRanges
+) -> tuple[float, int, int]:
     """Return gain, start and end of the run of words with the highest gain; the longest in a tie."""
     best = (float("-inf"), 0, 0)
     run = (0.0, -1, -1)
     gap = -1
     for word, gain in gains.items():
-        word_gap = occupied.gap(word)
+        word_gap = pair_ranges.gap(word)
         extended = run[0] - words.cost(run[2], word) if run[1] >= 0 and word_gap == gap else float("-inf")
         run = (extended + gain, run[1], word + 1) if extended >= 0 else (gain, word, word + 1)
         gap = word_gap
@@ -231,7 +233,7 @@ def _best_run(gains: dict[int, float], words: LinkedWords, occupied: _Occupied) 
 
 
 def _extend_to_ends(
-    child: Node, parent: Node, pair_words: range, outer: range, words: LinkedWords, occupied: _Occupied
+    child: Node, parent: Node, pair_words: range, outer: range, words: LinkedWords, pair_ranges: _PairRanges
 ) -> None:
     """Extend a pair to the start or end of its parent if both start or end together in the source and only
     unlinked words are in between.
@@ -239,11 +241,13 @@ def _extend_to_ends(
     low, high = parent.low, parent.high
     if pair_words[0] == outer[0] and words.linked[child.low] == words.linked[low]:
         child.low = (
-            low if occupied.gap(low) == occupied.gap(child.low) and not occupied.contains(low) else child.low
+            low
+            if pair_ranges.gap(low) == pair_ranges.gap(child.low) and not pair_ranges.contains(low)
+            else child.low
         )
     if pair_words[-1] == outer[-1] and words.linked[child.high] == words.linked[high]:
-        extends = high > child.high and occupied.gap(high - 1) == occupied.gap(child.high - 1)
-        child.high = high if extends and not occupied.contains(high - 1) else child.high
+        extends = high > child.high and pair_ranges.gap(high - 1) == pair_ranges.gap(child.high - 1)
+        child.high = high if extends and not pair_ranges.contains(high - 1) else child.high
 
 
 def _place_without_words(
@@ -252,15 +256,15 @@ def _place_without_words(
     child_words: dict[int, range],
     words: LinkedWords,
     parent: Node,
-    occupied: _Occupied,
+    pair_ranges: _PairRanges,
 ) -> int:
     """Return the position of a tag without words; a pair whose words are occupied goes next to their pair."""
     for word in child_words.get(node.opening, ()):
         for target in words.links[word]:
-            if occupied.contains(target):
-                return occupied.outside_pairs(target, node.opening)
+            if pair_ranges.contains(target):
+                return pair_ranges.outside_pairs(target, node.opening)
     position = _position_between_words(marks[node.opening].position, words, parent)
-    return position if occupied.begins(position) else occupied.outside_pairs(position, node.opening)
+    return position if pair_ranges.begins(position) else pair_ranges.outside_pairs(position, node.opening)
 
 
 def _position_between_words(offset: int, words: LinkedWords, parent: Node) -> int:

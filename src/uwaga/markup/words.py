@@ -6,10 +6,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from uwaga.alignment.words import UNSPACED, split_words
+from uwaga.alignment.words import UNSPACED_LETTERS, split_words
 from uwaga.results.translation import Span, WordAlignment
 
-UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
+UNSPACED_LETTER = re.compile(f"[{UNSPACED_LETTERS}]")
 Links = tuple[dict[int, float], ...]
 """For each source word, the probabilities of its links by target word, ascending."""
 LINK_THRESHOLD = 0.5
@@ -78,9 +78,9 @@ def word_links(
         for word, partners in enumerate(links)
         if not any(probability >= LINK_THRESHOLD for probability in partners.values())
     }
-    repeated = _find_repeated(texts[0]) | _find_repeated(texts[1])
+    repeated_words = _find_repeated(texts[0]) | _find_repeated(texts[1])
     for j, text in enumerate(texts[1]):
-        if j not in linked_targets and text in unlinked_sources and text not in repeated:
+        if j not in linked_targets and text in unlinked_sources and text not in repeated_words:
             links[unlinked_sources[text]][j] = 1.0
     if not any(links) and targets:
         for word in range(len(sources)):
@@ -113,13 +113,13 @@ def _link_pairs(
         for target in list(word_links):
             if target not in part and (part or target in in_pairs):
                 del word_links[target]
-    linked = {target for word in partners for target in _certain(links[word])}
+    linked = {target for word in partners for target in _certain_targets(links[word])}
     for word, part in partners.items():
-        is_linked = bool(_certain(links[word]))
+        is_linked = bool(_certain_targets(links[word]))
         links[word].update((target, 1.0) for target in part if not (is_linked and target in linked))
 
 
-def _certain(word_links: Mapping[int, float]) -> list[int]:
+def _certain_targets(word_links: Mapping[int, float]) -> list[int]:
     return [target for target, probability in word_links.items() if probability >= LINK_THRESHOLD]
 
 

@@ -12,7 +12,7 @@ from html.entities import name2codepoint
 from typing import Literal, NamedTuple
 
 from uwaga.markup.inline import Inline, Tag, check_tag_count, join_parts, plain_text
-from uwaga.markup.units import FORBIDDEN, Piece, make_writer, text_unit, untranslated
+from uwaga.markup.units import FORBIDDEN_CHARACTER, Piece, make_writer, text_unit, untranslated
 
 ATTRIBUTE = re.compile(r"""(?<=[\s"'])([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
 """The name of an attribute, and its value in double quotes, in single quotes or without quotes."""
@@ -23,7 +23,7 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 REFERENCE = re.compile(r"&(?:#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6})|([A-Za-z][\w.-]*));")
-PREDEFINED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+PREDEFINED_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 TokenKind = Literal["text", "open", "close", "empty", "comment", "cdata", "other"]
 Treatment = Literal["pair", "void", "kept"]
@@ -59,8 +59,8 @@ class Element(NamedTuple):
 def attributes(tag: str) -> dict[str, str]:
     """Return the raw values of a tag's attributes by name; the first value of a repeated name."""
     values: dict[str, str] = {}
-    for name, double, single, bare in ATTRIBUTE.findall(tag):
-        values.setdefault(name, double or single or bare)
+    for name, double, single, unquoted in ATTRIBUTE.findall(tag):
+        values.setdefault(name, double or single or unquoted)
     return values
 
 
@@ -260,8 +260,8 @@ def write_xml(inline: Inline) -> str:
 
 def resolve_entity(name: str) -> str | None:
     """Return the character of a predefined entity of XML or HTML, or None for other entities."""
-    if name in PREDEFINED:
-        return PREDEFINED[name]
+    if name in PREDEFINED_ENTITIES:
+        return PREDEFINED_ENTITIES[name]
     code = name2codepoint.get(name)
     return None if code is None else chr(code)
 
@@ -281,7 +281,7 @@ def unescape(raw: str) -> str:
 
 def escape(text: str) -> str:
     """Escape a text for XML or HTML; characters that are invalid in XML are dropped."""
-    text = FORBIDDEN.sub("", text)
+    text = FORBIDDEN_CHARACTER.sub("", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -63,7 +63,7 @@ class XmlOutline:
             )
 
     @classmethod
-    def of(
+    def from_names(
         cls,
         detect: bool = True,
         splitting: Iterable[str] = (),
@@ -82,9 +82,9 @@ class _Element:
     parent: int
     has_words: bool = False  # directly, or in non-splitting children
     has_words_inside: bool = False  # words anywhere inside
-    splits: bool = False
-    holds_split: bool = False
-    mixed: bool = False
+    is_splitting: bool = False
+    contains_splitting: bool = False
+    has_mixed_content: bool = False
 
 
 @dataclass
@@ -113,15 +113,15 @@ def read_xml(text: str, ignored: frozenset[str] = frozenset(), outline: XmlOutli
     tree = _build_tree(parts)
     _mark_splitting(tree, outline)
     pieces: list[Piece] = []
-    stretch: list[_Part] = []
+    text_parts: list[_Part] = []
     for part, number in zip(parts, tree.part_elements, strict=True):
         is_tag = isinstance(part.content, Tag) and part.content.kind != "kept" and part.name
-        if is_tag and tree.elements[number].splits:
-            pieces += [*_pieces(stretch, outline.lines), part.raw]
-            stretch = []
+        if is_tag and tree.elements[number].is_splitting:
+            pieces += [*_pieces(text_parts, outline.lines), part.raw]
+            text_parts = []
         else:
-            stretch.append(part)
-    return Fragment((*pieces, *_pieces(stretch, outline.lines)))
+            text_parts.append(part)
+    return Fragment((*pieces, *_pieces(text_parts, outline.lines)))
 
 
 class _Part(NamedTuple):
@@ -202,19 +202,19 @@ def _mark_splitting(tree: _Tree, outline: XmlOutline) -> None:
         parent.has_words_inside = parent.has_words_inside or element.has_words_inside
         if element.has_words_inside and element.name in outline.non_splitting:
             parent.has_words = True
-    elements[0].mixed = elements[0].has_words or not outline.detect
+    elements[0].has_mixed_content = elements[0].has_words or not outline.detect
     for element in elements[1:]:
-        parent_mixed = elements[element.parent].mixed
+        parent_has_mixed_content = elements[element.parent].has_mixed_content
         if element.name in outline.splitting:
-            element.splits, element.mixed = True, element.has_words or not outline.detect
+            element.is_splitting, element.has_mixed_content = True, element.has_words or not outline.detect
         elif element.name in outline.non_splitting:
-            element.mixed = parent_mixed or element.has_words
+            element.has_mixed_content = parent_has_mixed_content or element.has_words
         else:
-            element.splits = outline.detect and not parent_mixed
-            element.mixed = parent_mixed or element.has_words or not outline.detect
+            element.is_splitting = outline.detect and not parent_has_mixed_content
+            element.has_mixed_content = parent_has_mixed_content or element.has_words or not outline.detect
     for element in reversed(elements[1:]):  # the ancestors of a splitting element also split
-        element.splits = element.splits or element.holds_split
-        elements[element.parent].holds_split |= element.splits
+        element.is_splitting = element.is_splitting or element.contains_splitting
+        elements[element.parent].contains_splitting |= element.is_splitting
 
 
 def check_xml(text: str) -> None:

@@ -18,20 +18,22 @@ from uwaga.models.transformer import Transformer
 from uwaga.settings import LoraSettings
 
 
-def replace_layers(model: nn.Module, names: Collection[str], make: Callable[[nn.Module], nn.Module]) -> None:
-    """Replace each named layer with the result of ``make``.
+def replace_layers(
+    model: nn.Module, names: Collection[str], make_layer: Callable[[nn.Module], nn.Module]
+) -> None:
+    """Replace each named layer with the result of ``make_layer``.
 
     Args:
         model: model, changed in place.
         names: dotted names of layers.
-        make: function from a layer to its replacement, with the same interface; tied weights stay tied if
-            it shares them. A layer with two names gets one replacement.
+        make_layer: function from a layer to its replacement, with the same interface; tied weights stay tied
+            if it shares them. A layer with two names gets one replacement.
     """
     replacements: dict[int, nn.Module] = {}
     layers = {name: model.get_submodule(name) for name in names}
     for name, layer in layers.items():
         if id(layer) not in replacements:
-            replacements[id(layer)] = make(layer)
+            replacements[id(layer)] = make_layer(layer)
         owner, _, leaf = name.rpartition(".")
         setattr(model.get_submodule(owner), leaf, replacements[id(layer)])
 
@@ -94,7 +96,7 @@ def round_as_int8(model: Seq2Seq) -> None:
         )
     for cached in (False, True):
         names = [name for name in _linear_layers(model) if name.endswith("key_value") == cached]
-        replace_layers(model, names, partial(_quantised, cached=cached))
+        replace_layers(model, names, partial(_quantise_layer, cached=cached))
     replace_layers(
         model,
         ("source_embedding", "target_embedding"),
@@ -103,7 +105,7 @@ def round_as_int8(model: Seq2Seq) -> None:
     model.rounded = True
 
 
-def _quantised(layer: nn.Module, cached: bool) -> QuantisedLinear:
+def _quantise_layer(layer: nn.Module, cached: bool) -> QuantisedLinear:
     return QuantisedLinear(cast(nn.Linear, layer), cached)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.errors import SettingsError
 from uwaga.models.layers.choose import at_least_float32
-from uwaga.models.layers.scores import capped
+from uwaga.models.layers.scores import soft_cap
 from uwaga.results.attention import Attentions, Floats, require_cross_attention, select_head
 from uwaga.search.length_batching import map_batches
 
@@ -33,7 +33,7 @@ class OutputLayer(NamedTuple):
     def logits(self, features: Tensor) -> Tensor:
         """Return logits (..., vocabulary) of features (..., width), in float32 or float64."""
         logits = at_least_float32(nn.functional.linear(features, self.weight, self.bias))
-        return logits if self.cap is None else capped(logits, self.cap)
+        return logits if self.cap is None else soft_cap(logits, self.cap)
 
 
 class Seq2Seq(nn.Module):
@@ -143,7 +143,7 @@ class Seq2Seq(nn.Module):
         return self.output.logits(features)
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Class, engine, number format, device and threads of a call, for display."""
         return describe_model(self)
 

@@ -71,18 +71,18 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, settings: BlockSettings) -> None:
         super().__init__()
-        self.pre = settings.norm != "post"
+        self.is_pre_norm = settings.norm != "post"
         self.dropout = Dropout(settings.dropout)
 
-    def before(self, x: Tensor, norm: nn.Module) -> Tensor:
+    def sublayer_input(self, x: Tensor, norm: nn.Module) -> Tensor:
         """Return the input of a sublayer from the residual stream (rows, positions, width)."""
-        out: Tensor = norm(x) if self.pre else x
+        out: Tensor = norm(x) if self.is_pre_norm else x
         return out
 
-    def after(self, x: Tensor, branch: Tensor, norm: nn.Module) -> Tensor:
+    def sublayer_output(self, x: Tensor, branch: Tensor, norm: nn.Module) -> Tensor:
         """Return the residual stream plus a sublayer's output, both (rows, positions, width)."""
         x = x + self.dropout(branch)
-        out: Tensor = x if self.pre else norm(x)
+        out: Tensor = x if self.is_pre_norm else norm(x)
         return out
 
 
@@ -107,14 +107,14 @@ class EncoderBlock(ResidualBlock):
 
         The weights (sentences, heads, source, source) are appended to ``recorded``.
         """
-        inner = self.before(x, self.attention_norm)
+        inner = self.sublayer_input(x, self.attention_norm)
         projected = self.attention.project(inner)
         context, weights = self.attention(inner, projected, mask, recorded is not None, bias)
         if recorded is not None:
             recorded.append(weights)
-        x = self.after(x, context, self.attention_norm)
-        branch = self.feed_forward(self.before(x, self.feed_forward_norm))
-        return self.after(x, branch, self.feed_forward_norm)
+        x = self.sublayer_output(x, context, self.attention_norm)
+        branch = self.feed_forward(self.sublayer_input(x, self.feed_forward_norm))
+        return self.sublayer_output(x, branch, self.feed_forward_norm)
 
 
 class CausalBlock(ResidualBlock):
@@ -168,14 +168,14 @@ class CausalBlock(ResidualBlock):
         Returns:
             x of the same shape and the longer cache.
         """
-        inner = self.before(x, self.attention_norm)
+        inner = self.sublayer_input(x, self.attention_norm)
         cache = extend(past, self.attention.project(inner, rotation))
         context, weights = self.attention(inner, cache, mask, recorded is not None, rotation=rotation)
         if recorded is not None:
             recorded.append(weights)
-        x = self.after(x, self.attention_after_norm(context), self.attention_norm)
-        branch = self.feed_forward(self.before(x, self.feed_forward_norm))
-        return self.after(x, self.feed_forward_after_norm(branch), self.feed_forward_norm), cache
+        x = self.sublayer_output(x, self.attention_after_norm(context), self.attention_norm)
+        branch = self.feed_forward(self.sublayer_input(x, self.feed_forward_norm))
+        return self.sublayer_output(x, self.feed_forward_after_norm(branch), self.feed_forward_norm), cache
 
 
 class DecoderBlock(ResidualBlock):
@@ -223,9 +223,9 @@ class DecoderBlock(ResidualBlock):
             None.
         """
         branch, state = self._attend_to_target(x, past, causal, bias, recording)
-        x = self.after(x, branch, self.self_attention_norm)
+        x = self.sublayer_output(x, branch, self.self_attention_norm)
 
-        inner = self.before(x, self.cross_attention_norm)
+        inner = self.sublayer_input(x, self.cross_attention_norm)
         rows, target, width = x.shape
         sentences = source.memory.keys.shape[0]
         # The beams of a sentence become its queries, so its memory is not copied.
@@ -234,10 +234,10 @@ class DecoderBlock(ResidualBlock):
         context, weights = self.cross_attention(queries, *source, return_weights)
         if recording is not None:
             recording.cross.append(weights)
-        x = self.after(x, context.reshape(rows, target, width), self.cross_attention_norm)
+        x = self.sublayer_output(x, context.reshape(rows, target, width), self.cross_attention_norm)
 
-        branch = self.feed_forward(self.before(x, self.feed_forward_norm))
-        x = self.after(x, branch, self.feed_forward_norm)
+        branch = self.feed_forward(self.sublayer_input(x, self.feed_forward_norm))
+        x = self.sublayer_output(x, branch, self.feed_forward_norm)
         return x, state, weights
 
     def _attend_to_target(
@@ -252,8 +252,8 @@ class DecoderBlock(ResidualBlock):
         if self.aan is not None:
             assert past is None or isinstance(past, AverageState)
             mean, total = running_mean(x, past)
-            return self.aan(x, self.before(mean, self.self_attention_norm)), total
-        inner = self.before(x, self.self_attention_norm)
+            return self.aan(x, self.sublayer_input(mean, self.self_attention_norm)), total
+        inner = self.sublayer_input(x, self.self_attention_norm)
         if self.ssru is not None:
             assert past is None or isinstance(past, SsruState)
             return self.ssru(inner, past)  # type: ignore[no-any-return]

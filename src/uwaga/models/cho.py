@@ -32,7 +32,7 @@ class Cho(Recurrent):
         self.summary = nn.Linear(units, units)  # V
         self.bridge = nn.Linear(units, units)  # V'
         self.decoder = Gru(settings.embedding + units, units)
-        self.under_reset = settings.gru == "paper"
+        self.is_paper_gru = settings.gru == "paper"
         self.read_out = Maxout(units + settings.embedding + units, settings.read_out)
         for layer in (self.summary, self.bridge):
             nn.init.xavier_uniform_(layer.weight)
@@ -57,7 +57,7 @@ class Cho(Recurrent):
         hidden, _ = parts
         summary = repeat_for_beams(memory, memory.first[1], rows)  # (rows, units)
         repeated = summary[:, None].expand(rows, time, -1)
-        if self.under_reset:
+        if self.is_paper_gru:
             states = self._states(embedded, summary, hidden)
         else:
             states = self.decoder.run(torch.cat([embedded, repeated], dim=-1), hidden)
@@ -71,9 +71,9 @@ class Cho(Recurrent):
         word_gates = self.decoder.project(embedded)  # (rows, time, 3 units)
         summary_gates = self.decoder.project(summary, words)  # (rows, 3 units): C_r c, C_z c, C c
         in_gates = functional.pad(summary_gates[:, : 2 * units], (0, units))
-        under_reset = functional.pad(summary_gates[:, 2 * units :], (2 * units, 0))
+        reset_terms = functional.pad(summary_gates[:, 2 * units :], (2 * units, 0))
         _, matrix, _, bias = self.decoder.weights
-        recurrent = StepProduct((bias + under_reset)[:, None].expand(-1, time, -1), matrix)
+        recurrent = StepProduct((bias + reset_terms)[:, None].expand(-1, time, -1), matrix)
         states = []
         for word in (word_gates + in_gates[:, None]).unbind(1):
             hidden = gru_cell(word, recurrent(hidden), hidden)

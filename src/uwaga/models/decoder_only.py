@@ -14,7 +14,7 @@ from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import CausalBlock, Recording, norm
-from uwaga.models.layers.attention import mask_unless_full
+from uwaga.models.layers.attention import mask_or_none
 from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.multihead import KeysValues
@@ -76,7 +76,7 @@ class PromptState:
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
         return self.reorder(rows)
 
-    def unshared(self) -> PromptState:
+    def unshare(self) -> PromptState:
         """Return the state with separate caches for each row."""
         return (
             self
@@ -150,7 +150,7 @@ class DecoderOnly(Seq2Seq):
         lengths = _real_lengths(source, self.symbols.pad)  # (sentences,)
         needed = int(lengths.max()) + target_in.shape[1] - 1
         if needed > self.settings.max_length:
-            raise _too_long(needed, self.settings.max_length)
+            raise _too_long_error(needed, self.settings.max_length)
         memory = self._read_prompts(source, lengths)
         tokens = torch.cat([memory.last[:, None], target_in[:, 1:]], dim=1)  # (sentences, target)
         positions = lengths[:, None] - 1 + torch.arange(tokens.shape[1], device=tokens.device)
@@ -163,7 +163,7 @@ class DecoderOnly(Seq2Seq):
         lengths, recording = [len(text) for text in texts], Recording()
         longest = max(lengths)
         if longest > self.settings.max_length:
-            raise _too_long(longest, self.settings.max_length)
+            raise _too_long_error(longest, self.settings.max_length)
         positions = torch.arange(longest, device=self.device)[None]
         tokens = pad(texts, self.symbols.pad, self.device)  # right-padded: no real token attends to it
         self._run(tokens, positions, None, positions, recording.decoder)
@@ -183,7 +183,7 @@ class DecoderOnly(Seq2Seq):
         lengths = torch.tensor([len(source) for source in sources], device=self.device)
         longest = int(lengths.max())
         if longest > self.settings.max_length:
-            raise _too_long(longest, self.settings.max_length)
+            raise _too_long_error(longest, self.settings.max_length)
         return self._read_prompts(pad(sources, self.symbols.pad, self.device), lengths)
 
     def start(self, memory: Memory, beams: int) -> PromptState:
@@ -199,9 +199,9 @@ class DecoderOnly(Seq2Seq):
 
     @torch.inference_mode()
     def step(self, tokens: Ids, state: PromptState, choice: Choice) -> Step:  # type: ignore[override]
-        state = state.unshared()
+        state = state.unshare()
         if state.furthest >= self.settings.max_length:
-            raise _too_long(state.furthest + 1, self.settings.max_length)
+            raise _too_long_error(state.furthest + 1, self.settings.max_length)
         ids = torch.from_numpy(tokens).to(self.device) if state.first is None else state.first  # (rows,)
         mask = torch.cat([state.mask, state.mask.new_ones(len(state.mask), 1)], dim=1)  # (rows, past + 1)
         x, layers = self._run(ids[:, None], state.positions[:, None], state.layers, key_positions(mask))
@@ -224,7 +224,7 @@ class DecoderOnly(Seq2Seq):
     @torch.inference_mode()
     def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
         assert isinstance(state, PromptState)
-        state = state.unshared()
+        state = state.unshare()
         ids = pad(tokens, self.symbols.pad, self.device)  # (sentences, new)
         if state.first is not None:
             ids[:, 0] = state.first
@@ -235,7 +235,7 @@ class DecoderOnly(Seq2Seq):
         keys = key_positions(mask)
         furthest = int((state.positions + token_mask.sum(dim=1)).max())
         if furthest > self.settings.max_length:
-            raise _too_long(furthest, self.settings.max_length)
+            raise _too_long_error(furthest, self.settings.max_length)
         # Padding follows all tokens of its row, which don't attend to it.
         positions = (state.positions[:, None] + columns).clamp_max(self.settings.max_length - 1)
         x, layers = self._run(ids, positions, state.layers, keys)
@@ -301,7 +301,7 @@ class DecoderOnly(Seq2Seq):
         in_window = visible if window is None else visible & (distance < window)
         if positions.shape[1] > 1:  # some token follows another
             return visible, in_window
-        return mask_unless_full(visible), mask_unless_full(in_window)
+        return mask_or_none(visible), mask_or_none(in_window)
 
 
 def key_positions(mask: Tensor) -> Tensor:
@@ -316,7 +316,7 @@ def _real_lengths(source: Tensor, filler: int) -> Tensor:
     return (real * positions).amax(dim=1).clamp_min(1)
 
 
-def _too_long(tokens: int, limit: int) -> TextTooLongError:
+def _too_long_error(tokens: int, limit: int) -> TextTooLongError:
     return TextTooLongError(
         f"prompt and continuation take {tokens} positions, and the model has {limit}: "
         "shorten the prompt or lower max_length"

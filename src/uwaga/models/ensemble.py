@@ -100,9 +100,9 @@ class Ensemble:
         self.members = tuple(members)
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Number of members and their descriptions, for display."""
-        descriptions = [getattr(member, "described", type(member).__name__) for member in self.members]
+        descriptions = [getattr(member, "description", type(member).__name__) for member in self.members]
         return f"ensemble of {len(descriptions)}: {'; '.join(dict.fromkeys(descriptions))}"
 
     @property

@@ -203,8 +203,10 @@ class _Edit:
         """Return the requested rows (batch or 1, heads or 1, target, source) of a sentence's table."""
         real = keys < PADDING_POSITION
         needed, width = int(rows.max()) + 1, int(keys[real].max()) + 1
-        growing = self.heads.kind == "decoder"
-        if table.shape[-2] < needed or (table.shape[-1] < width if growing else table.shape[-1] != width):
+        grows_with_target = self.heads.kind == "decoder"
+        if table.shape[-2] < needed or (
+            table.shape[-1] < width if grows_with_target else table.shape[-1] != width
+        ):
             raise SettingsError(
                 f"a table of shape {table.shape} for {self.heads.kind} attention does not fit "
                 f"{needed} rows and {width} columns; give the table of one sentence with its end symbol"

@@ -38,13 +38,16 @@ class Luong(Recurrent):
     ) -> None:
         super().__init__(settings, symbols, source_vocabulary, target_vocabulary)
         units = settings.hidden
-        self.reverse, self.feeding = settings.reverse, settings.input_feeding
+        self.reverse, self.has_input_feeding = settings.reverse, settings.input_feeding
         bidirectional = settings.bidirectional
         self.encoder = (
             _BidirectionalStack(settings, self.dropout) if bidirectional else _stack(settings, self.dropout)
         )
         self.decoder = LstmStack(
-            settings.embedding + (units if self.feeding else 0), units, settings.layers, self.dropout
+            settings.embedding + (units if self.has_input_feeding else 0),
+            units,
+            settings.layers,
+            self.dropout,
         )
         self.score = make_score(settings.score, units, units, settings.max_length)
         self.window: MonotonicWindow | PredictiveWindow | None = None
@@ -63,7 +66,7 @@ class Luong(Recurrent):
         if self.reverse:
             values = reverse_padded(values, lengths, keep_last=True)
         first = flatten_states(ends)
-        if self.feeding:
+        if self.has_input_feeding:
             first = (torch.zeros_like(first[0]), *first)  # h̃_0
         return with_annotations(self.score, self.dropout(values), lengths, first)
 
@@ -75,10 +78,10 @@ class Luong(Recurrent):
         position: int = 0,
         need_weights: bool = False,
     ) -> Unrolled:
-        if self.feeding:
+        if self.has_input_feeding:
             return self._unroll_with_feeding(embedded, memory, parts, position, need_weights)
         states, ends = self.decoder.run(embedded, unflatten_states(parts))
-        features, weights = self._attentional(states, memory, position)
+        features, weights = self._attentional_states(states, memory, position)
         return Unrolled(self.dropout(features), flatten_states(ends), weights if need_weights else None)
 
     def _unroll_with_feeding(
@@ -113,7 +116,9 @@ class Luong(Recurrent):
         mask = self.dropout.mask(rows, time, like.shape[1], like)
         return None if mask is None else mask.unbind(1)
 
-    def _attentional(self, states: Tensor, memory: RecurrentMemory, position: int) -> tuple[Tensor, Tensor]:
+    def _attentional_states(
+        self, states: Tensor, memory: RecurrentMemory, position: int
+    ) -> tuple[Tensor, Tensor]:
         """Return ``h̃`` (rows, time, units) of decoder states (rows, time, units) and the weights."""
         context, weights = attend_memory(self.score, states, memory, position, self.window)
         return torch.tanh(self.combine(torch.cat([context, states], dim=-1))), weights

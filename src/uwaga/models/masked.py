@@ -66,7 +66,7 @@ class MaskedEncoder(nn.Module):
             nn.init.normal_(table, std=settings.width**-0.5)
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Class, engine, number format, device and threads of a call, for display."""
         return describe_model(self)
 

@@ -13,7 +13,7 @@ from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import EncoderBlock, Recording, ResidualBlock, norm
-from uwaga.models.layers.attention import mask_unless_full
+from uwaga.models.layers.attention import mask_or_none
 from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import FeedForward
@@ -69,7 +69,7 @@ class StreamBlock(ResidualBlock):
             predicts the next token: (sentences * beams, target, source), the mean over heads, or None.
         """
         branch, cache = self.self_attention(x, past, None if recording is None else recording.decoder)
-        x = self.after(x, branch, self.self_attention_norm)
+        x = self.sublayer_output(x, branch, self.self_attention_norm)
         rows, streams, target, width = x.shape
         sentences = source.memory.keys.shape[0]
         queries = x.reshape(sentences, rows // sentences * streams * target, width)
@@ -77,8 +77,8 @@ class StreamBlock(ResidualBlock):
         context, weights = self.cross_attention(queries, *source, return_weights)
         if recording is not None and weights is not None:
             recording.cross.append(weights.unflatten(2, (streams, target))[:, :, 1])
-        x = self.after(x, context.reshape(x.shape), self.cross_attention_norm)
-        x = self.after(x, self.feed_forward(x), self.feed_forward_norm)
+        x = self.sublayer_output(x, context.reshape(x.shape), self.cross_attention_norm)
+        x = self.sublayer_output(x, self.feed_forward(x), self.feed_forward_norm)
         if weights is not None:
             weights = weights.mean(dim=1).reshape(rows, streams, target, -1)[:, 1]
         return x, cache, weights
@@ -132,7 +132,7 @@ class ProphetNet(Seq2Seq):
         x = self.embedding(source) + self.source_positions(0, source.shape[1])
         x = self.dropout(self.source_norm(x))
         for block in self.encoder:
-            x = block(x, mask_unless_full(mask), recorded=None if recording is None else recording.encoder)
+            x = block(x, mask_or_none(mask), recorded=None if recording is None else recording.encoder)
         return x, mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ class ProphetNet(Seq2Seq):
         x = self._embed(target_in, 0, ngram)
         for block in self._blocks():
             # Padding is after the target, where no real token attends.
-            attended = AttendedSource(block.cross_attention.project(encodings), mask_unless_full(mask))
+            attended = AttendedSource(block.cross_attention.project(encodings), mask_or_none(mask))
             x, _, _ = block(x, None, attended, recording=recording)
         return x[:, 1:]
 
@@ -180,7 +180,7 @@ class ProphetNet(Seq2Seq):
     @torch.inference_mode()
     def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
         ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
-        x, mask = self._embed(ids, state.position, 1), mask_unless_full(state.memory.mask)
+        x, mask = self._embed(ids, state.position, 1), mask_or_none(state.memory.mask)
         caches: list[KeysValues] = []
         weights = None
         for index, block in enumerate(self._blocks()):
@@ -200,7 +200,7 @@ class ProphetNet(Seq2Seq):
         """Return (rows, 1 + ngram, target, width) of ids (rows, target), the first at position ``start``."""
         rows, target = ids.shape
         reading = self.embedding(ids) + self.target_positions(start, target)  # (rows, target, width)
-        further = self.target_positions(start + 1, target)  # (target, width)
-        predicting = self.streams.weight[:ngram, None] + further  # (ngram, target, width)
+        next_positions = self.target_positions(start + 1, target)  # (target, width)
+        predicting = self.streams.weight[:ngram, None] + next_positions  # (ngram, target, width)
         x = torch.cat([reading[:, None], predicting.expand(rows, -1, -1, -1)], dim=1)
         return self.dropout(self.target_norm(x))  # type: ignore[no-any-return]

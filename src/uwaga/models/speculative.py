@@ -33,14 +33,14 @@ class RaggedState(TransformerState):
     row_sentences: Tensor | None = None
 
     def reorder(self, rows: Ids) -> TransformerState:
-        return self.unshared()._rows(torch.from_numpy(rows).to(self.memory.mask.device), self.memory)
+        return self.unshare()._rows(torch.from_numpy(rows).to(self.memory.mask.device), self.memory)
 
     def select(self, sentences: Ids) -> TransformerState:
         rows = torch.from_numpy(sentences).to(self.memory.mask.device)
         memory = self.memory.select(rows if self.row_sentences is None else self.row_sentences[rows])
         return self._rows(rows, memory)
 
-    def unshared(self) -> TransformerState:
+    def unshare(self) -> TransformerState:
         """Return the state with separate caches and memory for each row."""
         return self if self.row_sentences is None else self.select(np.arange(len(self.row_sentences)))
 
@@ -70,7 +70,7 @@ class SpeculativeTransformer(Transformer):
     @torch.inference_mode()
     def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
         if isinstance(state, RaggedState):
-            state = state.unshared()
+            state = state.unshare()
         if not isinstance(state, RaggedState):
             return super().step(tokens, state, choice)
         ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
@@ -82,8 +82,8 @@ class SpeculativeTransformer(Transformer):
         ids = pad(tokens, self.symbols.pad, self.device)  # (sentences, new)
         counts = torch.tensor([[len(sentence)] for sentence in tokens], device=self.device)
         token_mask = torch.arange(ids.shape[1], device=self.device) < counts  # (sentences, new)
-        unshared = state.unshared() if isinstance(state, RaggedState) else state
-        return self._read(ids, token_mask, unshared, choice)
+        unshare = state.unshare() if isinstance(state, RaggedState) else state
+        return self._read(ids, token_mask, unshare, choice)
 
     def _read(self, ids: Tensor, token_mask: Tensor, state: TransformerState, choice: Choice) -> Step:
         """Feed the ids (rows, new) where ``token_mask`` is True to rows at different positions."""

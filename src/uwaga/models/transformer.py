@@ -20,11 +20,11 @@ from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, Recording, norm
-from uwaga.models.layers.attention import causal_mask, mask_unless_full
+from uwaga.models.layers.attention import causal_mask, mask_or_none
 from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.multihead import AttendedSource, KeysValues
-from uwaga.models.layers.positions import position_bias, position_vectors, positions_of
+from uwaga.models.layers.positions import make_positions, position_bias, position_vectors
 from uwaga.models.layers.quantised import fake_quantise
 from uwaga.results.attention import Attentions
 from uwaga.settings import TransformerSettings
@@ -122,8 +122,8 @@ class Transformer(Seq2Seq):
             if settings.tie in ("all", "embeddings")
             else nn.Embedding(target_vocabulary, settings.width)
         )
-        self.source_positions = positions_of(settings, settings.heads, True)
-        self.target_positions = positions_of(settings, settings.decoder_heads or settings.heads, False)
+        self.source_positions = make_positions(settings, settings.heads, True)
+        self.target_positions = make_positions(settings, settings.decoder_heads or settings.heads, False)
         self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.encoder_layers))
         self.decoder = nn.ModuleList(DecoderBlock(settings) for _ in range(settings.decoder_layers))
         pre = settings.norm == "pre"
@@ -155,7 +155,7 @@ class Transformer(Seq2Seq):
         x = self._embed(self.source_embedding(source), positions, self.source_norm)
         bias = position_bias(self.source_positions, 0, source.shape[1])
         for block in self.encoder:
-            x = block(x, mask_unless_full(mask), bias, None if recording is None else recording.encoder)
+            x = block(x, mask_or_none(mask), bias, None if recording is None else recording.encoder)
         return self.encoder_norm(x), mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
@@ -180,7 +180,7 @@ class Transformer(Seq2Seq):
         requested = None
         for index, block in enumerate(self._decoder_blocks()):
             # Padding follows the target, so causal attention of real tokens does not reach it.
-            attended = AttendedSource(block.cross_attention.project(encodings), mask_unless_full(mask))
+            attended = AttendedSource(block.cross_attention.project(encodings), mask_or_none(mask))
             x, _, weights = block(x, None, causal, attended, index == layer, bias, recording)
             requested = weights if index == layer else requested
         return self._output_features(x), requested
@@ -220,7 +220,7 @@ class Transformer(Seq2Seq):
         """Return features (rows, new, width), the longer caches and, on request, the last layer's attention
         (rows, new, source), averaged over heads.
         """
-        mask = mask_unless_full(state.memory.mask)
+        mask = mask_or_none(state.memory.mask)
         caches = []
         weights = None
         for index, block in enumerate(self._decoder_blocks()):

@@ -147,8 +147,8 @@ def split_words(text: str, words: Sequence[Word]) -> list[tuple[str, Word | None
         text: the translation.
         words: the result of :func:`words_from_tokens`.
     """
-    spoken = [word for word in words if word.text != END]
-    if text.split() != [word.text for word in spoken]:
+    text_words = [word for word in words if word.text != END]
+    if text.split() != [word.text for word in text_words]:
         return [(text, None)] if text else []
-    remaining = iter(spoken)
+    remaining = iter(text_words)
     return [(part, None if part.isspace() else next(remaining)) for part in re.split(r"(\s+)", text) if part]

@@ -111,7 +111,9 @@ def _numbers(text: str) -> Iterator[_Number]:
             yield _Number(number, frozenset([_value(number)]), frozenset(), frozenset())
             continue
         readings = _readings(number, is_multiplied)
-        values = frozenset((digits, place + power) for digits, place in readings for power in powers)
+        values = frozenset(
+            (digits, decimal_place + power) for digits, decimal_place in readings for power in powers
+        )
         yield _Number(number, values, _parts(number), frozenset(powers if is_multiplied else ()))
 
 

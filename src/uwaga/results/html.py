@@ -84,8 +84,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     rows = list(rows)
     body = "\n".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     titles = "".join(
-        f'<th class="number">{escape(title)}</th>' if numeric else f"<th>{escape(title)}</th>"
-        for title, numeric in zip(head, _numeric_columns(rows, len(head)), strict=True)
+        f'<th class="number">{escape(title)}</th>' if is_numeric else f"<th>{escape(title)}</th>"
+        for title, is_numeric in zip(head, _numeric_columns(rows, len(head)), strict=True)
     )
     return f"<table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
@@ -139,7 +139,7 @@ def chart(title: str, series: Sequence[Series], x_label: str = "step") -> str:
         series: the series, at most four.
         x_label: label of the horizontal axis.
     """
-    lines = [(line.name, _thin(_finite(line.points))) for line in series]
+    lines = [(line.name, _thin(_finite_points(line.points))) for line in series]
     lines = [(name, points) for name, points in lines if points]
     if not lines:
         return ""
@@ -177,7 +177,7 @@ class _Scale:
         return round(self.start + share * (self.end - self.start), 1)
 
 
-def _finite(points: Sequence[Point]) -> list[Point]:
+def _finite_points(points: Sequence[Point]) -> list[Point]:
     return [(x, y) for x, y in points if abs(x) <= MAX_VALUE and abs(y) <= MAX_VALUE]
 
 

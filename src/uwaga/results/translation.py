@@ -381,19 +381,19 @@ class Translation(JsonRecord):
         the attention; for a chain of models, each step. All text is escaped.
         """
         from uwaga.results.html import details, escape
-        from uwaga.results.views import attention_view, coloured_words
+        from uwaga.results.views import attention_view, colour_words
 
         faint = 'style="opacity:.75"'
         parts = [
             f"<p {faint}>{escape(self.source)}</p>",
-            f"<p><strong>{coloured_words(self.text, self.words)}</strong></p>",
+            f"<p><strong>{colour_words(self.text, self.words)}</strong></p>",
             f"<p {faint}>{escape(self._figures())}</p>",
         ]
         notes = [*self.warnings, *([str(self.error)] if self.error else [])]
         parts += [f"<p>⚠ {escape(note)}</p>" for note in notes]
         if self.alternatives:
             rows = "".join(
-                f"<li>{coloured_words(other.text, other.words)} <small>{other.score:.2f}</small></li>"
+                f"<li>{colour_words(other.text, other.words)} <small>{other.score:.2f}</small></li>"
                 for other in self.alternatives
             )
             parts.append(details(f"{len(self.alternatives)} alternatives", f'<ol start="2">{rows}</ol>'))

@@ -120,7 +120,7 @@ def attention_view(
     if not ELEMENT_ID.fullmatch(name):
         raise SettingsError(f"name must consist of letters, digits and hyphens, not {quoted(name)}")
     kinds = _present_kinds(attentions, source_tokens, target_tokens)
-    data = _view_data(kinds) | {"phrases": _packed_phrases()}
+    data = _view_data(kinds) | {"phrases": _pack_phrases()}
     if language is not None:
         data["language"] = language
     # ASCII JSON without "<" is a JavaScript value that cannot close the script element.
@@ -234,19 +234,19 @@ def _pack(kind: _AttentionKind) -> dict[str, object]:
         "kind": kind.name,
         "layers": layers,
         "heads": heads,
-        "rows": list(map(_encodable, kind.queries)),
-        "columns": list(map(_encodable, kind.keys)),
+        "rows": list(map(_replace_surrogates, kind.queries)),
+        "columns": list(map(_replace_surrogates, kind.keys)),
         "weights": packed,
     }
 
 
-def _encodable(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Return a label without lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @cache
-def _packed_phrases() -> str:
+def _pack_phrases() -> str:
     phrases = json.dumps(json.loads(_read_file("attention_phrases.json")), ensure_ascii=False)
     return base64.b64encode(zlib.compress(phrases.encode("utf-8"), 9)).decode("ascii")
 
@@ -260,7 +260,7 @@ UNSURE_BELOW = 0.5
 """Words with a lower mean piece probability are coloured, the lower the more strongly."""
 
 
-def coloured_words(text: str, words: Sequence[Word]) -> str:
+def colour_words(text: str, words: Sequence[Word]) -> str:
     """Return a translation as HTML with a background colour on improbable words.
 
     Args:
@@ -268,11 +268,11 @@ def coloured_words(text: str, words: Sequence[Word]) -> str:
         words: its words, from :func:`uwaga.results.confidence.words_from_tokens`.
     """
     return "".join(
-        escape(part) if word is None else _coloured_word(word) for part, word in split_words(text, words)
+        escape(part) if word is None else _colour_word(word) for part, word in split_words(text, words)
     )
 
 
-def _coloured_word(word: Word) -> str:
+def _colour_word(word: Word) -> str:
     title = f"probability {word.probability:.2f}, mean of its pieces {word.mean:.2f}"
     if word.entropy is not None:
         title += f", entropy {word.entropy:.2f}"

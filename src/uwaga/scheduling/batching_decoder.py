@@ -81,9 +81,9 @@ class BatchingDecoder:
         self.shared_positions = shared_positions(self._decoder)
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Description of the model."""
-        return f"{getattr(self._decoder, 'described', type(self._decoder).__name__)}, shared"
+        return f"{getattr(self._decoder, 'description', type(self._decoder).__name__)}, shared"
 
     def beam_search(self, rules: BeamRules) -> BatchingBeamSearch:
         """See :attr:`uwaga.decoder.Decoder.beam_search`."""
@@ -171,7 +171,7 @@ class BatchingBeamSearch:
             0  # number of unfinished sentences, and of their source tokens
         )
         self._decided: list[DecidedToken] = []
-        self._progressed = False  # True if the last wait returned sentences or tokens
+        self._has_progressed = False  # True if the last wait returned sentences or tokens
         self._error: UwagaError | None = None
         self._remove_callback = context.on_cancel(
             lambda: None if (search := weak_self()) is None else search.close()
@@ -205,7 +205,9 @@ class BatchingBeamSearch:
                     self._check()
                     remaining = self._context.remaining
                     self._wait(seconds if remaining is None else min(seconds, remaining))
-                    if self._unfinished_tokens <= tokens and (not self._rules.streams or self._progressed):
+                    if self._unfinished_tokens <= tokens and (
+                        not self._rules.streams or self._has_progressed
+                    ):
                         break
         except BaseException:
             self.close()
@@ -241,7 +243,7 @@ class BatchingBeamSearch:
             finished, decided = self._ticket.collect(seconds)
         finally:
             self._waiting.discard(threading.get_ident())
-        self._progressed = bool(finished or decided)
+        self._has_progressed = bool(finished or decided)
         self._decided += decided
         for index, result in finished:
             self._results[index] = result

@@ -74,10 +74,10 @@ class CallContext:
             A function that removes the callback.
         """
         with self._lock:
-            cancelled = bool(self._cancelled)
-            if not cancelled:
+            is_cancelled = bool(self._cancelled)
+            if not is_cancelled:
                 self._callbacks.append(callback)
-        if cancelled:
+        if is_cancelled:
             callback()
 
         def remove() -> None:
@@ -97,13 +97,13 @@ class CallContext:
         Raises:
             DeadlineError, CancelledRequestError: as in :meth:`check`, before the call has its turn.
         """
-        token = _CURRENT.set(self)
+        token = _CURRENT_CALL.set(self)
         try:
             self._acquire_turn()
             yield
         finally:
             self._release_turn()
-            _CURRENT.reset(token)
+            _CURRENT_CALL.reset(token)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -118,7 +118,7 @@ class CallContext:
     def _acquire_turn(self) -> None:
         if not self._long:
             return
-        while not _TURN.acquire(timeout=TURN_SECONDS):
+        while not _TURN_LOCK.acquire(timeout=TURN_SECONDS):
             self.check()
         self._holder = threading.get_ident()
 
@@ -127,14 +127,14 @@ class CallContext:
         if self._holder != threading.get_ident():
             return False
         self._holder = 0
-        _TURN.release()
+        _TURN_LOCK.release()
         return True
 
 
 TURN_SECONDS = 0.5
 """Seconds between checks of the deadline of a call that waits for its turn."""
-_TURN = threading.Lock()
-_CURRENT: ContextVar[CallContext | None] = ContextVar("call", default=None)
+_TURN_LOCK = threading.Lock()
+_CURRENT_CALL: ContextVar[CallContext | None] = ContextVar("call", default=None)
 
 
 def while_active(items: Iterable[Item]) -> Iterator[Item]:
@@ -143,7 +143,7 @@ def while_active(items: Iterable[Item]) -> Iterator[Item]:
     Raises:
         DeadlineError, CancelledRequestError: as in :meth:`CallContext.check`, before an item.
     """
-    call = _CURRENT.get()
+    call = _CURRENT_CALL.get()
     if call is None:
         yield from items
         return

@@ -39,7 +39,7 @@ class DynamicBatch:
 
     def __init__(self, decoder: Decoder, max_tokens: int = 4096) -> None:
         self._decoder, self._max_tokens = decoder, max_tokens
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._waiting: list[PendingSentence] = []
         self._closed = False
         self._counters = (0, 0, 0)
@@ -53,7 +53,7 @@ class DynamicBatch:
         """See :meth:`uwaga.decoder.RunningBatch.ticket`."""
         if rules.streams:
             raise SettingsError("this decoder has no running batch: stream without sharing the model")
-        return DynamicTicket(self, rules, self._changed)
+        return DynamicTicket(self, rules, self._condition)
 
     def serve(self) -> None:
         """See :meth:`uwaga.decoder.RunningBatch.serve`."""
@@ -62,41 +62,41 @@ class DynamicBatch:
 
     def close(self) -> None:
         """See :meth:`uwaga.decoder.RunningBatch.close`."""
-        with self._changed:
+        with self._condition:
             self._closed = True
             tickets = {sentence.ticket for sentence in self._waiting}
             self._waiting.clear()
         for ticket in tickets:
             ticket.fail(CancelledRequestError("the batch was closed"))
-        with self._changed:
-            self._changed.notify_all()
+        with self._condition:
+            self._condition.notify_all()
 
     def add(self, sentences: Sequence[PendingSentence]) -> None:
         """Add sentences of a ticket."""
-        with self._changed:
+        with self._condition:
             if self._closed:
                 raise CancelledRequestError("the batch was closed")
             self._waiting.extend(sentences)
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def remove(self, ticket: DynamicTicket) -> None:
         """Remove the waiting sentences of a ticket."""
-        with self._changed:
+        with self._condition:
             self._waiting = [sentence for sentence in self._waiting if sentence.ticket is not ticket]
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def _collect(self) -> list[PendingSentence]:
         """Wait for sentences and return the next batch; empty after :meth:`close`."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed)
+        with self._condition:
+            self._condition.wait_for(lambda: self._waiting or self._closed)
             batch: list[PendingSentence] = []
             remaining, used = [], 0
             for pending in self._waiting:
                 size = len(pending.sentence.source) * pending.ticket.rules.beams
-                fits = not batch or (
+                can_add = not batch or (
                     pending.ticket.key == batch[0].ticket.key and used + size <= self._max_tokens
                 )
-                if fits:
+                if can_add:
                     batch.append(pending)
                     used += size
                 else:
@@ -147,7 +147,7 @@ class DynamicTicket:
     """See :class:`uwaga.decoder.BatchTicket`."""
 
     def __init__(self, batch: DynamicBatch, rules: BeamRules, changed: threading.Condition) -> None:
-        self._batch, self._changed = batch, changed
+        self._batch, self._condition = batch, changed
         self.rules, self.closed = rules, False
         self.key = rules.key
         self._submitted = 0
@@ -164,8 +164,8 @@ class DynamicTicket:
         self._batch.add(pending)
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
-        with self._changed:
-            self._changed.wait_for(lambda: self._results or self._error or self.closed, seconds)
+        with self._condition:
+            self._condition.wait_for(lambda: self._results or self._error or self.closed, seconds)
             results, self._results = self._results, []
             error, self._error = self._error, None
         if error is not None:
@@ -178,10 +178,10 @@ class DynamicTicket:
 
     def add_result(self, sentence: PendingSentence, targets: list[FinishedTarget]) -> None:
         """Add the results of a finished sentence."""
-        with self._changed:
+        with self._condition:
             self._results.append((sentence.number, targets))
             self._finished.add(sentence.number)
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def is_finished(self, sentence: PendingSentence) -> bool:
         """Return True if a sentence is finished."""
@@ -189,7 +189,7 @@ class DynamicTicket:
 
     def fail(self, error: Exception) -> None:
         """Fail the ticket, unless all of its sentences are finished."""
-        with self._changed:
+        with self._condition:
             if not self.closed and len(self._finished) < self._submitted:
                 self._error = error
         self.leave()

@@ -78,7 +78,7 @@ class TokenBudget:
         self._lock = threading.Lock()
         self._repeat = False
         self._queue: FairQueue[SearchLease] = FairQueue()
-        self._leaving: deque[SearchLease] = deque()
+        self._leaving_searches: deque[SearchLease] = deque()
         self._used = self._waiting = self._running = 0
 
     @property
@@ -127,7 +127,7 @@ class TokenBudget:
 
     def leave(self, lease: SearchLease) -> None:
         """Release all tokens and waiting sentences of a search; may be called by a finaliser."""
-        self._leaving.append(lease)
+        self._leaving_searches.append(lease)
         self._admit()
 
     def _add(self, lease: SearchLease, tokens: int, sentences: int) -> None:
@@ -153,8 +153,8 @@ class TokenBudget:
         while self._repeat and self._lock.acquire(blocking=False):
             try:
                 self._repeat = False
-                while self._leaving:
-                    self._remove(self._leaving.popleft())
+                while self._leaving_searches:
+                    self._remove(self._leaving_searches.popleft())
                 for lease, count in self._grant().items():
                     lease.admit(count)
             finally:

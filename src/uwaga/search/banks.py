@@ -101,9 +101,9 @@ class Banks:
         self._continues_word: Flags = (
             continues_word if len(continues_word) else np.zeros(vocabulary, dtype=np.bool_)
         )
-        empty = np.zeros((0, beams), dtype=np.int64)
+        empty_states = np.zeros((0, beams), dtype=np.int64)
         self._indices: Ids = np.zeros(0, dtype=np.int64)
-        self._states = PhraseStates(empty, np.zeros((0, beams, width), dtype=np.int64), empty)
+        self._states = PhraseStates(empty_states, np.zeros((0, beams, width), dtype=np.int64), empty_states)
 
     @property
     def last_bank_size(self) -> Ids:
@@ -130,17 +130,19 @@ class Banks:
         )
         rows, tokens = list[Ids](), list[Ids]()
         roots = np.repeat(self._roots[self._indices][:, None], beams, axis=1)
-        at_root = self._states.nodes == roots
-        for nodes, mask in ((self._states.nodes, alive), (roots, alive & ~at_root)):
+        is_at_root = self._states.nodes == roots
+        for nodes, mask in ((self._states.nodes, alive), (roots, alive & ~is_at_root)):
             row = np.nonzero(mask.ravel())[0]
             node = nodes.ravel()[row]
             counts = self._first[node + 1] - self._first[node]
             row = np.repeat(row, counts)  # (edges of these rows,)
             offset = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
             edge = np.repeat(self._first[node], counts) + offset
-            useful = (self._serves[edge] & missing.reshape(sentences * beams, -1)[row]).any(axis=1)
-            rows.append(row[useful])
-            tokens.append(self._tokens[edge[useful]])
+            has_missing_phrase = (self._serves[edge] & missing.reshape(sentences * beams, -1)[row]).any(
+                axis=1
+            )
+            rows.append(row[has_missing_phrase])
+            tokens.append(self._tokens[edge[has_missing_phrase]])
         pairs = np.unique(np.concatenate(rows) * self._vocabulary + np.concatenate(tokens))
         if not len(pairs):
             return None
@@ -162,8 +164,8 @@ class Banks:
 
     def gains(self, beams: Ids, states: PhraseStates) -> Scores:
         """Return the bonus (sentences, n) added to ranks for phrase tokens gained or lost."""
-        gained = states.banks - self._states.select(beams).banks
-        return np.asarray(self._bonus[self._indices][:, None] * gained)
+        banks_gained = states.banks - self._states.select(beams).banks
+        return np.asarray(self._bonus[self._indices][:, None] * banks_gained)
 
     def potential(self, banks: Ids) -> Scores:
         """Return the bonus (sentences, n) that hypotheses of these banks can still gain."""
@@ -180,8 +182,8 @@ class Banks:
         """
         forced = self._forced[self._indices][:, None]
         needed = np.where(forced, self.totals[self._indices][:, None], 0)
-        fullest = np.where(alive, banks, 0).max(axis=1, keepdims=True)
-        return np.asarray(banks >= np.where(last[:, None], np.minimum(needed, fullest), needed))
+        max_bank = np.where(alive, banks, 0).max(axis=1, keepdims=True)
+        return np.asarray(banks >= np.where(last[:, None], np.minimum(needed, max_bank), needed))
 
     def share(self, banks: Ids, eligible: Flags) -> Flags:
         """Return a mask (sentences, n) of the candidates that get a slot in the beam.
@@ -237,6 +239,6 @@ class Banks:
         for origin in (roots, nodes):
             keys = origin * self._vocabulary + tokens
             edge = np.minimum(np.searchsorted(self._keys, keys), max(len(self._keys) - 1, 0))
-            hit = self._keys[edge] == keys if len(self._keys) else np.zeros(keys.shape, dtype=np.bool_)
-            result = np.where(hit, self._targets[edge] if len(self._keys) else 0, result)
+            has_edge = self._keys[edge] == keys if len(self._keys) else np.zeros(keys.shape, dtype=np.bool_)
+            result = np.where(has_edge, self._targets[edge] if len(self._keys) else 0, result)
         return np.asarray(result)

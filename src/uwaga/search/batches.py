@@ -41,7 +41,7 @@ class BatchMaker:
             if has_drafts:
                 sentences = [replace(sentence, draft=None) for sentence in sentences]
                 has_drafts = False
-        if drafter is None and searched_by_decoder(self.decoder, options, sentences):
+        if drafter is None and can_search(self.decoder, options, sentences):
             from uwaga.search.decoder_batch import DecoderBatch
 
             return DecoderBatch(self.decoder, options, sentences, pool_size, self.streaming)
@@ -73,9 +73,7 @@ MAX_STEPS = 1 << 16
 """Maximum steps of a search by the decoder; the divisors of all lengths are computed in advance."""
 
 
-def searched_by_decoder(
-    decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]
-) -> bool:
+def can_search(decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]) -> bool:
     """Return True if the decoder has a beam search that supports these options."""
     needs_steps = options.sample or options.no_repeat_ngram or options.attention is True
     needs_steps = needs_steps or any(sentence.minimum != options.min_length for sentence in sentences)

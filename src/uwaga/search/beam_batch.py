@@ -78,11 +78,11 @@ class Trellis:
             depths: (paths,) tokens of each path; 0 is the empty path.
             sources: (paths,) source tokens of the sentence, to which attention is trimmed.
         """
-        deepest, ends = int(depths.max(initial=0)), starts + depths
+        max_depth, ends = int(depths.max(initial=0)), starts + depths
         current = nodes.copy()
-        tokens = np.zeros((len(nodes), deepest), dtype=np.int64)
-        log_probs = np.zeros((len(nodes), deepest), dtype=np.float64)
-        rows = np.zeros((len(nodes), deepest), dtype=np.int64)
+        tokens = np.zeros((len(nodes), max_depth), dtype=np.int64)
+        log_probs = np.zeros((len(nodes), max_depth), dtype=np.float64)
+        rows = np.zeros((len(nodes), max_depth), dtype=np.int64)
         for index in range(int(ends.max(initial=0)) - 1, int(starts.min(initial=0)) - 1, -1):
             layer = self._layers[index]
             active = np.nonzero((starts <= index) & (index < ends))[0]
@@ -403,18 +403,18 @@ class BeamBatch(StepBatch):
         continued = candidates.ranks > -np.inf
         if continued.all():
             return
-        stuck = self._stuck(continued)  # (sentences, beams)
-        sentences = np.nonzero(stuck.any(axis=1))[0]
+        is_stuck = self._stuck(continued)  # (sentences, beams)
+        sentences = np.nonzero(is_stuck.any(axis=1))[0]
         if len(sentences):
             scores = np.where(
-                stuck[sentences], self._scores(self._ranks[sentences], sentences, steps - 1), -np.inf
+                is_stuck[sentences], self._scores(self._ranks[sentences], sentences, steps - 1), -np.inf
             )
             self._pool.add(
                 self._indices[sentences],
                 scores,
                 self._nodes[sentences],
                 steps[sentences] - 1,
-                stuck[sentences],
+                is_stuck[sentences],
             )
 
     def _stuck(self, continued: Flags) -> Flags:
@@ -428,8 +428,8 @@ class BeamBatch(StepBatch):
         alive = self._ranks > -np.inf
         if self._options.sample:
             return np.asarray(alive & ~continued)
-        dead_end = ~continued.any(axis=1) & (self._pool.scores[self._indices, 0] == -np.inf)
-        return np.asarray(alive & dead_end[:, None])
+        is_dead_end = ~continued.any(axis=1) & (self._pool.scores[self._indices, 0] == -np.inf)
+        return np.asarray(alive & is_dead_end[:, None])
 
     def _scores(self, ranks: Scores, sentences: Ids, depths: Ids) -> Scores:
         """Return the scores (selected, candidates) of hypotheses of ``depths`` (all sentences,) tokens.
@@ -470,7 +470,7 @@ class BeamBatch(StepBatch):
         if self._history is not None:
             history = gather(self._history[remaining], parent_beams)
             self._history = np.concatenate([history, self._tokens[:, :, None]], axis=2)
-        self._state = _reordered(state, remaining, parent_beams, sentences)
+        self._state = _reorder(state, remaining, parent_beams, sentences)
         return unfinished
 
     def _undecided(self, ranks: Scores, steps: Ids, phrase_states: PhraseStates | None) -> Flags:
@@ -492,7 +492,7 @@ class BeamBatch(StepBatch):
         )
 
 
-def _reordered(state: State, sentences: Ids, parent_beams: Ids, count: int) -> State:
+def _reorder(state: State, sentences: Ids, parent_beams: Ids, count: int) -> State:
     """Return the state of the remaining sentences, with each row replaced by the row that it extends.
 
     Args:

@@ -134,19 +134,23 @@ class BlockDrafts:
             cursor.unread = []
         state, indices = self._state, list(range(len(cursors)))
         while True:
-            continuing = []
+            continuing_cursors = []
             for row, index in enumerate(indices):
                 if index not in sizes or int(tokens[row]) in ends:
                     continue
                 cursors[index].block.append(int(tokens[row]))
                 if len(cursors[index].block) < sizes[index]:
-                    continuing.append(row)
-            if not continuing:
+                    continuing_cursors.append(row)
+            if not continuing_cursors:
                 return
-            if len(continuing) < len(indices):
-                state = state.select(np.array(continuing, dtype=np.int64))
-            step = self.drafter.step(tokens[continuing], state, self._choice(len(continuing)))
-            state, tokens, indices = step.state, step.tokens[:, 0], [indices[row] for row in continuing]
+            if len(continuing_cursors) < len(indices):
+                state = state.select(np.array(continuing_cursors, dtype=np.int64))
+            step = self.drafter.step(tokens[continuing_cursors], state, self._choice(len(continuing_cursors)))
+            state, tokens, indices = (
+                step.state,
+                step.tokens[:, 0],
+                [indices[row] for row in continuing_cursors],
+            )
 
     def _choice(self, rows: int) -> Choice:
         """Return a choice of the best token of each row."""

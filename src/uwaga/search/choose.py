@@ -107,8 +107,8 @@ def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
         total = np.take_along_axis(cumulative, nucleus.sum(axis=1)[:, None] - 1, axis=1)[:, 0]
     exceeding = cumulative > (sampling.uniform * total)[:, None]
     last = np.maximum((weights > 0.0).sum(axis=1) - 1, 0)  # rounding must not select exceeding the last token
-    picked: Ids = np.minimum(np.where(exceeding.any(axis=1), exceeding.argmax(axis=1), last), last)
-    return picked
+    selected: Ids = np.minimum(np.where(exceeding.any(axis=1), exceeding.argmax(axis=1), last), last)
+    return selected
 
 
 def _logsumexp(table: Table) -> Table:

@@ -77,7 +77,7 @@ class DraftCursor:
 
     def __init__(self, tokens: Sequence[int]) -> None:
         self.tokens = list(tokens)
-        self.follows = True
+        self.is_following = True
         self.proposed = self.accepted = self.passes = 0
         self._next = 0
         self._window = INITIAL_WINDOW
@@ -92,7 +92,7 @@ class DraftCursor:
         size = len(self.tokens)
         nearest, equal = self._align(token)
         expected = self._next < size and self.tokens[self._next] == token
-        self.follows = self.follows and expected
+        self.is_following = self.is_following and expected
         if expected:
             self._next += 1
         elif equal:
@@ -155,10 +155,10 @@ class _Target:
         self.biased = 0 if draft is None else len(draft.tokens[: draft.biased])
         self.finished: tuple[float, bool] | None = None
 
-    def favoured(self, offset: int) -> int:
+    def favoured_token(self, offset: int) -> int:
         """Return the draft token that a step is biased towards, or -1."""
         position = len(self.tokens) + offset
-        if not isinstance(self.cursor, DraftCursor) or not self.cursor.follows:
+        if not isinstance(self.cursor, DraftCursor) or not self.cursor.is_following:
             return -1
         if not self.bias or position >= self.biased:
             return -1
@@ -281,9 +281,9 @@ class DraftBatch(StepBatch):
         steps = np.array(
             [1 + n + i for n, c in zip(lengths, counts, strict=True) for i in range(c)], dtype=np.int64
         )
-        favoured = np.array(
+        favoured_token = np.array(
             [
-                [self._targets[index].favoured(offset)]
+                [self._targets[index].favoured_token(offset)]
                 for index, count in zip(self._indices, counts, strict=True)
                 for offset in range(count)
             ],
@@ -291,10 +291,10 @@ class DraftBatch(StepBatch):
         )
         history = self._history(inputs) if self._options.no_repeat_ngram else None
         choice = self._constraints.choice(
-            steps, indices, history, favoured if (favoured >= 0).any() else None
+            steps, indices, history, favoured_token if (favoured_token >= 0).any() else None
         )
         self._forced = choice.forced
-        self._favoured = favoured[:, 0] if choice.extra_tokens is not None else None
+        self._favoured = favoured_token[:, 0] if choice.extra_tokens is not None else None
         assert self._state is not None
         if max(counts) > 1:
             assert self._decoder.verify is not None
@@ -338,13 +338,13 @@ class DraftBatch(StepBatch):
         limited = len(target.tokens) == self._constraints.limits[index]
         ended = token in self._decoder.symbols.ends
         if ended or limited:
-            cut = limited and (self._options.force_end or not ended)
-            target.finished = self._score(index, target), bool(cut)
+            is_truncated = limited and (self._options.force_end or not ended)
+            target.finished = self._score(index, target), bool(is_truncated)
 
     def _column(self, target: _Target, step: Step, row: int) -> int:
         """Return the column of the selected candidate (Arivazhagan 2020, eq. 2): 0 without a bias."""
-        favoured = -1 if self._favoured is None else int(self._favoured[row])
-        if favoured < 0 or favoured == step.tokens[row, 0] or step.log_probs[row, 1] == -np.inf:
+        favoured_token = -1 if self._favoured is None else int(self._favoured[row])
+        if favoured_token < 0 or favoured_token == step.tokens[row, 0] or step.log_probs[row, 1] == -np.inf:
             return 0
         best_prob, favoured_prob = (math.exp(float(log_prob)) for log_prob in step.log_probs[row, :2])
         return 0 if best_prob - favoured_prob >= target.bias / (1 - target.bias) else 1

@@ -20,7 +20,7 @@ from uwaga.decoder import Symbols
 from uwaga.errors import SettingsError, quoted
 from uwaga.search.options import SearchOptions
 
-_NEUTRAL: dict[str, tuple[Any, ...]] = {
+_NEUTRAL_VALUES: dict[str, tuple[Any, ...]] = {
     "num_beam_groups": (1,),
     "diversity_penalty": (0, 0.0),
     "repetition_penalty": (1, 1.0),
@@ -55,7 +55,7 @@ def from_generation_config(values: Mapping[str, Any], decoder_only: bool = False
             versions, what to return) are ignored.
         decoder_only: whether the model continues prompts.
     """
-    for name, neutral in _NEUTRAL.items():
+    for name, neutral in _NEUTRAL_VALUES.items():
         if values.get(name) is not None and values[name] not in neutral:
             raise SettingsError(f"generation setting {name!r} = {quoted(values[name])} is not supported")
     beam = int(_value(values, "num_beams", 1))
@@ -84,7 +84,7 @@ def from_generation_config(values: Mapping[str, Any], decoder_only: bool = False
         force_end=values.get("forced_eos_token_id") is not None,
         no_repeat_ngram=int(_value(values, "no_repeat_ngram_size", 0)),
         first=values.get("forced_bos_token_id"),
-        banned=_banned(values),
+        banned=_banned_tokens(values),
         renormalise=bool(_value(values, "renormalize_logits", False)),
         sample=sample,
         temperature=float(_value(values, "temperature", 1.0)) if sample else 1.0,
@@ -141,7 +141,7 @@ def _value(values: Mapping[str, Any], name: str, default: Any) -> Any:
     return default if values.get(name) is None else values[name]
 
 
-def _banned(values: Mapping[str, Any]) -> tuple[int, ...]:
+def _banned_tokens(values: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the banned tokens; banned phrases of several tokens are not supported."""
     words = _value(values, "bad_words_ids", [])
     if any(len(word) != 1 for word in words):

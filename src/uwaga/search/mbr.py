@@ -113,9 +113,9 @@ def _bleu(orders: Sequence[Overlap]) -> Scores:
     logs, halvings = np.zeros(shape), np.zeros(shape)
     for matches, candidates, _ in orders:
         long_enough = np.broadcast_to((candidates > 0)[:, None], shape)
-        missed = long_enough & (matches == 0)
-        halvings += missed  # the first order without a match counts 1/2, the next 1/4
-        share = np.where(missed, 0.5**halvings, matches) / np.maximum(candidates, 1)[:, None]
+        has_no_match = long_enough & (matches == 0)
+        halvings += has_no_match  # the first order without a match counts 1/2, the next 1/4
+        share = np.where(has_no_match, 0.5**halvings, matches) / np.maximum(candidates, 1)[:, None]
         logs += np.where(long_enough, np.log(np.where(long_enough, share, 1.0)), 0.0)
     _, candidates, references = orders[0]
     used = sum((order.candidates > 0).astype(np.int64) for order in orders)

@@ -118,7 +118,7 @@ class Phrases:
             for number, size in progress[suffixes[node]].items() if node else ():
                 matched[number] = max(matched.get(number, 0), size)
             progress.append(matched)
-        self._edges, self._ending = edges, ending
+        self._edges, self._phrases_by_end = edges, ending
         self.ends: NDArray[np.uint8] = self._table(
             [dict.fromkeys(numbers, 1) for numbers in ending], np.uint8
         )
@@ -147,7 +147,7 @@ class Phrases:
             continues = (
                 token is not None and len(self.continues_word) > 0 and bool(self.continues_word[token])
             )
-            for number in self._ending[node] if node else ():
+            for number in self._phrases_by_end[node] if node else ():
                 counts[number] += not (continues and self.phrases[number].whole_word)
             node = self._edges[node].get(token, self._edges[0].get(token, 0)) if token is not None else 0
         return [min(count, phrase.times) for count, phrase in zip(counts, self.phrases, strict=True)]
@@ -172,9 +172,9 @@ class Phrases:
             return np.ascontiguousarray(values, dtype=np.int64).ravel()
 
         leading = (self.sizes, self.times, self.whole_word, self.tokens, self.first)
-        trailing = (self.targets, self.serves, self.ends, self.progress)
+        per_node = (self.targets, self.serves, self.ends, self.progress)
         sizes, times, whole_word, tokens, first = map(row, leading)
-        targets, serves, ends, progress = map(row, trailing)
+        targets, serves, ends, progress = map(row, per_node)
         bonus = -1.0 if self.bonus is None else self.bonus
         return PhraseTables(sizes, times, whole_word, tokens, first, targets, serves, ends, progress, bonus)
 
@@ -246,7 +246,7 @@ def _trie(phrases: Sequence[Phrase]) -> tuple[list[dict[int, int]], list[set[int
         (0, 0, number, tokens) for number, phrase in enumerate(phrases) for tokens in phrase.alternatives
     ]
     while level:  # (node, tokens read, phrase, tokens)
-        deeper = []
+        next_level = []
         for node, read, number, tokens in level:
             child = children[node].get(tokens[read])
             if child is None:
@@ -256,6 +256,6 @@ def _trie(phrases: Sequence[Phrase]) -> tuple[list[dict[int, int]], list[set[int
             if read + 1 == len(tokens):
                 ends[child].add(number)
             else:
-                deeper.append((child, read + 1, number, tokens))
-        level = deeper
+                next_level.append((child, read + 1, number, tokens))
+        level = next_level
     return children, ends

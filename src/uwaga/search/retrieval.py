@@ -51,9 +51,11 @@ def nearest(datastore: Datastore, features: Floats) -> Neighbours:
     order = order[distances[order] < datastore.radius]
     if not len(order):
         return Neighbours(order, np.zeros(0), 0.0)
-    near = distances[order]
-    shares = np.exp((near[0] - near) / datastore.temperature)
-    return Neighbours(order, shares / shares.sum(), min(1 - near[0] / datastore.radius, MAX_WEIGHT))
+    sorted_distances = distances[order]
+    shares = np.exp((sorted_distances[0] - sorted_distances) / datastore.temperature)
+    return Neighbours(
+        order, shares / shares.sum(), min(1 - sorted_distances[0] / datastore.radius, MAX_WEIGHT)
+    )
 
 
 def mix(log_probs: NDArray[np.float64], neighbours: Neighbours, tokens: Ids) -> None:

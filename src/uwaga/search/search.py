@@ -120,12 +120,12 @@ def _run(
     """Check the arguments, then decode batch by batch."""
     if streaming:
         options.check_streams()
-    checked = check_inputs(decoder, sentences, options, streaming)
-    if with_datastores(decoder) is None and any(sentence.datastore for sentence in checked):
+    search_sentences = check_inputs(decoder, sentences, options, streaming)
+    if with_datastores(decoder) is None and any(sentence.datastore for sentence in search_sentences):
         from uwaga.search.retrieval import RetrievalDecoder
 
         decoder = RetrievalDecoder(decoder)
-    return _decode_all(checked, batch_maker(decoder, options, checked, streaming, drafter))
+    return _decode_all(search_sentences, batch_maker(decoder, options, search_sentences, streaming, drafter))
 
 
 def _decode_all(sentences: Sequence[SearchSentence], batches: BatchMaker) -> Stream:

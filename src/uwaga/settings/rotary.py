@@ -11,7 +11,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from uwaga.settings.parsing import StrictModel
 
-_REQUIRED = {
+_REQUIRED_FIELDS = {
     "none": (),
     "linear": ("factor",),
     "dynamic": ("factor", "original_length"),
@@ -19,7 +19,7 @@ _REQUIRED = {
     "yarn": ("factor", "original_length"),
 }
 """Settings that a scaling requires."""
-_ALLOWED = {"yarn": ("beta_fast", "beta_slow", "attention_factor")}
+_ALLOWED_FIELDS = {"yarn": ("beta_fast", "beta_slow", "attention_factor")}
 """Optional settings of a scaling."""
 
 
@@ -58,15 +58,15 @@ class RotarySettings(StrictModel):
 
     @model_validator(mode="after")
     def _check_parameters(self) -> RotarySettings:
-        required = _REQUIRED[self.scaling]
-        allowed = (*required, *_ALLOWED.get(self.scaling, ()))
+        required = _REQUIRED_FIELDS[self.scaling]
+        allowed = (*required, *_ALLOWED_FIELDS.get(self.scaling, ()))
         for name in type(self).model_fields:
             is_set = getattr(self, name) is not None
             if name in required and not is_set:
                 raise ValueError(f"scaling {self.scaling} needs {name}")
             if is_set and name not in ("base", "scaling", *allowed):
-                takes = f"takes {', '.join(allowed)}" if allowed else "takes no settings"
-                raise ValueError(f"scaling {self.scaling} has no {name}: it {takes}")
+                expectation = f"takes {', '.join(allowed)}" if allowed else "takes no settings"
+                raise ValueError(f"scaling {self.scaling} has no {name}: it {expectation}")
         low, high = self.low_frequency_factor, self.high_frequency_factor
         if low is not None and high is not None and low >= high:
             raise ValueError(f"low_frequency_factor {low} must be less than high_frequency_factor {high}")
@@ -111,8 +111,8 @@ class RotarySettings(StrictModel):
         if self.scaling == "dynamic":
             assert self.factor is not None
             assert self.original_length is not None
-            stretch = max(max_length, self.original_length) / self.original_length
-            base *= (self.factor * stretch - (self.factor - 1)) ** (head_width / (head_width - 2))
+            length_ratio = max(max_length, self.original_length) / self.original_length
+            base *= (self.factor * length_ratio - (self.factor - 1)) ** (head_width / (head_width - 2))
         unscaled = base ** (-2.0 * pairs / head_width)
         if self.scaling in ("none", "dynamic"):
             return unscaled

@@ -25,7 +25,7 @@ from uwaga.tokenizers.subwords import Subwords
 
 GlossaryArgument = Glossary | Mapping[str, str | Sequence[str] | None] | str | PathLike[str] | None
 """The glossary argument of a call; see :meth:`uwaga.terms.Glossary.from_argument`."""
-ENDING = 2
+MAX_ENDING_LETTERS = 2
 """Maximum letters of an inflection: ``Autos`` still matches ``Auto``."""
 UNSPACED_CONTEXT = "("
 """Text before a term when it is encoded without a preceding space."""
@@ -45,8 +45,9 @@ class SentenceTerms:
         phrase_numbers: the number of the phrase of each match.
         phrases: the phrases that a translation must contain.
         is_forced: False if a sentence may keep its usual translation.
-        usual: the translation without the terms; empty if it has them.
-        replaced: the words of ``usual`` that the term of each match replaces, None if they are unknown.
+        usual_translation: the translation without the terms; empty if it has them.
+        replaced: the words of ``usual_translation`` that the term of each match replaces, None if they are
+            unknown.
     """
 
     matches: tuple[Match, ...]
@@ -54,18 +55,22 @@ class SentenceTerms:
     phrase_numbers: tuple[int, ...]
     phrases: Phrases
     is_forced: bool = True
-    usual: str = ""
+    usual_translation: str = ""
     replaced: tuple[str | None, ...] = ()
 
-    def kept_words(self, text: str) -> list[str]:
+    def unreplaced_words(self, text: str) -> list[str]:
         """Return the usual words that a translation still contains, although terms should replace them."""
         if not self.replaced:
             return []
-        rest, usual = self.without_terms(text), self.without_terms(self.usual)
+        text_without_terms, usual_without_terms = (
+            self.without_terms(text),
+            self.without_terms(self.usual_translation),
+        )
         return [
             word
             for word, times in Counter(filter(None, self.replaced)).items()
-            if _count_inflected(word, rest) > max(0, _count_inflected(word, usual) - times)
+            if _count_inflected(word, text_without_terms)
+            > max(0, _count_inflected(word, usual_without_terms) - times)
         ]
 
     def without_terms(self, text: str) -> str:
@@ -101,7 +106,7 @@ class SentenceTerms:
                 number
             )  # those nested in other phrases
         uses = []
-        kept, replaced = self.kept_words(text), self.replaced or (None,) * len(self.matches)
+        kept, replaced = self.unreplaced_words(text), self.replaced or (None,) * len(self.matches)
         for match, forms, number, word in zip(
             self.matches, self.forms, self.phrase_numbers, replaced, strict=True
         ):
@@ -153,7 +158,7 @@ class TermFinder:
             matches = [
                 match
                 for match in matches
-                if match.term.untranslated and self._can_spell(*_allowed_forms(match, sentence))
+                if match.term.is_untranslated and self._can_spell(*_allowed_forms(match, sentence))
             ]
         if not matches:
             return None
@@ -235,7 +240,7 @@ def _check_spellable(glossary: Glossary, target: Subwords) -> None:
 
 def _allowed_forms(match: Match, sentence: str) -> tuple[str, ...]:
     """Return the allowed forms of a term, also capitalised at the beginning of a sentence."""
-    if match.term.untranslated:
+    if match.term.is_untranslated:
         return (WHITE_SPACE.sub(" ", sentence[match.start : match.end]),)
     forms = match.term.targets
     if match.capitalised:
@@ -249,9 +254,9 @@ def _count_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
         return list(phrases)
     counted = []
     for phrase in phrases:
-        single = Phrases([Phrase(phrase.alternatives, 1 << 16)])
+        single_phrase = Phrases([Phrase(phrase.alternatives, 1 << 16)])
         nested = sum(
-            other.times * min(single.occurrences(tokens)[0] for tokens in other.alternatives)
+            other.times * min(single_phrase.occurrences(tokens)[0] for tokens in other.alternatives)
             for other in phrases
             if other is not phrase
         )
@@ -280,6 +285,6 @@ def _count_inflected(word: str, text: str) -> int:
     """Count the occurrences of a word in a text, with or without an ending; case is ignored."""
     word, text = word.casefold(), text.casefold()
     return sum(
-        text[start:end].startswith(word) and end - start <= len(word) + ENDING
+        text[start:end].startswith(word) and end - start <= len(word) + MAX_ENDING_LETTERS
         for start, end in word_spans(text)
     ) or len(find_occurrences(word, text))

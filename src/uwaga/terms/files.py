@@ -39,7 +39,7 @@ class Term:
     location: str
 
     @property
-    def untranslated(self) -> bool:
+    def is_untranslated(self) -> bool:
         """True if the term is not translated."""
         return self.targets == (self.source,)
 
@@ -149,7 +149,7 @@ class _Entries(XmlItems[Term]):
         """Return the position as a line."""
         return f"after line {self.line}"
 
-    def damaged_error(self, problem: str, line: int) -> DataError:
+    def damage_error(self, problem: str, line: int) -> DataError:
         """Return the error for an incomplete file; the message begins with the line."""
         return DataError(f"{self.file}, line {line}: not a complete TBX file: {problem}")
 

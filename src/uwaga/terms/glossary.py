@@ -82,7 +82,7 @@ class Glossary:
         self.terms: tuple[Term, ...] = tuple(terms_by_key.values())
         # Sorted keys take a fifth of the memory of a trie; keys that begin with a key follow it.
         self._keys = sorted(terms_by_key)
-        self._sorted = [terms_by_key[key] for key in self._keys]
+        self._sorted_terms = [terms_by_key[key] for key in self._keys]
         self._prefixes = _longest_prefixes(self._keys)
         self._max_key_length = max(map(len, self._keys), default=0)
 
@@ -175,7 +175,7 @@ class Glossary:
                 index = other
         if index < 0:
             return None
-        first_letter, longest = words.text[start], self._sorted[index]
+        first_letter, longest = words.text[start], self._sorted_terms[index]
         capitalised = first_letter.isupper() and longest.source[:1] == first_letter.lower()
         return -self._size(index), first, longest, capitalised
 

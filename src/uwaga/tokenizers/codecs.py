@@ -139,14 +139,14 @@ class SentencePieceCodec:
             if isinstance(part, int):
                 ids.append(part)
             else:
-                ids += self._numbered(self._model.encode(part, prefix=self._words or not ids))
+                ids += self._to_ids(self._model.encode(part, prefix=self._words or not ids))
         return ids
 
     def encode_plain(self, text: str) -> list[int]:
         """Return the ids of a text without recognising special tokens."""
-        return self._numbered(self._model.encode(text))
+        return self._to_ids(self._model.encode(text))
 
-    def _numbered(self, indices: Sequence[int]) -> list[int]:
+    def _to_ids(self, indices: Sequence[int]) -> list[int]:
         numbers = (self._numbers[index] for index in indices)
         return [self._unknown if number < 0 else number for number in numbers]
 
@@ -294,13 +294,13 @@ class TokenizersCodec:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text; a special token spelt in the text is one id."""
-        return self._encoded(self._model, text)
+        return self._encode_with(self._model, text)
 
     def encode_plain(self, text: str) -> list[int]:
         """Return the ids of a text without recognising special tokens."""
-        return self._encoded(self._plain, text)
+        return self._encode_with(self._plain, text)
 
-    def _encoded(self, model: Tokenizer, text: str) -> list[int]:
+    def _encode_with(self, model: Tokenizer, text: str) -> list[int]:
         with self._call:
             ids: list[int] = model.encode(text, add_special_tokens=False).ids
         return ids
@@ -334,7 +334,7 @@ class TokenizersCodec:
 
     def add_special_tokens(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the ids that the file adds before and after a text."""
-        inner, with_special = self._probe(framed=False), self._probe(framed=True)
+        inner, with_special = self._probe(has_frame=False), self._probe(has_frame=True)
         for start in range(len(with_special) - len(inner) + 1):
             if with_special[start : start + len(inner)] == inner:
                 return tuple(with_special[:start]), tuple(with_special[start + len(inner) :])
@@ -359,9 +359,9 @@ class TokenizersCodec:
                         [added_token]
                     )
 
-    def _probe(self, framed: bool) -> list[int]:
+    def _probe(self, has_frame: bool) -> list[int]:
         with self._call:
-            ids: list[int] = self._model.encode(PROBE_TEXT, add_special_tokens=framed).ids
+            ids: list[int] = self._model.encode(PROBE_TEXT, add_special_tokens=has_frame).ids
         return ids
 
 
@@ -456,12 +456,12 @@ class BytePairCodec(TokenizersCodec):
         super().add(tokens)
         self._number_added()
 
-    def _probe(self, framed: bool) -> list[int]:
+    def _probe(self, has_frame: bool) -> list[int]:
         with self._call:  # the ids that a post-processor adds are not those of the library's tokens
-            tokens = self._model.encode(PROBE_TEXT, add_special_tokens=framed).tokens
+            tokens = self._model.encode(PROBE_TEXT, add_special_tokens=has_frame).tokens
         return [number for token in tokens if (number := self.number(token)) is not None]
 
-    def _encoded(self, model: Tokenizer, text: str) -> list[int]:
+    def _encode_with(self, model: Tokenizer, text: str) -> list[int]:
         with self._call:
             encoding = model.encode(text, add_special_tokens=False)
             return self._pairs.encode(encoding.ids, cast("list[int]", encoding.word_ids), self._special_ids)

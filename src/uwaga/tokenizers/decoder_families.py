@@ -19,7 +19,7 @@ from uwaga.tokenizers.pretrained_files import (
     TOKENIZER_FILE,
     Declared,
     Special,
-    missing_files,
+    missing_files_error,
     read_declared,
 )
 from uwaga.tokenizers.sentencepiece import read_sentencepiece
@@ -49,7 +49,7 @@ def read_decoder_tokeniser(
     elif (folder / SENTENCEPIECE_FILE).exists():
         codec = _read_pieces(folder / SENTENCEPIECE_FILE, declared)
     else:
-        raise missing_files(folder, TOKENIZER_FILE, SENTENCEPIECE_FILE)
+        raise missing_files_error(folder, TOKENIZER_FILE, SENTENCEPIECE_FILE)
     size = needed_rows(codec, ids.vocabulary)
     if not size <= ids.vocabulary < size + PADDING:
         raise ModelError(

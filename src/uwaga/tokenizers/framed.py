@@ -138,12 +138,12 @@ class FramedTokeniser:
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without surrounding special tokens."""
         _check_unicode(text)
-        return self._embedded(self.codec.encode(self.prompt_prefix + text), text)
+        return self._check_embedded(self.codec.encode(self.prompt_prefix + text), text)
 
     def encode_plain(self, text: str) -> list[int]:
         """Return the ids of a text without recognising special tokens."""
         _check_unicode(text)
-        return self._embedded(self.codec.encode_plain(text), text)
+        return self._check_embedded(self.codec.encode_plain(text), text)
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids with the special tokens that the model expects around them."""
@@ -186,7 +186,7 @@ class FramedTokeniser:
                     f"{self.name}: token id {token} is outside the vocabulary of {self.vocabulary}"
                 )
 
-    def _embedded(self, ids: list[int], text: str) -> list[int]:
+    def _check_embedded(self, ids: list[int], text: str) -> list[int]:
         if ids and max(ids) >= self.vocabulary:
             piece = self.codec.piece(max(ids))
             raise DataError(

@@ -50,7 +50,7 @@ class MarianTokeniser:
     def _ids(self) -> Mapping[str, int]:
         if self._vocabulary is not None:
             return self._vocabulary
-        return add_padding(numbered_pieces(self._model), self._symbols.pad)
+        return add_padding(ids_by_piece(self._model), self._symbols.pad)
 
     @cached_property
     def _pieces(self) -> Mapping[int, str]:
@@ -134,7 +134,7 @@ class MarianTokeniser:
         """Decode ids to text, without special and unknown symbols."""
         tokens = [token for token in ids if token not in self._dropped]
         text: str = ""
-        if tokens and self._vocabulary is None and self._within(tokens):
+        if tokens and self._vocabulary is None and self._are_in_model(tokens):
             text = self._model.decode(tokens)
         elif tokens:
             text = self._model.join(self.pieces(tokens))
@@ -142,16 +142,16 @@ class MarianTokeniser:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces for the given ids."""
-        if self._vocabulary is None and self._within(ids):
+        if self._vocabulary is None and self._are_in_model(ids):
             return list(map(self._model.piece, ids))
-        return pieces_of(ids, self._pieces, self._name)
+        return to_pieces(ids, self._pieces, self._name)
 
-    def _within(self, ids: Sequence[int]) -> bool:
+    def _are_in_model(self, ids: Sequence[int]) -> bool:
         """Return True if all are ids of the SentencePiece model."""
         return not ids or (min(ids) >= 0 and max(ids) < len(self._model))
 
 
-def numbered_pieces(model: SentencePieceModel) -> dict[str, int]:
+def ids_by_piece(model: SentencePieceModel) -> dict[str, int]:
     """Return the ids of a SentencePiece model by piece."""
     return {piece: number for number, piece in enumerate(model.all_pieces())}
 
@@ -269,10 +269,10 @@ class SegmentedTextTokeniser:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces for the given ids."""
-        return pieces_of(ids, self._pieces, self._name)
+        return to_pieces(ids, self._pieces, self._name)
 
 
-def pieces_of(ids: Sequence[int], pieces: Mapping[int, str], name: str) -> list[str]:
+def to_pieces(ids: Sequence[int], pieces: Mapping[int, str], name: str) -> list[str]:
     """Return the pieces for the given ids in a vocabulary, whose ``name`` is used in error messages."""
     try:
         return list(map(pieces.__getitem__, ids))

@@ -26,7 +26,7 @@ from uwaga.tokenizers.pretrained_files import (
     TOKENIZER_FILE,
     Declared,
     Special,
-    missing_files,
+    missing_files_error,
     read_declared,
     read_json,
 )
@@ -84,7 +84,7 @@ def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     declared = read_declared(folder)
     codes = WMT21 if declared.text("language_codes") == "wmt21" else M2M100
     if not (folder / "vocab.json").exists():
-        raise missing_files(folder, "vocab.json with sentencepiece.bpe.model")
+        raise missing_files_error(folder, "vocab.json with sentencepiece.bpe.model")
     vocabulary = read_vocabulary(folder / "vocab.json")
     special = {**SPECIAL, **declared.named}
     missing_tokens = [token.content for token in special.values() if token.content not in vocabulary]

@@ -21,7 +21,13 @@ from uwaga.tokenizers.codecs import (
     read_word_piece,
 )
 from uwaga.tokenizers.framed import Codec, FramedTokeniser
-from uwaga.tokenizers.pretrained_files import TOKENIZER_FILE, Declared, Special, missing_files, read_declared
+from uwaga.tokenizers.pretrained_files import (
+    TOKENIZER_FILE,
+    Declared,
+    Special,
+    missing_files_error,
+    read_declared,
+)
 from uwaga.tokenizers.sentencepiece import read_sentencepiece
 from uwaga.tokenizers.subwords import Subwords
 
@@ -117,7 +123,7 @@ def read_bert_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
         codec = read_word_piece(folder / "vocab.txt", declared, BERT_SPECIAL)
         frame = (_required_id(codec, special["cls"], folder),), (_required_id(codec, special["sep"], folder),)
     else:
-        raise missing_files(folder, TOKENIZER_FILE, "vocab.txt")
+        raise missing_files_error(folder, TOKENIZER_FILE, "vocab.txt")
     special.setdefault("bos", special["cls"])
     special.setdefault("eos", special["sep"])
     return _same_pair(build_tokeniser(codec, ids, special, declared, folder), *frame)
@@ -135,7 +141,7 @@ def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     elif (folder / PROPHETNET_PIECES).exists():
         codec = read_word_piece(folder / PROPHETNET_PIECES, declared, PROPHETNET_SPECIAL)
     else:
-        raise missing_files(folder, TOKENIZER_FILE, PROPHETNET_PIECES)
+        raise missing_files_error(folder, TOKENIZER_FILE, PROPHETNET_PIECES)
     special.setdefault("bos", special["sep"])
     special.setdefault("eos", special["sep"])
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
@@ -239,7 +245,7 @@ def sentencepiece_file(folder: Path) -> Path:
     for name in SENTENCEPIECE_FILES:
         if (folder / name).exists():
             return folder / name
-    raise missing_files(folder, TOKENIZER_FILE, " or ".join(SENTENCEPIECE_FILES))
+    raise missing_files_error(folder, TOKENIZER_FILE, " or ".join(SENTENCEPIECE_FILES))
 
 
 def _byte_level(folder: Path, declared: Declared, special: Mapping[str, Special]) -> TokenizersCodec:
@@ -247,7 +253,7 @@ def _byte_level(folder: Path, declared: Declared, special: Mapping[str, Special]
         return read_tokenizer_json(folder, declared)
     vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
     if not vocabulary.exists() and not merges.exists():
-        raise missing_files(folder, TOKENIZER_FILE, "vocab.json with merges.txt")
+        raise missing_files_error(folder, TOKENIZER_FILE, "vocab.json with merges.txt")
     return read_byte_level(vocabulary, merges, declared, special)
 
 

@@ -114,7 +114,7 @@ def read_bytes(path: Path, description: str = "tokeniser") -> bytes:
         ) from None
 
 
-def missing_files(folder: Path, *alternatives: str) -> ModelError:
+def missing_files_error(folder: Path, *alternatives: str) -> ModelError:
     """Return the error for a folder without any of the files that may store its tokeniser."""
     return ModelError(
         f"{folder}: no tokeniser found; expected {', or '.join(alternatives)}; fetch the whole repository "

@@ -44,7 +44,7 @@ FOOTNOTE = r"\[\w{1,3}\]|[\u00b9\u00b2\u00b3\u2070-\u2079]"
 BULLETS = "\u2022\u2023\u2043\u25aa\u25cf\u25e6"
 """Signs before list items."""
 UNSPACED_MARK = re.compile(rf"[{UNSPACED_MARKS}]")
-FOLLOWING = re.compile(r"[\W_]{0,32}+(?P<word>[^\W_](?:\w|['\u2019](?=\w)){0,24})?")
+FOLLOWING_WORD = re.compile(r"[\W_]{0,32}+(?P<word>[^\W_](?:\w|['\u2019](?=\w)){0,24})?")
 """The text after a sentence: a limited number of signs, and a word."""
 IN_BRACKETS = re.compile(r"[^()\[\]（）《》]{0,80}+[)\]）》]")
 QUOTATIVE_PARTICLE = re.compile(r"(?<=[\u300d\u300f])(?:と|って)")
@@ -61,7 +61,7 @@ OUTER_SIGNS = (
 )
 """Signs around a word that are not part of it."""
 ELLIPSIS = re.compile(r"\u2026|[.\u2026][.\u2026 \xa0]++")
-JOINTS = re.compile(r"[/'\u2019\u2013\u2014-]")
+WORD_JOINER = re.compile(r"[/'\u2019\u2013\u2014-]")
 MAX_ABBREVIATION_CHARACTERS = 24
 """Characters before a full stop that are read; no abbreviation is longer."""
 MAX_BRACKET_DISTANCE = 80
@@ -107,7 +107,7 @@ def _end_pattern(marks: str) -> re.Pattern[str]:
 
 def _match_following(line: str, start: int) -> re.Match[str]:
     """Match the signs and the word that begin at a position."""
-    following = FOLLOWING.match(line, start)
+    following = FOLLOWING_WORD.match(line, start)
     assert following is not None  # all parts are optional
     return following
 
@@ -173,7 +173,7 @@ def _find_cut_at_full_stop(
     if before[-1].isspace():
         return stop
     token = before.split()[-1].strip(OUTER_SIGNS)
-    part = token if token.isalpha() else JOINTS.split(token)[-1]
+    part = token if token.isalpha() else WORD_JOINER.split(token)[-1]
     name = part.lower()
     letter, number = len(part) == 1, part.isdigit() or ROMAN.fullmatch(part) is not None
     if token.isalpha() and not (letter or number or name in stops.abbreviations or name.endswith("str")):
@@ -188,11 +188,11 @@ def _find_cut_at_full_stop(
         names.add("str")  # Goethestr.
     word = following["word"] or ""
     numbered = word[:1].isdigit() or ROMAN.fullmatch(word) is not None
-    dotted = line[following.end() : following.end() + 1] == "."
-    starts = not dotted and word.lower().replace("\u2019", "'") in stops.starters
+    has_full_stop = line[following.end() : following.end() + 1] == "."
+    starts = not has_full_stop and word.lower().replace("\u2019", "'") in stops.starters
     if names & stops.titles:
         return stop if starts and names & stops.final else None
-    if (numbered and names & stops.before_numbers) or (letter and dotted and len(word) == 1):
+    if (numbered and names & stops.before_numbers) or (letter and has_full_stop and len(word) == 1):
         return None
     final = bool(names & stops.final)
     if acronym or final or (letter and part.isalpha() and not part.islower()):

@@ -70,7 +70,7 @@ def is_capitalised(text: str) -> bool:
     return text.isupper() and sum(word.isupper() for word in text.split()) >= 2
 
 
-def _unpunctuated(text: str) -> str:
+def _strip_punctuation(text: str) -> str:
     """Return a text without final punctuation, unless it consists of punctuation."""
     end = len(text)
     while end and (text[end - 1].isspace() or unicodedata.category(text[end - 1]).startswith("P")):
@@ -81,7 +81,7 @@ def _unpunctuated(text: str) -> str:
 FORMS: Mapping[str, Callable[[str], str]] = {
     "lower": str.lower,
     "upper": str.upper,
-    "unpunctuated": _unpunctuated,
+    "unpunctuated": _strip_punctuation,
 }
 
 

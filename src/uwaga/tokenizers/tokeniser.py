@@ -288,7 +288,7 @@ class Tokeniser:
         try:
             return self._processor.decode(tokens)
         except UnicodeDecodeError as error:
-            raise _damaged(error) from None
+            raise _damage_error(error) from None
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the model's pieces for the given ids, U+2581 for spaces, special symbols included.
@@ -305,7 +305,7 @@ class Tokeniser:
         try:
             pieces = list(map(self._processor.piece, plain))
         except UnicodeDecodeError as error:
-            raise _damaged(error) from None
+            raise _damage_error(error) from None
         cache.update(zip(plain, pieces, strict=True))
         return pieces
 
@@ -322,16 +322,16 @@ class Tokeniser:
         leading_tags, text = self._split_tags(text)
         if MARK in text:
             normalise = partial(self._processor.normalise, prefix=False)
-            ids = self._marked(text, lambda part: sampler.draw(normalise(part), random))
+            ids = self._encode_around_marks(text, lambda part: sampler.draw(normalise(part), random))
         else:
             ids = sampler.draw(self._processor.normalise(text), random)
         return [*leading_tags, *ids]
 
     def _encode_marked(self, text: str) -> list[int]:
         _check_surrogates(text)
-        return self._marked(text, partial(self._processor.encode, prefix=False))
+        return self._encode_around_marks(text, partial(self._processor.encode, prefix=False))
 
-    def _marked(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
+    def _encode_around_marks(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
         """Return the ids of a text that contains U+2581: ids of its parts, and of the bytes between them."""
         ids: list[int] = []
         for number, part in enumerate((" " + text).split(MARK)):
@@ -352,5 +352,5 @@ def _check_surrogates(text: str) -> None:
         ) from None
 
 
-def _damaged(error: UnicodeDecodeError) -> DataError:
+def _damage_error(error: UnicodeDecodeError) -> DataError:
     return DataError(f"the tokeniser is damaged: a piece is not UTF-8 ({error.reason}); fetch it again")

@@ -30,7 +30,7 @@ CHANGEABLE = {
     "training.validation_sentences",
 }
 """Settings of data and training that do not affect the weights: paths, validation, checkpoints kept."""
-STEPS = "training.steps"
+STEPS_SETTING = "training.steps"
 _OPEN_ENDED_SCHEDULES = ("inverse_sqrt", "constant")
 """Schedules whose learning rate does not depend on the number of steps."""
 SCORING_SETTINGS = (
@@ -69,7 +69,9 @@ def fixed_settings(settings: Settings) -> dict[str, Any]:
             mode="json", exclude_defaults=True, exclude={"files", "name", "format", "alignment"}
         )
         values.setdefault("data", {})[f"train.{number}"] = options
-    changeable = CHANGEABLE | ({STEPS} if settings.training.schedule.kind in _OPEN_ENDED_SCHEDULES else set())
+    changeable = CHANGEABLE | (
+        {STEPS_SETTING} if settings.training.schedule.kind in _OPEN_ENDED_SCHEDULES else set()
+    )
     return {name: value for name, value in sorted(flatten(values).items()) if name not in changeable}
 
 
@@ -94,8 +96,8 @@ def check_unchanged(path: Path, before: dict[str, Any], settings: Settings) -> N
     changes = "; ".join(_describe_change(name, before, current, settings) for name in changed)
     steps = (
         ""
-        if STEPS in changed
-        else f"{STEPS}, "
+        if STEPS_SETTING in changed
+        else f"{STEPS_SETTING}, "
         if settings.training.schedule.kind in _OPEN_ENDED_SCHEDULES
         else ""
     )
@@ -145,7 +147,11 @@ def _changed_names(before: dict[str, Any], current: dict[str, Any]) -> list[str]
 
 def _describe_change(name: str, before: dict[str, Any], current: dict[str, Any], settings: Settings) -> str:
     default = _defaults(settings).get(name)
-    note = f" (the rate of schedule {settings.training.schedule.kind} depends on it)" if name == STEPS else ""
+    note = (
+        f" (the rate of schedule {settings.training.schedule.kind} depends on it)"
+        if name == STEPS_SETTING
+        else ""
+    )
     return f"{name} was {before.get(name, default)} and is now {current.get(name, default)}{note}"
 
 

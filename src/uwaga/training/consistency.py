@@ -29,8 +29,8 @@ def check_consistent(ranks: Ranks, settings: Settings, base: Base | None) -> Non
     """Check that every process has the same inputs as rank 0."""
     if ranks.world == 1:
         return
-    gathered = ranks.gather(ranks.run_on_all(lambda: facts(settings, base)))
-    ranks.run_on_all(lambda: compare(gathered, ranks))
+    facts_by_rank = ranks.gather(ranks.run_on_all(lambda: facts(settings, base)))
+    ranks.run_on_all(lambda: compare(facts_by_rank, ranks))
 
 
 def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
@@ -49,10 +49,10 @@ def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
     }
 
 
-def compare(gathered: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
+def compare(facts_by_rank: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
     """Compare the inputs of every process with those of rank 0."""
-    first = gathered[0]
-    for rank, current in enumerate(gathered):
+    first = facts_by_rank[0]
+    for rank, current in enumerate(facts_by_rank):
         names = [name for name in {**first, **current} if first.get(name) != current.get(name)]
         if names:
             differences = "; ".join(

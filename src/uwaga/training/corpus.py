@@ -109,7 +109,7 @@ class Corpora:
     ) -> Iterator[tuple[Position, Batch]]:
         number = 0
         while True:
-            while self.train.has(epoch, batch_index):
+            while self.train.has_batch(epoch, batch_index):
                 if number == rank:
                     local_batch = self.train.batch(epoch, batch_index)
                 number = (number + 1) % world

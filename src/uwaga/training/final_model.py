@@ -116,7 +116,7 @@ def load_final_weights(run: Run) -> FinalWeights:
     if run.training.average and (
         steps := tuple(regular_steps(run.folder, run.training)[-run.training.average :])
     ):
-        mean = mean_of(steps)
+        mean = describe_mean(steps)
         _load(run, steps)
         if best is None or steps == (best,):
             return FinalWeights(steps, mean)
@@ -277,13 +277,13 @@ def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
     load_weights(model, weights, newest)
     model.eval()
     progress = Progress(step=steps[-1])
-    origin = mean_of(steps)
+    origin = describe_mean(steps)
     card = model_card(settings, origin, None, progress)
     write_final_model(out, settings, base, model, (source, target), card)
     return steps
 
 
-def mean_of(steps: Sequence[int]) -> str:
+def describe_mean(steps: Sequence[int]) -> str:
     """Describe the mean of checkpoints."""
     if len(steps) == 1:
         return f"checkpoint of step {steps[0]}"

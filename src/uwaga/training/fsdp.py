@@ -17,7 +17,7 @@ from uwaga.models.blocks import DecoderBlock
 from uwaga.models.transformer import Transformer
 from uwaga.settings import TrainingSettings
 from uwaga.training.loss import Loss
-from uwaga.training.ranks import Ranks, distribute_like, full_tensor_of
+from uwaga.training.ranks import Ranks, distribute_like, to_full_tensor
 from uwaga.training.step import BatchPart, TrainableModel, Updater, batch_loss
 
 
@@ -80,7 +80,7 @@ class ShardedTrainableModel(TrainableModel):
     def copy_to(self, model: Seq2Seq, keep: bool) -> None:
         with self.ranks.connection_errors():
             for sharded, parameter in zip(self.model.parameters(), model.parameters(), strict=True):
-                full = full_tensor_of(sharded)
+                full = to_full_tensor(sharded)
                 if keep:
                     parameter.copy_(full)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from uwaga.models.base import OutputLayer
 from uwaga.models.layers.choose import at_least_float32
-from uwaga.models.layers.scores import capped
+from uwaga.models.layers.scores import soft_cap
 
 
 class Loss(NamedTuple):
@@ -111,7 +111,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             if bias is not None:
                 logits += bias.to(dtype)
             if cap is not None:
-                logits = capped(logits, cap)
+                logits = soft_cap(logits, cap)
             probabilities = torch.softmax(logits, dim=1)
             nll = -probabilities.gather(1, next_tokens).to(sum_dtype).clamp_min(tiny).log()  # (chunk, 1)
             if cap is None:

@@ -46,7 +46,7 @@ Records = Sequence[Mapping[str, Any]]
 SAMPLED_VALIDATIONS = 8
 """Number of validations whose samples are shown, including the first and the last."""
 SETTINGS = "settings.yaml"
-STORES = "data/*/store.json"
+STORE_PATTERN = "data/*/store.json"
 
 
 def run_page(run: Path) -> str:
@@ -148,7 +148,7 @@ def _samples(samples: Records) -> list[str]:
 def _data(run: Path) -> list[str]:
     """Tabulate the lines read and skipped, by corpus."""
     rows: list[tuple[object, ...]] = []
-    stores = sorted(run.glob(STORES), key=lambda path: (path.parent.name.startswith("dev"), path))
+    stores = sorted(run.glob(STORE_PATTERN), key=lambda path: (path.parent.name.startswith("dev"), path))
     for name, report in ((path.parent.name, _json(path).get("report")) for path in stores):
         if isinstance(report, dict):
             rows.append((name, "lines read", _cell(report.get("read")), ""))

@@ -138,7 +138,7 @@ class RankMessages:
             if self._store.add("told", 1) > 1:
                 return FailedElsewhereError(f"{lost} {event}")
         except RuntimeError:
-            return self._store_lost()
+            return self._store_lost_error()
         return RankLostError(
             f"{lost} {event}; torchrun restarts all processes if --max-restarts allows it; otherwise rerun "
             "the same command to resume from the newest checkpoint"
@@ -200,9 +200,9 @@ class RankMessages:
         try:
             yield
         except RuntimeError:
-            raise self._store_lost() from None
+            raise self._store_lost_error() from None
 
-    def _store_lost(self) -> RankLostError:
+    def _store_lost_error(self) -> RankLostError:
         return RankLostError(
             f"rank {self.rank}: lost the connection to the store of the run's processes: its machine or "
             "torchrun has ended; rerun the same command to resume from the newest checkpoint"

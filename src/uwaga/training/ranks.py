@@ -25,7 +25,7 @@ def is_shared(tensor: Tensor) -> bool:
     return hasattr(tensor, "full_tensor")
 
 
-def full_tensor_of(tensor: Tensor) -> Tensor:
+def to_full_tensor(tensor: Tensor) -> Tensor:
     """Return the full tensor of a possibly sharded tensor; all processes must call this."""
     return tensor.full_tensor() if is_shared(tensor) else tensor  # type: ignore[attr-defined]
 
@@ -34,7 +34,7 @@ def full_tensors(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]
     """Return the full tensors, or an empty dict unless ``keep``; all processes must call this."""
     full = {}
     for name, tensor in tensors.items():
-        full_tensor = full_tensor_of(tensor.detach())
+        full_tensor = to_full_tensor(tensor.detach())
         if keep:
             full[name] = full_tensor.cpu() if is_shared(tensor) else full_tensor
     return full
@@ -98,8 +98,8 @@ class Ranks:
             failure = error
         reasons = self._messages.gather("" if failure is None else reason(failure))
         failed = [rank for rank, text in enumerate(reasons) if text]
-        reported = isinstance(failure, UwagaError | OSError)
-        if failure is not None and (failed[0] == self.rank or not reported):
+        is_reported = isinstance(failure, UwagaError | OSError)
+        if failure is not None and (failed[0] == self.rank or not is_reported):
             raise failure
         if failed:
             raise FailedElsewhereError(f"rank {failed[0]}: {reasons[failed[0]]}")
@@ -134,10 +134,10 @@ class Ranks:
             return [value]
         return [json.loads(text) for text in self._messages.gather(json.dumps(value))]
 
-    def stop_waiting_when(self, stopping: Callable[[], bool]) -> None:
-        """Stop waiting for silent processes once ``stopping`` returns True."""
+    def set_stop_condition(self, is_stopping: Callable[[], bool]) -> None:
+        """Stop waiting for silent processes once ``is_stopping`` returns True."""
         if self._messages is not None:
-            self._messages.is_stopping = stopping
+            self._messages.is_stopping = is_stopping
 
     def describe(self, rank: int) -> str:
         """Return a rank with its process and host, for messages."""
@@ -163,10 +163,10 @@ class Ranks:
         if self._messages is None:
             return [list(numbers)]
         local = torch.tensor(numbers, dtype=torch.int64)
-        gathered = [torch.empty_like(local) for _ in range(self.world)]
+        parts = [torch.empty_like(local) for _ in range(self.world)]
         with self.connection_errors():
-            distributed.all_gather(gathered, local)
-        return [values.tolist() for values in gathered]
+            distributed.all_gather(parts, local)
+        return [values.tolist() for values in parts]
 
     def add(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor with its sum over all processes.

@@ -95,7 +95,7 @@ class TrainingBar:
         """Show other figures between updates."""
         self.bar.update(self._task, figures=figures)
 
-    def resume_pace(self) -> None:
+    def restart_pace(self) -> None:
         """Exclude the time since the last update, spent on a validation, from the pace."""
         self.bar.update(self._task, last=self._clock())
 
@@ -206,7 +206,7 @@ class Reporter:
         self._tokens += result.tokens
         self._source += result.source_tokens
         self._updates += 1
-        seconds = time.perf_counter() - self._since
+        seconds = time.perf_counter() - self._report_time
         if self.bar:
             self.bar.update(progress.step, progress.epoch + 1, self._figures(seconds))
         if seconds < _LINE_SECONDS and progress.step < self.steps:
@@ -236,9 +236,9 @@ class Reporter:
         if self.bar:
             self.bar.show(f"validating {name}")
         yield
-        self._since += time.perf_counter() - start
+        self._report_time += time.perf_counter() - start
         if self.bar:
-            self.bar.resume_pace()
+            self.bar.restart_pace()
 
     def validation(
         self, progress: Progress, result: Validation, part: ValidationPart = "dev", steps: Sequence[int] = ()
@@ -272,8 +272,8 @@ class Reporter:
         record = {"part": part, "step": progress.step, "epoch": progress.epoch, "corpus": name, **values}
         append(self.folder / METRICS, json.dumps(record).encode() + b"\n")
         self._events.add(progress.step, {f"{part}/{name}/{key}": value for key, value in values.items()})
-        when = part if part != "also" else f"step {progress.step}"
-        self.log(f"{name}, {when}: {_format_scores(values)}")
+        position = part if part != "also" else f"step {progress.step}"
+        self.log(f"{name}, {position}: {_format_scores(values)}")
 
     def _figures(self, seconds: float) -> str:
         dev = f"  {self._dev}" if self._dev else ""
@@ -317,7 +317,7 @@ class Reporter:
     def _reset(self) -> None:
         self._loss = self._nll = 0.0
         self._tokens = self._source = self._updates = 0
-        self._since = time.perf_counter()
+        self._report_time = time.perf_counter()
 
 
 SCORE_FORMATS = {

@@ -270,12 +270,12 @@ class Run:
     def _update_best(self, result: Validation) -> None:
         score = result.score(self.training.early_stopping_metric)
         before = self.progress.best
-        improved = not before or score > max(before.values())
+        is_improved = not before or score > max(before.values())
         ranked = sorted({**before, self.progress.step: score}.items(), key=lambda item: -item[1])
         self.progress = replace(
             self.progress,
             best=dict(ranked[: max(1, self.training.keep_best)]),
-            stale=0 if improved else self.progress.stale + 1,
+            stale=0 if is_improved else self.progress.stale + 1,
         )
 
 

@@ -26,7 +26,7 @@ from uwaga.settings import GuidedAlignmentSettings, TrainingSettings
 from uwaga.training.batch_sharding import BatchSharding
 from uwaga.training.loss import Loss, alignment_cross_entropy, cross_entropy
 from uwaga.training.optimiser import MULTIPLIER, learning_rate
-from uwaga.training.ranks import SINGLE_PROCESS, Ranks, full_tensor_of
+from uwaga.training.ranks import SINGLE_PROCESS, Ranks, to_full_tensor
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
 """Types of matrix products by their names in ``training.precision``."""
@@ -93,7 +93,7 @@ class Updater:
             for number, part in enumerate(split(batch, parts_per_batch), first)
         ]
         loss, nll = self.backward(parts, sharding.tokens, step)
-        norm = full_tensor_of(nn.utils.clip_grad_norm_(self.parameters, self.settings.clip or float("inf")))
+        norm = to_full_tensor(nn.utils.clip_grad_norm_(self.parameters, self.settings.clip or float("inf")))
         rate = learning_rate(self.settings.schedule, step, self.settings.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate * group[MULTIPLIER]

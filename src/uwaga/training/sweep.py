@@ -77,14 +77,14 @@ class TrialRun:
             )
 
     @property
-    def exited(self) -> bool:
+    def has_exited(self) -> bool:
         """True if the process has exited."""
         return self._process.poll() is not None
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """True if the process has exited with an error."""
-        return self.exited and self._process.returncode != 0
+        return self.has_exited and self._process.returncode != 0
 
     def validations(self) -> Iterator[tuple[int, float]]:
         """Yield the steps and scores of validations since the last call."""
@@ -106,7 +106,7 @@ class TrialRun:
 
     def interrupt(self) -> None:
         """Ask the run to write a checkpoint and exit."""
-        if not self.exited and not self._interrupted:
+        if not self.has_exited and not self._interrupted:
             if os.name == "nt":  # Windows has no signals between processes
                 self._process.terminate()
             else:
@@ -143,9 +143,9 @@ def _die_with_parent() -> None:
 
 
 STUDY_FILE = "study.db"
-CHECKSUM = "uwaga"
+CHECKSUM_ATTRIBUTE = "uwaga"
 """Attribute of a study: checksum of its parameters and settings."""
-ERROR = "error"
+ERROR_ATTRIBUTE = "error"
 """Attribute of a trial whose run failed: the last line of its log."""
 FINISHED_STATES = TrialState.COMPLETE, TrialState.PRUNED
 
@@ -176,12 +176,12 @@ def open_study(folder: Path, settings: SweepSettings, metric: str, base: object)
         pruner=_pruner(settings),
         load_if_exists=True,
     )
-    if study.user_attrs.setdefault(CHECKSUM, checksum) != checksum:
+    if study.user_attrs.setdefault(CHECKSUM_ATTRIBUTE, checksum) != checksum:
         raise SettingsError(
             f"{folder / STUDY_FILE}: the study has other parameters or other settings; choose another folder "
             "with the sweep's `run`, or delete this one"
         )
-    study.set_user_attr(CHECKSUM, checksum)
+    study.set_user_attr(CHECKSUM_ATTRIBUTE, checksum)
     if settings.sampler == "grid":
         grid = {name: _grid(parameter) for name, parameter in settings.parameters.items()}
         for point in product(*grid.values()):
@@ -196,7 +196,11 @@ def is_exhausted(study: optuna.Study, settings: SweepSettings) -> bool:
 
 def finished_trials(study: optuna.Study) -> list[FrozenTrial]:
     """Return the trials that have ended on their own; those interrupted with the sweep are repeated."""
-    return [trial for trial in study.trials if trial.state in FINISHED_STATES or ERROR in trial.user_attrs]
+    return [
+        trial
+        for trial in study.trials
+        if trial.state in FINISHED_STATES or ERROR_ATTRIBUTE in trial.user_attrs
+    ]
 
 
 def requeue_unfinished(study: optuna.Study) -> None:
@@ -356,15 +360,15 @@ class _Sweep:
             self.running.append(_RunningTrial(trial, run))
 
     def _report_duplicate(self, trial: optuna.Trial, duplicate: optuna.trial.FrozenTrial) -> None:
-        if ERROR in duplicate.user_attrs:
-            trial.set_user_attr(ERROR, duplicate.user_attrs[ERROR])
+        if ERROR_ATTRIBUTE in duplicate.user_attrs:
+            trial.set_user_attr(ERROR_ATTRIBUTE, duplicate.user_attrs[ERROR_ATTRIBUTE])
         self.study.tell(
             trial, duplicate.value if duplicate.state is TrialState.COMPLETE else None, duplicate.state
         )
         self.log(f"trial {trial.number}: same values as trial {duplicate.number}")
 
     def _poll(self, trial: _RunningTrial) -> None:
-        number, exited = trial.trial.number, trial.run.exited  # checked before reading its records
+        number, exited = trial.trial.number, trial.run.has_exited  # checked before reading its records
         for step, score in trial.run.validations():
             trial.trial.report(score, step)
             trial.validations += 1
@@ -380,8 +384,8 @@ class _Sweep:
                 return
         if not exited:
             return
-        if trial.run.failed:
-            trial.trial.set_user_attr(ERROR, trial.run.last_log_line())
+        if trial.run.has_failed:
+            trial.trial.set_user_attr(ERROR_ATTRIBUTE, trial.run.last_log_line())
             self._finish(trial, None, TrialState.FAIL)
             self.log(f"trial {number}: failed: {trial.run.last_log_line()} ({trial.run.folder})")
             return
@@ -440,7 +444,9 @@ def _table(study: optuna.Study, settings: SweepSettings) -> str:
 def _best(study: optuna.Study, folder: Path, values: Mapping[str, Any], log: Callable[[str], None]) -> Path:
     trials = finished_trials(study)
     if not any(trial.state is TrialState.COMPLETE for trial in trials):
-        failures = [trial.user_attrs[ERROR] for trial in trials if ERROR in trial.user_attrs]
+        failures = [
+            trial.user_attrs[ERROR_ATTRIBUTE] for trial in trials if ERROR_ATTRIBUTE in trial.user_attrs
+        ]
         details = f"; the last failure: {failures[-1]}" if failures else ""
         raise SettingsError(f"{folder}: none of {len(trials)} trials has succeeded{details}")
     best = study.best_trial

@@ -42,7 +42,7 @@ from uwaga.training.step import TrainableModel
 from uwaga.training.utilisation import find_utilisation
 from uwaga.training.validation import Validation
 
-FINISHED = "finished.json"
+FINISHED_FILE = "finished.json"
 """File in a run's folder with the checkpoint and the settings of its finished model."""
 
 
@@ -76,7 +76,7 @@ def train(settings: Settings, ranks: Ranks = SINGLE_PROCESS) -> Path | None:
             reporter.log(f"finished already: {folder}; delete it to validate and write it again")
             return folder
         interrupt = stack.enter_context(Interrupt(ignore_repeats=ranks.world > 1))
-        ranks.stop_waiting_when(lambda: interrupt.requested)
+        ranks.set_stop_condition(lambda: interrupt.requested)
         run = _open_run(settings, base, device, reporter, ranks)
         if not run.train(interrupt):
             reporter.log(f"stopped at step {run.progress.step}; rerun the same command to resume")
@@ -189,7 +189,7 @@ def _finish(run: Run) -> Path:
     tokenisers = (corpora.source, corpora.target)
     write_final_model(folder, settings, run.base, run.model, tokenisers, card, result.score_stats)
     reporter.finish()
-    write_file(settings.run / FINISHED, json.dumps(_finished_state(settings)))
+    write_file(settings.run / FINISHED_FILE, json.dumps(_finished_state(settings)))
     reporter.log(f"{'model' if settings.adapt.lora is None else 'adapter'} written to {folder}")
     return folder
 
@@ -197,7 +197,7 @@ def _finish(run: Run) -> Path:
 def _is_finished(settings: Settings) -> bool:
     """Return True if the model has been written, and neither settings nor checkpoints have changed since."""
     try:
-        saved = json.loads((settings.run / FINISHED).read_text(encoding="utf-8"))
+        saved = json.loads((settings.run / FINISHED_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return final_folder(settings).is_dir() and saved == _finished_state(settings)

@@ -73,9 +73,13 @@ def model_flops(model: Seq2Seq) -> ModelFlops | None:
     """Count the operations of short sentences; return None if torch cannot count those of a layer."""
     if any(isinstance(module, nn.RNNBase) for module in model.modules()):
         return None
-    short = _count_operations(model, _SHORT_LENGTH, _SHORT_LENGTH)
-    source = (_count_operations(model, _LONG_LENGTH, _SHORT_LENGTH) - short) / (_LONG_LENGTH - _SHORT_LENGTH)
-    target = (_count_operations(model, _SHORT_LENGTH, _LONG_LENGTH) - short) / (_LONG_LENGTH - _SHORT_LENGTH)
+    short_length_count = _count_operations(model, _SHORT_LENGTH, _SHORT_LENGTH)
+    source = (_count_operations(model, _LONG_LENGTH, _SHORT_LENGTH) - short_length_count) / (
+        _LONG_LENGTH - _SHORT_LENGTH
+    )
+    target = (_count_operations(model, _SHORT_LENGTH, _LONG_LENGTH) - short_length_count) / (
+        _LONG_LENGTH - _SHORT_LENGTH
+    )
     output = 2 * model.output.weight.numel()
     return ModelFlops(_PASSES * source, _PASSES * (target + output))
 

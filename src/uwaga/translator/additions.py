@@ -18,7 +18,7 @@ OPENING, CLOSING = "([{（［｛【", ")]}）］｝】"
 BRACKET = re.compile(f"[{re.escape(OPENING + CLOSING)}]")
 
 
-def added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> tuple[str, ...]:
+def find_added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the brackets that a translation adds to its source, each with its content if it is closed.
 
     Args:
@@ -32,11 +32,11 @@ def added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> tuple
     counts = [sum(map(target.count, kind)) for kind in (OPENING, CLOSING)]
     if counts[0] <= allowed[0] and counts[1] <= allowed[1]:
         return ()
-    bracketed = list(_bracketed(target))
+    bracketed = list(_find_brackets(target))
     return tuple(part for part in dict.fromkeys(bracketed) if len(part) == 1 or part not in source)
 
 
-def _bracketed(text: str) -> Iterator[str]:
+def _find_brackets(text: str) -> Iterator[str]:
     """Yield outermost pairs of brackets with their content, and unpaired brackets."""
     depth, start = 0, 0
     for match in BRACKET.finditer(text):
@@ -53,7 +53,7 @@ def _bracketed(text: str) -> Iterator[str]:
         yield text[start]
 
 
-def added_words(
+def find_added_words(
     source: str,
     target: str,
     language: str,

@@ -55,10 +55,12 @@ def add_alignments(
     ]
     alignments = iter(token_alignments(decoder, head, pairs, start))
     for sentence in sentences:
-        sentence.hypotheses = [_aligned(hypothesis, next(alignments)) for hypothesis in sentence.hypotheses]
+        sentence.hypotheses = [
+            _add_alignment(hypothesis, next(alignments)) for hypothesis in sentence.hypotheses
+        ]
 
 
-def _aligned(hypothesis: Hypothesis, tokens: TokenAlignment) -> Hypothesis:
+def _add_alignment(hypothesis: Hypothesis, tokens: TokenAlignment) -> Hypothesis:
     return replace(hypothesis, alignment=tokens.weights, link_maps=tokens.maps)
 
 
@@ -159,6 +161,6 @@ def align_pairs(
             weights.weights,
             maps=weights.maps,
         )
-        cut = word_spans(pair[0], words), word_spans(pair[1], words)
-        alignments.append(align_words([pieces], *cut, pair, link_model(head)))
+        spans_by_side = word_spans(pair[0], words), word_spans(pair[1], words)
+        alignments.append(align_words([pieces], *spans_by_side, pair, link_model(head)))
     return alignments

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_WORKERS = 1 << 12
 MAX_WAITING = 1 << 20
-NICEST = 19
+MAX_NICE = 19
 LONG_CHARACTERS = 2_000
 """Number of characters from which calls take turns to read and write their texts."""
 Outcome = Literal["done", "failed", "cancelled", "late"]
@@ -42,15 +42,15 @@ Value = TypeVar("Value")
 class Observer(Protocol):
     """Receives the events of every request, from any thread; it must be fast, and must not raise."""
 
-    def queued(self, client: str) -> None:
+    def on_queued(self, client: str) -> None:
         """Called when a request is accepted."""
         ...
 
-    def entered(self, client: str, waited: float) -> None:
+    def on_started(self, client: str, wait_seconds: float) -> None:
         """Called when a request begins to be translated, with the seconds that it waited."""
         ...
 
-    def done(self, client: str, seconds: float, outcome: Outcome) -> None:
+    def on_finished(self, client: str, seconds: float, outcome: Outcome) -> None:
         """Called when a request ends, with the seconds since it was accepted."""
         ...
 
@@ -84,7 +84,7 @@ class AsyncTranslator:
         observer: Observer | None = None,
         nice: int = 0,
     ) -> None:
-        check_integer("nice", nice, 0, NICEST)
+        check_integer("nice", nice, 0, MAX_NICE)
         check_integer("most_waiting", most_waiting, 0, MAX_WAITING)
         check_integer("workers", workers, 1, MAX_WORKERS)
         loaded: object = translator
@@ -116,8 +116,8 @@ class AsyncTranslator:
     @property
     def counters(self) -> tuple[int, int, int]:
         """Decoding steps, rows of all steps, and finished sentences, over all models."""
-        each = [(0, 0, 0), *(batch.counters for batch in self._models.batches)]
-        steps, rows, sentences = (sum(column) for column in zip(*each, strict=True))
+        batch_counters = [(0, 0, 0), *(batch.counters for batch in self._models.batches)]
+        steps, rows, sentences = (sum(column) for column in zip(*batch_counters, strict=True))
         return steps, rows, sentences
 
     @overload
@@ -225,12 +225,12 @@ class AsyncTranslator:
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
-        listed = list(requests)
+        request_list = list(requests)
 
         def work(translator: Translator) -> list[Translation]:
-            return list(translator.run(listed, window=max(len(listed), 1)))
+            return list(translator.run(request_list, window=max(len(request_list), 1)))
 
-        characters = sum(len(request.text) for request in listed if isinstance(request.text, str))
+        characters = sum(len(request.text) for request in request_list if isinstance(request.text, str))
         return await self.call(work, client=client, deadline=deadline, long=characters >= LONG_CHARACTERS)
 
     def stream(
@@ -322,7 +322,7 @@ class AsyncTranslator:
         self._workers.put(client, job)
         self._requests.add(request)
         if self.observer is not None:
-            self.observer.queued(client)
+            self.observer.on_queued(client)
         status: Outcome = "cancelled"
         try:
             result = await asyncio.wait_for(asyncio.wrap_future(outcome), deadline)
@@ -345,7 +345,7 @@ class AsyncTranslator:
                 request.cancel()
                 self._workers.remove(client, job)
             if self.observer is not None:
-                self.observer.done(client, time.monotonic() - start, status)
+                self.observer.on_finished(client, time.monotonic() - start, status)
             del outcome, job  # as in :meth:`_work`
 
     async def close(self, drain: bool = True) -> None:
@@ -377,11 +377,11 @@ class AsyncTranslator:
         self, request: CallContext, outcome: Future[Value], start: float, function: Callable[[Any], Value]
     ) -> None:
         if self.observer is not None:
-            self.observer.entered(request.client, time.monotonic() - start)
+            self.observer.on_started(request.client, time.monotonic() - start)
         try:
             request.check()
             with request.active():
-                result = function(self.translator.searched_by(self._models.decoder_for(request)))
+                result = function(self.translator.wrap_decoders(self._models.decoder_for(request)))
         except BaseException as error:
             with suppress(InvalidStateError):  # the request was cancelled
                 outcome.set_exception(_task_error(error))

@@ -16,7 +16,7 @@ from uwaga.translator.text import Sentence
 
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)
 LINE_BREAK = re.compile(r"[\r\n]")
-UNNAMED = frozenset({"", "src", "tgt", "und"})
+UNNAMED_CODES = frozenset({"", "src", "tgt", "und"})
 
 MAX_PERIOD = 12
 MIN_REPETITIONS, MIN_REPEATED_TOKENS = 4, 12
@@ -38,7 +38,7 @@ UNFAMILIAR_TEXT = "unlike what the model knows"
 def translates(languages: tuple[str, str]) -> bool:
     """Return True if a model is known to translate between two different languages."""
     source, target = map(base_language, languages)
-    return source != target and source not in UNNAMED and target not in UNNAMED
+    return source != target and source not in UNNAMED_CODES and target not in UNNAMED_CODES
 
 
 def is_copied(text: str) -> bool:
@@ -72,14 +72,14 @@ def script_warning(text: str, language: str) -> str | None:
     if expected is None or (expected == LATIN and text.isascii()):
         return None
     scripts = [script for script in map(character_script, text) if script]
-    strange = [script for script in scripts if script not in expected]
-    if 2 * len(strange) <= len(scripts):
+    unexpected = [script for script in scripts if script not in expected]
+    if 2 * len(unexpected) <= len(scripts):
         return None
-    commonest = max(sorted(set(strange)), key=strange.count)
-    return f"{UNFAMILIAR_TEXT}: letters of {commonest.title()}, where its source language is {language!r}"
+    most_common = max(sorted(set(unexpected)), key=unexpected.count)
+    return f"{UNFAMILIAR_TEXT}: letters of {most_common.title()}, where its source language is {language!r}"
 
 
-def loops(tokens: Sequence[int]) -> bool:
+def is_looping(tokens: Sequence[int]) -> bool:
     """Return True if the same few tokens repeat again and again."""
     length = len(tokens)
     if length - len(set(tokens)) < MIN_MATCHING_TOKENS:
@@ -102,7 +102,7 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
         stats: statistics of the model's scores.
     """
     warnings, best = [], [(sentence, sentence.hypotheses[0]) for sentence in sentences]
-    if any(loops(hypothesis.tokens) and not loops(sentence.ids) for sentence, hypothesis in best):
+    if any(is_looping(hypothesis.tokens) and not is_looping(sentence.ids) for sentence, hypothesis in best):
         warnings.append(
             "the translation repeats itself again and again; no_repeat_ngram=3 (--no-repeat-ngram 3) would "
             "forbid it"

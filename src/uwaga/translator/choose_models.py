@@ -18,7 +18,7 @@ from uwaga.errors import NotInstalledError, SettingsError, quoted
 from uwaga.languages.codes import same_language
 from uwaga.library.hub import find_model
 from uwaga.settings.load_options import DRAFT_SHORTLIST, NO_SHORTLIST, LoadOptions
-from uwaga.translator.loading import base_of_adapter, load_model, load_named, model_names, read_model
+from uwaga.translator.loading import adapter_base, load_model, load_named, model_names, read_model
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ChosenModels:
     steps: tuple[ChosenStep, ...] = ()
 
     @property
-    def bundled(self) -> bool:
+    def is_bundled(self) -> bool:
         """True if only the bundled model translates."""
         if self.steps:
             return all(step.model.kind == "bundled" for step, _ in self.steps)
@@ -137,7 +137,7 @@ def choose_for(
         _check_bundled(source, target)
     if via is not None:
         raise SettingsError("via chooses among installed models: give both languages and no model")
-    return ChosenModels(tuple(named) if free or named else (str(base_of_adapter(options.adapter, None)),))
+    return ChosenModels(tuple(named) if free or named else (str(adapter_base(options.adapter, None)),))
 
 
 def _check_bundled(source: str | None, target: str | None) -> None:
@@ -202,11 +202,11 @@ def choose_models(
     usable = list(models)
     while route := find_route(source, target, usable, intermediate):
         steps = [ChosenStep(step, read_model(Path(step.model.path), memory=memory)) for step in route]
-        false = [step.model for step, checkpoint in steps if not _supports_pair(checkpoint, step)]
-        if not false:
+        mismatched = [step.model for step, checkpoint in steps if not _supports_pair(checkpoint, step)]
+        if not mismatched:
             return ChosenModels((), tuple(steps))
-        usable = [model for model in usable if model not in false]
-    raise _not_installed((source, *intermediate, target), models)
+        usable = [model for model in usable if model not in mismatched]
+    raise _not_installed_error((source, *intermediate, target), models)
 
 
 def _supports_pair(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> bool:
@@ -219,7 +219,7 @@ def _supports_pair(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> b
     return checkpoint.languages.supports(step.source, step.target)
 
 
-def _not_installed(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:
+def _not_installed_error(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:
     """Return the error for languages without models, with advice on what to install."""
     from uwaga.library.routes import PIVOT
 
@@ -244,7 +244,7 @@ def _not_installed(codes: Sequence[str], models: Sequence[InstalledModel]) -> No
     if available:
         more = f" and {len(available) - MAX_LISTED_PAIRS} more" if available[MAX_LISTED_PAIRS:] else ""
         notes.append(f"installed: {', '.join(available[:MAX_LISTED_PAIRS])}{more}")
-    broken = [model for model in models if model.damaged]
+    broken = [model for model in models if model.is_damaged]
     if broken:
         notes.append(f"{broken[0].name} is damaged: {broken[0].problems[0]}")
     return NotInstalledError("; ".join(notes), tuple("-".join(pair) for pair in missing))

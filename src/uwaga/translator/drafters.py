@@ -40,8 +40,8 @@ class ListedDrafter:
                 sentence.draft = Draft(nbest[0].tokens)
         return None
 
-    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> ListedDrafter:
-        """See :meth:`uwaga.translator.model.Drafter.searched_by`."""
+    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> ListedDrafter:
+        """See :meth:`uwaga.translator.model.Drafter.wrap_decoders`."""
         return ListedDrafter(wrap(self.decoder))
 
 
@@ -62,9 +62,9 @@ class TextDrafter:
             sentence.draft = text_draft(model, translation.text) if translation.text else None
         return None
 
-    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> TextDrafter:
-        """See :meth:`uwaga.translator.model.Drafter.searched_by`."""
-        return TextDrafter(self.model.searched_by(wrap))
+    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> TextDrafter:
+        """See :meth:`uwaga.translator.model.Drafter.wrap_decoders`."""
+        return TextDrafter(self.model.wrap_decoders(wrap))
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class BlockDrafter:
         """See :meth:`uwaga.translator.model.Drafter.draft`."""
         return self.decoder
 
-    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> BlockDrafter:
-        """See :meth:`uwaga.translator.model.Drafter.searched_by`."""
+    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> BlockDrafter:
+        """See :meth:`uwaga.translator.model.Drafter.wrap_decoders`."""
         return BlockDrafter(wrap(self.decoder))
 
 
@@ -87,11 +87,11 @@ def share_vocabulary(decoder: Decoder, target: Subwords, drafter: Decoder, draft
     return decoder.vocabulary == drafter.vocabulary and target.model_bytes == drafting.model_bytes
 
 
-def drafter_of(model: Model, drafting: Model) -> Drafter:
+def make_drafter(model: Model, drafting: Model) -> Drafter:
     """Return a block drafter for language models that share a vocabulary, otherwise a text drafter."""
     for_languages(drafting, model.languages)
-    continuing = [isinstance(each_model.source, PromptTokeniser) for each_model in (model, drafting)]
-    if all(continuing) and share_vocabulary(model.decoder, model.target, drafting.decoder, drafting.target):
+    use_prompts = [isinstance(each_model.source, PromptTokeniser) for each_model in (model, drafting)]
+    if all(use_prompts) and share_vocabulary(model.decoder, model.target, drafting.decoder, drafting.target):
         return BlockDrafter(drafting.decoder)
     return TextDrafter(drafting)
 
@@ -110,11 +110,11 @@ def for_languages(drafting: Model, languages: tuple[str, str]) -> Model:
         if code in UNSTATED_LANGUAGES or (current not in UNSTATED_LANGUAGES and same_language(current, code)):
             pair.append(None)
             continue
-        same = next((candidate for candidate in available if same_language(candidate, code)), None)
-        if same is None and (available or current not in UNSTATED_LANGUAGES):
+        matching_code = next((candidate for candidate in available if same_language(candidate, code)), None)
+        if matching_code is None and (available or current not in UNSTATED_LANGUAGES):
             raise SettingsError(
                 f"the draft model {drafting.all_languages.location or drafting!r} does not translate from "
                 f"{languages[0]} to {languages[1]}: choose another, or leave out draft"
             )
-        pair.append(same)
+        pair.append(matching_code)
     return drafting.between(*pair)

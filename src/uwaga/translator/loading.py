@@ -59,7 +59,7 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
     return [str(name) for name in listed]
 
 
-def base_of_adapter(adapter: str | Path | None, name: Named) -> Named | str:
+def adapter_base(adapter: str | Path | None, name: Named) -> Named | str:
     """Return the name of the model, by default the one in an adapter."""
     if adapter is None or name is not None:
         return name
@@ -84,11 +84,11 @@ def read_model(
     if isinstance(name, Checkpoint):
         checkpoint = name
     else:
-        checkpoint = formats.read(find_model(base_of_adapter(adapter, name)), memory == "shared")
+        checkpoint = formats.read(find_model(adapter_base(adapter, name)), memory == "shared")
         if adapter is not None:
-            from uwaga.checkpoints.adapter import adapted, read_adapter
+            from uwaga.checkpoints.adapter import apply_adapter, read_adapter
 
-            checkpoint = adapted(checkpoint, read_adapter(adapter))
+            checkpoint = apply_adapter(checkpoint, read_adapter(adapter))
     if task is not None:
         check_task(checkpoint, task)
     return checkpoint
@@ -104,7 +104,7 @@ def check_task(checkpoint: Checkpoint, task: Task) -> None:
     raise ModelError(f"{checkpoint.path}: {description} is {kind}, which {runner} run")
 
 
-def prompted(checkpoint: Checkpoint) -> Checkpoint:
+def with_prompt(checkpoint: Checkpoint) -> Checkpoint:
     """Return a language model as a model that translates with a prompt; other models unchanged.
 
     It translates whole lines greedily, and a target ends where the assistant's message ends, or, without a
@@ -173,7 +173,7 @@ def load_model(name: Name, options: LoadOptions) -> Model:
     from uwaga.translator.drafters import ListedDrafter
 
     complete = replace(shortlisted, decoder=shortlisted.decoder.without_shortlist(), scorer=None)
-    return complete.drafted_by(ListedDrafter(shortlisted.decoder))
+    return complete.with_drafter(ListedDrafter(shortlisted.decoder))
 
 
 def with_draft(model: Model, options: LoadOptions) -> Model:
@@ -182,17 +182,17 @@ def with_draft(model: Model, options: LoadOptions) -> Model:
         return model
     if str(options.draft) == DRAFT_SHORTLIST:
         raise SettingsError("draft shortlist is for a single model on the native engine: leave out draft")
-    from uwaga.translator.drafters import drafter_of
+    from uwaga.translator.drafters import make_drafter
 
     draft_options = LoadOptions(
         device=options.device, threads=options.threads, engine=options.engine, memory=options.memory
     )
-    return model.drafted_by(drafter_of(model, _model(options.draft, draft_options)))
+    return model.with_drafter(make_drafter(model, _model(options.draft, draft_options)))
 
 
 def _model(name: Name, options: LoadOptions) -> Model:
     """Load one translation model with its scorer; see :meth:`Translator.load` for errors."""
-    checkpoint = prompted(read_model(name, None, options.memory, options.adapter))
+    checkpoint = with_prompt(read_model(name, None, options.memory, options.adapter))
     check_task(checkpoint, "translate")
     languages = checkpoint.languages.with_default(options.source, options.target)
     pair = languages.stated
@@ -207,13 +207,13 @@ def _model(name: Name, options: LoadOptions) -> Model:
     else:
         from uwaga.translator.score import parallel_scorer
 
-        model = cast("Seq2Seq", _on_torch(checkpoint, options))
+        model = cast("Seq2Seq", _load_on_torch(checkpoint, options))
         decoder, scorer = model, parallel_scorer(model)
     return Model(
         decoder,
         source=checkpoint.source,
         target=checkpoint.target,
-        decoding=_batched(checkpoint.decoding, decoder),
+        decoding=_limit_batches(checkpoint.decoding, decoder),
         languages=pair,
         scorer=scorer,
         text=checkpoint.text,
@@ -224,7 +224,7 @@ def _model(name: Name, options: LoadOptions) -> Model:
     )
 
 
-def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:
+def _limit_batches(options: SearchOptions, decoder: Decoder) -> SearchOptions:
     """Return options with smaller batches for a model with a shortlist, as larger ones only use memory."""
     if not isinstance(decoder, NativeModel) or decoder.shortlist is None:
         return options
@@ -253,7 +253,7 @@ def load_generator(name: Name, options: LoadOptions) -> LoadedGenerator:
     if _uses_native(checkpoint, options):
         decoder = _native(checkpoint, options)
     else:
-        decoder = cast("Seq2Seq", _on_torch(checkpoint, options))
+        decoder = cast("Seq2Seq", _load_on_torch(checkpoint, options))
     generator = LoadedGenerator(decoder, checkpoint.target, checkpoint.decoding, checkpoint.chat)
     if options.draft is None:
         return generator
@@ -273,7 +273,7 @@ def load_filler(name: Name, options: LoadOptions) -> tuple[MaskedEncoder, Framed
     """Load an encoder-only model with its tokeniser."""
     checkpoint = read_model(name, "fill", options.memory)
     assert isinstance(checkpoint.source, FramedTokeniser)
-    return cast("MaskedEncoder", _on_torch(checkpoint, options)), checkpoint.source
+    return cast("MaskedEncoder", _load_on_torch(checkpoint, options)), checkpoint.source
 
 
 def _uses_native(checkpoint: Checkpoint, options: LoadOptions) -> bool:
@@ -312,12 +312,12 @@ def with_shortlist_file(decoder: Decoder, source: Subwords, target: Subwords, pa
     """Return the model limited to the shortlist of a file."""
     from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist
 
-    model = native_of(decoder)
+    model = require_native(decoder)
     shortlist = read_shortlist(path, source, target, model.source_vocabulary, model.vocabulary)
     return model.with_shortlist(shortlist)
 
 
-def native_of(decoder: Decoder) -> NativeModel:
+def require_native(decoder: Decoder) -> NativeModel:
     """Return a decoder of the native engine; raise SettingsError for others."""
     if not isinstance(decoder, NativeModel):
         raise SettingsError(
@@ -327,7 +327,7 @@ def native_of(decoder: Decoder) -> NativeModel:
     return decoder
 
 
-def _on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | MaskedEncoder:
+def _load_on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | MaskedEncoder:
     """Load the model in torch on the requested device."""
     try:
         import torch
@@ -368,8 +368,8 @@ def _device(device: str, has_gpu: bool, gpus: int) -> str:
     if kind == "auto":
         return "cuda" if has_gpu else "cpu"
     if kind == "cuda" and (not has_gpu or int(index or 0) >= gpus):
-        usable = gpus if has_gpu else 0
-        raise SettingsError(f"device {device!r}: this machine has {usable} usable GPUs; use cpu")
+        gpu_count = gpus if has_gpu else 0
+        raise SettingsError(f"device {device!r}: this machine has {gpu_count} usable GPUs; use cpu")
     return device
 
 

@@ -34,7 +34,7 @@ SIMILARITY_CLASSES = {
 
 def similarity_class(score: float) -> str:
     """Return the class of a score in :data:`SIMILARITY_CLASSES`."""
-    return next(name for name, least in SIMILARITY_CLASSES.items() if score >= least)
+    return next(name for name, minimum in SIMILARITY_CLASSES.items() if score >= minimum)
 
 
 class TextContext(NamedTuple):

@@ -117,18 +117,18 @@ class Model:
         """Return a copy with another decoder of the same vocabularies, by default scored step by step."""
         return replace(self, decoder=decoder, score_stats=None, scorer=scorer, path=None, states=StateCache())
 
-    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Model:
+    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> Model:
         """Return a copy whose decoder and drafter are wrapped by ``wrap``; the scorer is unchanged.
 
         The copy shares what was learned about the tokenisers, since each call to a shared model makes one.
         """
-        drafter = None if self.drafter is None else self.drafter.searched_by(wrap)
+        drafter = None if self.drafter is None else self.drafter.wrap_decoders(wrap)
         model = replace(self, decoder=wrap(self.decoder), scorer=self.scores, drafter=drafter)
         shared = "characters", "byte_tokens", "_segmenter"
         vars(model).update({name: getattr(self, name) for name in shared})
         return model
 
-    def drafted_by(self, drafter: Drafter) -> Model:
+    def with_drafter(self, drafter: Drafter) -> Model:
         """Return a copy with a drafter and greedy search by default."""
         return replace(self, drafter=drafter, decoding=replace(self.decoding, beam=1, nbest=1, sample=False))
 
@@ -192,24 +192,24 @@ class Drafter(Protocol):
         """
         ...
 
-    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Drafter:
+    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> Drafter:
         """Return a copy of this drafter whose decoder is wrapped by ``wrap``."""
         ...
 
 
 @runtime_checkable
-class Summarised(Protocol):
+class SupportsDescription(Protocol):
     """A decoder that has a description."""
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Family, engine, precision and threads, separated by commas."""
         ...
 
 
 def summary(decoder: object) -> str:
     """Describe a decoder in a line: by its own description, or by the name of its class."""
-    return decoder.described if isinstance(decoder, Summarised) else type(decoder).__name__
+    return decoder.description if isinstance(decoder, SupportsDescription) else type(decoder).__name__
 
 
 def model_origin(location: str, pair: LanguagePair) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uwaga.markup.inline import Inline, Tag, with_tags_of
+from uwaga.markup.inline import Inline, Tag, keep_tags_of
 from uwaga.results.translation import Translation
 from uwaga.translator.layers.chain import Chain
 from uwaga.translator.layers.failures import Failures
@@ -33,7 +33,7 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
         else:
             layer = Markup(layer, plan.placeholders, plan.request)
     else:
-        layer = Chain(plan.stages, finds_doubts=True)
+        layer = Chain(plan.stages, find_doubts=True)
     if plan.untranslated:
         from uwaga.translator.layers.untranslated import Untranslated
 
@@ -97,13 +97,13 @@ def translate_inlines(plan: Plan, inlines: Sequence[InlineText]) -> list[Transla
         content = with_placeholders(text.inline, plan.placeholders, prefix)
         texts[Text(content, f"text {number}", prefix, context=text.context)] = text.inline
     Failures(inline_pipeline(plan), plan.request.on_error).translate(list(texts))
-    return [_translated(inline, text) for text, inline in texts.items()]
+    return [_translated_inline(inline, text) for text, inline in texts.items()]
 
 
-def _translated(inline: Inline, text: Text) -> TranslatedInline:
+def _translated_inline(inline: Inline, text: Text) -> TranslatedInline:
     translation = text.result
     if text.error is None:
-        first, *alternatives = (with_tags_of(written, inline) for _, written in text.written())
+        first, *alternatives = (keep_tags_of(written, inline) for _, written in text.written())
         return TranslatedInline(first, translation, tuple(alternatives))
     copy = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
     return TranslatedInline(copy, translation)

@@ -35,7 +35,7 @@ class Sources(NamedTuple):
     untranslated: frozenset[str] = frozenset()
 
 
-def known_source(
+def resolve_source(
     source: str | None, texts: Sequence[str], languages: LanguagePair, target: str | None = None
 ) -> Sources:
     """Return the source language of texts; ``auto`` detects the common language of all texts.
@@ -67,12 +67,12 @@ def known_source(
             return Sources(code, untranslated)
     if detected.language == UNDETERMINED:
         raise SettingsError("the language of the text cannot be detected; name it")
-    listed = ", ".join(languages.sources[:MAX_LISTED_LANGUAGES]) + (
+    language_list = ", ".join(languages.sources[:MAX_LISTED_LANGUAGES]) + (
         ", ..." if len(languages.sources) > MAX_LISTED_LANGUAGES else ""
     )
     raise SettingsError(
         f"the text is in {detected.language!r} (probability {detected.probability:.2f}), but this model "
-        f"translates from {listed}: choose a model for it, or name the language if that is wrong"
+        f"translates from {language_list}: choose a model for it, or name the language if that is wrong"
     )
 
 
@@ -204,7 +204,7 @@ def make_plan(
         streaming: search for a single hypothesis.
     """
     request.check()
-    source, untranslated = known_source(request.source, texts, languages, request.target)
+    source, untranslated = resolve_source(request.source, texts, languages, request.target)
     if len(models) == 1:
         models = [models[0].between(source, request.target)]
     else:
@@ -259,10 +259,10 @@ def search_options(
         return options.for_stream(overrides) if streaming else options.changed(overrides)
 
     *earlier, last = defaults
-    of_last = changed(last, requested)  # checks every name
+    last_options = changed(last, requested)  # checks every name
     if not earlier:
-        return (of_last,)
+        return (last_options,)
     shared = {name: value for name, value in requested.items() if name not in LAST_ONLY}
-    if of_last.sample and of_last.seed is not None:
-        shared["seed"] = of_last.seed
-    return (*(replace(changed(model_options, shared), nbest=1) for model_options in earlier), of_last)
+    if last_options.sample and last_options.seed is not None:
+        shared["seed"] = last_options.seed
+    return (*(replace(changed(model_options, shared), nbest=1) for model_options in earlier), last_options)

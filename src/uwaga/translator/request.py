@@ -209,10 +209,10 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
     texts = [text] if isinstance(text, str) else as_list(text)
     search = {name: value for name, value in options.items() if name not in REQUEST_FIELDS}
     if unknown := search.keys() - SearchOptions.__dataclass_fields__.keys():
-        raise unknown_option(min(unknown))
+        raise unknown_option_error(min(unknown))
     fields = {name: value for name, value in options.items() if name in REQUEST_FIELDS}
-    prefixes = listed_prefixes(fields.pop("prefix", None), len(texts))
-    drafts = listed_prefixes(fields.pop("draft", None), len(texts), "draft")
+    prefixes = prefix_list(fields.pop("prefix", None), len(texts))
+    drafts = prefix_list(fields.pop("draft", None), len(texts), "draft")
     if any(drafts) and search.get("beam") is None:
         search |= {"beam": 1, "nbest": search.get("nbest") or 1}
     common = {name: value for name, value in fields.items() if value is not None or name in STRICT}
@@ -229,7 +229,7 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
     ]
 
 
-def unknown_option(name: str) -> SettingsError:
+def unknown_option_error(name: str) -> SettingsError:
     """Return the error for an unknown option, with the most similar known one."""
     names = [*sorted(REQUEST_FIELDS), *SearchOptions.__dataclass_fields__]
     matches = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
@@ -248,7 +248,7 @@ def as_list(texts: Iterable[str]) -> list[str]:
     return list(texts)
 
 
-def listed_prefixes(prefix: str | Iterable[str] | None, count: int, argument: str = "prefix") -> list[str]:
+def prefix_list(prefix: str | Iterable[str] | None, count: int, argument: str = "prefix") -> list[str]:
     """Return the prefix of each of ``count`` texts.
 
     Args:

@@ -164,7 +164,7 @@ def as_score(
     return Score(sum(scores), pieces, tuple(scores), source_pieces, *texts)
 
 
-def in_batches(
+def score_in_batches(
     scorer: Scorer, pairs: Sequence[TokenPair], batch_tokens: int, start: int | None = None
 ) -> list[list[float]]:
     """Score pairs of similar length together, at most ``batch_tokens`` of the longer side at a time.
@@ -193,7 +193,7 @@ def step_scorer(decoder: Decoder) -> Scorer:
     return score
 
 
-ROWS = 256
+MAX_ROWS = 256
 """Number of target positions whose log-probabilities over the whole vocabulary are in memory at a time."""
 
 
@@ -216,9 +216,9 @@ def parallel_scorer(model: Seq2Seq) -> Scorer:
         rows = features[real]  # (tokens, width)
         expected = torch.tensor([token for target in targets for token in target], device=model.device)
         scores = []
-        for row in range(0, len(rows), ROWS):
-            log_probs = torch.log_softmax(model.logits(rows[row : row + ROWS]), dim=-1)
-            scores.append(log_probs.gather(1, expected[row : row + ROWS, None])[:, 0])  # (rows,)
+        for row in range(0, len(rows), MAX_ROWS):
+            log_probs = torch.log_softmax(model.logits(rows[row : row + MAX_ROWS]), dim=-1)
+            scores.append(log_probs.gather(1, expected[row : row + MAX_ROWS, None])[:, 0])  # (rows,)
         flat = iter(torch.cat(scores).tolist())
         return [list(islice(flat, len(target))) for target in targets]
 

@@ -27,7 +27,7 @@ from uwaga.tokenizers.text import (
     is_mark,
 )
 from uwaga.tokenizers.tokeniser import TARGET_TAG
-from uwaga.translator.checks import UNNAMED, is_bare, is_copied, script_warning, translates
+from uwaga.translator.checks import UNNAMED_CODES, is_bare, is_copied, script_warning, translates
 from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
 
@@ -79,9 +79,9 @@ def divide_text(
     allowed = [0, *(cut for cut in cuts if cut not in forbidden), len(text)]
     bounds, total = [0], sum(sizes)
     for size in accumulate(sizes[:-1]):
-        ideal = len(text) * size / total
-        index = bisect_left(allowed, ideal)
-        _, nearest = min((abs(cut - ideal), cut) for cut in allowed[max(index - 1, 0) : index + 1])
+        ideal_position = len(text) * size / total
+        index = bisect_left(allowed, ideal_position)
+        _, nearest = min((abs(cut - ideal_position), cut) for cut in allowed[max(index - 1, 0) : index + 1])
         bounds.append(nearest)
     return [text[first:last] for first, last in pairwise([*bounds, len(text)])]
 
@@ -131,19 +131,19 @@ def _divide_units(
 
 def _even_ranges(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
     """Return ranges of pieces of at most ``limit`` tokens: as few as possible, then as even as possible."""
-    best = _packed(sizes, limit)
+    best = _pack(sizes, limit)
     low, high = 0, limit
     while low < high:
         middle = (low + high) // 2
-        tried = _packed(sizes, middle)
-        if len(tried) <= len(best) and max(sizes) <= middle:
-            best, high = tried, middle
+        packed_ranges = _pack(sizes, middle)
+        if len(packed_ranges) <= len(best) and max(sizes) <= middle:
+            best, high = packed_ranges, middle
         else:
             low = middle + 1
     return best
 
 
-def _packed(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
+def _pack(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
     ranges, first, total = [], 0, 0
     for index, size in enumerate(sizes):
         if index > first and total + size > limit:
@@ -196,7 +196,7 @@ class Segmenter:
         for line, line_break in while_active(zip(parts[::2], [*parts[1::2], ""], strict=True)):
             lines.append((list(self._line(line, start, split, name, warnings)), line_break))
             start += len(line) + len(line_break)
-        before, sentences = _joined("", lines)
+        before, sentences = _join_lines("", lines)
         return Passage(before, sentences, tuple(warnings), text)
 
     def cut_translated(self, passage: Passage, split: Split, name: str) -> Passage:
@@ -225,7 +225,7 @@ class Segmenter:
             if number == len(passage.sentences) or LINE_BREAK.search(sentence.after):
                 lines.append((line, sentence.after))
                 line = []
-        before, sentences = _joined(passage.before, lines)
+        before, sentences = _join_lines(passage.before, lines)
         return Passage(before, sentences, tuple(warnings), text)
 
     def ids(self, line: str) -> tuple[int, ...]:
@@ -248,7 +248,7 @@ class Segmenter:
         if split == "never":
             limit = self.max_unsplit or self.limit
             if limit is not None and len(line_ids) > limit:
-                check_length(line_ids, limit, name, f"sentence {_shortened(line)!r}")
+                check_length(line_ids, limit, name, f"sentence {_shorten(line)!r}")
             yield self._sentence(line_ids, line, start)
             return
         if split == "auto" and len(line_ids) <= self._longest_unsplit:
@@ -267,7 +267,7 @@ class Segmenter:
             text = part if number else part.strip().removeprefix(language_prefix.strip())
             parts = list(self._cut(text, start + part.index(text), language_prefix, self.limit))
             warnings.append(
-                f"the sentence {_shortened(part)!r} has {len(ids)} tokens, end symbol included, the model "
+                f"the sentence {_shorten(part)!r} has {len(ids)} tokens, end symbol included, the model "
                 f"accepts at most {self.limit}: it was translated in {len(parts)} parts"
             )
             yield from parts
@@ -315,8 +315,8 @@ class Segmenter:
             yield piece
 
     def _doubts(self, text: str) -> list[str]:
-        strange = script_warning(text, self.languages[0]) if self._languages_differ else None
-        return [] if strange is None else [strange]
+        unexpected_script = script_warning(text, self.languages[0]) if self._languages_differ else None
+        return [] if unexpected_script is None else [unexpected_script]
 
     def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
         copy = BLANKS.sub(" ", part.strip()) if self._languages_differ and is_copied(part) else None
@@ -363,7 +363,9 @@ class KnownCharacters:
     def __init__(self, tokeniser: Subwords, knows_bytes: bool = False, language: str = "") -> None:
         self._tokeniser, self._knows_bytes = tokeniser, knows_bytes
         self._reads_tags = bool(getattr(tokeniser, "tags", None))
-        self._is_alphabetic = base_language(language) in UNNAMED or language_scripts(language) in ALPHABETS
+        self._is_alphabetic = (
+            base_language(language) in UNNAMED_CODES or language_scripts(language) in ALPHABETS
+        )
         self._known, self._unknown = set(ORDINALS.get(base_language(language), "")), set[str]()
         self._altered = set[str]() if self._is_alphabetic else self._known
 
@@ -422,7 +424,7 @@ class KnownCharacters:
         return self._unknown if is_raised or is_punctuation or is_sign else self._known
 
 
-def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, list[Sentence]]:
+def _join_lines(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, list[Sentence]]:
     """Return the line breaks before the first sentence, and the sentences with the line breaks after them.
 
     Args:
@@ -445,7 +447,7 @@ def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[s
     return "".join(first), sentences
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     text = text.strip()
     return text if len(text) <= 60 else text[:57] + "..."
 

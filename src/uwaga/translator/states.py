@@ -170,8 +170,8 @@ def compute_states(model: PairReader, pairs: Sequence[TokenPair]) -> dict[TokenP
 def datastore(states: Sequence[PairStates], radius: float) -> Datastore:
     """Return the datastore of a text from the states of similar pairs."""
     return Datastore(
-        np.concatenate([each.keys for each in states]),
-        np.concatenate([each.tokens for each in states]),
+        np.concatenate([pair_states.keys for pair_states in states]),
+        np.concatenate([pair_states.tokens for pair_states in states]),
         radius,
         TEMPERATURE_SHARE * radius,
     )

@@ -8,7 +8,7 @@ from itertools import pairwise
 from uwaga.decoder import Decoder
 from uwaga.results.translation import Hypothesis, Translation
 from uwaga.search import SearchInput, SearchOptions, stream
-from uwaga.tokenizers.subwords import whole_characters
+from uwaga.tokenizers.subwords import complete_characters
 from uwaga.translator.checks import STOPS, sentence_text, without_stop
 from uwaga.translator.layers.drafts import divide_draft, draft_by_model
 from uwaga.translator.layers.failures import check_string
@@ -134,7 +134,7 @@ def _pieces(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, N
     bytes_ = stage.model.byte_tokens
 
     def decode(tokens: Sequence[int]) -> str:
-        return sentence_text(tokens[: whole_characters(tokens, bytes_)], stage.model.target)
+        return sentence_text(tokens[: complete_characters(tokens, bytes_)], stage.model.target)
 
     def complete(hypothesis: Hypothesis) -> Hypothesis:
         lists = [[hypothesis]]
@@ -157,18 +157,18 @@ def _pieces(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, N
     return truncated
 
 
-def _without_stop(grown: Generator[str, None, bool]) -> Generator[str, None, bool]:
+def _without_stop(growing_text: Generator[str, None, bool]) -> Generator[str, None, bool]:
     """Yield the pieces of a translation without a final mark that its source lacks."""
-    text = yielded = ""
+    text = yielded_text = ""
     while True:
         try:
-            text += next(grown)
+            text += next(growing_text)
         except StopIteration as finished:
-            if remainder := without_stop(text)[len(yielded) :]:
+            if remainder := without_stop(text)[len(yielded_text) :]:
                 yield remainder
             return bool(finished.value)
-        safe = text.rstrip()
-        safe = safe[:-1] if safe[-1:] in tuple(STOPS) else text
-        if len(safe) > len(yielded):
-            yield safe[len(yielded) :]
-            yielded = safe
+        complete_text = text.rstrip()
+        complete_text = complete_text[:-1] if complete_text[-1:] in tuple(STOPS) else text
+        if len(complete_text) > len(yielded_text):
+            yield complete_text[len(yielded_text) :]
+            yielded_text = complete_text

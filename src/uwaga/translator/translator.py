@@ -69,7 +69,7 @@ class Translator:
     def __init__(self, *models: Model) -> None:
         if not models:
             raise SettingsError("a translator needs a model")
-        self.models = models if len(models) == 1 else tuple(each.between() for each in models)
+        self.models = models if len(models) == 1 else tuple(chain_model.between() for chain_model in models)
         for number, (model, following) in enumerate(pairwise(self.models), start=1):
             target, source = model.languages[1], following.languages[0]
             if (
@@ -195,7 +195,7 @@ class Translator:
         """
         return Translator(self.model.with_decoder(decoder, scorer))
 
-    def drafted_by(self, drafting: Translator) -> Translator:
+    def with_drafter(self, drafting: Translator) -> Translator:
         """Return a copy that uses the translations of a faster translator as drafts.
 
         Searches are greedy, and the results are those of this translator without drafts: its model checks
@@ -208,9 +208,9 @@ class Translator:
         Raises:
             SettingsError: it is for other languages, or one of the two is a chain of several models.
         """
-        from uwaga.translator.drafters import drafter_of
+        from uwaga.translator.drafters import make_drafter
 
-        return Translator(self.model.drafted_by(drafter_of(self.model, drafting.model)))
+        return Translator(self.model.with_drafter(make_drafter(self.model, drafting.model)))
 
     def shared(self) -> Translator:
         """Return a copy whose calls in several threads share one batch.
@@ -220,12 +220,12 @@ class Translator:
         from uwaga.scheduling.batching_decoder import ModelBatches
         from uwaga.scheduling.call_context import CallContext
 
-        return self.searched_by(ModelBatches().decoder_for(CallContext()))
+        return self.wrap_decoders(ModelBatches().decoder_for(CallContext()))
 
-    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Translator:
+    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> Translator:
         """Return a copy that searches with decoders wrapped by ``wrap``."""
         translator = copy(self)
-        translator.models = tuple(model.searched_by(wrap) for model in self.models)
+        translator.models = tuple(model.wrap_decoders(wrap) for model in self.models)
         return translator
 
     @overload
@@ -525,11 +525,11 @@ class Translator:
             DataError: a text is not valid Unicode.
             SettingsError: this is a chain of several models.
         """
-        from uwaga.translator.score import as_score, in_batches
+        from uwaga.translator.score import as_score, score_in_batches
 
         model, pairs = self.model.between(source, target), list(pairs)
         ids = model.pair_ids(pairs, first)
-        scores = in_batches(model.scores, ids, batch_tokens, model.decoding.start)
+        scores = score_in_batches(model.scores, ids, batch_tokens, model.decoding.start)
         rows = zip(pairs, ids, scores, strict=True)
         return [as_score(*row, model.source, model.target) for row in rows]
 

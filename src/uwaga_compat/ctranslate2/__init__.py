@@ -61,7 +61,7 @@ __all__ = [
 
 __version__ = "4.8.5"
 """The version of CTranslate2 whose interface this is."""
-MISSING = {
+MISSING_NAMES = {
     "Encoder": "`uwaga fill` runs BERT",
     "converters": "uwaga reads models in their own formats; `uwaga convert` writes int8 ones",
     "models": "uwaga has no models of speech",
@@ -72,7 +72,7 @@ MISSING = {
 
 def __getattr__(name: str) -> Any:
     """Raise AttributeError, with a hint for names of CTranslate2."""
-    hint = f" ({MISSING[name]})" if name in MISSING else ""
+    hint = f" ({MISSING_NAMES[name]})" if name in MISSING_NAMES else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 

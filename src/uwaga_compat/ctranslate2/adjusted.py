@@ -31,7 +31,7 @@ def repetition_penalty(penalty: float) -> Adjustment:
     return adjust
 
 
-def suppressed_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
+def suppress_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
     """Suppress the last token of a sequence in rows that end with the sequence's other tokens."""
 
     def adjust(logits: Table, written: Ids) -> None:
@@ -44,7 +44,7 @@ def suppressed_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
     return adjust
 
 
-def biased_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
+def bias_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
     """Move a share of the probability to the next token of a prefix, in rows that have followed it so far.
 
     ``p'(y) = (1 - beta) p(y) + beta [y = next]``
@@ -54,11 +54,11 @@ def biased_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
         steps = written.shape[1]
         if steps >= len(prefix):
             return
-        follows = (written == prefix[:steps]).all(axis=1)
-        total = np.logaddexp.reduce(logits[follows], axis=1, keepdims=True)
-        biased = logits[follows] - total + np.log1p(-beta)
+        follows_prefix = (written == prefix[:steps]).all(axis=1)
+        total = np.logaddexp.reduce(logits[follows_prefix], axis=1, keepdims=True)
+        biased = logits[follows_prefix] - total + np.log1p(-beta)
         biased[:, prefix[steps]] = np.logaddexp(biased[:, prefix[steps]], np.log(beta))
-        logits[follows] = biased
+        logits[follows_prefix] = biased
 
     return adjust
 
@@ -152,11 +152,11 @@ class AdjustedDecoder(StepwiseDecoder):
             adjust(logits, fed[:, 1:])
         choice, following = replace(choice, banned=None), replace(state, inner=step.state, fed=fed)
         if state.draws:
-            choice = self._sampled(logits, choice, following)
+            choice = self._sample(logits, choice, following)
         candidates, log_probs = choose(logits, choice)
         return Step(candidates, log_probs, following, step.attention)
 
-    def _sampled(self, logits: Table, choice: Choice, state: AdjustedState) -> Choice:
+    def _sample(self, logits: Table, choice: Choice, state: AdjustedState) -> Choice:
         """Return a choice of the drawn tokens; forced rows use random numbers, finished rows do not."""
         assert choice.sampling is not None
         tokens = np.full(len(logits), self.symbols.end)

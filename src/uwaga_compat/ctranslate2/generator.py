@@ -10,7 +10,7 @@ from typing import Any
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions
 from uwaga.settings.options import check_integer
-from uwaga.translator.score import in_batches
+from uwaga.translator.score import score_in_batches
 from uwaga.translator.text import TokenPair
 from uwaga_compat.ctranslate2.decode import decode, decode_steps
 from uwaga_compat.ctranslate2.errors import ArgumentError, as_argument_errors
@@ -121,7 +121,7 @@ class Generator(ModelWorkers):
         )
         callback = decoding.callback
         replace(decoding, callback=None).check_streaming()
-        model = self._loaded()
+        model = self._loaded_model()
         prompts = [prompt] if prompt and isinstance(prompt[0], str) else prompt
         sources, prefixes, search = _prompt_ids(model, decoding, check_tokens("prompt", prompts))
         decoder = adjusted_decoder(model.decoder, decoding, model)
@@ -277,7 +277,7 @@ def _score_texts(model: LoadedModel, texts: Sequence[Tokens]) -> list[ScoringRes
     ids = [model.target.ids(text) for text in texts]
     scorable = [index for index, row in enumerate(ids) if len(row) > 1]
     pairs = [TokenPair(ids[index][:1], ids[index][1:]) for index in scorable]
-    log_probs = in_batches(model.scorer, pairs, model.decoding.batch_tokens)
+    log_probs = score_in_batches(model.scorer, pairs, model.decoding.batch_tokens)
     scores = dict(zip(scorable, log_probs, strict=True))
     return [
         ScoringResult(model.target.tokens(row[1:]), scores.get(index, [])) for index, row in enumerate(ids)

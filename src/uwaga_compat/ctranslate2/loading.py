@@ -129,7 +129,7 @@ class ModelSpec:
 
     def _load(self, folder: Path, task: Task) -> LoadedModel:
         is_ctranslate2 = detect(folder) is CTRANSLATE2
-        checkpoint = read_folder(folder, spaced=True) if is_ctranslate2 else read_model(folder)
+        checkpoint = read_folder(folder, is_segmented=True) if is_ctranslate2 else read_model(folder)
         if checkpoint.task != task:
             raise ModelError(
                 f"this model cannot be used as a {'translator' if task == 'translate' else 'generator'}"
@@ -308,7 +308,7 @@ class LoadedModel:
             return self.decoder
         decoder = self._vmap_decoder
         assert decoder.shortlist is not None
-        return decoder.with_shortlist(decoder.shortlist.including(prefix)) if prefix else decoder
+        return decoder.with_shortlist(decoder.shortlist.with_tokens(prefix)) if prefix else decoder
 
     @cached_property
     def _vmap_decoder(self) -> NativeModel:

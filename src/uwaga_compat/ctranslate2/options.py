@@ -15,9 +15,9 @@ from uwaga.settings.options import check_options, checked_options, option
 from uwaga_compat.ctranslate2.adjusted import (
     AdjustedDecoder,
     Adjustment,
-    biased_prefix,
+    bias_prefix,
     repetition_penalty,
-    suppressed_sequences,
+    suppress_sequences,
 )
 from uwaga_compat.ctranslate2.decode import Alternatives, DecodedToken
 from uwaga_compat.ctranslate2.errors import ArgumentError, as_argument_errors
@@ -343,9 +343,9 @@ def adjusted_decoder(
         adjustments.append(repetition_penalty(options.repetition_penalty))
     _, sequences = _suppressed_ids(options, model)
     if sequences:
-        adjustments.append(suppressed_sequences(sequences))
+        adjustments.append(suppress_sequences(sequences))
     if isinstance(options, TranslationOptions) and options.prefix_bias_beta and len(prefix):
-        adjustments.append(biased_prefix(prefix, options.prefix_bias_beta))
+        adjustments.append(bias_prefix(prefix, options.prefix_bias_beta))
     seed = seed if options.samples else None
     return decoder if seed is None and not adjustments else AdjustedDecoder(decoder, adjustments, seed)
 

@@ -126,8 +126,8 @@ class StorageView:
             return StorageView(self._numbers().astype(dtype.name))
         numbers = self._numbers().astype(np.float32)
         bits = numbers.view(np.uint32)
-        to_even = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-        rounded = np.where(np.isnan(numbers), np.uint32(0x7FC00000), bits + to_even)
+        rounding_bias = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+        rounded = np.where(np.isnan(numbers), np.uint32(0x7FC00000), bits + rounding_bias)
         return StorageView((rounded >> np.uint32(16)).astype(np.uint16), dtype)
 
     def _numbers(self) -> NDArray[Any]:

@@ -102,9 +102,9 @@ def write_results(
         lines: returns the lines of a result.
         size: returns the number of tokens of a result, for the statistics.
     """
-    started, tokens, texts = time.perf_counter(), 0, 0
+    start, tokens, texts = time.perf_counter(), 0, 0
     with new_file(Path(path)) as file:
         for result in results:
             file.writelines(f"{line}\n".encode() for line in lines(result))
             tokens, texts = tokens + size(result), texts + 1
-    return ExecutionStats(tokens, texts, 1000 * (time.perf_counter() - started))
+    return ExecutionStats(tokens, texts, 1000 * (time.perf_counter() - start))

@@ -12,7 +12,7 @@ from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions
 from uwaga.search.constraints import start_token
 from uwaga.search.length_batching import map_batches
-from uwaga.translator.score import in_batches, no_attention_error
+from uwaga.translator.score import no_attention_error, score_in_batches
 from uwaga.translator.text import TokenPair
 from uwaga_compat.ctranslate2.decode import decode, decode_steps
 from uwaga_compat.ctranslate2.loading import FramedSource, LoadedModel
@@ -186,7 +186,7 @@ def score_pairs(
     ]
     nonempty = [index for index, (source, _) in enumerate(pairs) if source]
     scored, defaults = [TokenPair(sources[index], targets[index]) for index in nonempty], model.decoding
-    scores = in_batches(model.scorer, scored, defaults.batch_tokens, defaults.start)
+    scores = score_in_batches(model.scorer, scored, defaults.batch_tokens, defaults.start)
     results = [ScoringResult(model.target.tokens(target), [0.0] * len(target)) for target in targets]
     for index, log_probs in zip(nonempty, scores, strict=True):
         results[index] = ScoringResult(results[index].tokens[offset:], log_probs[offset:])

@@ -116,7 +116,7 @@ class Translator(ModelWorkers):
         decoding.check_streaming()
         [tokens] = check_tokens("source", [source])
         [prefix] = check_tokens("target_prefix", [target_prefix or []])
-        yield from stream_tokens(self._loaded(), decoding, tokens, prefix, return_log_prob)
+        yield from stream_tokens(self._loaded_model(), decoding, tokens, prefix, return_log_prob)
 
     def score_batch(
         self,

@@ -158,7 +158,7 @@ class ModelWorkers:
         if self._model is None:
             self._model = self._spec.load(self.task)
 
-    def _loaded(self) -> LoadedModel:
+    def _loaded_model(self) -> LoadedModel:
         """Return the model, which must be loaded."""
         model = self._model
         if model is None:
@@ -182,7 +182,7 @@ class ModelWorkers:
             max_batch_size: maximum inputs or tokens per batch; 0 for no limit.
             batch_type: ``examples`` or ``tokens``.
         """
-        model = self._loaded()
+        model = self._loaded_model()
         results: dict[int, AsyncResult[Result]] = {}
         for batch in _batches(lengths, max_batch_size, batch_type):
             future = self._submit(partial(work, model, batch))

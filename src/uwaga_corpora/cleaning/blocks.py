@@ -125,7 +125,7 @@ class CorpusLines:
         while len(columns[0]) < BLOCK_LINES and size < BLOCK_BYTES:
             chunk = [list(islice(side, CHUNK_LINES)) for side in sides]
             if len(chunk[0]) != len(chunk[-1]):
-                self._misaligned(first + len(columns[0]) - 1, list(map(len, chunk)), sides)
+                self._raise_misaligned(first + len(columns[0]) - 1, list(map(len, chunk)), sides)
             if not chunk[0]:
                 break
             for column, lines in zip(columns, chunk, strict=True):
@@ -137,7 +137,9 @@ class CorpusLines:
                 size += sum(map(len, texts))
         return columns, faults
 
-    def _misaligned(self, previous: int, read_counts: list[int], sides: list[Iterator[RawLine]]) -> NoReturn:
+    def _raise_misaligned(
+        self, previous: int, read_counts: list[int], sides: list[Iterator[RawLine]]
+    ) -> NoReturn:
         counts = [
             previous + read + sum(1 for _ in side) for read, side in zip(read_counts, sides, strict=True)
         ]

@@ -57,7 +57,7 @@ def clean(
     """
     if jobs < 1:
         raise SettingsError(f"jobs must be at least 1, not {jobs}")
-    started = time.perf_counter()
+    start = time.perf_counter()
     corpus = CorpusLines(inputs, _moses_languages(settings))
     paths = _output_paths(corpus, inputs, outputs, settings, rejected)
     checks = CorpusChecks(corpus.files, settings.languages)
@@ -76,9 +76,9 @@ def clean(
             bytes_read += sum(map(len, (line for column in block.columns for line in column))) + len(block)
             if progress:
                 progress(bytes_read, collector.report.read)
-        report = collector.finish(time.perf_counter() - started, checks.warnings())
+        report = collector.finish(time.perf_counter() - start, checks.warnings())
         _check_not_empty(report)
-    report.seconds = time.perf_counter() - started
+    report.seconds = time.perf_counter() - start
     return report
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CODE_POINTS = 0x110000
-LETTER, SPACE, TERMINAL, BAD, DIGIT = 1, 2, 4, 8, 16
+LETTER, SPACE, TERMINAL, BAD_CHARACTER, DIGIT = 1, 2, 4, 8, 16
 """Bits of :func:`character_bits`: a letter or its mark, white space, sentence-final punctuation, a bad
 character, a nonzero digit."""
 NO_DIGIT = 255
@@ -38,14 +38,16 @@ def character_bits() -> NDArray[np.uint8]:
         if category in _CLASSES:
             table[code] |= LETTER
         elif category in ("Cc", "Co", "Cs"):
-            table[code] |= BAD
+            table[code] |= BAD_CHARACTER
         if character.isspace():
             table[code] |= SPACE
-    table[_PRIVATE:] |= BAD
-    table[[0xFFFD, *range(0xFDD0, 0xFDF0)]] |= BAD
+    table[_PRIVATE:] |= BAD_CHARACTER
+    table[[0xFFFD, *range(0xFDD0, 0xFDF0)]] |= BAD_CHARACTER
     table[[ord(mark) for mark in _TERMINALS]] |= TERMINAL
-    table[(np.arange(CODE_POINTS) & 0xFFFE) == 0xFFFE] |= BAD  # the last two of each plane are noncharacters
-    table[ord("\t")] &= ~np.uint8(BAD)
+    table[(np.arange(CODE_POINTS) & 0xFFFE) == 0xFFFE] |= (
+        BAD_CHARACTER  # the last two of each plane are noncharacters
+    )
+    table[ord("\t")] &= ~np.uint8(BAD_CHARACTER)
     table[(digits() != NO_DIGIT) & (digits() != 0)] |= DIGIT
     return table
 
@@ -87,11 +89,11 @@ def unstable() -> NDArray[np.bool_]:
     table = np.zeros(CODE_POINTS, np.bool_)
     for code in (*range(_ASSIGNED), *range(_TAGS, _TAGS_END)):
         character = chr(code)
-        unified = unicodedata.normalize("NFKC", character).casefold()
+        normalised_character = unicodedata.normalize("NFKC", character).casefold()
         joins = unicodedata.combining(character) != 0 or unicodedata.category(character) == "Mc"
-        table[code] = len(unified) != 1 or joins
-        if not table[code] and unified != character:
-            table[code] = is_word(code) != is_word(ord(unified))
+        table[code] = len(normalised_character) != 1 or joins
+        if not table[code] and normalised_character != character:
+            table[code] = is_word(code) != is_word(ord(normalised_character))
     table[_JAMO:_JAMO_END] = True
     return table
 
@@ -285,7 +287,7 @@ class Side:
         np.cumsum(values, out=sums[1:])
         return sums[self.offsets[1:]] - sums[self.offsets[:-1]] + self.lengths.astype(np.uint64)
 
-    def folds_as(self, other: Side) -> Mask:
+    def equals_folded(self, other: Side) -> Mask:
         """Return the mask (pairs,) of texts whose :attr:`folded` forms are equal.
 
         Only texts with equal numbers of letters and digits, or with :func:`unstable` characters, are folded.
@@ -293,17 +295,17 @@ class Side:
         candidates = self.word_characters == other.word_characters
         for side in (self, other):
             candidates |= side.count(unstable()[side.codes]) > 0
-        same: Mask = candidates.copy()
-        same[candidates] = self.select(candidates).folded.equals(other.select(candidates).folded)
-        return same
+        is_equal: Mask = candidates.copy()
+        is_equal[candidates] = self.select(candidates).folded.equals(other.select(candidates).folded)
+        return is_equal
 
     def equals(self, other: Side) -> Mask:
         """Return the mask (pairs,) of equal texts."""
         equal_lengths = self.lengths == other.lengths
         left, right = self.select(equal_lengths), other.select(equal_lengths)
-        same: Mask = equal_lengths.copy()
-        same[equal_lengths] = left.count(left.codes != right.codes) == 0
-        return same
+        is_equal: Mask = equal_lengths.copy()
+        is_equal[equal_lengths] = left.count(left.codes != right.codes) == 0
+        return is_equal
 
     def _decode(self, start: int, end: int) -> str:
         return self.codes[start:end].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uwaga.errors import SettingsError, quoted
-from uwaga.plugins import load_plugins_of
+from uwaga.plugins import load_listed_plugins
 from uwaga.settings import parse, read_yaml
 from uwaga.settings.parsing import StrictModel
 from uwaga_corpora.cleaning.rule import RULES, AnyRule, ScoredRule
@@ -120,7 +120,7 @@ def load_cleaning(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise SettingsError(f"{path}: no such settings file; `uwaga clean --explain > {path}` writes one")
     values = read_yaml(path)
-    load_plugins_of(values, str(path))
+    load_listed_plugins(values, str(path))
     return values
 
 

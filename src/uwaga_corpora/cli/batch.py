@@ -14,14 +14,14 @@ from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.request import Request
 from uwaga_corpora.cli import jobs
 
-From = Annotated[
+InputLocation = Annotated[
     str,
     typer.Argument(
         metavar="IN",
         help="A file or folder of Parquet, JSON Lines or text, or a URL such as s3://bucket/folder.",
     ),
 ]
-To = Annotated[
+OutputLocation = Annotated[
     str,
     typer.Argument(
         metavar="OUT",
@@ -108,8 +108,8 @@ EXAMPLES = """
 @option_groups
 @options.examples(EXAMPLES)
 def batch(
-    source: From,
-    target: To,
+    source: InputLocation,
+    target: OutputLocation,
     column: ColumnNames = None,
     format_: FormatName = None,
     score: Score = False,

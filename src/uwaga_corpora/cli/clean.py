@@ -43,7 +43,7 @@ Rules = Annotated[
         show_default="all but markup and score",
     ),
 ]
-Without = Annotated[str | None, typer.Option(help="Rules to skip, separated by commas.")]
+SkippedRules = Annotated[str | None, typer.Option(help="Rules to skip, separated by commas.")]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
@@ -61,7 +61,7 @@ Reports = Annotated[
     typer.Option("--report", help="Write a report as .json or .html. Repeatable."),
 ]
 Jobs = Annotated[int, typer.Option(min=0, help="Worker processes; 0 is one per core.")]
-Explain = Annotated[
+ExplainRules = Annotated[
     bool,
     typer.Option("--explain", help="Print a settings file that describes every rule, and exit."),
 ]
@@ -74,12 +74,12 @@ def clean(
     target: Target = None,
     settings: File = None,
     rules: Rules = None,
-    without: Without = None,
+    without: SkippedRules = None,
     set_: Changes = None,
     rejected: Rejected = None,
     report: Reports = None,
     jobs: Jobs = 0,
-    explain: Explain = False,
+    explain: ExplainRules = False,
 ) -> None:
     r"""Filter bad sentence pairs out of a parallel corpus.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from uwaga_corpora.jobs.corpus import CorpusJob
     from uwaga_corpora.jobs.engine import Job, Manifest, PartRecord
 
-REPORTED_FAILURES = 20
+MAX_REPORTED_FAILURES = 20
 """Number of failures to report individually; the manifest lists them all."""
 REPORT_INTERVAL = 10.0
 """Seconds between progress lines when there is no progress bar."""
@@ -78,7 +78,7 @@ class JobReporter:
         self._rows = self._texts = self._failed = 0
         self._share = self._initial_share = 0.0
         self._total: int | None = None
-        self._started = self._reported = time.monotonic()
+        self._start = self._report_time = time.monotonic()
         self._first_part: tuple[float, int] | None = None
 
     def __enter__(self) -> JobReporter:
@@ -93,7 +93,7 @@ class JobReporter:
             typer.echo(f"resuming: {rows:,} {self._unit}s already done", err=True)
         self._share = self._initial_share = share
         self._total = total
-        self._started = self._reported = time.monotonic()
+        self._start = self._report_time = time.monotonic()
         self._update = self._stack.enter_context(share_meter(self._verb))
 
     def add_texts(self, count: int) -> None:
@@ -112,10 +112,10 @@ class JobReporter:
         now = time.monotonic()
         self._first_part = self._first_part or (now, self._rows)
         self._report_failures(name, record)
-        if sys.stderr.isatty() or now - self._reported < REPORT_INTERVAL:
+        if sys.stderr.isatty() or now - self._report_time < REPORT_INTERVAL:
             return
-        self._reported = now
-        elapsed = max(now - self._started, 1e-9)
+        self._report_time = now
+        elapsed = max(now - self._start, 1e-9)
         remaining = elapsed * (1 - self._share) / max(self._share - self._initial_share, 1e-9)
         typer.echo(
             f"{self._rows:,} {self._unit}s, {self._rows / elapsed:,.0f} {self._unit}s/s, {self._share:.0%} "
@@ -137,25 +137,25 @@ class JobReporter:
         if self._first_part is not None and self._rows > self._first_part[1]:
             end, rows = self._first_part  # the first part includes loading the models
             speed = (self._rows - rows) / max(time.monotonic() - end, 1e-9)
-            notes.append(f"{speed:,.0f} {self._unit}s/s after the first part ({end - self._started:.1f} s)")
+            notes.append(f"{speed:,.0f} {self._unit}s/s after the first part ({end - self._start:.1f} s)")
         typer.echo(f"{destination}: {', '.join(notes)}", err=True)
 
     def _cut_rows(self, manifest: Manifest) -> str:
         """Return the first rows whose translations were cut, with their files if there are several."""
-        cut = [
+        truncated_rows = [
             f"{row}" if manifest.input.files in (None, 1) else f"{row} of file {part.file + 1}"
             for part in manifest.parts.values()
             for row in part.cut_rows
         ]
-        further = ", …; manifest.json lists them" if len(cut) > REPORTED_FAILURES else ""
-        return f" ({self._unit}s {', '.join(cut[:REPORTED_FAILURES])}{further})"
+        ellipsis = ", …; manifest.json lists them" if len(truncated_rows) > MAX_REPORTED_FAILURES else ""
+        return f" ({self._unit}s {', '.join(truncated_rows[:MAX_REPORTED_FAILURES])}{ellipsis})"
 
     def _report_failures(self, name: str, record: PartRecord) -> None:
-        for row, error in record.failures[: max(0, REPORTED_FAILURES - self._failed)]:
+        for row, error in record.failures[: max(0, MAX_REPORTED_FAILURES - self._failed)]:
             label = "" if error.startswith(f"{self._unit} {row}") else f"{self._unit} {row}: "
             typer.echo(f"error: {name}: {label}{error}", err=True)
         previous, self._failed = self._failed, self._failed + record.failed
-        if previous <= REPORTED_FAILURES < self._failed:
+        if previous <= MAX_REPORTED_FAILURES < self._failed:
             typer.echo("error: further failures are listed in manifest.json only", err=True)
 
 

@@ -486,7 +486,7 @@ def _check_replaceable(target: FileStore, name: str) -> None:
 
 def _save(job: Job, state: _State, finished: bool = False) -> None:
     """Write the manifest atomically."""
-    started = time.monotonic()
+    start = time.monotonic()
     parts = dict(sorted(state.parts.items(), key=lambda item: (len(item[0]), item[0])))
     damaged = None if finished else state.manifest.damaged
     state.manifest = state.manifest.model_copy(
@@ -499,4 +499,4 @@ def _save(job: Job, state: _State, finished: bool = False) -> None:
     )
     job.target.write(MANIFEST, (state.manifest.model_dump_json(indent=1) + "\n").encode())
     state.saved = time.monotonic()
-    state.duration = state.saved - started
+    state.duration = state.saved - start

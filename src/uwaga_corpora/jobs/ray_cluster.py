@@ -70,8 +70,8 @@ class RayCluster:
         except ImportError:
             raise MissingExtraError("--ray needs ray: pip install 'uwaga[batch]' on every node") from None
         self._ray: Any = ray
-        self._joined = not ray.is_initialized()
-        if self._joined:
+        self._owns_connection = not ray.is_initialized()
+        if self._owns_connection:
             try:
                 with safe_import_path(), contextlib.chdir(sys.prefix):  # Ray's workers import from there
                     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
@@ -92,7 +92,7 @@ class RayCluster:
 
     def close(self) -> None:
         """Leave the cluster, and stop it if this object started it."""
-        if self._joined:
+        if self._owns_connection:
             self._ray.shutdown()
 
 

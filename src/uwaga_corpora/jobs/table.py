@@ -29,7 +29,7 @@ from uwaga_corpora.jobs.table_formats import (
     TableFormat,
     TextColumn,
     find_format,
-    names_file,
+    is_file_name,
 )
 from uwaga_corpora.jobs.translation import Setting, Task, TranslatedText, TranslationSpec
 
@@ -136,7 +136,7 @@ class TableJob(Job):
                 raise
             except DataError as error:
                 if not self.skip:
-                    raise DamagedInputError(error, self._damaged(index)) from None
+                    raise DamagedInputError(error, self._damaged_file(index)) from None
                 name = self.files[index].name
                 self.skipped[index] = SkippedFile(file=index, name=name, reason=str(error))
 
@@ -182,7 +182,7 @@ class TableJob(Job):
             return started
         before, after = self.files[: damaged.file], self.files[damaged.file :]
         is_removed = (damaged.before, damaged.after) == (_listing_sha256(before), _listing_sha256(after))
-        if not is_removed and (not after or damaged != self._damaged(damaged.file)):
+        if not is_removed and (not after or damaged != self._damaged_file(damaged.file)):
             return started  # other files changed too: another input
         parts = {name: part for name, part in started.parts.items() if part.file < damaged.file}
         return started.model_copy(update={"input": self.manifest.input, "parts": parts, "finished": False})
@@ -205,10 +205,10 @@ class TableJob(Job):
 
     def _source_file(self, file: StoredFile) -> SourceFile:
         name = self.source.name
-        name = name if names_file(name, file) else f"{name}/{file.name}"
+        name = name if is_file_name(name, file) else f"{name}/{file.name}"
         return SourceFile(name, file.size, lambda: self.source.open(file.name), self.skip)
 
-    def _damaged(self, index: int) -> DamagedFile:
+    def _damaged_file(self, index: int) -> DamagedFile:
         before, after = self.files[:index], self.files[index + 1 :]
         return DamagedFile(
             file=index,

@@ -99,16 +99,16 @@ class BlockLimit:
 
     def __init__(self, counts: Iterator[int], size: int) -> None:
         self.counts, self.size = counts, size
-        self._most = next(counts)
+        self._max_rows = next(counts)
         self._rows = self._size = 0
 
     def ends_after(self, size: int) -> bool:
         """Return whether the block ends after the next row, which has ``size`` bytes."""
         self._rows += 1
         self._size += size
-        full = self._rows >= self._most or self._size >= self.size
+        full = self._rows >= self._max_rows or self._size >= self.size
         if full:
-            self._most = next(self.counts)
+            self._max_rows = next(self.counts)
             self._rows = self._size = 0
         return full
 
@@ -512,10 +512,12 @@ def find_format(
     if not data_files:
         raise DataError(f"{location}: no such file, or a folder without files")
     formats = {file.name: _format_by_suffix(file.name) for file in data_files}
-    if len(files) == 1 and names_file(location, data_files[0]):
-        [inferred] = formats.values()
-        return TABLE_FORMATS[name or inferred or "text"](), data_files
-    inferred_names = sorted({inferred for inferred in formats.values() if inferred is not None})
+    if len(files) == 1 and is_file_name(location, data_files[0]):
+        [inferred_format] = formats.values()
+        return TABLE_FORMATS[name or inferred_format or "text"](), data_files
+    inferred_names = sorted(
+        {inferred_format for inferred_format in formats.values() if inferred_format is not None}
+    )
     if not inferred_names:
         raise DataError(
             f"{location}: unknown format: no file name ends in {', '.join(SUFFIX_FORMATS)}; the first is "
@@ -532,7 +534,7 @@ def find_format(
     return TABLE_FORMATS[selected](), [file for file in data_files if formats[file.name] == selected]
 
 
-def names_file(location: str, file: StoredFile) -> bool:
+def is_file_name(location: str, file: StoredFile) -> bool:
     """Return whether a location names the file itself, not a folder that contains it."""
     return PurePosixPath(location).name == file.name
 

@@ -190,8 +190,8 @@ class TranslationSpec:
             ModelError, SettingsError, DataError, MissingExtraError: as
                 :meth:`uwaga.translator.Translator.load` and ``prepare``.
         """
-        pooled = self.choice is not None and self.choice.pool
-        groups = [(name,) for name in self.models] if pooled else [self.models]
+        is_pooled = self.choice is not None and self.choice.pool
+        groups = [(name,) for name in self.models] if is_pooled else [self.models]
         return [replace(self, models=names)._translator() for names in groups]
 
     def _translator(self) -> tuple[Translator, Request]:

@@ -87,7 +87,7 @@ def _string(text: str, element: Element) -> Piece:
     escape: Escape = _escape_data if is_data else make_escape(content, unescape)
     write_inline = make_writer(escape)
     return inline_message_unit(
-        raw, inline, lambda translation: head + write_inline(_quoted(translation, tags)) + tail, SYNTAX
+        raw, inline, lambda translation: head + write_inline(_quote(translation, tags)) + tail, SYNTAX
     )
 
 
@@ -155,18 +155,18 @@ def _read_quoting(inline: Inline) -> tuple[Inline, dict[str, str]]:
     return join_parts(parts), tags
 
 
-def _quoted(inline: Inline, tags: Mapping[str, str]) -> Inline:
+def _quote(inline: Inline, tags: Mapping[str, str]) -> Inline:
     """Return a text with the escapes of Android."""
     parts: list[str | Tag] = []
     for number, part in enumerate(inline):
         if isinstance(part, Tag):
             parts.append(part)
             continue
-        stretches = [
-            tags.get(stretch) or _escaped(stretch) if index % 2 else _escaped(stretch)
-            for index, stretch in enumerate(HTML_TAG.split(part))
+        segments = [
+            tags.get(segment) or _escape(segment) if index % 2 else _escape(segment)
+            for index, segment in enumerate(HTML_TAG.split(part))
         ]
-        text = "".join(stretches)
+        text = "".join(segments)
         if number == 0:
             text = f"\\{text}" if text[:1] in ("@", "?") else text
             spaces = len(text) - len(text.lstrip(" "))
@@ -182,7 +182,7 @@ def _escape_data(text: str) -> str:
     return text.replace(CDATA_END, f"{CDATA_END[:2]}{CDATA_END}{CDATA}{CDATA_END[2:]}")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     text = text.replace("\\", "\\\\").replace("'", "\\'").replace('"', '\\"')
     text = text.replace("\n", "\\n").replace("\t", "\\t")
     return re.sub("  +", lambda spaces: SPACE * len(spaces[0]), text)

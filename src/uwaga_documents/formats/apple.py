@@ -118,10 +118,10 @@ def _match_end(pattern: re.Pattern[str], text: str, position: int) -> int:
 
 
 def _unescape(raw: str) -> str:
-    def character_of(match: re.Match[str]) -> str:
+    def unescape_match(match: re.Match[str]) -> str:
         return chr(int(match[1], 16)) if match[1] else ESCAPED_CHARACTERS.get(match[2], match[2])
 
-    return ESCAPE.sub(character_of, raw) if "\\" in raw else raw
+    return ESCAPE.sub(unescape_match, raw) if "\\" in raw else raw
 
 
 def _write(text: str) -> str:

@@ -25,7 +25,7 @@ HTML = DocumentFormat("html", (".html", ".htm", ".xhtml"), read_html)
 
 PAGE_SUFFIXES = (".xhtml", ".html", ".htm")
 CONTAINER = "META-INF/container.xml"
-ENCRYPTED = re.compile(rb"<(?:\w+:)?CipherReference\b[^<>]*?\sURI=[\"'][^\"'<]*\.x?html?[\"']")
+ENCRYPTED_PAGE = re.compile(rb"<(?:\w+:)?CipherReference\b[^<>]*?\sURI=[\"'][^\"'<]*\.x?html?[\"']")
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:
@@ -33,7 +33,7 @@ def members(archive: Archive) -> Mapping[str, Reader]:
     if CONTAINER not in archive:
         raise DataError(f"{archive.path}: not an EPUB book: the archive lacks {CONTAINER}")
     encryption = "META-INF/encryption.xml"
-    if encryption in archive and ENCRYPTED.search(archive.read(encryption)):
+    if encryption in archive and ENCRYPTED_PAGE.search(archive.read(encryption)):
         raise DataError(f"{archive.path}: its pages are encrypted (DRM)")
     readers: dict[str, Reader] = {}
     for name in archive.names:

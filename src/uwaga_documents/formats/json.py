@@ -120,14 +120,16 @@ def _with_locale(text: str, target: str) -> str:
 class _Entries(NamedTuple):
     """The keys of texts in an object, and the keys that all of its members share."""
 
-    own: frozenset[str]
+    described_keys: frozenset[str]
     of_members: frozenset[str]
 
 
 def _entries(pairs: list[tuple[str, Any]]) -> _Entries:
-    own = frozenset(key for key, value in pairs if key in DESCRIBED_KEYS and isinstance(value, str))
-    members = [value.own if isinstance(value, _Entries) else frozenset() for _, value in pairs]
-    return _Entries(own, frozenset.intersection(*members) if members else frozenset())
+    described_keys = frozenset(
+        key for key, value in pairs if key in DESCRIBED_KEYS and isinstance(value, str)
+    )
+    members = [value.described_keys if isinstance(value, _Entries) else frozenset() for _, value in pairs]
+    return _Entries(described_keys, frozenset.intersection(*members) if members else frozenset())
 
 
 def check_json(text: str, location: str) -> str | None:

@@ -28,7 +28,7 @@ from uwaga_documents.runs import MAX_PARAGRAPH_DEPTH
 
 BLOCKS = ("text:p", "text:h")
 COPIED = ("text:tracked-changes", "office:scripts", "office:font-face-decls", "office:automatic-styles")
-PAIRED = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
+PAIRED_ELEMENTS = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
 BREAK = re.compile(r"<text:(?:line-break|tab)(?![\w-])")
 WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 MEMBER = re.compile(r"(?:[^/]+/)?(?:content|styles)\.xml")
@@ -104,7 +104,7 @@ def _block(text: str, element: Element, compared: ComparedTexts, depth: int) -> 
         return untranslated(element.content(text), COMPARED)
 
     def treatment_of(token: Token, raw: str) -> Treatment:
-        return "pair" if token.name in PAIRED and token.kind == "open" else "void"
+        return "pair" if token.name in PAIRED_ELEMENTS and token.kind == "open" else "void"
 
     inline: Inline = join_parts(
         WHITE_SPACE.sub(" ", part)

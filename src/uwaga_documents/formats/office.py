@@ -28,7 +28,7 @@ from uwaga.markup.xml import (
 from uwaga_documents.compared import COMPARED, ComparedTexts
 from uwaga_documents.document import DocumentFormat, Reader
 from uwaga_documents.encodings import xml_reader
-from uwaga_documents.runs import DRAWING, SHEET, WORD, described_pieces, paragraph, paragraphs
+from uwaga_documents.runs import DRAWING, SHEET, WORD, paragraph, paragraphs, with_descriptions
 
 CONTENT_TYPES = "[Content_Types].xml"
 RELATIONS = "_rels/.rels"
@@ -174,9 +174,9 @@ def _chart_pieces(text: str, compared: ComparedTexts | None = None) -> Iterator[
         else:
             yield from content_pieces(text, (value,), read, element.inner, element.inner_end)
 
-    held = ("strCache", "multiLvlStrCache", "strLit", "numCache", "numLit", "externalData", "v")
-    chart_names = (names.paragraph, *(f"{prefix}{name}" for name in held))
-    return described_pieces(content_pieces(text, chart_names, read))
+    value_elements = ("strCache", "multiLvlStrCache", "strLit", "numCache", "numLit", "externalData", "v")
+    chart_names = (names.paragraph, *(f"{prefix}{name}" for name in value_elements))
+    return with_descriptions(content_pieces(text, chart_names, read))
 
 
 def _property_pieces(text: str) -> Iterator[Piece]:
@@ -186,7 +186,7 @@ def _property_pieces(text: str) -> Iterator[Piece]:
     return text_elements(text, (*names, *(f"{core}{name}" for name in ("keywords", "category"))))
 
 
-def _copied(text: str) -> Iterator[Piece]:
+def _copy_part(text: str) -> Iterator[Piece]:
     """Yield a part without text; its declared languages become the target language."""
     yield text
 
@@ -211,7 +211,7 @@ WORD_PARTS: Sequence[PartKind] = (
         re.compile(r"word/diagrams/(?:data|drawing)\d+\.xml"),
         _drawing_pieces,
     ),
-    (NO_TYPE, re.compile(r"word/styles\.xml"), _copied),
+    (NO_TYPE, re.compile(r"word/styles\.xml"), _copy_part),
     PROPERTIES,
 )
 
@@ -316,14 +316,14 @@ def workbook_members(archive: Archive) -> Mapping[str, Reader]:
         (*WORKSHEET, partial(_worksheet, compared)),
         (*STRINGS, partial(_strings, compared)),
         (*WORKBOOK, _sheet_names),
-        (*TABLE, _copied),
+        (*TABLE, _copy_part),
         (*SHEET_DRAWING, _drawing_pieces),
         (*SHEET_CHART, read_chart),
         PROPERTIES,
     ]
     parts = find_parts(archive, kinds, "xl/workbook", "workbook")
     for name, read in list(parts.items()):
-        if read is _copied:
+        if read is _copy_part:
             del parts[name]
             for double, single in COLUMN_NAME.findall(archive.read(name).decode("utf-8", "replace")):
                 compared.names.add(unescape(double or single))

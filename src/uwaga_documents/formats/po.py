@@ -12,10 +12,10 @@ from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.languages.codes import base_language
 from uwaga.markup import Inline
 from uwaga.markup.placeholders import CONVERSIONS
-from uwaga.markup.units import Fragment, Piece, Unit, paired_texts, untranslated, write_pieces
+from uwaga.markup.units import Fragment, Piece, Unit, pair_texts, untranslated, write_pieces
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
-from uwaga_documents.encodings import DecodedText, decode, marked_encoding, normalise_encoding
-from uwaga_documents.language import written_code
+from uwaga_documents.encodings import DecodedText, byte_order_mark, decode, normalise_encoding
+from uwaga_documents.language import format_code
 from uwaga_documents.messages import MessageSyntax, message_unit
 from uwaga_documents.plurals import plural_expression, repeats_singular, singular_forms
 
@@ -226,7 +226,7 @@ def _complete_header(header: PoEntry, target: str, charset: str, is_other: bool,
         has_forms: whether its plural forms are those that are written.
     """
     fields = {
-        "Language": written_code(target, "_"),
+        "Language": format_code(target, "_"),
         "MIME-Version": "1.0",
         "Content-Type": f"text/plain; charset={charset}",
         "Content-Transfer-Encoding": "8bit",
@@ -296,13 +296,13 @@ def _add_string(entry: PoEntry, keyword: str, line: str, string: str, location: 
 
 
 def _unescape(raw: str) -> str:
-    def character_of(match: re.Match[str]) -> str:
+    def unescape_match(match: re.Match[str]) -> str:
         hexadecimal, octal, character = match.groups()
         if hexadecimal or octal:
             return chr(int(hexadecimal, 16) if hexadecimal else int(octal, 8))
         return ESCAPED_CHARACTERS.get(character, character)
 
-    return ESCAPE.sub(character_of, raw) if "\\" in raw else raw
+    return ESCAPE.sub(unescape_match, raw) if "\\" in raw else raw
 
 
 def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
@@ -345,7 +345,7 @@ def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
 def _translations(entry: PoEntry) -> Iterator[tuple[Inline, Inline]]:
     """Yield the texts of a translated entry with their translations."""
     for texts in entry.texts_with_translations():
-        yield from paired_texts(*(message_unit(text, text, str, entry.syntax) for text in texts))
+        yield from pair_texts(*(message_unit(text, text, str, entry.syntax) for text in texts))
 
 
 def _without_fuzzy(line: str) -> str:
@@ -383,7 +383,7 @@ def read(source: DocumentSource) -> Reading:
 
 def po_text(source: DocumentSource) -> DecodedText:
     """Decode a catalogue like other documents, but try the encoding in its header before the default."""
-    mark, encoding = marked_encoding(source.content)
+    mark, encoding = byte_order_mark(source.content)
     declared = CHARSET.search(source.content[:16384])
     if encoding is None and source.options.encoding:
         encoding = normalise_encoding(source.options.encoding, source.name)

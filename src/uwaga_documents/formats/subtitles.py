@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag, plain_text
-from uwaga.markup.inline import join_parts, paired_tags
-from uwaga.markup.units import Piece, Unit, balance_tags, text_unit, translatable, trim
+from uwaga.markup.inline import join_parts, match_pairs
+from uwaga.markup.units import Piece, Unit, balance_tags, is_translatable, text_unit, trim
 from uwaga.markup.wrapping import balance
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
@@ -33,7 +33,7 @@ VTT_TIMES = re.compile(
 TAG = re.compile(r"</?(?![bB][rR]\s*/?>)[A-Za-z][^<>\r\n]*>|<\d[\d:.]*>|\{\\[^{}\r\n]*\}|\{/?[ibu]\}")
 VOICE = re.compile(r"<v(?:[.\s]([^<>\r\n]*))?>|</v>")
 """The tag of a speaker, which usually has no closing tag."""
-REOPENED = re.compile(r"</([A-Za-z]+)>[ \t]*(\r\n|\n|\r)[ \t]*+<\1>")
+REOPENED_TAG = re.compile(r"</([A-Za-z]+)>[ \t]*(\r\n|\n|\r)[ \t]*+<\1>")
 """A tag that is closed at the end of a line and opened again in the next."""
 NAME = re.compile(r"[<{]/?([A-Za-z]+)")
 SENTENCE_END = frozenset(".!?…:;♪♫。！？」])")
@@ -89,26 +89,26 @@ def _cues(text: str, times: re.Pattern[str], *, numbered: bool) -> Iterator[Cue]
         times: the pattern of a line with times.
         numbered: whether a line with a number precedes that line, as in SubRip.
     """
-    times_of_cue: tuple[int, int] | None = None
+    cue_times: tuple[int, int] | None = None
     lines: list[tuple[int, int]] = []  # of the paragraph
     for line in LINE.finditer(text):
         match = times.match(line[1])
         is_blank = not line[1].strip(" \t")
         if match and numbered and lines and text[slice(*lines[-1])].strip(" \t").isdecimal():
             lines.pop()
-        if times_of_cue is not None and lines and (match or is_blank):
-            yield Cue(lines[0][0], lines[-1][1], *times_of_cue)
+        if cue_times is not None and lines and (match or is_blank):
+            yield Cue(lines[0][0], lines[-1][1], *cue_times)
         if match or is_blank:
             lines = []
         if match:
             parts = [int(part or 0) for part in match.groups()]
-            times_of_cue = _milliseconds(parts[:4]), _milliseconds(parts[4:])
+            cue_times = _milliseconds(parts[:4]), _milliseconds(parts[4:])
         elif is_blank and not numbered:
-            times_of_cue = None
-        elif not is_blank and times_of_cue is not None:
+            cue_times = None
+        elif not is_blank and cue_times is not None:
             lines.append(line.span(1))
-    if times_of_cue is not None and lines:
-        yield Cue(lines[0][0], lines[-1][1], *times_of_cue)
+    if cue_times is not None and lines:
+        yield Cue(lines[0][0], lines[-1][1], *cue_times)
 
 
 def _voices(text: str, cues: Iterable[Cue]) -> Iterator[Cue]:
@@ -202,11 +202,11 @@ def _speaker_pieces(text: str, cue: Cue, escaped: bool) -> Iterator[Piece]:
 def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
     raw = text[group[0].start : group[-1].end]
     raws = [text[cue.start : cue.end] for cue in group]
-    reopens = any(map(REOPENED.search, raws))
-    inlines = [_read(REOPENED.sub(r"\2", raw_cue), escaped) for raw_cue in raws]
+    reopens = any(map(REOPENED_TAG.search, raws))
+    inlines = [_read(REOPENED_TAG.sub(r"\2", raw_cue), escaped) for raw_cue in raws]
     inline = balance_tags(_join_cues(inlines))
     _, core, _ = trim(inline)
-    if not translatable(core):
+    if not is_translatable(core):
         return raw
     between = [text[cue.end : following.start] for cue, following in pairwise(group)]
     shares = [max(1, len(plain_text(inline_).strip())) for inline_ in inlines]
@@ -298,7 +298,7 @@ def _choose_cuts(text: str, shares: Sequence[int]) -> list[int]:
 
 def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
     """Cut an inline at characters of its text; open tags are closed and opened again."""
-    pairs = paired_tags(inline)
+    pairs = match_pairs(inline)
     parts: list[list[str | Tag]] = [[]]
     open_tags: list[tuple[Tag, str | Tag]] = []
     position, remaining_cuts = 0, list(cuts)
@@ -343,7 +343,7 @@ def _write_lines(inline: Inline, count: int, line_end: str, escaped: bool, reope
         position = text.find(row, position) + len(row)
         cuts.add(position)
     written: list[str] = []
-    pairs = paired_tags(inline)
+    pairs = match_pairs(inline)
     open_tags: list[tuple[str, str]] = []
     position = 0
     for number, part in enumerate(inline):

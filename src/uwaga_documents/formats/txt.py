@@ -48,8 +48,8 @@ def _ends_paragraph(previous: str, line: str, first: str) -> bool:
     """Return whether a line begins a new paragraph."""
     if not line.strip() or LIST_ITEM.match(line):
         return True
-    hanging = LIST_ITEM.match(first)
-    indentation = len(hanging.group()) if hanging and previous is first else _indent(previous)
+    list_item = LIST_ITEM.match(first)
+    indentation = len(list_item.group()) if list_item and previous is first else _indent(previous)
     width = max(len(previous), len(line))
     return (
         _indent(line) != indentation

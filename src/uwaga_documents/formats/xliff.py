@@ -13,15 +13,15 @@ from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.icu import find_messages
 from uwaga.markup.inline import join_parts
 from uwaga.markup.units import (
-    KEPT,
     MARKUP,
+    ONLY_UNTRANSLATED,
     Piece,
     Unit,
     Untranslated,
-    paired_texts,
-    peel,
+    is_translatable,
+    pair_texts,
+    split_ends,
     text_unit,
-    translatable,
     untranslated,
     with_key,
 )
@@ -41,14 +41,16 @@ from uwaga.markup.xml import (
 )
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import xml_text
-from uwaga_documents.language import written_code
+from uwaga_documents.language import format_code
 from uwaga_documents.messages import MessageSyntax, inline_message_unit
 
 SYNTAX = MessageSyntax(accelerators=True)
 PAIRED = frozenset(("g", "mrk", "pc"))
-LOCKED = re.compile(r"""\slocked\s*=\s*["'](?:true|locked|1)["']|:locked\s*=\s*["'](?:true|locked|1)["']""")
+LOCKED_ATTRIBUTE = re.compile(
+    r"""\slocked\s*=\s*["'](?:true|locked|1)["']|:locked\s*=\s*["'](?:true|locked|1)["']"""
+)
 """An attribute of Trados or memoQ that locks a segment."""
-OUTSIDE = "outside the segments"
+OUTSIDE_SEGMENTS = "outside the segments"
 """The reason why words between the segments of a unit are copied."""
 SEGMENT_TAG = re.compile(r"<sdl:seg\s[^<>]*>")
 GETTEXT_CONTEXT = "x-gettext-msgctxt"
@@ -131,7 +133,7 @@ class _XliffUnits:
             return tag
         declared = attributes(tag)
         self._other_language = ""
-        written = written_code(target, "-")
+        written = format_code(target, "-")
         if name not in declared:
             return f'{tag[:-1]} {name}="{escape_attribute(written)}">'
         if base_language(declared[name]) == base_language(target):
@@ -151,7 +153,7 @@ class _XliffUnits:
             if segment.name == f"{self._prefix}segment":
                 yield text[position : segment.start]
                 tag = segment.tag(text)
-                yield _translated_state(tag) if self._reason(segment, tag, is_untranslated) is None else tag
+                yield _mark_translated(tag) if self._reason(segment, tag, is_untranslated) is None else tag
                 yield from self._segment_pieces(segment, tag, is_untranslated)
                 position = segment.inner_end
             elif segment.name == f"{self._prefix}ignorable":
@@ -171,7 +173,7 @@ class _XliffUnits:
         text, target = self._text, self._child(segment, "target")
         if is_untranslated:
             return "marked as untranslated"
-        if LOCKED.search(tag):
+        if LOCKED_ATTRIBUTE.search(tag):
             return "locked"
         if target is None or not _has_words(target.content(text)) or self._options.retranslate:
             return None
@@ -197,7 +199,7 @@ class _XliffUnits:
             return
         name = f"{self._prefix}target"
         if target is not None:
-            start = text[segment.inner : target.start] + _open_tag(_translated_state(target.tag(text)))
+            start = text[segment.inner : target.start] + _open_tag(_mark_translated(target.tag(text)))
             end = f"</{name}>{text[target.end : segment.inner_end]}"
         else:
             last = seg_source.end if seg_source is not None else source.end
@@ -207,12 +209,12 @@ class _XliffUnits:
         if seg_source is None or not parts:
             piece = self._text_piece(source)
             if isinstance(piece, str):
-                yield untranslated(raw, KEPT) if isinstance(piece, Untranslated) else raw
+                yield untranslated(raw, ONLY_UNTRANSLATED) if isinstance(piece, Untranslated) else raw
             else:
                 yield Unit(piece.inlines, lambda inlines: f"{start}{piece.write(inlines)}{end}")
             return
         if not any(_has_words(part.content(text)) for part in parts):
-            yield untranslated(raw, OUTSIDE, MARKUP.sub("", seg_source.content(text)))
+            yield untranslated(raw, OUTSIDE_SEGMENTS, MARKUP.sub("", seg_source.content(text)))
             return
         yield start
         yield from self._part_pieces(segment, seg_source, parts, target, old_parts, reason)
@@ -227,30 +229,30 @@ class _XliffUnits:
         old_parts: Sequence[Element],
         reason: str | None,
     ) -> Iterator[Piece]:
-        """Yield the content of a target in segments, which are ``mrk`` elements with the same ``mid``."""
+        """Yield the content of a target in segments, which are ``mrk`` elements with the same ``mark_id``."""
         text = self._text
-        sources = {_mid(text, part): part for part in parts}
-        old = {_mid(text, part): part for part in old_parts}
+        sources = {_mark_id(text, part): part for part in parts}
+        old = {_mark_id(text, part): part for part in old_parts}
         tags = SEGMENT_TAG.findall(unit.content(text))
-        locked = {attributes(tag).get("id", "") for tag in tags if LOCKED.search(tag)}
+        locked = {attributes(tag).get("id", "") for tag in tags if LOCKED_ATTRIBUTE.search(tag)}
         outer, template = seg_source, parts
         if target is not None and old.keys() == sources.keys():
             outer, template = target, old_parts
         position = outer.inner
         for part in template:
-            mid = _mid(text, part)
+            mark_id = _mark_id(text, part)
             yield _outside(text[position : part.start])
             yield _open_tag(part.tag(text))
-            content = old[mid].content(text) if mid in old else ""
-            words = MARKUP.sub("", sources[mid].content(text))
-            translations = partial(self._translations, sources[mid], old.get(mid))
-            if mid in locked:
+            content = old[mark_id].content(text) if mark_id in old else ""
+            words = MARKUP.sub("", sources[mark_id].content(text))
+            translations = partial(self._translations, sources[mark_id], old.get(mark_id))
+            if mark_id in locked:
                 yield untranslated(content, "locked", words, translations)
             elif reason is not None and _has_words(content):
                 self._check_language()
                 yield untranslated(content, reason, words, translations)
             else:
-                yield self._text_piece(sources[mid])
+                yield self._text_piece(sources[mark_id])
             yield f"</{part.name}>"
             position = part.end
         yield _outside(text[position : outer.inner_end])
@@ -258,7 +260,7 @@ class _XliffUnits:
     def _translations(self, source: Element, target: Element | None) -> Iterator[tuple[Inline, Inline]]:
         """Yield the texts of a segment with their translations."""
         if target is not None and _has_words(target.content(self._text)):
-            yield from paired_texts(self._text_piece(source), self._text_piece(target))
+            yield from pair_texts(self._text_piece(source), self._text_piece(target))
 
     def _check_language(self) -> None:
         if self._other_language:
@@ -270,8 +272,8 @@ class _XliffUnits:
     def _text_piece(self, source: Element) -> Piece:
         """Return the content of a target as a piece, from that of its source."""
         raw = source.content(self._text)
-        before, core, after = peel(_inline(self._text, source, self._prefix))
-        if not translatable(core):
+        before, core, after = split_ends(_inline(self._text, source, self._prefix))
+        if not is_translatable(core):
             return text_unit(raw, core, write_xml)
 
         def write(inline: Inline) -> str:
@@ -289,10 +291,10 @@ def _has_words(content: str) -> bool:
 
 def _outside(raw: str) -> str:
     """Return the content between segments, with the reason why it is copied if it has words."""
-    return untranslated(raw, OUTSIDE, MARKUP.sub("", raw))
+    return untranslated(raw, OUTSIDE_SEGMENTS, MARKUP.sub("", raw))
 
 
-def _mid(text: str, part: Element) -> str:
+def _mark_id(text: str, part: Element) -> str:
     return attributes(part.tag(text)).get("mid", "")
 
 
@@ -322,7 +324,7 @@ def _segments(text: str, element: Element, prefix: str) -> Iterator[Element]:
                 first = None
 
 
-def _translated_state(tag: str) -> str:
+def _mark_translated(tag: str) -> str:
     return re.sub(r"""(\sstate\s*=\s*)(["'])(?:new|needs-translation|initial)\2""", r"\1\2translated\2", tag)
 
 

@@ -1,6 +1,6 @@
 """Files of translations that a memory imports and exports."""
 
-from uwaga_memory.files.file import skipped_line
+from uwaga_memory.files.file import skipped_summary
 from uwaga_memory.files.reading import (
     FileOptions,
     TranslationFile,
@@ -17,6 +17,6 @@ __all__ = [
     "format_by_name",
     "open_memory",
     "read_pairs",
-    "skipped_line",
+    "skipped_summary",
     "write_pairs",
 ]

@@ -69,7 +69,7 @@ class TranslationFile:
             )
 
 
-def skipped_line(skipped: Counter[str]) -> str:
+def skipped_summary(skipped: Counter[str]) -> str:
     """Return the numbers of skipped units by reason, as text; empty if there are none."""
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.most_common() if count)
     return f"skipped {skipped.total():,}: {reasons}" if reasons else ""

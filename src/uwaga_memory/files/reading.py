@@ -10,7 +10,7 @@ from pathlib import Path
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.lines import COMPRESSED_SUFFIXES
 from uwaga_memory.files.documents import read_documents, read_translations
-from uwaga_memory.files.file import FileOptions, TranslationFile, skipped_line
+from uwaga_memory.files.file import FileOptions, TranslationFile, skipped_summary
 from uwaga_memory.files.po import read_po
 from uwaga_memory.files.tmx import read_tmx
 from uwaga_memory.files.tsv import read_tsv
@@ -37,7 +37,7 @@ SUFFIXES = {
 }
 DOCUMENTS = frozenset(("po", "xliff"))
 """Formats of documents that contain translations."""
-ORDERED = frozenset(("xliff", "documents"))
+ORDERED_FORMATS = frozenset(("xliff", "documents"))
 """Formats whose units are in the order of their document, and state no context."""
 
 
@@ -62,7 +62,7 @@ def open_memory(path: str | Path, languages: tuple[str, str] | None = None) -> M
     # Documents are not compressed.
     is_document = SUFFIXES.get(file.path.suffix.lower()) in DOCUMENTS
     added = memory.add(read_translations(file) if is_document else read_pairs(file))
-    skipped = skipped_line(file.skipped + added.skipped)
+    skipped = skipped_summary(file.skipped + added.skipped)
     memory.note = f"{path}: {added.new:,} pairs{'; ' if skipped else ''}{skipped}"
     return memory
 
@@ -78,7 +78,7 @@ def read_pairs(file: TranslationFile) -> Iterator[Pair]:
         raise DataError(f"{file.path}: there is no such file")
     name = "documents" if file.options.translation is not None else find_file_format(file)
     pairs = read_documents(file) if name == "documents" else READERS[name](file)
-    in_order = name in ORDERED if file.options.in_order is None else file.options.in_order
+    in_order = name in ORDERED_FORMATS if file.options.in_order is None else file.options.in_order
     return with_neighbours(pairs) if in_order else pairs
 
 
@@ -114,9 +114,9 @@ def with_neighbours(pairs: Iterator[Pair]) -> Iterator[Pair]:
             if current.before or current.after:
                 yield current
             else:
-                near = [
+                neighbours = [
                     pair.source if pair is not None and pair.origin == current.origin else ""
                     for pair in (before, after)
                 ]
-                yield replace(current, before=near[0], after=near[1])
+                yield replace(current, before=neighbours[0], after=neighbours[1])
         before, current = current, after

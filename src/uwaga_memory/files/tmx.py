@@ -77,7 +77,7 @@ class TmxUnits(XmlItems[Pair]):
     def progress(self) -> str:
         return f"after unit {self._count}"
 
-    def damaged_error(self, problem: str, line: int) -> DataError:
+    def damage_error(self, problem: str, line: int) -> DataError:
         return DataError(
             f"{self.file}: not a complete TMX file: {problem} in line {line}, "
             f"{self.progress()}; fetch it again"
@@ -89,11 +89,11 @@ class TmxUnits(XmlItems[Pair]):
     def check(self) -> None:
         """Check that the file had a pair of the memory's languages."""
         if self._count and not self._pairs:
-            listed = ", ".join(sorted(self._languages)[:MAX_LISTED_LANGUAGES]) or "none"
+            language_list = ", ".join(sorted(self._languages)[:MAX_LISTED_LANGUAGES]) or "none"
             source, target = self._source.languages
             raise DataError(
                 f"{self.file}: none of its {self._count} units has both {source} and {target}; its languages "
-                f"are {listed}: import it into a memory of two of them"
+                f"are {language_list}: import it into a memory of two of them"
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -181,8 +181,8 @@ class TmxUnits(XmlItems[Pair]):
         ]
         origin = next((value for name, value in properties if name == ORIGIN), self._source.origin)
         properties = [item for item in properties if item[0] != ORIGIN]
-        derived = _derived(properties)
-        return Pair(source.text, target.text, origin, *derived, _remaining(properties, derived))
+        derived = _derive(properties)
+        return Pair(source.text, target.text, origin, *derived, _remaining_properties(properties, derived))
 
 
 class _Derived(NamedTuple):
@@ -194,32 +194,34 @@ class _Derived(NamedTuple):
     created: str
 
 
-WRITTEN = ("unit.prop.x-context", "unit.prop.prev", "unit.prop.next", "target.changedate")
+WRITTEN_PROPERTIES = ("unit.prop.x-context", "unit.prop.prev", "unit.prop.next", "target.changedate")
 """The property in which each of these is written, unless another property states it."""
 
 
-def _derived(properties: Iterable[tuple[str, str]]) -> _Derived:
+def _derive(properties: Iterable[tuple[str, str]]) -> _Derived:
     values = dict(properties)
     key, before, after = (
         next((value for name in names if (value := values.get(name))), "")
         for names in (KEYS, ("unit.prop.prev", "target.prop.prev"), ("unit.prop.next", "target.prop.next"))
     )
     return _Derived(
-        key, before, after, next((date for name in DATES if (date := _iso(values.get(name, "")))), "")
+        key, before, after, next((date for name in DATES if (date := _format_date(values.get(name, "")))), "")
     )
 
 
-def _remaining(properties: Sequence[tuple[str, str]], derived: _Derived) -> tuple[tuple[str, str], ...]:
+def _remaining_properties(
+    properties: Sequence[tuple[str, str]], derived: _Derived
+) -> tuple[tuple[str, str], ...]:
     """Return the properties without those that follow from the context and time of a pair."""
     remaining = tuple(properties)
-    for index, name in enumerate(WRITTEN):
+    for index, name in enumerate(WRITTEN_PROPERTIES):
         others = tuple(item for item in remaining if item[0] != name)
-        if len(others) == len(remaining) - 1 and _derived(others)[index] != derived[index]:
+        if len(others) == len(remaining) - 1 and _derive(others)[index] != derived[index]:
             remaining = others
     return remaining
 
 
-def _iso(date: str) -> str:
+def _format_date(date: str) -> str:
     match = DATE.fullmatch(date.strip())
     return "" if match is None else "{}-{}-{}T{}:{}:{}Z".format(*match.groups())
 
@@ -250,16 +252,16 @@ def write_tmx(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]
 
 def _unit(pair: Pair, source: str, target: str) -> str:
     properties = [item for item in pair.properties if item[0].partition(".")[0] in LEVELS]
-    derived = _derived(properties)
+    derived = _derive(properties)
     for index, value in enumerate((pair.key, pair.before, pair.after, pair.created)):
-        if index == len(WRITTEN) - 1:
+        if index == len(WRITTEN_PROPERTIES) - 1:
             match = ISO_DATE.fullmatch(value)
             written = "" if match is None else "{}{}{}T{}{}{}Z".format(*match.groups())
         else:
             written = value
         if written and derived[index] != value:
-            properties = [item for item in properties if item[0] != WRITTEN[index]]
-            properties.append((WRITTEN[index], written))
+            properties = [item for item in properties if item[0] != WRITTEN_PROPERTIES[index]]
+            properties.append((WRITTEN_PROPERTIES[index], written))
     if pair.origin:
         properties.append((ORIGIN, pair.origin))
     lines = [f"    <tu{_attributes(properties, 'unit')}>", *_children(properties, "unit", "      ")]
@@ -267,7 +269,7 @@ def _unit(pair: Pair, source: str, target: str) -> str:
         lines.append(f'      <tuv xml:lang="{language}"{_attributes(properties, level)}>')
         lines += [
             *_children(properties, level, "        "),
-            f"        <seg>{_xml(text)}</seg>",
+            f"        <seg>{_escape_xml(text)}</seg>",
             "      </tuv>",
         ]
     return "\n".join([*lines, "    </tu>\n"])
@@ -287,16 +289,16 @@ def _children(properties: Iterable[tuple[str, str]], level: str, space: str) -> 
         if of != level or _is_attribute(suffix):
             continue
         if suffix == "note":
-            yield f"{space}<note>{_xml(value)}</note>"
+            yield f"{space}<note>{_escape_xml(value)}</note>"
         else:
             kind = escape_attribute(suffix.removeprefix("prop."))
-            yield f'{space}<prop type="{kind}">{_xml(value)}</prop>'
+            yield f'{space}<prop type="{kind}">{_escape_xml(value)}</prop>'
 
 
 def _is_attribute(name: str) -> bool:
     return name != "note" and ATTRIBUTE.fullmatch(name) is not None
 
 
-def _xml(text: str) -> str:
+def _escape_xml(text: str) -> str:
     # A carriage return in a file of XML is read as a line feed.
     return escape(text).replace("\r", "&#13;")

@@ -17,7 +17,7 @@ from uwaga_memory.files.file import TranslationFile
 from uwaga_memory.store import Pair
 
 NAMES = ("source", "target", "origin", "key", "before", "after", "created", "properties")
-REQUIRED = 2
+REQUIRED_COLUMNS = 2
 NUMBERED = 4
 """Columns that may be named by numbers: source, target, origin and key."""
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -68,7 +68,7 @@ def _pair(file: TranslationFile, values: dict[str, str], line: int) -> Pair:
 def _columns(file: TranslationFile, cells: Sequence[str]) -> tuple[dict[str, int], bool]:
     """Return the index of each column, and whether the first line has their names."""
     names = file.options.columns
-    if names and len(names) < REQUIRED:
+    if names and len(names) < REQUIRED_COLUMNS:
         raise SettingsError("--columns: name at least two columns, source and translation: --columns 1,2")
     if names and all(name.isdecimal() for name in names):
         if len(names) > NUMBERED or "0" in names:
@@ -82,7 +82,7 @@ def _columns(file: TranslationFile, cells: Sequence[str]) -> tuple[dict[str, int
         return {name: cells.index(column) for name, column in zip(NAMES, names, strict=False)}, True
     if "source" in cells and "target" in cells:
         return {name: cells.index(name) for name in NAMES if name in cells}, True
-    if len(cells) != REQUIRED:
+    if len(cells) != REQUIRED_COLUMNS:
         raise DataError(
             f"{file.path}: line 1 has {len(cells)} columns; name those of source and translation, such as "
             "--columns 1,2"

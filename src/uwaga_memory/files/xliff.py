@@ -59,7 +59,7 @@ class XliffUnits(XmlItems[Pair]):
     def progress(self) -> str:
         return f"after unit {self._count}"
 
-    def damaged_error(self, problem: str, line: int) -> DataError:
+    def damage_error(self, problem: str, line: int) -> DataError:
         return DataError(
             f"{self.file}: not a complete XLIFF file: {problem} in line {line}, "
             f"{self.progress()}; fetch it again"
@@ -92,9 +92,9 @@ class XliffUnits(XmlItems[Pair]):
         for index, names in enumerate((("source-language", "srcLang"), ("target-language", "trgLang"))):
             for language in names:
                 self._source.check_language(attributes.get(language, ""), index, f"line {self.line}")
-        inherited = bool(self._untranslatable) and self._untranslatable[-1]
+        is_inherited = bool(self._untranslatable) and self._untranslatable[-1]
         translate = attributes.get("translate", "")
-        self._untranslatable.append(translate == "no" or (inherited and translate != "yes"))
+        self._untranslatable.append(translate == "no" or (is_inherited and translate != "yes"))
         if name in ("unit", "trans-unit"):
             self._key, self._context = attributes.get("resname") or attributes.get("name", ""), ""
             self._segments = [_Segment()] if name == "trans-unit" else []
@@ -188,7 +188,10 @@ class XliffUnits(XmlItems[Pair]):
         parts, translated = (self._parts.get(name, {}) for name in ("seg-source", "target"))
         state = self._segments[0].state if self._segments else ""
         if parts and translated:
-            texts = [("".join(part), "".join(translated.get(mid, [])), state) for mid, part in parts.items()]
+            texts = [
+                ("".join(part), "".join(translated.get(mark_id, [])), state)
+                for mark_id, part in parts.items()
+            ]
         else:
             texts = [
                 ("".join(part.texts.get("source", [])), "".join(part.texts.get("target", [])), part.state)
@@ -228,11 +231,12 @@ def write_xliff(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, st
         name = f' resname="{escape_attribute(pair.key)}"' if pair.key else ""
         file.write(
             f'      <trans-unit id="{number}"{name} xml:space="preserve">\n'
-            f"        <source>{_xml(pair.source)}</source>\n"
-            f'        <target state="translated">{_xml(pair.target)}</target>\n      </trans-unit>\n'.encode()
+            f"        <source>{_escape_xml(pair.source)}</source>\n"
+            f'        <target state="translated">{_escape_xml(pair.target)}</target>\n'
+            "      </trans-unit>\n".encode()
         )
     file.write(b"    </body>\n  </file>\n</xliff>\n")
 
 
-def _xml(text: str) -> str:
+def _escape_xml(text: str) -> str:
     return escape(text).replace("\r", "&#13;")

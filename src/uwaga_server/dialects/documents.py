@@ -18,10 +18,10 @@ from starlette.responses import Response, StreamingResponse
 from uwaga.errors import SettingsError
 from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga_documents import DOCUMENT_FORMATS, find_format
-from uwaga_server.api_errors import ApiError, NotStoredError, in_thread
+from uwaga_server.api_errors import ApiError, NotStoredError, run_in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import ServerContext
-from uwaga_server.dialects.memories import memory_of_request
+from uwaga_server.dialects.memories import request_memory
 from uwaga_server.document_worker import count_characters
 from uwaga_server.store.documents import (
     ENDED_STATES,
@@ -90,11 +90,11 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
     if source is not None:
         service.route(source, target)  # raises an error if there is none
         if glossaries:
-            await in_thread(context.stores.cache.terms, owner, glossaries, source, target)
+            await run_in_thread(context.stores.cache.terms, owner, glossaries, source, target)
     elif glossaries:
         raise ApiError(400, "source_missing", "a glossary needs the language of the document", "source")
     if upload.memory:
-        await memory_of_request(context, client, upload.memory, source, target)
+        await request_memory(context, client, upload.memory, source, target)
     key = key_hash(upload.key) if upload.key else ""
     spec = DocumentSpec(
         owner,
@@ -110,10 +110,12 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
         upload.threshold,
     )
     if client.characters:
-        characters = await in_thread(count_characters, spec, upload.content)
-        usage = await in_thread(context.stores.usage.read, owner)
-        await in_thread(usage.plus, max(1, characters), 1, client.characters)  # raises an error if it is over
-    document_id = await in_thread(context.stores.documents.add, spec, upload.content)
+        characters = await run_in_thread(count_characters, spec, upload.content)
+        usage = await run_in_thread(context.stores.usage.read, owner)
+        await run_in_thread(
+            usage.plus, max(1, characters), 1, client.characters
+        )  # raises an error if it is over
+    document_id = await run_in_thread(context.stores.documents.add, spec, upload.content)
     if context.documents is not None:
         context.documents.wake()
     return document_id, spec
@@ -133,7 +135,7 @@ async def wait_for_document(
     """
     pause, deadline = MIN_PAUSE, time.monotonic() + seconds
     while True:
-        status = await in_thread(store.status, owner, document_id, key)
+        status = await run_in_thread(store.status, owner, document_id, key)
         remaining = deadline - time.monotonic()
         if status.state in ENDED_STATES or remaining <= 0:
             return status
@@ -157,7 +159,7 @@ async def result_response(
         path = store.result(owner, document_id, key)
         return file_response(path, store.status(owner, document_id, key).spec.name)
 
-    return await in_thread(open_result)
+    return await run_in_thread(open_result)
 
 
 def file_response(path: Path, name: str) -> Response:

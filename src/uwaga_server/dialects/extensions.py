@@ -60,7 +60,7 @@ async def translate_page(
 
     Texts in a language that is not served are returned unchanged, with an empty code.
     """
-    answer = await context.translate(request, client, texts, parameter, raises=False)
+    answer = await context.translate(request, client, texts, parameter, raise_errors=False)
     if not any(text.source for text in answer.texts):
         answer.raise_first()
     for translation in answer.translations:

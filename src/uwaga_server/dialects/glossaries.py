@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.context import KeyLocation, ServerContext
 from uwaga_server.http import json_response
 from uwaga_server.routing import Body, BodyKind, Routes
@@ -65,7 +65,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
         """List the key's glossaries, without entries."""
         owner = api.auth.admit_owner(context, request)
         store = context.stores.glossaries
-        return await in_thread(
+        return await run_in_thread(
             lambda: json_response({"glossaries": [api.response(summary) for summary in store.all(owner)]})
         )
 
@@ -74,7 +74,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
         """Return a glossary."""
         owner, full_response = api.auth.admit_owner(context, request), api.full_response
         if full_response is None:
-            summary = await in_thread(context.stores.glossaries.summary, owner, glossary_id)
+            summary = await run_in_thread(context.stores.glossaries.summary, owner, glossary_id)
             return json_response(api.response(summary))
         return await read_glossary(
             context, owner, glossary_id, lambda stored: json_response(full_response(stored))
@@ -92,7 +92,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
             dictionaries = [api.dictionary(context, dictionary) for dictionary in body.dictionaries]
             return old.with_changes(body.name, dictionaries, merge=api.merge)
 
-        glossary = await in_thread(context.stores.glossaries.change, owner, glossary_id, apply_changes)
+        glossary = await run_in_thread(context.stores.glossaries.change, owner, glossary_id, apply_changes)
         return json_response(api.response(glossary))
 
     add_deletion(routes, context, prefix, api.auth)
@@ -104,7 +104,7 @@ def add_deletion(routes: Routes, context: ServerContext, prefix: str, auth: KeyL
     @routes.add("DELETE", f"{prefix}/{{glossary_id}}", "Delete a glossary", status=NO_CONTENT)
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
-        await in_thread(context.stores.glossaries.remove, auth.admit_owner(context, request), glossary_id)
+        await run_in_thread(context.stores.glossaries.remove, auth.admit_owner(context, request), glossary_id)
         return Response(status_code=NO_CONTENT)
 
 
@@ -126,7 +126,7 @@ async def add_glossary(
         store.add(owner, glossary)
         return glossary.summary
 
-    return await in_thread(store.load, create)
+    return await run_in_thread(store.load, create)
 
 
 async def read_glossary(
@@ -134,4 +134,4 @@ async def read_glossary(
 ) -> Response:
     """Return a response that needs a glossary's entries; ``response`` is called in another thread."""
     store = context.stores.glossaries
-    return await in_thread(store.load, lambda: response(store.get(owner, glossary_id)))
+    return await run_in_thread(store.load, lambda: response(store.get(owner, glossary_id)))

@@ -16,7 +16,7 @@ from uwaga.translator.request import build_requests
 from uwaga_server.api_errors import ApiError
 from uwaga_server.auth import Client
 from uwaga_server.context import Dialect, KeyLocation, ServerContext
-from uwaga_server.http import Fields, Names, Parameters, TextList, json_response, read_parameters, validated
+from uwaga_server.http import Fields, Names, Parameters, TextList, json_response, read_parameters, validate
 from uwaga_server.routing import Body, Decorated, Model, Routes, error_responses
 from uwaga_server.service import DetectedLanguage
 
@@ -216,7 +216,7 @@ async def _admit(context: ServerContext, request: Request, kind: type[Fields]) -
     for name, field in kind.model_fields.items():
         if field.is_required() and name not in parameters:
             raise ApiError(400, "missing", f"Parameter '{name}' not specified.", name)
-    return client, validated(parameters, kind)
+    return client, validate(parameters, kind)
 
 
 STATUSES = {401: 403, 408: 400, 415: 400, 422: 400}

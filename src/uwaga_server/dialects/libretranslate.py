@@ -28,7 +28,7 @@ from uwaga.languages.names import language_name
 from uwaga.markup.formats import Format, text_format
 from uwaga.search import SearchOverrides
 from uwaga.translator.request import build_requests
-from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import Dialect, KeyLocation, ServerContext
 from uwaga_server.dialects.documents import Upload, result_response, store_document, wait_for_document
@@ -68,7 +68,7 @@ def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
 
 DOWNLOAD_NAME = re.compile(r"([0-9a-f]{32})-([0-9a-f]{64})\..{1,255}", re.DOTALL)
 DOWNLOAD_ROUTE = "/download_file/{filename}"
-DISABLED = "Files translation are disabled on this server."
+DISABLED_MESSAGE = "Files translation are disabled on this server."
 
 
 class FileForm(BaseModel):
@@ -85,7 +85,7 @@ class FileAnswer(BaseModel):
     translatedFileUrl: str  # noqa: N815 (as its clients read it)
 
 
-def add_files(routes: Routes, context: ServerContext) -> None:
+def add_file_routes(routes: Routes, context: ServerContext) -> None:
     """Add the routes of documents."""
 
     @routes.add(
@@ -98,7 +98,7 @@ def add_files(routes: Routes, context: ServerContext) -> None:
     async def translate_file(request: Request) -> Response:
         """Translate a document, and return the URL of the translation."""
         if context.documents is None:
-            raise ApiError(403, "disabled", DISABLED)
+            raise ApiError(403, "disabled", DISABLED_MESSAGE)
         client = KEY.admit_early(context, request)
         async with read_form(request, context.settings.limits.body_bytes) as form:
             client = client or KEY.admit(context, request, form.get("api_key"))
@@ -117,7 +117,7 @@ def add_files(routes: Routes, context: ServerContext) -> None:
                 raise ApiError(400, status.code or "failed", message, "file")
         except BaseException:
             with contextlib.suppress(ApiError):
-                await in_thread(store.remove, None, document_id, secret)
+                await run_in_thread(store.remove, None, document_id, secret)
             raise
         base = context.settings.public_url or str(request.base_url)
         name = f"{document_id}-{secret}.{quote(spec.name, safe='')}"
@@ -127,13 +127,13 @@ def add_files(routes: Routes, context: ServerContext) -> None:
     async def download_file(request: Request, filename: str) -> Response:
         """Download a document of `/translate_file`; its URL holds a secret and needs no key."""
         if context.documents is None:
-            raise ApiError(400, "disabled", DISABLED)
+            raise ApiError(400, "disabled", DISABLED_MESSAGE)
         return await result_response(context.stores.documents, None, *_id_and_secret(filename))
 
     @routes.add("DELETE", DOWNLOAD_ROUTE, "Delete a translated document", status=204)
     async def delete_file(request: Request, filename: str) -> Response:
         """Delete a document and its translation, by the same URL; LibreTranslate has no such request."""
-        await in_thread(context.stores.documents.remove, None, *_id_and_secret(filename))
+        await run_in_thread(context.stores.documents.remove, None, *_id_and_secret(filename))
         return Response(status_code=204)
 
 
@@ -248,13 +248,13 @@ ERRORS = {
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("LibreTranslate", ERRORS)
-    _add_texts(routes, context)
-    add_files(routes, context)
-    _add_lists(routes, context)
+    _add_text_routes(routes, context)
+    add_file_routes(routes, context)
+    _add_list_routes(routes, context)
     return routes
 
 
-def _add_texts(routes: Routes, context: ServerContext) -> None:
+def _add_text_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add(
         "POST",
         "/translate",
@@ -265,8 +265,8 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
     async def translate(request: Request) -> Response:
         """Translate a text or a list of texts."""
         client, fields = await admit(context, request)
-        q = required_parameter(fields, "q")
-        source, target = required_text(fields, "source"), required_text(fields, "target")
+        q = require_parameter(fields, "q")
+        source, target = require_text(fields, "source"), require_text(fields, "target")
         texts = _texts(q)
         context.check_size(texts, "q")
         alternatives = _alternatives(fields)
@@ -299,7 +299,7 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
     async def detect(request: Request) -> Response:
         """Detect the language of a text."""
         client, fields = await admit(context, request)
-        texts = _texts(required_parameter(fields, "q"))
+        texts = _texts(require_parameter(fields, "q"))
         context.charge(client, texts, "q")
         detected = await context.service.detect("\n".join(texts))
         return json_response(
@@ -312,13 +312,13 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
         client, fields = await admit(context, request)
         if context.settings.suggestions is None:
             raise ApiError(403, "disabled", "Suggestions are disabled on this server.")
-        suggestion = {name: required_text(fields, name) for name in ("q", "s", "source", "target")}
+        suggestion = {name: require_text(fields, name) for name in ("q", "s", "source", "target")}
         context.charge(client, list(suggestion.values()), "q")
-        await in_thread(add_suggestion, context.settings.suggestions, suggestion)
+        await run_in_thread(add_suggestion, context.settings.suggestions, suggestion)
         return json_response({"success": True})
 
 
-def _add_lists(routes: Routes, context: ServerContext) -> None:
+def _add_list_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", response_model=list[LibreLanguage])
     async def languages(request: Request) -> Response:
         """List each language with its targets; a language that is only a target has none."""
@@ -374,7 +374,7 @@ async def admit(context: ServerContext, request: Request) -> tuple[Client, dict[
     return client or KEY.admit(context, request, key), fields
 
 
-def required_parameter(fields: Mapping[str, Any], name: str) -> Any:
+def require_parameter(fields: Mapping[str, Any], name: str) -> Any:
     """Return a required parameter."""
     value = fields.get(name)
     if not value:
@@ -382,9 +382,9 @@ def required_parameter(fields: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def required_text(fields: Mapping[str, Any], name: str) -> str:
+def require_text(fields: Mapping[str, Any], name: str) -> str:
     """Return a required parameter that is a string."""
-    value = required_parameter(fields, name)
+    value = require_parameter(fields, name)
     if not isinstance(value, str):
         raise ApiError(400, "invalid_request", f"Invalid request: {name} must be a string", name)
     return value
@@ -442,8 +442,8 @@ def _detection_response(detected: DetectedLanguage) -> dict[str, object]:
 
 def model_code(code: str) -> str:
     """Return the server's code for a LibreTranslate code."""
-    lowered = code.lower()
-    return lowered if lowered not in ("pb", "zt") else ALIASES[lowered]
+    lowercase_code = code.lower()
+    return lowercase_code if lowercase_code not in ("pb", "zt") else ALIASES[lowercase_code]
 
 
 def _server_code(context: ServerContext, code: str, parameter: str) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from uwaga.translator.memories import DEFAULT_THRESHOLD, TranslationMemory
-from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import ServerContext
 
 
-async def memory_of_request(
+async def request_memory(
     context: ServerContext, client: Client, memory_id: str, source: str | None, target: str
 ) -> TranslationMemory:
     """Return the memory named by a request, after checking its languages."""
-    return await in_thread(
+    return await run_in_thread(
         lambda: context.stores.memories.for_languages(context.owner(client), memory_id, target, source)
     )
 

@@ -211,12 +211,12 @@ ERRORS = error_responses(OpenAIError, without=[403, 422]) | {
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("OpenAI", ERRORS, PREFIX)
-    _add_models(routes, context)
-    _add_chat(routes, context)
+    _add_model_routes(routes, context)
+    _add_chat_route(routes, context)
     return routes
 
 
-def _add_models(routes: Routes, context: ServerContext) -> None:
+def _add_model_routes(routes: Routes, context: ServerContext) -> None:
     languages, created = context.service.languages, int(time.time())
 
     def describe(name: str) -> dict[str, object]:
@@ -237,7 +237,7 @@ def _add_models(routes: Routes, context: ServerContext) -> None:
         return json_response(describe(model))
 
 
-def _add_chat(routes: Routes, context: ServerContext) -> None:
+def _add_chat_route(routes: Routes, context: ServerContext) -> None:
     events: dict[str, object] = {"text/event-stream": {}}
     success = ResponseDescription("The translation, or events if `stream` is true", ChatAnswer, events)
 
@@ -255,7 +255,7 @@ def _add_chat(routes: Routes, context: ServerContext) -> None:
             text, json_key = _text_request(body, system, message, pair)
             texts = [text]
             if body.stream and json_key is None:
-                count = partial(_greedy, context, client, text) if body.streams_usage else None
+                count = partial(_translate_greedily, context, client, text) if body.streams_usage else None
                 return stream_completion(request, body.model, await _pieces(context, client, text), count)
         else:
             context.check_size([segment.text for segment in segments.segments], "messages")
@@ -268,7 +268,7 @@ def _add_chat(routes: Routes, context: ServerContext) -> None:
             if json_key is not None:
                 content = json.dumps({json_key: content}, ensure_ascii=False)
         if body.stream:
-            count = partial(_known, answer) if body.streams_usage else None
+            count = partial(_wrap_answer, answer) if body.streams_usage else None
             return stream_completion(request, body.model, _single_piece(content), count)
         return json_response(_completion(request, body.model, content, answer))
 
@@ -280,7 +280,7 @@ async def _pieces(context: ServerContext, client: Client, text: TextRequest) -> 
     return context.service.stream(text, client=client.name, deadline=deadline)
 
 
-async def _greedy(context: ServerContext, client: Client, text: TextRequest) -> TextAnswer:
+async def _translate_greedily(context: ServerContext, client: Client, text: TextRequest) -> TextAnswer:
     """Return the translation that a stream shows, with its tokens."""
     greedy = replace(text, search={"beam": 1})
     return await context.service.translate(
@@ -288,7 +288,7 @@ async def _greedy(context: ServerContext, client: Client, text: TextRequest) -> 
     )
 
 
-async def _known(answer: TextAnswer) -> TextAnswer:
+async def _wrap_answer(answer: TextAnswer) -> TextAnswer:
     return answer
 
 

@@ -28,7 +28,7 @@ from uwaga_server.http import (
     parse_json,
     read_body,
     read_parameters,
-    validated,
+    validate,
 )
 from uwaga_server.routing import Body, ResponseDescription, Routes, error_responses
 from uwaga_server.served_models import ServedLanguage
@@ -107,19 +107,19 @@ def routes(context: ServerContext) -> Routes:
     routes = Routes("OPUS-CAT", ERRORS, PREFIX)
     trados_routes = Routes(prefix=TRADOS_PREFIX)
     for group in (routes, trados_routes):
-        _add_translation(group, context)
-        _add_pairs(group, context)
+        _add_translation_routes(group, context)
+        _add_pair_routes(group, context)
     routes.routes += trados_routes.routes
     return routes
 
 
-def _add_translation(routes: Routes, context: ServerContext) -> None:
+def _add_translation_routes(routes: Routes, context: ServerContext) -> None:
     async def translate(request: Request, client: Client, parameters: Mapping[str, Any]) -> Translation:
-        query = validated(parameters, TextQuery)
+        query = validate(parameters, TextQuery)
         text = TextRequest(
             query.input,
             source=query.srcLangCode or AUTO,
-            target=query.trgLangCode or _only_target(context.service),
+            target=query.trgLangCode or _single_target(context.service),
             format="html" if OMEGAT_TAG.search(query.input) else "text",
             split="auto" if query.inputIsSingleSentence else "sentences",
             search={"alignment": True},
@@ -176,16 +176,16 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
     async def pre_order_batch(request: Request) -> Response:
         """Check the languages only: the server has no cache to fill with translations."""
         KEY.admit(context, request)
-        query = validated(request.query_params, PairQuery)
+        query = validate(request.query_params, PairQuery)
         if not parse_json(await read_body(request), BatchBody).root:
             raise ApiError(400, "missing", "the list of texts is empty", "input")
         if query.srcLangCode:
             context.service.language(query.srcLangCode, "source")
-        context.service.language(query.trgLangCode or _only_target(context.service), "target")
+        context.service.language(query.trgLangCode or _single_target(context.service), "target")
         return Response()
 
 
-def _add_pairs(routes: Routes, context: ServerContext) -> None:
+def _add_pair_routes(routes: Routes, context: ServerContext) -> None:
     languages = context.service.languages
 
     @routes.add(
@@ -203,7 +203,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
     async def get_language_pair_model_tags(request: Request) -> Response:
         """Return an empty list: only models that OPUS-CAT has fine-tuned have tags."""
         KEY.admit(context, request)
-        validated(request.query_params, PairQuery)
+        validate(request.query_params, PairQuery)
         return json_response([])
 
     status = ResponseDescription("The status", content={"application/json": {"schema": {"type": "string"}}})
@@ -218,7 +218,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
     async def check_model_status(request: Request) -> Response:
         """Name the model that is used for a pair, or state that there is none."""
         KEY.admit(context, request)
-        query = validated(request.query_params, PairQuery)
+        query = validate(request.query_params, PairQuery)
         pair = f"{query.srcLangCode[:20]}-{query.trgLangCode[:20]}"
         source, target = languages.resolve(query.srcLangCode), languages.resolve(query.trgLangCode)
         route = languages.route(source, target) if source and target else None
@@ -235,12 +235,12 @@ def _pairs(sources: Iterable[ServedLanguage]) -> Iterator[str]:
             yield f"{base_language(source.code)}-{base_language(target)}"
 
 
-def _only_target(service: Service) -> str:
+def _single_target(service: Service) -> str:
     """Return the language that all models translate to, like the override model of OPUS-CAT."""
     targets = {target for source in service.languages.sources for target in source.targets}
     if len(targets) > 1:
-        listed = ", ".join(sorted(targets)[:20])
-        message = f"trgLangCode is missing, and the models translate to several languages: {listed}"
+        language_list = ", ".join(sorted(targets)[:20])
+        message = f"trgLangCode is missing, and the models translate to several languages: {language_list}"
         raise ApiError(400, "missing", message, "trgLangCode")
     return targets.pop()
 

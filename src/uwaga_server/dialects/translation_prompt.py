@@ -14,8 +14,8 @@ from uwaga.languages.names import CHINESE_NAMES, NAMES, language_code
 
 # ruff: noqa: SIM905 (a list of names is easier to read as one text)
 
-TO = re.compile(r"(?:\b(?:in)?to\s+|[译譯][成为為到至]\s?)[\"'“‘*「]{0,2}", re.IGNORECASE)
-FROM = re.compile(r"(?:\bfrom\s+|[从從由]\s?)[\"'“‘*「]{0,2}", re.IGNORECASE)
+TO_WORD = re.compile(r"(?:\b(?:in)?to\s+|[译譯][成为為到至]\s?)[\"'“‘*「]{0,2}", re.IGNORECASE)
+FROM_WORD = re.compile(r"(?:\bfrom\s+|[从從由]\s?)[\"'“‘*「]{0,2}", re.IGNORECASE)
 WORD = re.compile(r"[^\W_][^\s()\"'“”‘’«»*,.:;!?，。：；！？]{0,40}|\([^()\n]{1,40}\)")
 CODE = re.compile(r"[a-z]{2,3}(?:[-_][a-z0-9]{2,4}){0,2}", re.IGNORECASE | re.ASCII)
 MAX_PROMPT_LENGTH = 4000
@@ -38,7 +38,7 @@ LABEL = re.compile(r"[^\S\n]*(?:#{1,4} )?([^\W\d_][^\n:：]{0,60}?)[^\S\n]*[:：
 LABEL_WORDS = re.compile(
     r"(?:source|target|input|output|text|translation|answer|response|result|原文|译文|譯文)\b", re.IGNORECASE
 )
-ABOVE = re.compile(r"\b(?:above|preceding|previous|foregoing|this|it|that)\b|[上前]", re.IGNORECASE)
+BACK_REFERENCE = re.compile(r"\b(?:above|preceding|previous|foregoing|this|it|that)\b|[上前]", re.IGNORECASE)
 """A word that refers to the text before an instruction."""
 QUOTATION_MARKS = "\"'“”„«»"
 ARROWS = ("=>", "->", "→")
@@ -168,23 +168,23 @@ def _prompt(
     json_key = _json_key(instruction)
     if json_key is not None and (example := JSON_EXAMPLE.match(body.lstrip())) is not None:
         json_key, body = example[1], body.lstrip()[example.end() :]
-    text = _without_labels(_unwrap(body.strip()), languages, labelled=json_key is not None)
+    text = _without_labels(_unwrap(body.strip()), languages, has_label=json_key is not None)
     if not text:
         quoted = QUOTED.search(line)
         if quoted is not None:
             text = next(filter(None, quoted.groups()))
-        elif ABOVE.search(line):
+        elif BACK_REFERENCE.search(line):
             text = _unwrap(before.strip())
     return Prompt(text, languages.source, languages.target, json_key) if text else None
 
 
-def _without_labels(text: str, languages: RequestedLanguages, labelled: bool = False) -> str:
+def _without_labels(text: str, languages: RequestedLanguages, has_label: bool = False) -> str:
     r"""Return a text without its own label and without a label for the answer after it.
 
     Args:
         text: a text such as ``English: A man sleeps.\nGerman:``.
         languages: the languages that the labels may name.
-        labelled: whether the text may have a label although none begins an answer.
+        has_label: whether the text may have a label although none begins an answer.
     """
     start = text.rfind("\n") + 1
     last = LABEL.fullmatch(text, start)
@@ -197,7 +197,7 @@ def _without_labels(text: str, languages: RequestedLanguages, labelled: bool = F
             is_quoted = len(text) > 1 and text[0] in QUOTATION_MARKS and text[-1] in QUOTATION_MARKS
             return text[1:-1] if is_quoted else text
     first = LABEL.match(text)
-    if first is not None and (answer or labelled) and _is_label(first[1], languages.source):
+    if first is not None and (answer or has_label) and _is_label(first[1], languages.source):
         return text[first.end() :].strip()
     return text
 
@@ -223,8 +223,8 @@ def _unwrap(text: str) -> str:
     if text.startswith(LETTERS_SIGN):
         return text[len(LETTERS_SIGN) :].partition(LETTERS_SIGN)[0].strip()
     for opening, closing in FENCES:
-        enclosed = len(text) >= len(opening) + len(closing)
-        if enclosed and text.startswith(opening) and text.endswith(closing):
+        is_enclosed = len(text) >= len(opening) + len(closing)
+        if is_enclosed and text.startswith(opening) and text.endswith(closing):
             return text[len(opening) : -len(closing)].strip()
     return text
 
@@ -238,11 +238,11 @@ def requested_languages(prompt: str) -> RequestedLanguages | None:
     if not TRANSLATE.search(prompt):
         return None
     source = None
-    for match in FROM.finditer(prompt):
+    for match in FROM_WORD.finditer(prompt):
         source = _language_at(prompt, match.end())
         if source is not None:
             break
-    for match in TO.finditer(prompt):
+    for match in TO_WORD.finditer(prompt):
         after_source = source is not None and 0 <= match.start() - source[1] <= 1
         target = _language_at(prompt, match.end(), after_source)
         if target is not None:
@@ -279,7 +279,7 @@ def _language_at(prompt: str, start: int, allow_word: bool = False) -> tuple[str
         return None
     next_char = prompt[ends[0] : ends[0] + 2].lstrip("\"'”’*")[:1]
     has_region = len(words[0]) > len(base_language(words[0]))
-    if allow_word or has_region or next_char not in (" ", "-") or TO.match(prompt, ends[0] + 1):
+    if allow_word or has_region or next_char not in (" ", "-") or TO_WORD.match(prompt, ends[0] + 1):
         return words[0], ends[0]
     return None
 

@@ -16,12 +16,12 @@ from uwaga.search import SearchOverrides
 from uwaga.terms import Glossary
 from uwaga.translator.memories import TextContext
 from uwaga.translator.request import Request as TextRequest
-from uwaga.translator.request import listed_prefixes
-from uwaga_server.api_errors import ApiError, api_error, in_thread
+from uwaga.translator.request import prefix_list
+from uwaga_server.api_errors import ApiError, api_error, run_in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import BEARER_KEY, Dialect, ServerContext
 from uwaga_server.dialects import v1_schema as schema
-from uwaga_server.dialects.memories import memory_of_request
+from uwaga_server.dialects.memories import request_memory
 from uwaga_server.dialects.v1_inside import inside_routes
 from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, ContextBody, DetectBody, TranslateBody
 from uwaga_server.dialects.v1_stored import document_routes, glossary_routes
@@ -44,9 +44,9 @@ VIEW = "view"
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("v1", ERRORS, PREFIX)
-    _add_translate(routes, context)
+    _add_translate_route(routes, context)
     inside_routes(context, routes)
-    _add_lists(routes, context)
+    _add_list_routes(routes, context)
     routes.routes += [*glossary_routes(context).routes, *document_routes(context).routes]
     if context.settings.memories is not None:
         from uwaga_server.dialects.v1_memories import memory_routes  # needs the extra `memory`
@@ -55,7 +55,7 @@ def routes(context: ServerContext) -> Routes:
     return routes
 
 
-def _add_translate(routes: Routes, context: ServerContext) -> None:
+def _add_translate_route(routes: Routes, context: ServerContext) -> None:
     events: dict[str, object] = {"text/event-stream": {}}
     success = ResponseDescription(
         "Translations, or events if `stream` is true", schema.TranslateAnswer, events
@@ -79,21 +79,23 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         requests = text_requests(body, texts, terms)
         if body.memory is not None:
             source = None if body.source == AUTO else body.source
-            memory = await memory_of_request(context, client, body.memory, source, body.target)
-            requests = [replace(each, memory=memory, threshold=body.threshold) for each in requests]
-        caller = Caller(client=client.name, deadline=context.settings.limits.deadline)
+            memory = await request_memory(context, client, body.memory, source, body.target)
+            requests = [
+                replace(text_request, memory=memory, threshold=body.threshold) for text_request in requests
+            ]
+        call_context = Caller(client=client.name, deadline=context.settings.limits.deadline)
         if body.stream:
             check_streams(body)
             await context.spend(client, characters)
             number = request_id(request)
             return EventStream(
                 request,
-                _events(context, requests[0], body, caller),
+                _events(context, requests[0], body, call_context),
                 lambda error: error_response(error, number),
             )
         async with context.spending(client, characters), while_connected(request):
-            answer = await context.service.translate(requests, **caller)
-        translations = await in_thread(translations_response, answer, body)  # long for many words
+            answer = await context.service.translate(requests, **call_context)
+        translations = await run_in_thread(translations_response, answer, body)  # long for many words
         return json_response({"translations": translations, "model": answer.model})
 
     @routes.add(
@@ -119,7 +121,7 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         )
 
 
-def _add_lists(routes: Routes, context: ServerContext) -> None:
+def _add_list_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", response_model=schema.LanguagesAnswer)
     async def languages(request: Request) -> Response:
         """List each source language with its targets."""
@@ -146,18 +148,18 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
 
 
 async def _events(
-    context: ServerContext, request: TextRequest, body: TranslateBody, caller: Caller
+    context: ServerContext, request: TextRequest, body: TranslateBody, call_context: Caller
 ) -> AsyncGenerator[tuple[str, object], None]:
     """Yield the pieces of a translation, then its requested parts."""
     [detected] = await context.service.sources([request])
     resolved = request if detected is None else replace(request, source=detected.code)
     pieces = []
-    async for piece in context.service.stream(resolved, **caller):
+    async for piece in context.service.stream(resolved, **call_context):
         pieces.append(piece)
         yield "piece", {"text": piece}
     if body.tokens or body.scores or body.alignment or body.attention:
         answer = await context.service.translate(
-            [replace(resolved, search={**_search(body), "beam": 1})], **caller
+            [replace(resolved, search={**_search(body), "beam": 1})], **call_context
         )
         [result] = translations_response(answer, body)
     else:
@@ -209,7 +211,7 @@ async def stored_terms(context: ServerContext, client: Client, body: TranslateBo
         raise ApiError(400, "source_missing", message, "source")
     ids, service = (body.glossary_id or "",), context.service
     languages = service.language(body.source or "", "source"), service.language(body.target, "target")
-    return await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
+    return await run_in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
 
 
 class Caller(TypedDict):
@@ -237,7 +239,7 @@ def text_requests(
         bias=body.bias,
         mask=body.mask,
     )
-    prefixes, drafts = (listed_prefixes(value, len(texts)) for value in (body.prefix, body.draft))
+    prefixes, drafts = (prefix_list(value, len(texts)) for value in (body.prefix, body.draft))
     contexts = text_contexts(body.context, len(texts))
     names = ["the text"] if len(texts) == 1 else [f"text {number}" for number in range(1, len(texts) + 1)]
     return [
@@ -256,7 +258,9 @@ def text_contexts(
     if len(contexts) != count:
         message = f"{len(contexts)} contexts for {count} texts: give one for all or one for each"
         raise ApiError(400, "wrong_context", message, "context")
-    return [TextContext(each.key, each.before, each.after) for each in contexts]
+    return [
+        TextContext(text_context.key, text_context.before, text_context.after) for text_context in contexts
+    ]
 
 
 def _search(body: TranslateBody) -> SearchOverrides:

@@ -25,7 +25,7 @@ from uwaga.settings import TransformerSettings
 from uwaga.translator import Translator
 from uwaga.translator.request import Request as TextRequest
 from uwaga_server.context import BEARER_KEY, ServerContext
-from uwaga_server.dialects.v1_schema import Closed, Integral, LanguageCode, search_fields
+from uwaga_server.dialects.v1_schema import STRICT_CONFIG, Integral, LanguageCode, search_fields
 from uwaga_server.http import json_response, read_json, while_connected
 from uwaga_server.routing import Routes
 
@@ -59,7 +59,7 @@ Count = Annotated[int, Field(ge=1, le=4096), Integral]
 class HeadsEdit(BaseModel):
     """A change of attention heads."""
 
-    model_config = Closed
+    model_config = STRICT_CONFIG
     kind: Kind = "cross"
     layer: Count | None = Field(None, description="From 1; all if omitted.")
     head: Count | None = Field(None, description="From 1; all if omitted.")
@@ -93,7 +93,7 @@ class HeadsEdit(BaseModel):
 class PositionsEdit(BaseModel):
     """A change of the positions of the first tokens on one side."""
 
-    model_config = Closed
+    model_config = STRICT_CONFIG
     side: Literal["source", "target"]
     places: list[Annotated[int, Field(ge=0, le=1 << 20), Integral]] = Field(
         max_length=4096, description="Position of each token, from 0."
@@ -107,7 +107,7 @@ class PositionsEdit(BaseModel):
 class InsideFields(BaseModel):
     """A text to translate as one sentence, and what to return of it; without the options of the search."""
 
-    model_config = Closed | {
+    model_config = STRICT_CONFIG | {
         "json_schema_extra": {
             "examples": [
                 {"text": "A man sleeps.", "source": "en", "target": "de", "insight": ["cross.2.weights"]}

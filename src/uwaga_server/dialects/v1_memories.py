@@ -14,7 +14,7 @@ from uwaga.translator import Translator
 from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga.translator.request import Request as TextRequest
 from uwaga_memory.store import Memory, Pair
-from uwaga_server.api_errors import in_thread
+from uwaga_server.api_errors import run_in_thread
 from uwaga_server.context import BEARER_KEY, ServerContext
 from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, ContextBody
 from uwaga_server.http import json_response, read_json, while_connected
@@ -138,7 +138,9 @@ def memory_routes(context: ServerContext) -> Routes:
     async def list_(request: Request) -> Response:
         """List the memories of the client, and those for all clients."""
         owner = BEARER_KEY.admit_owner(context, request)
-        memories = await in_thread(lambda: [memory_response(store, each) for each in store.list(owner)])
+        memories = await run_in_thread(
+            lambda: [memory_response(store, memory) for memory in store.list(owner)]
+        )
         return json_response({"memories": memories})
 
     @routes.add(
@@ -152,19 +154,21 @@ def memory_routes(context: ServerContext) -> Routes:
         def work() -> dict[str, object]:
             return memory_response(store, store.create(owner, body.name, body.source, body.target))
 
-        return json_response(await in_thread(work), 201)
+        return json_response(await run_in_thread(work), 201)
 
     @routes.add("GET", "/{memory_id}", "Get a translation memory", response_model=MemoryAnswer)
     async def get(request: Request, memory_id: str) -> Response:
         """Return a memory's languages and number of pairs."""
         owner = BEARER_KEY.admit_owner(context, request)
-        return json_response(await in_thread(lambda: memory_response(store, store.find(owner, memory_id))))
+        return json_response(
+            await run_in_thread(lambda: memory_response(store, store.find(owner, memory_id)))
+        )
 
     @routes.add("DELETE", "/{memory_id}", "Delete a translation memory", status=204)
     async def delete(request: Request, memory_id: str) -> Response:
         """Delete a memory of the client."""
         owner = BEARER_KEY.admit_owner(context, request)
-        await in_thread(store.delete, owner, memory_id)
+        await run_in_thread(store.delete, owner, memory_id)
         return Response(status_code=204)
 
     @routes.add(
@@ -179,7 +183,7 @@ def memory_routes(context: ServerContext) -> Routes:
         owner = BEARER_KEY.admit_owner(context, request)
         body = await read_json(request, PairsBody)
         pairs = [Pair(**pair.model_dump()) for pair in body.pairs]
-        added = await in_thread(lambda: store.confirm(store.find(owner, memory_id), pairs))
+        added = await run_in_thread(lambda: store.confirm(store.find(owner, memory_id), pairs))
         return json_response({"new": added.new, "known": added.known, "skipped": dict(added.skipped)})
 
     @routes.add(
@@ -195,7 +199,7 @@ def memory_routes(context: ServerContext) -> Routes:
         client = BEARER_KEY.admit(context, request)
         body = await read_json(request, LookUpBody)
         characters = context.charge(client, [body.text])
-        memory = await in_thread(lambda: store.open(store.find(context.owner(client), memory_id)))
+        memory = await run_in_thread(lambda: store.open(store.find(context.owner(client), memory_id)))
         source, target = memory.languages
         text_request = TextRequest(body.text, source=source, target=target)
         deadline = context.settings.limits.deadline
@@ -229,7 +233,7 @@ def look_up_response(translator: Translator, memory: Memory, body: LookUpBody) -
                 "piece": lookup.token,
                 "pair": lookup.pair,
                 "position": lookup.position,
-                "remembered": lookups.remembered(lookup),
+                "remembered": lookups.piece_after(lookup),
                 "distance": lookup.distance / lookups.radius,
                 "weight": lookup.weight,
                 "model_probability": lookup.model_probability,

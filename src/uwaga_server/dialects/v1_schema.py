@@ -31,13 +31,13 @@ def _as_integer(value: object) -> object:
 
 Integral = BeforeValidator(_as_integer)
 """Converts floats to integers; must follow the bounds, so that the schema includes them."""
-Closed = ConfigDict(extra="forbid", strict=True)
+STRICT_CONFIG = ConfigDict(extra="forbid", strict=True)
 
 
 class ContextBody(BaseModel):
     """The location of a text in its document."""
 
-    model_config = Closed
+    model_config = STRICT_CONFIG
 
     key: str = Field("", max_length=1024, description="Its name in the document, such as a message id.")
     before: str = Field("", max_length=100_000, description="The source text before it.")
@@ -171,7 +171,7 @@ else:
 class DetectBody(BaseModel):
     """Texts whose languages to detect."""
 
-    model_config = Closed
+    model_config = STRICT_CONFIG
     text: str | list[str] = Field(examples=["Guten Morgen!"])
 
 

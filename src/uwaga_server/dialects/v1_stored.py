@@ -12,7 +12,7 @@ from uwaga.errors import DataError
 from uwaga.languages.detection import AUTO
 from uwaga.terms.files import SEPARATOR, split_forms
 from uwaga.translator.memories import DEFAULT_THRESHOLD
-from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.context import BEARER_KEY, ServerContext
 from uwaga_server.dialects.documents import Upload, result_response, store_document
 from uwaga_server.dialects.glossaries import GlossaryApi, add_glossary_routes
@@ -165,7 +165,7 @@ def document_routes(context: ServerContext) -> Routes:
         """Return the document's state, the number of translated texts, and the error if it failed."""
         owner = BEARER_KEY.admit_owner(context, request)
         return json_response(
-            document_response(await in_thread(context.stores.documents.status, owner, document_id))
+            document_response(await run_in_thread(context.stores.documents.status, owner, document_id))
         )
 
     @routes.add(
@@ -183,7 +183,7 @@ def document_routes(context: ServerContext) -> Routes:
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation, in any state; with a key, also documents of other APIs."""
         owner, remove = BEARER_KEY.admit_owner(context, request), context.stores.documents.remove
-        await in_thread(lambda: remove(owner, document_id, any_key=context.keys is not None))
+        await run_in_thread(lambda: remove(owner, document_id, any_key=context.keys is not None))
         return Response(status_code=204)
 
     return routes

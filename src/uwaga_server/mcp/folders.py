@@ -49,8 +49,8 @@ class Folders:
         path = next((path for path in self._candidates(name, self.roots) if _is_file(path)), None)
         if path is None:
             files = self.files(suffixes)
-            listed = ", ".join(files[:10]) + (", ..." if len(files) > 10 else "") if files else "none"
-            raise ApiError(404, "no_file", f"{quoted(name)}: there is no such file; there are: {listed}")
+            file_list = ", ".join(files[:10]) + (", ..." if len(files) > 10 else "") if files else "none"
+            raise ApiError(404, "no_file", f"{quoted(name)}: there is no such file; there are: {file_list}")
         size = path.stat().st_size
         if size > max_bytes:
             message = f"{quoted(name)}: has {size} bytes; at most {max_bytes} are allowed"

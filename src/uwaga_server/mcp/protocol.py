@@ -116,10 +116,10 @@ async def _progress(context: Context) -> AsyncIterator[Callable[[int, int], None
     def report(completed: int, total: int) -> None:
         loop.call_soon_threadsafe(reports.put_nowait, (completed, total))
 
-    sending = asyncio.ensure_future(send())
+    send_task = asyncio.ensure_future(send())
     try:
         yield report
         reports.put_nowait(None)
-        await sending
+        await send_task
     finally:
-        sending.cancel()
+        send_task.cancel()

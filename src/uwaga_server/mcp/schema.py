@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from uwaga.translator.memories import DEFAULT_THRESHOLD
-from uwaga_server.dialects.v1_schema import Closed, ContextBody, LanguageCode
+from uwaga_server.dialects.v1_schema import STRICT_CONFIG, ContextBody, LanguageCode
 
 MAX_TERMS = 5000
 """Maximum number of terms of a call."""
@@ -48,7 +48,7 @@ Overwrite = Annotated[bool, Field(description="Replace the file if it exists.")]
 class TranslateArguments(BaseModel):
     """Texts to translate."""
 
-    model_config = Closed
+    model_config = STRICT_CONFIG
 
     text: Annotated[str | list[str], Field(description="One text, or a list of texts.")]
     target: Target
@@ -113,7 +113,7 @@ class TranslateResult(BaseModel):
 class FileArguments(BaseModel):
     """A document to translate."""
 
-    model_config = Closed
+    model_config = STRICT_CONFIG
 
     document: Annotated[str, Field(description="Path of the document inside a folder of the server.")]
     target: Target
@@ -168,7 +168,7 @@ class FileResult(BaseModel):
 class LanguagesArguments(BaseModel):
     """Filters of the list of languages."""
 
-    model_config = Closed
+    model_config = STRICT_CONFIG
 
     source: Annotated[LanguageCode | None, Field(description="List only this source language.")] = None
     target: Annotated[LanguageCode | None, Field(description="List only what translates to this.")] = None
@@ -201,7 +201,7 @@ class LanguagesResult(BaseModel):
 class GlossaryArguments(BaseModel):
     """Which glossary to list, show or create."""
 
-    model_config = Closed
+    model_config = STRICT_CONFIG
 
     name: Annotated[
         str | None, Field(description="Path of the glossary inside a folder; lists all if omitted.")
@@ -236,7 +236,7 @@ class GlossaryResult(BaseModel):
 class MemoryArguments(BaseModel):
     """Which translation memory to describe or to search."""
 
-    model_config = Closed
+    model_config = STRICT_CONFIG
 
     name: Annotated[
         str | None, Field(description="Path of the memory inside a folder; lists all if omitted.")
@@ -282,7 +282,7 @@ class MemoryResult(BaseModel):
 class Languages(BaseModel):
     """The languages of a memory."""
 
-    model_config = Closed
+    model_config = STRICT_CONFIG
 
     source: LanguageCode
     target: LanguageCode
@@ -291,7 +291,7 @@ class Languages(BaseModel):
 class ConfirmArguments(BaseModel):
     """A confirmed translation."""
 
-    model_config = Closed
+    model_config = STRICT_CONFIG
 
     memory: Annotated[str, Field(description="Path of the memory inside a folder, which ends with .uwm.")]
     text: Annotated[str, Field(description="The source text.")]

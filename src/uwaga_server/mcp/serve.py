@@ -27,7 +27,7 @@ def read_mcp_settings(path: Path | None, changes: Mapping[str, Any]) -> ServerSe
         values["models"] = [
             {"name": model.name, "preload": False}
             for model in installed_models()
-            if all(model.languages) and not model.damaged
+            if all(model.languages) and not model.is_damaged
         ]
         if not values["models"]:
             raise NotInstalledError("no model is installed: `uwaga models download` installs one")

@@ -21,7 +21,7 @@ from uwaga.terms.files import SEPARATOR
 from uwaga.translator import Request
 from uwaga_documents import DocumentOptions, document_job, find_format, job_texts
 from uwaga_memory import Memory, Pair
-from uwaga_server.api_errors import ApiError, api_error, in_thread
+from uwaga_server.api_errors import ApiError, api_error, run_in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import ServerContext
 from uwaga_server.dialects.documents import document_suffixes
@@ -75,7 +75,7 @@ class Call:
             stored = () if name is None else self.read_glossary(name, languages).terms
             return Glossary([*stored, *Glossary.from_argument(terms or {}).terms])
 
-        return None if name is None and not terms else await in_thread(read)
+        return None if name is None and not terms else await run_in_thread(read)
 
     def read_glossary(self, name: str, languages: Languages) -> Glossary:
         """Return the glossary of a file."""
@@ -87,7 +87,7 @@ class Call:
 
     async def memory(self, name: str | None) -> Memory | None:
         """Return a translation memory by the name of its file."""
-        return None if name is None else await in_thread(self.read_memory, name)
+        return None if name is None else await run_in_thread(self.read_memory, name)
 
     def read_memory(self, name: str) -> Memory:
         """Return the translation memory of a file."""
@@ -148,7 +148,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
     """Translate a document into a new file; repeating an interrupted call resumes it."""
     service = call.service(arguments.model)
     target = service.language(arguments.target, "target")
-    document, output = await in_thread(_document_paths, call, arguments, target)
+    document, output = await run_in_thread(_document_paths, call, arguments, target)
     options = DocumentOptions(
         columns=tuple(arguments.columns),
         keys=tuple(arguments.keys),
@@ -161,7 +161,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
         return job_texts(document_job(document, output, options))
 
     if arguments.source in (None, AUTO):
-        detected = await service.detect(await in_thread(lambda: detection_sample(texts())))
+        detected = await service.detect(await run_in_thread(lambda: detection_sample(texts())))
         if not detected:
             message = "the language of the document cannot be detected; name its source language"
             raise ApiError(400, "unknown_language", message, "source")
@@ -175,7 +175,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
         memory=await call.memory(arguments.memory),
         threshold=arguments.threshold,
     )
-    characters = await in_thread(lambda: sum(map(len, texts())))
+    characters = await run_in_thread(lambda: sum(map(len, texts())))
     async with call.context.spending(call.client, characters, 1):
         report = await service.run_document(
             document,
@@ -235,11 +235,11 @@ async def languages(call: Call, arguments: schema.LanguagesArguments) -> schema.
         if source in (None, language.code) and (target is None or target in language.targets)
     ]
     count = sum(len(language.targets) for language in listed)
-    brief = count > MAX_LISTED_PAIRS and source is None
+    is_summary = count > MAX_LISTED_PAIRS and source is None
     return schema.LanguagesResult(
         languages=[
             schema.SourceLanguage(
-                code=language.code, name=language.name, targets=None if brief else list(language.targets)
+                code=language.code, name=language.name, targets=None if is_summary else list(language.targets)
             )
             for language in listed
         ],
@@ -248,7 +248,7 @@ async def languages(call: Call, arguments: schema.LanguagesArguments) -> schema.
             for model in service.served
             if not model.problem
         ],
-        note=f"{count} pairs: name a source language to list its targets" if brief else None,
+        note=f"{count} pairs: name a source language to list its targets" if is_summary else None,
     )
 
 
@@ -256,7 +256,7 @@ async def glossary(call: Call, arguments: schema.GlossaryArguments) -> schema.Gl
     """List the glossaries, show the terms of a glossary, or create a glossary."""
     if arguments.name is None and arguments.terms is not None:
         raise ApiError(400, "name_missing", "name the .tsv file of the glossary to create", "name")
-    return await in_thread(_glossary, call, arguments)
+    return await run_in_thread(_glossary, call, arguments)
 
 
 def _glossary(call: Call, arguments: schema.GlossaryArguments) -> schema.GlossaryResult:
@@ -301,7 +301,7 @@ async def memory(call: Call, arguments: schema.MemoryArguments) -> schema.Memory
         raise ApiError(400, "name_missing", "name the memory to look the text up in", "name")
     if arguments.text is not None:
         call.context.charge(call.client, [arguments.text])
-    return await in_thread(_memory, call, arguments)
+    return await run_in_thread(_memory, call, arguments)
 
 
 def _memory(call: Call, arguments: schema.MemoryArguments) -> schema.MemoryResult:
@@ -335,7 +335,7 @@ def _memory(call: Call, arguments: schema.MemoryArguments) -> schema.MemoryResul
 async def confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.ConfirmResult:
     """Add a confirmed translation to a translation memory."""
     call.context.charge(call.client, [arguments.text, arguments.translation])
-    return await in_thread(_confirm, call, arguments)
+    return await run_in_thread(_confirm, call, arguments)
 
 
 def _confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.ConfirmResult:

@@ -171,12 +171,12 @@ class DocumentStore:
                     os.fsync(file.fileno())
                 with self._engine.begin() as connection:
                     connection.execute(DOCUMENTS.insert().values(created=time.time(), **row))
-                    displaced = self._make_room(connection, owner_key(spec.owner))
+                    removable = self._make_room(connection, owner_key(spec.owner))
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
-        for displaced_id in displaced:
-            self._remove_files(displaced_id)
+        for removable_id in removable:
+            self._remove_files(removable_id)
         return document_id
 
     def status(self, owner: str | None, document_id: str, key: str | None = None) -> DocumentStatus:
@@ -274,11 +274,11 @@ class DocumentStore:
 
     def _make_room(self, connection: sql.Connection, owner: str) -> list[str]:
         """Delete downloaded documents beyond the limits and return their ids."""
-        displaced: list[str] = []
-        all_documents, owned = sql.true(), DOCUMENTS.c.owner == owner
+        removable: list[str] = []
+        all_documents, of_owner = sql.true(), DOCUMENTS.c.owner == owner
         for condition, limit, message in (
             (
-                owned,
+                of_owner,
                 self._limits.per_owner,
                 "you have {} documents; delete one, or wait until one is translated",
             ),
@@ -293,7 +293,7 @@ class DocumentStore:
             deletable = sql.or_(DOCUMENTS.c.downloaded, DOCUMENTS.c.state == "failed")
             query = (
                 sql.select(DOCUMENTS.c.id)
-                .where(condition, owned, deletable)
+                .where(condition, of_owner, deletable)
                 .order_by(DOCUMENTS.c.ended)
                 .limit(excess)
             )
@@ -301,14 +301,14 @@ class DocumentStore:
             if len(ids) < excess:
                 raise QuotaError(message.format(limit))
             connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id.in_(ids)))
-            displaced += ids
-        return displaced
+            removable += ids
+        return removable
 
     def _claim(self, row_id: str) -> ClaimedDocument | None:
         folder = self._folder / row_id
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(_locked(folder))
+                stack.enter_context(_hold_lock(folder))
             except (BlockingIOError, FileNotFoundError):
                 return None
             row = self._row(row_id)
@@ -316,8 +316,8 @@ class DocumentStore:
                 return None
             journal_size = _journal_size(folder)
             attempts = 1 if journal_size > row.journal else row.attempts + 1
-            started = {"started": time.time(), "attempts": attempts, "journal": journal_size}
-            if not self.update(row_id, state="running", **started):
+            changes = {"started": time.time(), "attempts": attempts, "journal": journal_size}
+            if not self.update(row_id, state="running", **changes):
                 return None
             claimed = ClaimedDocument(self, folder, _spec(row), row.characters, stack.pop_all())
         if claimed.output.exists():  # translated, but its process ended before updating the row
@@ -354,7 +354,7 @@ class DocumentStore:
 
     def _remove_files(self, row_id: str) -> None:
         """Remove a folder without a row, unless a worker has locked it and will remove it."""
-        with contextlib.suppress(OSError), _locked(self._folder / row_id):
+        with contextlib.suppress(OSError), _hold_lock(self._folder / row_id):
             shutil.rmtree(self._folder / row_id, ignore_errors=True)
 
 
@@ -386,7 +386,7 @@ class ClaimedDocument:
         self.stopping = False
 
     @property
-    def resumed(self) -> bool:
+    def is_resumed(self) -> bool:
         """True if there is a journal from an earlier worker."""
         return journal_path(self.output).exists()
 
@@ -480,14 +480,14 @@ def _journal_size(folder: Path) -> int:
         return 0
 
 
-def _locked(folder: Path) -> AbstractContextManager[None]:
+def _hold_lock(folder: Path) -> AbstractContextManager[None]:
     """Hold a document's lock."""
     return file_lock(folder / LOCK, wait=False)
 
 
 def _is_locked(folder: Path) -> bool:
     try:
-        with _locked(folder):
+        with _hold_lock(folder):
             return False
     except OSError as error:
         return isinstance(error, BlockingIOError)

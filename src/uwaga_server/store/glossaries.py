@@ -25,7 +25,7 @@ from uwaga.terms import Glossary
 from uwaga_server.api_errors import ApiError, NotStoredError, QuotaError, StorageError
 from uwaga_server.store.database import GLOSSARIES, MAX_ATTEMPTS, owner_key, storage_errors
 from uwaga_server.store.glossary import (
-    DAMAGED,
+    DAMAGED_MESSAGE,
     DictionarySummary,
     GlossarySummary,
     StoredGlossary,
@@ -95,7 +95,7 @@ class GlossaryStore:
 
     def add(self, owner: str, glossary: StoredGlossary) -> None:
         """Store a new glossary."""
-        row = {"id": _normalised_id(glossary.id), "owner": owner_key(owner), **self._columns(glossary)}
+        row = {"id": _normalise_id(glossary.id), "owner": owner_key(owner), **self._columns(glossary)}
         with self._write_transaction() as connection:
             connection.execute(GLOSSARIES.insert(), row)
             self._check_owner(connection, owner)
@@ -232,7 +232,7 @@ class GlossaryCache:
         versions, memory = [], 0
         for glossary_id in glossary_ids:
             version, size = self.store.memory(owner, glossary_id)
-            versions.append((_normalised_id(glossary_id), version))
+            versions.append((_normalise_id(glossary_id), version))
             memory += size
         key = _CacheKey(tuple(versions), (source.lower(), target.lower()), memory)
         if memory > MAX_READY_BYTES:
@@ -287,14 +287,14 @@ def _summary(row: sql.Row[Any]) -> GlossarySummary:
         created = datetime.fromisoformat(row.created)
         return GlossarySummary(row.id, row.name, created, row.version, dictionaries)
     except (ValueError, TypeError):
-        raise StorageError(DAMAGED) from None
+        raise StorageError(DAMAGED_MESSAGE) from None
 
 
 def _matches(owner: str, glossary_id: str) -> sql.ColumnElement[bool]:
-    return sql.and_(GLOSSARIES.c.id == _normalised_id(glossary_id), GLOSSARIES.c.owner == owner_key(owner))
+    return sql.and_(GLOSSARIES.c.id == _normalise_id(glossary_id), GLOSSARIES.c.owner == owner_key(owner))
 
 
-def _normalised_id(glossary_id: str) -> str:
+def _normalise_id(glossary_id: str) -> str:
     """Return an id in the form in which it is stored."""
     try:
         return str(uuid.UUID(glossary_id))

@@ -60,7 +60,7 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
         entries: pairs of a label for messages and an entry.
     """
     labels: dict[str, str] = {}
-    checked = []
+    checked_entries = []
     translations = 0
     for label, (source, targets) in entries:
         translations += len(targets)
@@ -73,10 +73,10 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
         if source in labels:
             raise DataError(f"{label} duplicates {labels[source]}: both translate {quoted(source)}")
         labels[source] = label
-        checked.append(GlossaryEntry(source, tuple(targets)))
-    if not checked:
+        checked_entries.append(GlossaryEntry(source, tuple(targets)))
+    if not checked_entries:
         raise DataError("there are no entries")
-    return tuple(checked)
+    return tuple(checked_entries)
 
 
 def merge_entries(old: Iterable[GlossaryEntry], new: Iterable[GlossaryEntry]) -> tuple[GlossaryEntry, ...]:
@@ -161,7 +161,7 @@ def _match_languages(codes: tuple[str, str], languages: tuple[str, str]) -> bool
 
 
 FORMAT = 1
-DAMAGED = "a stored glossary is damaged; contact the operator of the server"
+DAMAGED_MESSAGE = "a stored glossary is damaged; contact the operator of the server"
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class StoredGlossary:
         for dictionary in self.dictionaries:
             if dictionary.translates(source, target):
                 return dictionary
-        raise NotStoredError(no_dictionary(source, target))
+        raise NotStoredError(no_dictionary_message(source, target))
 
     def with_changes(
         self, name: str | None = None, dictionaries: Iterable[Dictionary] = (), merge: bool = False
@@ -256,7 +256,7 @@ class StoredGlossary:
             dictionaries: the new dictionaries, one for each language pair.
             merge: add entries to existing dictionaries, replacing the entries with the same source.
         """
-        changed = self if name is None else self._changed(name=check_name(name))
+        changed = self if name is None else self._with_version(name=check_name(name))
         for new in dictionaries:
             existing = [
                 old for old in changed.dictionaries if merge and old.translates(new.source, new.target)
@@ -273,7 +273,7 @@ class StoredGlossary:
             check_language(code)
         Glossary(_terms(self.name, new))
         remaining = [old for old in self.dictionaries if not old.translates(new.source, new.target)]
-        changed = self._changed(dictionaries=(*remaining, new))
+        changed = self._with_version(dictionaries=(*remaining, new))
         if len(changed.dictionaries) > MAX_DICTIONARIES:
             raise DataError(
                 f"a glossary has at most {MAX_DICTIONARIES} dictionaries; make several glossaries"
@@ -285,9 +285,9 @@ class StoredGlossary:
     def without_dictionary(self, source: str, target: str) -> StoredGlossary:
         """Return the glossary without the dictionary of a language pair."""
         removed = self.dictionary(source, target)
-        return self._changed(dictionaries=tuple(old for old in self.dictionaries if old is not removed))
+        return self._with_version(dictionaries=tuple(old for old in self.dictionaries if old is not removed))
 
-    def _changed(
+    def _with_version(
         self, name: str | None = None, dictionaries: tuple[Dictionary, ...] | None = None
     ) -> StoredGlossary:
         return replace(
@@ -339,7 +339,7 @@ class StoredGlossary:
                 ),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise StorageError(DAMAGED) from None
+            raise StorageError(DAMAGED_MESSAGE) from None
 
 
 def check_language(code: str) -> str:
@@ -363,11 +363,11 @@ def combine_glossaries(glossaries: Iterable[StoredGlossary], source: str, target
         if dictionary.translates(source, target)
     ]
     if not terms:
-        raise NotStoredError(no_dictionary(source, target))
+        raise NotStoredError(no_dictionary_message(source, target))
     return Glossary(chain.from_iterable(terms), keep_first=True)
 
 
-def no_dictionary(source: str, target: str) -> str:
+def no_dictionary_message(source: str, target: str) -> str:
     """Return the message for a language pair without a dictionary, in DeepL's words."""
     return f"No dictionary found for language pair {source}-{target}"
 

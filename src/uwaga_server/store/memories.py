@@ -124,9 +124,9 @@ class MemoryStore:
 
     def list(self, owner: str) -> list[StoredMemory]:
         """Return the memories that an owner may use, the shared ones first."""
-        memories = [self._stored(path, bool(owner)) for path in _files(self._folder)]
+        memories = [self._stored_memory(path, bool(owner)) for path in _files(self._folder)]
         if owner:
-            memories += [self._stored(path, False) for path in _files(self._client_folder(owner))]
+            memories += [self._stored_memory(path, False) for path in _files(self._client_folder(owner))]
         return memories
 
     def find(self, owner: str, memory_id: str) -> StoredMemory:
@@ -135,9 +135,9 @@ class MemoryStore:
         Raises:
             NotStoredError: there is none.
         """
-        wanted = memory_id.lower()
+        normalised_id = memory_id.lower()
         for memory in self.list(owner):
-            if memory.id == wanted:
+            if memory.id == normalised_id:
                 return memory
         raise NotStoredError(NO_MEMORY)
 
@@ -162,8 +162,8 @@ class MemoryStore:
             NotStoredError: there is none, or it is of other languages.
         """
         memory = self.open(self.find(owner, memory_id))
-        for wanted, stored in ((source, memory.languages[0]), (target, memory.languages[1])):
-            if wanted is not None and base_language(wanted) != base_language(stored):
+        for language, stored in ((source, memory.languages[0]), (target, memory.languages[1])):
+            if language is not None and base_language(language) != base_language(stored):
                 languages = " to ".join(memory.languages)
                 raise NotStoredError(f"{NO_MEMORY} for these languages: {memory_id} is from {languages}")
         return memory
@@ -177,13 +177,13 @@ class MemoryStore:
 
     def confirm(self, stored: StoredMemory, pairs: Sequence[Pair]) -> Added:
         """Add confirmed pairs to a memory."""
-        _check_own(stored)
+        _check_not_shared(stored)
         return self.open(stored).confirm(pairs)
 
     def delete(self, owner: str, memory_id: str) -> None:
         """Delete a memory."""
         stored = self.find(owner, memory_id)
-        _check_own(stored)
+        _check_not_shared(stored)
         with self._lock:
             for key in [key for key in self._open if key[0] == stored.path]:
                 del self._open[key]
@@ -253,7 +253,7 @@ class MemoryStore:
         """Return an export of a memory, and whether an earlier one is used again."""
         stored = self.find(owner, memory_id)
         memory = self.open(stored)
-        count, changed = len(memory), _changed(stored.path)
+        count, changed = len(memory), _change_time(stored.path)
         for path in self._jobs.glob("*.json") if self._jobs.is_dir() else ():
             old = _read_job(path)
             if (
@@ -270,7 +270,7 @@ class MemoryStore:
             write_tmx(file, (pair for _, pair in memory.pairs()), memory.languages)
         return self.add_job(job), False
 
-    def exported(self, job: MemoryJob) -> Path:
+    def export_file(self, job: MemoryJob) -> Path:
         """Return the file of an export, which is then downloaded."""
         path = self._export_path(job.id)
         if job.operation != "export" or job.status == "expired" or not path.is_file():
@@ -292,7 +292,7 @@ class MemoryStore:
             return self._folder
         return self._folder / CLIENTS / hashlib.sha256(owner.encode()).hexdigest()[:32]
 
-    def _stored(self, path: Path, shared: bool) -> StoredMemory:
+    def _stored_memory(self, path: Path, shared: bool) -> StoredMemory:
         try:
             memory_id = str(uuid.UUID(path.stem))
         except ValueError:
@@ -320,13 +320,13 @@ def tmx_languages(content: bytes) -> tuple[str, str]:
     return source.lower(), target.lower()
 
 
-def _with_origin(pairs: Iterable[Pair], uploaded: str, name: str) -> Iterator[Pair]:
+def _with_origin(pairs: Iterable[Pair], upload_time: str, name: str) -> Iterator[Pair]:
     """Yield pairs, with the name of the uploaded file as the origin of those that come from it."""
     for pair in pairs:
-        yield replace(pair, origin=name) if pair.origin in ("", uploaded) else pair
+        yield replace(pair, origin=name) if pair.origin in ("", upload_time) else pair
 
 
-def _check_own(stored: StoredMemory) -> None:
+def _check_not_shared(stored: StoredMemory) -> None:
     if stored.shared:
         raise ApiError(
             403, "shared", "the translation memory is shared by all clients: only the operator can change it"
@@ -339,10 +339,10 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
 
 
-def _changed(path: Path) -> float:
+def _change_time(path: Path) -> float:
     """Return the time of the last change of a memory."""
     paths = [path, path.with_name(path.name + "-wal")]
-    return max(each.stat().st_mtime for each in paths if each.exists())
+    return max(file.stat().st_mtime for file in paths if file.exists())
 
 
 def _read_job(path: Path) -> MemoryJob | None:

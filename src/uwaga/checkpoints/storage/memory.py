@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.engine.packing import ALIGNMENT, Bytes, huge_bytes
+from uwaga.engine.packing import ALIGNMENT, Bytes, allocate_huge_pages
 from uwaga.errors import ModelError
 from uwaga.files.regular import open_regular
 
@@ -36,7 +36,7 @@ class PrivateFile:
 
     def read_all(self) -> Bytes:
         """Return the contents, read-only, on huge pages if the system supports them."""
-        content = huge_bytes(self.size)
+        content = allocate_huge_pages(self.size)
         self._fill(content, 0)
         content.flags.writeable = False
         return content
@@ -66,10 +66,10 @@ class PrivateFile:
                     if not count:
                         break
                     filled += count
-                unchanged = self._state() == self._opened_state
+                is_unchanged = self._state() == self._opened_state
         except OSError as error:
             raise ModelError(f"{self.path}: cannot be read: {error.strerror or error}") from None
-        if filled < len(view) or not unchanged:
+        if filled < len(view) or not is_unchanged:
             raise ModelError(f"{self.path}: was changed while it was read; load the model again")
 
     def _state(self) -> tuple[int, int]:

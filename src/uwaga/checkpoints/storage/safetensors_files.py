@@ -52,7 +52,7 @@ def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTenso
     return tensors
 
 
-def tensors_in(path: Path, content: Bytes) -> dict[str, StoredTensor]:
+def parse_tensors(path: Path, content: Bytes) -> dict[str, StoredTensor]:
     """Return the tensors of a file in memory, without a copy."""
     header = _read_header(path, lambda start, size: content[start : start + size], len(content))
     data = content[header.size :]
@@ -95,36 +95,36 @@ def _open(path: Path) -> tuple[PrivateFile, _Header]:
 def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _Header:
     """Read and check a header, given a function that reads a range of bytes, and the size of the file."""
     if size < LENGTH_BYTES:
-        raise damaged(path, ValueError(f"it is shorter than {LENGTH_BYTES} bytes"))
+        raise damage_error(path, ValueError(f"it is shorter than {LENGTH_BYTES} bytes"))
     length = int.from_bytes(part(0, LENGTH_BYTES).tobytes(), "little")
     if length > MAX_HEADER_BYTES:
-        raise damaged(path, ValueError(f"its header is longer than {MAX_HEADER_BYTES} bytes"))
+        raise damage_error(path, ValueError(f"its header is longer than {MAX_HEADER_BYTES} bytes"))
     if length > size - LENGTH_BYTES:
-        raise damaged(path, ValueError("it ends within its header"))
+        raise damage_error(path, ValueError("it ends within its header"))
     try:
-        values = json.loads(part(LENGTH_BYTES, length).tobytes(), object_pairs_hook=_unique)
+        values = json.loads(part(LENGTH_BYTES, length).tobytes(), object_pairs_hook=_reject_duplicates)
         metadata = values.pop("__metadata__", {})
         if not all(type(value) is str for value in metadata.values()):
             raise ValueError("its __metadata__ has values that are not strings")
         entries = [_entry(path, name, value) for name, value in values.items()]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise damaged(path, error) from None
+        raise damage_error(path, error) from None
     entries.sort(key=lambda entry: (entry.start, entry.end))
     end = 0
     for entry in entries:
         if entry.start != end:
-            raise damaged(
+            raise damage_error(
                 path, ValueError(f"{quoted(entry.name)} does not begin where the tensor before it ends")
             )
         end = entry.end
     if end != size - LENGTH_BYTES - length:
-        raise damaged(
+        raise damage_error(
             path, ValueError(f"its tensors take {end} bytes, but it has {size - LENGTH_BYTES - length}")
         )
     return _Header(entries, metadata, LENGTH_BYTES + length)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         raise ValueError("a name occurs twice in its header")
@@ -240,7 +240,7 @@ def _list_names(names: list[str]) -> str:
     return ", ".join(repr(name) for name in names[:MAX_NAMES]) + more
 
 
-def damaged(path: Path, error: Exception) -> ModelError:
+def damage_error(path: Path, error: Exception) -> ModelError:
     """Return the error to raise for an invalid file."""
     return ModelError(f"{path}: damaged or cut short ({reason(error)}); fetch or save the model again")
 

@@ -71,7 +71,7 @@ class StoredTensor:
         return self.content.shape
 
     @property
-    def floating(self) -> bool:
+    def is_floating(self) -> bool:
         """True if the number format is a floating-point format, as required for weights."""
         return self.format in FLOATING_FORMATS
 
@@ -99,7 +99,7 @@ class StoredTensor:
         part = content.rows(first, last) if isinstance(content, PrivateTensor) else content[first:last]
         return replace(self, content=part)
 
-    def named(self, name: str) -> StoredTensor:
+    def with_name(self, name: str) -> StoredTensor:
         """Return the same tensor under another name."""
         return replace(self, name=name)
 
@@ -126,7 +126,7 @@ class QuantisedTensor(StoredTensor):
         return self.content.shape[::-1] if self.transposed else self.content.shape
 
     @property
-    def floating(self) -> bool:
+    def is_floating(self) -> bool:
         return True
 
     def floats(self) -> Floats:
@@ -231,7 +231,7 @@ def read_array_header(
     if version not in HEADER_READERS:
         raise ModelError(f"{path}: {quoted(name)} is of the unknown format {version}")
     try:
-        shape, by_column, dtype = HEADER_READERS[version](stream, MAX_HEADER_LENGTH)
+        shape, is_column_major, dtype = HEADER_READERS[version](stream, MAX_HEADER_LENGTH)
     except (
         tokenize.TokenError,
         ValueError,
@@ -247,13 +247,13 @@ def read_array_header(
         raise ModelError(f"{path}: {quoted(name)} has the shape {quoted(shape)}")
     if dtype.hasobject:
         raise ModelError(f"{path}: {quoted(name)} holds objects, not numbers; refused, nothing was executed")
-    return shape, by_column, dtype
+    return shape, is_column_major, dtype
 
 
 def _array(path: Path, archive: Archive, name: str, contents: bool) -> NDArray[Any]:
     archive.check_size(name, MAX_ARRAY_BYTES)
     with archive.open(name) as stream:
-        shape, by_column, dtype = read_array_header(path, name, stream)
+        shape, is_column_major, dtype = read_array_header(path, name, stream)
         if not contents:
             return np.broadcast_to(np.zeros((), dtype), shape)  # takes no memory
         content = stream.read()
@@ -266,4 +266,4 @@ def _array(path: Path, archive: Archive, name: str, contents: bool) -> NDArray[A
     if not dtype.itemsize:
         raise ModelError(f"{path}: {quoted(name)} has the number format {dtype}, which is not supported")
     array: NDArray[Any] = np.frombuffer(content, dtype)
-    return array.reshape(shape, order="F" if by_column else "C")
+    return array.reshape(shape, order="F" if is_column_major else "C")

@@ -28,7 +28,7 @@ MIN_TORCH = (2, 10)
 
 def open_torch_file(path: Path) -> dict[str, StoredTensor]:
     """Return the tensors of a file, read into memory."""
-    return {name: _stored(path, name, value) for name, value in _load(path).items()}
+    return {name: _stored_tensor(path, name, value) for name, value in _load(path).items()}
 
 
 def open_torch_shards(index: Path) -> dict[str, StoredTensor]:
@@ -66,7 +66,7 @@ def _load(path: Path) -> dict[str, Any]:
     return dict(values)
 
 
-def _stored(path: Path, name: str, tensor: Tensor) -> StoredTensor:
+def _stored_tensor(path: Path, name: str, tensor: Tensor) -> StoredTensor:
     """Return the tensor's values without a copy; bfloat16, which numpy lacks, as its bits."""
     import torch
 

@@ -53,7 +53,7 @@ def read_firefox(query: Query) -> Listing:
             content = read_document(client, context, MAX_CATALOGUE_BYTES)
     context = public_url(context)
     catalogue = Fields(parse_json(content, context), context)
-    if not query.mirror and catalogue.has("baseUrl"):
+    if not query.mirror and catalogue.has_key("baseUrl"):
         base = catalogue.text("baseUrl")
         if not base.lower().startswith("https://"):
             raise CatalogueError(
@@ -105,11 +105,11 @@ def _entry(values: Fields, pair: str, base: str) -> CatalogueEntry:
             weights, base, weights.size("uncompressedSize", MODEL_BYTES), weights.sha256("uncompressedHash")
         )
     ]
-    remote_files += [_file(files.fields(kind), base) for kind in FILE_KINDS if files.has(kind)]
-    if not any(all(files.has(kind) for kind in kinds) for kinds in VOCABULARIES):
+    remote_files += [_file(files.fields(kind), base) for kind in FILE_KINDS if files.has_key(kind)]
+    if not any(all(files.has_key(kind) for kind in kinds) for kinds in VOCABULARIES):
         raise CatalogueError(f"{files.context}: has neither vocab nor both srcVocab and trgVocab")
     check_names(remote_files, files.context)
-    statistics = values.fields("modelStatistics") if values.has("modelStatistics") else None
+    statistics = values.fields("modelStatistics") if values.has_key("modelStatistics") else None
     return CatalogueEntry(
         source=NAME,
         name=entry_name(NAME, source, target, architecture),
@@ -127,7 +127,7 @@ def _entry(values: Fields, pair: str, base: str) -> CatalogueEntry:
 
 def _languages(values: Fields, pair: str) -> tuple[str, str]:
     """Return the languages of a model: those it states, or the pair under which it is listed."""
-    if values.has("sourceLanguage") or values.has("targetLanguage"):
+    if values.has_key("sourceLanguage") or values.has_key("targetLanguage"):
         languages = values.language("sourceLanguage"), values.language("targetLanguage")
         if "-".join(languages) != pair:
             raise CatalogueError(
@@ -155,7 +155,7 @@ def _file(values: Fields, base: str, size: int | None = None, sha256: str | None
 
 def _metrics(values: Fields) -> dict[str, float]:
     flattened: dict[str, float] = {}
-    if not values.has("metrics"):
+    if not values.has_key("metrics"):
         return flattened
     metrics = values.fields("metrics")
     for test, _ in metrics.items():

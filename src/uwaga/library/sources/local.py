@@ -11,7 +11,7 @@ from uwaga.files.http import is_url
 from uwaga.library.entry import CatalogueEntry, Listing, Query, RemoteFile, Source, entry_name
 from uwaga.library.fields import check_file_name
 from uwaga.library.installed import (
-    ORIGIN,
+    ORIGIN_FILE,
     Origin,
     infer_origin,
     is_firefox_folder,
@@ -65,12 +65,14 @@ def read_packages(query: Query) -> Listing:
 
 
 def _is_model(folder: Path) -> bool:
-    return (folder / ORIGIN).is_file() or is_firefox_folder(folder) or formats.detect(folder) is not None
+    return (folder / ORIGIN_FILE).is_file() or is_firefox_folder(folder) or formats.detect(folder) is not None
 
 
 def _folder_entry(folder: Path) -> CatalogueEntry:
     """Return the entry of a folder. Its files are copied, and verified if its origin states hashes."""
-    origin = read_origin(folder) if (folder / ORIGIN).is_file() else infer_origin(folder, "inferred", FOLDER)
+    origin = (
+        read_origin(folder) if (folder / ORIGIN_FILE).is_file() else infer_origin(folder, "inferred", FOLDER)
+    )
     source, target = _languages(folder, origin)
     return CatalogueEntry(
         source=FOLDER,
@@ -104,11 +106,11 @@ def _languages(folder: Path, origin: Origin) -> tuple[str, str]:
 def _files(folder: Path, origin: Origin) -> list[RemoteFile]:
     files = []
     for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.name == ORIGIN or not path.is_file():
+        if path.name.startswith(".") or path.name == ORIGIN_FILE or not path.is_file():
             continue
         recorded = origin.files.get(path.name)
         size = recorded.size if recorded else path.stat().st_size
-        name = check_file_name(path.name, str(folder), (ORIGIN,))
+        name = check_file_name(path.name, str(folder), (ORIGIN_FILE,))
         files.append(
             RemoteFile(
                 name,

@@ -17,14 +17,14 @@ NAME = "opus-mt"
 OWNER = "Helsinki-NLP"
 SERIES = {"base": "opus-mt", "big": "opus-mt-tc-big"}
 """Prefixes of repository names, by architecture."""
-VARIABLE = "HF_ENDPOINT"
+ENDPOINT_VARIABLE = "HF_ENDPOINT"
 
 
 def read_opus(query: Query) -> Listing:
     """Return the models of a language pair; there are too many repositories to list them all."""
     if query.mirror:
         raise CatalogueError(
-            f"{NAME}: name a mirror of the hub with the variable {VARIABLE}, not with --mirror"
+            f"{NAME}: name a mirror of the hub with the variable {ENDPOINT_VARIABLE}, not with --mirror"
         )
     if query.source is None or query.target is None:
         raise CatalogueError(f"{NAME}: can only be listed by language pair: give --from and --to")
@@ -87,7 +87,7 @@ OPUS = Source(
     NAME,
     "OPUS-MT on the Hugging Face hub",
     "https://huggingface.co",
-    VARIABLE,
+    ENDPOINT_VARIABLE,
     read_opus,
     fetch_opus,
     opus_pairs,

@@ -73,7 +73,7 @@ def attend(
         and hook is None
         and _fused_is_faster(query, drop)
     ):
-        return _fused(query, prepared, values, mask), None
+        return _fused_attention(query, prepared, values, mask), None
     scores = score(query, prepared)  # (..., target, source)
     weights = masked_softmax(scores if bias is None else scores + bias, mask)
     if hook is not None:
@@ -104,7 +104,7 @@ def _fused_is_faster(query: Tensor, drop: float) -> bool:
     return drop == 0.0 and not (query.dtype != torch.float32 and torch.is_grad_enabled())
 
 
-def _fused(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+def _fused_attention(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     if mask is None:
         return functional.scaled_dot_product_attention(query, keys, values)
     # A row with all positions masked attends to all, to avoid NaN, and is zeroed afterwards.
@@ -113,6 +113,6 @@ def _fused(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
     return context.masked_fill(~has_keys, 0.0)
 
 
-def mask_unless_full(mask: Tensor) -> Tensor | None:
+def mask_or_none(mask: Tensor) -> Tensor | None:
     """Return the mask, or None if nothing is masked: attention without a mask is faster."""
     return None if bool(mask.all()) else mask

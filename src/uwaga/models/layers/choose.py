@@ -119,8 +119,8 @@ def _resolve_last_ties(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, 
     row, column = (part.cpu().numpy() for part in torch.nonzero(equals, as_tuple=True))
     starts = np.searchsorted(row, np.arange(len(rows)))
     for number, (tied, start) in enumerate(zip(rows.tolist(), starts.tolist(), strict=True)):
-        greater = int((values[tied, :count] > last[number]).sum())
-        tokens[tied, greater:count] = column[start : start + count - greater]
+        greater_count = int((values[tied, :count] > last[number]).sum())
+        tokens[tied, greater_count:count] = column[start : start + count - greater_count]
 
 
 def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tuple[Ids, LogProbs]:

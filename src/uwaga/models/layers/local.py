@@ -70,5 +70,5 @@ class PredictiveWindow(nn.Module):
 def _window_mask(centre: Tensor, reach: int, lengths: Tensor, source: int) -> Tensor:
     """Return the mask (sentences, target, source) of positions at most ``reach`` from ``centre``."""
     positions = torch.arange(source, device=centre.device)
-    within_reach = (positions - centre[..., None]).abs() <= reach
-    return within_reach & (positions < lengths[:, None, None])
+    is_within_reach = (positions - centre[..., None]).abs() <= reach
+    return is_within_reach & (positions < lengths[:, None, None])

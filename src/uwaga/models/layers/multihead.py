@@ -193,7 +193,7 @@ class MultiHeadAttention(nn.Module):
             need_weights,
             Adjustments(
                 bias,
-                partial(_edited, self.edits, mask) if self.edits else None,
+                partial(_apply_edits, self.edits, mask) if self.edits else None,
                 self.dropout if self.training else 0.0,
             ),
         )  # (batch, heads, target, head width)
@@ -202,7 +202,7 @@ class MultiHeadAttention(nn.Module):
         return out, weights if need_weights else None
 
 
-def _edited(edits: Sequence[Edit], mask: Tensor | None, weights: Tensor) -> Tensor:
+def _apply_edits(edits: Sequence[Edit], mask: Tensor | None, weights: Tensor) -> Tensor:
     for edit in edits:
         weights = edit(weights, mask)
     return weights

@@ -123,7 +123,7 @@ def relative_bucket(distance: Tensor, buckets: int, max_distance: int, bidirecti
 Positions = SinusoidalPositions | LearnedPositions | RelativePositions
 
 
-def positions_of(settings: TransformerSettings, heads: int, bidirectional: bool) -> Positions:
+def make_positions(settings: TransformerSettings, heads: int, bidirectional: bool) -> Positions:
     """Return the positions of the source or of the target of a Transformer."""
     length, width, offset = settings.max_length, settings.width, settings.position_offset
     if settings.positions == "relative":

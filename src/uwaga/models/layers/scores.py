@@ -115,10 +115,10 @@ class CappedScore(AttentionScore):
         return self.score.prepare(keys)
 
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return capped(self.score(query, prepared), self.cap)
+        return soft_cap(self.score(query, prepared), self.cap)
 
 
-def capped(x: Tensor, cap: float) -> Tensor:
+def soft_cap(x: Tensor, cap: float) -> Tensor:
     """Return ``cap tanh(x / cap)`` of each number."""
     return cap * torch.tanh(x / cap)
 

@@ -88,7 +88,7 @@ def join_sentences(
     translations: list[Translation] = []
     for parts in best_combinations(choices, nbest):
         added = () if translations else warnings
-        translation = _joined(passage, parts, model, (*passage.warnings, *added))
+        translation = _join_passage(passage, parts, model, (*passage.warnings, *added))
         if has_alignment:
             pieces = sentence_alignments(passage, parts, model.source, model.target)
             if not translations:
@@ -142,10 +142,12 @@ class _Combination(NamedTuple):
         return tuple(reversed(parts))
 
 
-def _joined(passage: Passage, parts: Sequence[Part], model: Model, warnings: tuple[str, ...]) -> Translation:
+def _join_passage(
+    passage: Passage, parts: Sequence[Part], model: Model, warnings: tuple[str, ...]
+) -> Translation:
     source, target = model.source, model.target
     searched = [(part.sentence, part.hypothesis) for part in parts if part.hypothesis is not None]
-    hypothesis = _merged([hypothesis for _, hypothesis in searched], target.symbols.end)
+    hypothesis = _merge_hypotheses([hypothesis for _, hypothesis in searched], target.symbols.end)
     source_ids = list(chain.from_iterable([sentence.ids for sentence, _ in searched]))
     if source_ids and source_ids[-1] == source.symbols.end:
         source_ids.pop()
@@ -166,7 +168,7 @@ def _joined(passage: Passage, parts: Sequence[Part], model: Model, warnings: tup
     )
 
 
-def _merged(hypotheses: Sequence[Hypothesis], end: int) -> Hypothesis:
+def _merge_hypotheses(hypotheses: Sequence[Hypothesis], end: int) -> Hypothesis:
     """Return the hypothesis of a text from those of its sentences; ``end`` is the end symbol."""
     if len(hypotheses) == 1:
         return hypotheses[0]
@@ -220,21 +222,21 @@ def sentence_alignments(
         sentence, hypothesis, text = part
         start, end = sentence.span
         if hypothesis is None:
-            sources = _shifted(word_spans(passage.text[start:end]), start)
-            targets = _shifted(word_spans(text), offset)
+            sources = _shift_spans(word_spans(passage.text[start:end]), start)
+            targets = _shift_spans(word_spans(text), offset)
             diagonal = np.eye(len(targets), len(sources), dtype=np.float32)
             alignments.append(PieceAlignment(sources, targets, diagonal, True))
         else:
             assert hypothesis.alignment is not None
-            sources = _shifted(piece_spans(passage.text[start:end], sentence.ids, source), start)
-            targets = _shifted(piece_spans(text, hypothesis.tokens, target), offset)
+            sources = _shift_spans(piece_spans(passage.text[start:end], sentence.ids, source), start)
+            targets = _shift_spans(piece_spans(text, hypothesis.tokens, target), offset)
             weights, maps = hypothesis.alignment, hypothesis.link_maps
             alignments.append(PieceAlignment(sources, targets, weights, maps=maps))
         offset += len(text) + len(sentence.after)
     return tuple(alignments)
 
 
-def _shifted(spans: Sequence[Span | None], offset: int) -> tuple[Span | None, ...]:
+def _shift_spans(spans: Sequence[Span | None], offset: int) -> tuple[Span | None, ...]:
     if not offset:
         return tuple(spans)
     return tuple([None if span is None else (span[0] + offset, span[1] + offset) for span in spans])

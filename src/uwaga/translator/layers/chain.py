@@ -15,7 +15,7 @@ from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Text
 
-COMPARED = re.compile(r"[\d()\[\]（）［］¢-©®-±¶×÷†-•‰\u20a0-\u2bff\U0001f000-\U0001faff]")
+COMPARED_CHARACTER = re.compile(r"[\d()\[\]（）［］¢-©®-±¶×÷†-•‰\u20a0-\u2bff\U0001f000-\U0001faff]")
 """A digit, a bracket or a sign; a plain text without any is not compared with its translation."""
 
 
@@ -30,29 +30,31 @@ class Chain:
         finds_doubts: True to add the reasons to doubt the translation by each model.
     """
 
-    def __init__(self, stages: Sequence[Stage], finds_doubts: bool = False) -> None:
-        self._stages, self._finds_doubts = stages, finds_doubts
+    def __init__(self, stages: Sequence[Stage], find_doubts: bool = False) -> None:
+        self._stages, self._find_doubts = stages, find_doubts
 
     def translate(self, texts: Sequence[Text]) -> None:
         for is_aligned in (False, True):
-            steps_of: dict[Text, list[_Step]] = {text: [] for text in texts if text.is_aligned is is_aligned}
-            if not steps_of:
+            steps_by_text: dict[Text, list[_Step]] = {
+                text: [] for text in texts if text.is_aligned is is_aligned
+            }
+            if not steps_by_text:
                 continue
             stages = [stage.aligned() for stage in self._stages] if is_aligned else self._stages
             for stage in stages:
-                for_each(while_active(steps_of), _splitter(stage, stages, steps_of))
-                passages = [steps[-1].passage for steps in steps_of.values()]
+                for_each(while_active(steps_by_text), _splitter(stage, stages, steps_by_text))
+                passages = [steps[-1].passage for steps in steps_by_text.values()]
                 translate_passages(stage, passages)
-                if self._finds_doubts:
+                if self._find_doubts:
                     _compare(passages, stage.model.languages[1])
-            for text, steps in steps_of.items():
+            for text, steps in steps_by_text.items():
                 text.translation = steps[0].passage.result if len(steps) == 1 else _join_steps(steps)
 
 
 def _compare(passages: Sequence[Passage], language: str) -> None:
     """Add warnings about differences in numbers, brackets and signs to the translations of passages."""
     for passage in passages:
-        if COMPARED.search(passage.text) or COMPARED.search(passage.result.text):
+        if COMPARED_CHARACTER.search(passage.text) or COMPARED_CHARACTER.search(passage.result.text):
             from uwaga.translator.layers.differences import with_doubts  # not before it is needed
 
             passage.translation = with_doubts(passage.result, language)
@@ -71,13 +73,13 @@ class _Step(NamedTuple):
 
 
 def _splitter(
-    stage: Stage, stages: Sequence[Stage], steps_of: dict[Text, list[_Step]]
+    stage: Stage, stages: Sequence[Stage], steps_by_text: dict[Text, list[_Step]]
 ) -> Callable[[Text], None]:
     """Return a function that splits a text, or its translation by the previous model, for a model."""
 
     def split(text: Text) -> None:
         check_string(text)
-        steps = steps_of[text]
+        steps = steps_by_text[text]
         if steps:
             passage = stage.split_translated(steps[-1].passage, text.name)
         else:
@@ -98,7 +100,7 @@ def _join_steps(steps: Sequence[_Step]) -> Translation:
     first, last = translations[0], translations[-1]
     earlier = [translation.alignment for translation in translations[:-1]]
 
-    def from_first(translation: Translation) -> Translation:
+    def with_first_source(translation: Translation) -> Translation:
         # no model looks from the last text to the first, so there is no attention between them
         return replace(
             translation,
@@ -110,9 +112,9 @@ def _join_steps(steps: Sequence[_Step]) -> Translation:
         )
 
     return replace(
-        from_first(last),
+        with_first_source(last),
         truncated=any(translation.truncated for translation in translations),
-        alternatives=tuple(map(from_first, last.alternatives)),
+        alternatives=tuple(map(with_first_source, last.alternatives)),
         warnings=tuple(warning for step in steps for warning in step.warnings),
         steps=tuple(translations),
         coverage=combine_coverage(translation.coverage for translation in translations),

@@ -16,14 +16,14 @@ from uwaga.markup.typography import (
     count_quotation_marks,
     enclose_quotations,
     insertions,
-    inverse,
-    kept_characters,
-    moved,
+    inverse_edits,
+    mark_unknown_characters,
+    move_spans,
     plain_equivalents,
-    typographic,
+    typographic_edits,
     visible_text,
 )
-from uwaga.markup.units import translatable
+from uwaga.markup.units import is_translatable
 from uwaga.results.translation import Translation
 from uwaga.tokenizers.text import clusters, compose
 from uwaga.translator.checks import UNFAMILIAR_TEXT, script_warning
@@ -46,33 +46,37 @@ class Characters:
     """
 
     def __init__(self, layer: Layer, known: KnownCharacters, languages: tuple[str, str]) -> None:
-        self._layer, self._known = layer, known
+        self._layer, self._known_characters = layer, known
         self._source_language, self._language = languages
 
     def translate(self, texts: Sequence[Text]) -> None:
         edits = {text: self._equivalents(text) for text in texts if self._is_concerned(text)}
-        readable = {text: self._readable(text, text_edits) for text, text_edits in edits.items()}
+        readable = {text: self._make_readable(text, text_edits) for text, text_edits in edits.items()}
         self._layer.translate([readable.get(text, text) for text in texts])
-        enclosed = {text: self._enclosed(copy) for text, copy in readable.items() if _lost_quotations(copy)}
-        if enclosed:
-            self._layer.translate(list(enclosed.values()))
+        retried = {
+            text: self._enclose_quotations(copy)
+            for text, copy in readable.items()
+            if _has_lost_quotations(copy)
+        }
+        if retried:
+            self._layer.translate(list(retried.values()))
         for text, copy in readable.items():
-            self._finish(text, enclosed.get(text, copy), edits[text])
+            self._finish(text, retried.get(text, copy), edits[text])
 
     def _is_concerned(self, text: Text) -> bool:
         """Return True for a text with unfamiliar characters, unless it has no letters and is copied."""
-        return bool(self._known.unfamiliar(text.words)) and translatable(text.content)
+        return bool(self._known_characters.unfamiliar(text.words)) and is_translatable(text.content)
 
     def _equivalents(self, text: Text) -> list[Edit]:
-        return plain_equivalents(visible_text(text.content), self._known.unknown)
+        return plain_equivalents(visible_text(text.content), self._known_characters.unknown)
 
-    def _readable(self, text: Text, edits: Sequence[Edit]) -> Text:
+    def _make_readable(self, text: Text, edits: Sequence[Edit]) -> Text:
         """Return the text with plain marks, and other unknown characters as untranslated pieces."""
         content = apply_edits(text.content, edits)
         if not text.prefix:  # which no piece may precede
             parts: list[str | Tag] = []
             for line in lines(content):
-                parts += self._with_pieces(line) if translatable(line) else line
+                parts += self._with_pieces(line) if is_translatable(line) else line
             content = join_parts(parts)
         return Text(
             content,
@@ -89,10 +93,10 @@ class Characters:
             if isinstance(part, Tag):
                 parts.append(part)
             else:
-                parts += kept_characters(part, self._known.unknown(part))
+                parts += mark_unknown_characters(part, self._known_characters.unknown(part))
         return parts
 
-    def _enclosed(self, copy: Text) -> Text:
+    def _enclose_quotations(self, copy: Text) -> Text:
         """Return the text with its quotation marks replaced by tags."""
         content = enclose_quotations(copy.content, self._language)
         return Text(content, copy.name, copy.prefix, parent=copy, is_aligned=copy.is_aligned)
@@ -100,53 +104,58 @@ class Characters:
     def _finish(self, text: Text, copy: Text, source_edits: Sequence[Edit]) -> None:
         """Set the translation of a text from that of its simplified copy, with the marks of its source."""
         source, results = plain_text(text.content), list[Translation]()
-        given = {id(part) for part in text.content}
-        quotations = {id(part) for part in copy.content if isinstance(part, Tag) and not part.text} - given
+        source_parts = {id(part) for part in text.content}
+        quotations = {
+            id(part) for part in copy.content if isinstance(part, Tag) and not part.text
+        } - source_parts
         for hypothesis, inline in copy.tagged:
-            edits = typographic(text.words, visible_text(inline), self._language)
+            edits = typographic_edits(text.words, visible_text(inline), self._language)
             marked = apply_edits(inline, edits)
             written = [
-                part.raw if isinstance(part, Tag) and id(part) not in given else part for part in marked
+                part.raw if isinstance(part, Tag) and id(part) not in source_parts else part
+                for part in marked
             ]
             text.inlines.append(join_parts(written))
             words, alignment = plain_text(text.inlines[-1]), hypothesis.alignment
             if alignment is not None:
-                sources = moved(alignment.source, insertions(copy.content, quotations))
-                sources = moved(sources, inverse(source_edits, source))
-                targets = moved(alignment.target, edits)
-                targets = moved(targets, insertions(marked, quotations))
+                sources = move_spans(alignment.source, insertions(copy.content, quotations))
+                sources = move_spans(sources, inverse_edits(source_edits, source))
+                targets = move_spans(alignment.target, edits)
+                targets = move_spans(targets, insertions(marked, quotations))
                 alignment = align_again(alignment, (source, sources), (words, targets))
             results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
         first, *alternatives = results
         warnings: tuple[str, ...] = ()
-        if lost := self._lost(source, first.text):
+        if lost := self._lost_characters(source, first.text):
             warnings = (f"characters that the model does not know are missing: {lost}",)
-        if not translatable(copy.content):
-            strange = script_warning(source, self._source_language)
-            warnings = (strange or f"{UNFAMILIAR_TEXT}: it knows none of the words, which were copied",)
+        if not is_translatable(copy.content):
+            unexpected_script = script_warning(source, self._source_language)
+            warnings = (
+                unexpected_script or f"{UNFAMILIAR_TEXT}: it knows none of the words, which were copied",
+            )
         text.translation = replace(
             first, warnings=(*first.warnings, *warnings), alternatives=tuple(alternatives)
         )
 
-    def _lost(self, source: str, translation: str) -> str:
+    def _lost_characters(self, source: str, translation: str) -> str:
         """Return the unfamiliar characters that a translation lacks, except those replaced by plain marks."""
         source, translation = compose(source), compose(translation)
-        unfamiliar = self._known.unfamiliar(source).difference(PLAIN_EQUIVALENTS)
+        unfamiliar = self._known_characters.unfamiliar(source).difference(PLAIN_EQUIVALENTS)
         if not unfamiliar:
             return ""
         missing = Counter(clusters(source)) - Counter(clusters(translation))
-        shown = [_shown(cluster) for cluster in missing if not unfamiliar.isdisjoint(cluster)]
-        return " ".join(shown[:MAX_SHOWN]) + (" ..." if len(shown) > MAX_SHOWN else "")
+        formatted = [_format_character(cluster) for cluster in missing if not unfamiliar.isdisjoint(cluster)]
+        return " ".join(formatted[:MAX_SHOWN]) + (" ..." if len(formatted) > MAX_SHOWN else "")
 
 
-def _shown(cluster: str) -> str:
+def _format_character(cluster: str) -> str:
     """Return a character for a warning, or its code if it is invisible by itself."""
     is_visible = unicodedata.category(cluster[0])[0] not in "CMZ"
-    shown = cluster[:MAX_SHOWN_MARKS]
-    return shown if is_visible else " ".join(f"U+{ord(character):04X}" for character in shown)
+    first_marks = cluster[:MAX_SHOWN_MARKS]
+    return first_marks if is_visible else " ".join(f"U+{ord(character):04X}" for character in first_marks)
 
 
-def _lost_quotations(copy: Text) -> bool:
+def _has_lost_quotations(copy: Text) -> bool:
     """Return True if a translation has more or fewer quotation marks than its text."""
     expected = count_quotation_marks(visible_text(copy.content))
     return expected > 0 and expected != count_quotation_marks(visible_text(copy.tagged[0].inline))

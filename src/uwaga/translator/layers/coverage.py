@@ -22,17 +22,17 @@ from uwaga.results.coverage import differing_numbers, is_small_number
 from uwaga.results.translation import Coverage, Span
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.plan import Stage
-from uwaga.translator.score import in_batches
+from uwaga.translator.score import score_in_batches
 from uwaga.translator.text import Passage, Sentence, TokenPair
 
 MIN_LETTERS = 3
 """Minimum letters of a word that is examined; articles and particles often have no counterpart."""
 MIN_CERTAIN_GAIN = 1.0
 """Gain in nats from leaving out a source word at which it counts as omitted, whatever its links are."""
-LINKED, MIN_UNLINKED_LETTERS = 0.8, 4
+MIN_LINK_PROBABILITY, MIN_UNLINKED_LETTERS = 0.8, 4
 """A word whose most probable link is below the first counts as omitted at any gain, if it has at least the
 second number of letters."""
-IMPROBABLE, MIN_WEIGHT = -2.0, 0.1
+IMPROBABLE_LOG_PROB, MIN_WEIGHT = -2.0, 0.1
 """A token of a translation with a lower log-probability is no translation of the source tokens to which it is
 aligned with at least that weight."""
 
@@ -58,7 +58,7 @@ class _Word(NamedTuple):
         return self.passage.text[start:end]
 
     @property
-    def without(self) -> str:
+    def text_without_word(self) -> str:
         """The text of the sentence without the word."""
         (start, end), (word_start, word_end) = self.sentence.span, self.span
         return self.passage.text[start:word_start].rstrip() + self.passage.text[word_end:end]
@@ -96,10 +96,12 @@ def is_omitted(word: str, gain: float, link: float) -> bool:
         gain: nats by which the translation is more probable without the word in the source.
         link: the probability of its best link.
     """
-    return gain > MIN_CERTAIN_GAIN or (gain > 0 and link < LINKED and len(word) >= MIN_UNLINKED_LETTERS)
+    return gain > MIN_CERTAIN_GAIN or (
+        gain > 0 and link < MIN_LINK_PROBABILITY and len(word) >= MIN_UNLINKED_LETTERS
+    )
 
 
-def improbably_translated(passage: Passage) -> set[int]:
+def improbable_source_starts(passage: Passage) -> set[int]:
     """Return the starts of the source pieces of a passage to which improbable tokens are aligned."""
     starts = set[int]()
     for sentence, pieces in zip(passage.sentences, passage.pieces, strict=True):
@@ -109,7 +111,7 @@ def improbably_translated(passage: Passage) -> set[int]:
         weights = pieces.weights
         if pieces.maps is not None:
             weights = np.maximum(weights, pieces.maps.mean(axis=0))
-        indices = np.flatnonzero((weights[scores < IMPROBABLE] >= MIN_WEIGHT).any(axis=0))
+        indices = np.flatnonzero((weights[scores < IMPROBABLE_LOG_PROB] >= MIN_WEIGHT).any(axis=0))
         starts |= {span[0] for index in indices.tolist() if (span := pieces.source[index]) is not None}
     return starts
 
@@ -124,11 +126,11 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
     assert alignment is not None
     links: dict[int, float] = {}
     best: dict[int, tuple[float, int]] = {}
-    for (source, target), chance in alignment.link_probabilities.items():
-        links[source] = max(chance, links.get(source, 0.0))
-        best[target] = max((chance, source), best.get(target, (0.0, source)))
+    for (source, target), probability in alignment.link_probabilities.items():
+        links[source] = max(probability, links.get(source, 0.0))
+        best[target] = max((probability, source), best.get(target, (0.0, source)))
     best_sources = {source for _, source in best.values()}
-    doubtful = improbably_translated(passage)
+    doubtful = improbable_source_starts(passage)
     starts = [start for start, _ in alignment.source]
     skipped = function_words(passage.text, language)
     for sentence in passage.sentences:
@@ -141,7 +143,9 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
             if start in skipped or any(first <= start < end for first, end in terms):
                 continue
             span, link = alignment.source[index], links.get(index, 0.0)
-            is_aligned = link >= LINKED and index in best_sources and doubtful.isdisjoint(range(*span))
+            is_aligned = (
+                link >= MIN_LINK_PROBABILITY and index in best_sources and doubtful.isdisjoint(range(*span))
+            )
             word = _Word(sentence, passage, span, link, is_aligned)
             if is_small_number(word.text) or (word.text[0].isalpha() and len(word.text) >= MIN_LETTERS):
                 yield word
@@ -157,14 +161,16 @@ def _term_spans(sentence: Sentence) -> list[Span]:
 
 def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
     """Return the gain in the log-probability of the translation, in nats, if each word is left out."""
-    end, empty = stage.model.target.symbols.end, tuple(stage.model.source.add_special_tokens([]))
+    end, empty_source = stage.model.target.symbols.end, tuple(stage.model.source.add_special_tokens([]))
     complete: dict[Sentence, TokenPair] = {}
     for word in words:
         best = word.sentence.hypotheses[0]
         target = best.tokens if best.truncated else (*best.tokens, end)
         complete[word.sentence] = TokenPair(word.sentence.ids, target)
     shortened = {
-        word: TokenPair(stage.segmenter.ids(word.without) or empty, complete[word.sentence].target)
+        word: TokenPair(
+            stage.segmenter.ids(word.text_without_word) or empty_source, complete[word.sentence].target
+        )
         for word in while_active(words)
     }
     log_probs = _log_probs(stage, [*complete.values(), *shortened.values()])
@@ -176,6 +182,6 @@ def _log_probs(stage: Stage, pairs: Sequence[TokenPair]) -> dict[TokenPair, floa
     options, totals = stage.options, list[float]()
     for first in while_active(range(0, len(pairs), BATCH_PAIRS)):
         part = pairs[first : first + BATCH_PAIRS]
-        scores = in_batches(stage.model.scores, part, options.batch_tokens, options.start)
+        scores = score_in_batches(stage.model.scores, part, options.batch_tokens, options.start)
         totals += map(math.fsum, scores)
     return dict(zip(pairs, totals, strict=True))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from uwaga.languages.codes import base_language
 from uwaga.results.coverage import differing_numbers
 from uwaga.results.translation import Coverage, Translation
-from uwaga.translator.additions import added_brackets, added_words
+from uwaga.translator.additions import find_added_brackets, find_added_words
 from uwaga.translator.text import Layer, Text
 
 MAX_SIGNS = 8
@@ -57,13 +57,15 @@ def with_doubts(translation: Translation, language: str) -> Translation:
     if source == target:
         return translation
     lost = [
-        sign for sign in lost_signs(source, target) if not any(sign in each for each in translation.warnings)
+        sign
+        for sign in find_lost_signs(source, target)
+        if not any(sign in warning for warning in translation.warnings)
     ]
     if translation.coverage is None:
         warnings = Coverage((), *differing_numbers(source, target)).warnings
     terms = [term.target for term in translation.terms if term.applied]
-    words = added_words(source, target, base_language(language), translation.alignment, terms)
-    brackets = added_brackets(source, target, terms)
+    words = find_added_words(source, target, base_language(language), translation.alignment, terms)
+    brackets = find_added_brackets(source, target, terms)
     added = [*brackets, *(word for word in words if not any(word in part for part in brackets))]
     if lost:
         warnings += (f"signs of the text are missing: {' '.join(lost[:MAX_SIGNS])}",)
@@ -72,7 +74,7 @@ def with_doubts(translation: Translation, language: str) -> Translation:
     return replace(translation, warnings=(*translation.warnings, *warnings)) if warnings else translation
 
 
-def lost_signs(source: str, target: str) -> list[str]:
+def find_lost_signs(source: str, target: str) -> list[str]:
     """Return the signs of a text that its translation neither contains nor spells out."""
     missing = Counter(SIGN.findall(source))
     if not missing:

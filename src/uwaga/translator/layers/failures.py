@@ -45,7 +45,7 @@ class Failures:
             return
         for text, error in translate_separately(self._layer, texts).items():
             text.error = error
-            text.translation = failed(text.words, error, self._on_error)
+            text.translation = failed_translation(text.words, error, self._on_error)
 
 
 def translate_separately(layer: Layer, texts: Sequence[Text]) -> dict[Text, DataError]:
@@ -88,7 +88,7 @@ def check_string(text: Text) -> None:
             raise DataError(f"{text.name} is not a string but {type(part).__name__}")
 
 
-def failed(text: object, error: UwagaError, on_error: OnError) -> Translation:
+def failed_translation(text: object, error: UwagaError, on_error: OnError) -> Translation:
     """Return a translation with an error and, with ``copy``, the text."""
     copy = text if on_error == "copy" and isinstance(text, str) else ""
     return Translation(copy, 0.0, (), (), error=error)

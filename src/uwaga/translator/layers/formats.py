@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from uwaga.errors import DataError
 from uwaga.markup.formats import read_fragment
-from uwaga.markup.inline import Inline, with_tags_of, written_text
+from uwaga.markup.inline import Inline, keep_tags_of, written_text
 from uwaga.markup.placeholders import Placeholders as Patterns
 from uwaga.markup.units import Fragment
 from uwaga.results.coverage import combine_coverage
@@ -98,7 +98,7 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
         parts: its parts, translated.
         alignment: False to drop the alignment, which is that of the words between the tags.
     """
-    written = list(map(_written, parts, fragment.inlines))
+    written = list(map(_write_part, parts, fragment.inlines))
     if len(parts) == 1:
         results = []
         for hypothesis, inline in written[0]:
@@ -113,9 +113,9 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
     return join_results([part.result for part in parts], text, source)
 
 
-def _written(part: Text, original: Inline) -> list[TaggedTranslation]:
+def _write_part(part: Text, original: Inline) -> list[TaggedTranslation]:
     """Return the translations of a part, with only the document's tags as tags and all else as text."""
-    return [TaggedTranslation(best, with_tags_of(inline, original)) for best, inline in part.written()]
+    return [TaggedTranslation(best, keep_tags_of(inline, original)) for best, inline in part.written()]
 
 
 def join_results(results: Sequence[Translation], text: str, source: str) -> Translation:

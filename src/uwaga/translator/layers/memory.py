@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from uwaga.errors import TextTooLongError
 from uwaga.markup.inline import Inline, Tag, cut_inline, is_kept, join_parts, plain_text, written_text
-from uwaga.markup.units import translatable, trim
+from uwaga.markup.units import is_translatable, trim
 from uwaga.results.translation import MemoryUsage, MemoryUse, Translation
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.layers.formats import join_results
@@ -20,11 +20,11 @@ from uwaga.translator.repair import Token, fit, tokens
 from uwaga.translator.text import Example, InlineText, Layer, Text
 
 EXACT = 100.0
-CANDIDATES = 8
+MAX_CANDIDATES = 8
 """Number of pairs to request for a text: the first that fits is its translation, or all are retrieved."""
 TAG = re.compile(r"<[^<>]*>(?!`)")
 """A tag of markup; reStructuredText has ``<`` and ``>`` before a backquote."""
-PROGRAM = re.compile(r"[{}%$`<>]")
+CODE_CHARACTER = re.compile(r"[{}%$`<>]")
 """Signs of the placeholders that a program reads; the translator may have changed other pieces."""
 
 
@@ -98,8 +98,8 @@ class FromMemory:
                     break
                 continue
             words = words or [*tokens(written, self._plan.placeholders)]
-            fitted = fit(words, match.source, match.target, self._plan.placeholders)
-            if fitted is not None and self._apply(text, match, fitted, "fitted"):
+            fitted_match = fit(words, match.source, match.target, self._plan.placeholders)
+            if fitted_match is not None and self._apply(text, match, fitted_match, "fitted"):
                 break
             similar.append(match)
         return similar
@@ -126,7 +126,7 @@ class FromMemory:
 
         Returns an empty dictionary for a single sentence, and if there are several models.
         """
-        if len(self._plan.stages) > 1 or text.prefix or not translatable(text.content):
+        if len(self._plan.stages) > 1 or text.prefix or not is_translatable(text.content):
             return {}
         try:
             passage = self._plan.stages[0].split_text(plain_text(text.content), text.name)
@@ -144,10 +144,10 @@ class FromMemory:
         return {part: passage.sentences[index].after for index, part in enumerate(parts)}
 
     def _matches(self, text: Text, written: str, threshold: float) -> Sequence[MemoryMatch]:
-        if text.prefix or not translatable(text.content):
+        if text.prefix or not is_translatable(text.content):
             return ()
         threshold = max(threshold, self._plan.request.threshold)
-        return self._memory.matches(written, text.context, threshold=threshold, limit=CANDIDATES)
+        return self._memory.matches(written, text.context, threshold=threshold, limit=MAX_CANDIDATES)
 
     def _apply(self, text: Text, match: MemoryMatch, target: str, used: MemoryUsage) -> bool:
         """Set the translation of a text to a target from the memory; return False if its tags do not fit."""
@@ -184,11 +184,11 @@ def _with_tags(target: str, content: Inline) -> Inline | None:
     """Return a target with the tags of a text; None if it lacks or repeats one."""
     tags: dict[str, list[Tag]] = {}
     for part in content:
-        if isinstance(part, Tag) and part.raw and (part.kind != "kept" or PROGRAM.search(part.raw)):
+        if isinstance(part, Tag) and part.raw and (part.kind != "kept" or CODE_CHARACTER.search(part.raw)):
             tags.setdefault(part.raw, []).append(part)
     pieces = sorted(tags, key=len, reverse=True)
     matches = list(re.finditer("|".join(map(re.escape, pieces)), target)) if pieces else []
-    if Counter(match[0] for match in matches) != {raw: len(same) for raw, same in tags.items()}:
+    if Counter(match[0] for match in matches) != {raw: len(equal_tags) for raw, equal_tags in tags.items()}:
         return None
     parts, end = list[str | Tag](), 0
     for match in matches:

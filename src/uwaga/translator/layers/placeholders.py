@@ -26,9 +26,9 @@ from uwaga.markup.symbols import (
     missing_symbols,
     realign,
     replace_symbols,
-    written_pieces,
+    restore_pieces,
 )
-from uwaga.markup.units import translatable
+from uwaga.markup.units import is_translatable
 from uwaga.results.translation import Translation, WordAlignment
 from uwaga.translator.layers.failures import translate_separately
 from uwaga.translator.text import Example, Layer, Text
@@ -84,20 +84,20 @@ class Placeholders:
             return
         errors = translate_separately(self._layer, list(attempts.values()))
         for text, attempt in attempts.items():
-            if attempt not in errors and len(_lost(attempt)) < len(_lost(best[text])):
+            if attempt not in errors and len(_lost_symbols(attempt)) < len(_lost_symbols(best[text])):
                 best[text] = attempt
 
     def _without_lost(self, text: Text, attempt: Text, all_pieces: bool) -> Text:
         """Return the text with tags for the pieces whose symbols were lost, and symbols for the others."""
-        lost = {id(attempt.symbols[number].tag) for number in _lost(attempt)}
-        dropped = _dropped(attempt)
+        lost = {id(attempt.symbols[number].tag) for number in _lost_symbols(attempt)}
+        dropped = _dropped_pieces(attempt)
         choice: list[str | None] = []
         symbols = iter(attempt.symbols)
         for part in text.content:
             if is_kept(part):
                 symbol = None if part.text in dropped else next(symbols, None)
-                keeps = not all_pieces and symbol is not None and id(symbol.tag) not in lost
-                choice.append(symbol.text if keeps and symbol is not None else None)
+                keeps_symbol = not all_pieces and symbol is not None and id(symbol.tag) not in lost
+                choice.append(symbol.text if keeps_symbol and symbol is not None else None)
         return self._with_symbols(text, choice)
 
 
@@ -117,7 +117,7 @@ def with_placeholders(content: Inline, patterns: Patterns | None, prefix: str = 
     parts: list[str | Tag] = []
     for part in content:
         parts += patterns.split(part) if isinstance(part, str) else (part,)
-    return content if prefix and not translatable(tuple(parts)) else tuple(parts)
+    return content if prefix and not is_translatable(tuple(parts)) else tuple(parts)
 
 
 def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
@@ -138,23 +138,23 @@ def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
     return example._replace(source=replaced(example.source), target=replaced(example.target))
 
 
-def _lost(attempt: Text) -> list[int]:
+def _lost_symbols(attempt: Text) -> list[int]:
     """Return the numbers of the symbols that a translation lacks or repeats."""
     return missing_symbols(attempt.symbols, attempt.result.text)
 
 
 def _incomplete(best: Mapping[Text, Text]) -> list[Text]:
-    return [text for text, attempt in best.items() if _lost(attempt)]
+    return [text for text, attempt in best.items() if _lost_symbols(attempt)]
 
 
-def _dropped(attempt: Text) -> tuple[str, ...]:
+def _dropped_pieces(attempt: Text) -> tuple[str, ...]:
     """Return the pieces without a symbol."""
     return tuple(part.text for part in attempt.content if is_kept(part))
 
 
 def _with_forced_symbol(attempt: Text) -> Text | None:
     """Return a text whose forced prefix ends in the first lost symbol; None if its position is unknown."""
-    symbol, alignment = attempt.symbols[_lost(attempt)[0]], attempt.result.alignment
+    symbol, alignment = attempt.symbols[_lost_symbols(attempt)[0]], attempt.result.alignment
     source = strip_tags(attempt.content).text
     if alignment is None or len(source) > MAX_FORCED_SOURCE or "\n" in source or "\r" in source:
         return None
@@ -175,16 +175,20 @@ def _with_forced_symbol(attempt: Text) -> Text | None:
 
 def _finish(text: Text, attempt: Text) -> None:
     """Set the translation of a text from that of its best attempt, with the pieces in place."""
-    if not translatable(text.content):
+    if not is_translatable(text.content):
         _copy(text, attempt.result)
         return
     translation, symbols = attempt.result, attempt.symbols
     first, *alternatives = attempt.tagged
     complete = [
         first,
-        *(each for each in alternatives if not missing_symbols(symbols, each.translation.text)),
+        *(
+            alternative
+            for alternative in alternatives
+            if not missing_symbols(symbols, alternative.translation.text)
+        ),
     ]
-    source, dropped = plain_text(text.content), _dropped(attempt)
+    source, dropped = plain_text(text.content), _dropped_pieces(attempt)
     stripped = strip_tags(attempt.content).text
     warnings = [
         f"the model lost every symbol for {quoted(piece)}, which was placed by the words around it"
@@ -195,18 +199,18 @@ def _finish(text: Text, attempt: Text) -> None:
         warnings.append(f"{lost} alternatives lost a placeholder")
     results, text.inlines = [], []
     for hypothesis, inline in complete:
-        placed = replace_symbols(inline, symbols)
-        text.inlines.append(keep_order(text.content, placed))
+        restored = replace_symbols(inline, symbols)
+        text.inlines.append(keep_order(text.content, restored))
         words = plain_text(text.inlines[-1])
-        alignment = hypothesis.alignment if words == plain_text(placed) else None
+        alignment = hypothesis.alignment if words == plain_text(restored) else None
         if alignment is not None:
             alignment = realign(alignment, (stripped, source), (hypothesis.text, words), symbols, dropped)
         hypothesis = replace(hypothesis, text=words, source=source, alignment=alignment)
         if hypothesis.attention is not None:
             hypothesis = replace(
                 hypothesis,
-                tokens=written_pieces(hypothesis.tokens, symbols),
-                source_tokens=written_pieces(hypothesis.source_tokens, symbols),
+                tokens=restore_pieces(hypothesis.tokens, symbols),
+                source_tokens=restore_pieces(hypothesis.source_tokens, symbols),
             )
         results.append(hypothesis)
     combined, coverage = [*translation.warnings, *warnings], translation.coverage

@@ -21,11 +21,11 @@ def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
     store = state_store(stage.memory)
     read = dict[Passage, list[TokenPair]]()
     for passage in passages:
-        if retrieved := retrieved_pairs(stage.model, passage.examples):
+        if retrieved := pairs_to_retrieve(stage.model, passage.examples):
             read[passage] = [pair for _, pair in retrieved]
     if store is None or not read:
         return
-    cache, pairs = stage.model.states, [pair for each in read.values() for pair in each]
+    cache, pairs = stage.model.states, [pair for sentence_pairs in read.values() for pair in sentence_pairs]
     radius = cache.radius(stage.model, store)
     states = cache.states(stage.model, pairs, store)
     for passage, examples in read.items() if radius > 0 else ():
@@ -34,12 +34,12 @@ def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
             sentence.datastore = similar
 
 
-def retrieved_pairs(model: Model, examples: Sequence[Example]) -> list[tuple[Example, TokenPair]]:
+def pairs_to_retrieve(model: Model, examples: Sequence[Example]) -> list[tuple[Example, TokenPair]]:
     """Return the examples whose states are looked up, with their tokens.
 
     They are the first that are not too long for the model, with at most :data:`MAX_STATES` states together,
     or a single one.
     """
-    readable = [(each, pair) for each in examples for pair in readable_pairs(model, [each.words])]
+    readable = [(example, pair) for example in examples for pair in readable_pairs(model, [example.words])]
     states = list(accumulate(len(pair.target) for _, pair in readable))
     return readable[: max(1, bisect_right(states, MAX_STATES))]

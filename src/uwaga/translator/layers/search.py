@@ -8,12 +8,12 @@ from dataclasses import replace
 from uwaga.decoder import MAX_BEAM
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchInput, SearchOptions, search
-from uwaga.tokenizers.subwords import whole_characters
+from uwaga.tokenizers.subwords import complete_characters
 from uwaga.translator.checks import sentence_text
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence
 
-WIDENINGS = (2, 4, 8)
+BEAM_FACTORS = (2, 4, 8)
 """Factors by which a beam is widened if it contains too few different texts."""
 
 
@@ -56,7 +56,7 @@ def replace_broken(
     tokens = stage.model.byte_tokens
 
     def is_whole(hypothesis: Hypothesis) -> bool:
-        return whole_characters(hypothesis.tokens, tokens) == len(hypothesis.tokens)
+        return complete_characters(hypothesis.tokens, tokens) == len(hypothesis.tokens)
 
     broken: list[tuple[int, int]] = []
     for index, hypotheses in enumerate(lists if tokens else ()):
@@ -77,7 +77,7 @@ def replace_broken(
     inputs = []
     for index, number in broken:
         sentence, hypothesis = sentences[index], lists[index][number]
-        prefix = hypothesis.tokens[: whole_characters(hypothesis.tokens, tokens)]
+        prefix = hypothesis.tokens[: complete_characters(hypothesis.tokens, tokens)]
         inputs.append(
             SearchInput(
                 sentence.ids,
@@ -125,7 +125,7 @@ def _search_different(stage: Stage, sentences: Sequence[Sentence], options: Sear
     their scores, the first one, which is always that of the requested beam.
     """
 
-    def texts_of(sentence: Sentence) -> dict[str, Hypothesis]:
+    def distinct_texts(sentence: Sentence) -> dict[str, Hypothesis]:
         """Return the best hypothesis of each text, best first."""
         texts: dict[str, Hypothesis] = {}
         for hypothesis in sentence.hypotheses:
@@ -133,8 +133,8 @@ def _search_different(stage: Stage, sentences: Sequence[Sentence], options: Sear
         return texts
 
     search_best(stage, sentences, replace(options, nbest=options.beam))
-    texts = {sentence: texts_of(sentence) for sentence in sentences}
-    for factor in WIDENINGS:
+    texts = {sentence: distinct_texts(sentence) for sentence in sentences}
+    for factor in BEAM_FACTORS:
         short = [sentence for sentence in sentences if len(texts[sentence]) < options.nbest]
         beam = options.beam * factor
         if not short or beam > MAX_BEAM:
@@ -143,7 +143,7 @@ def _search_different(stage: Stage, sentences: Sequence[Sentence], options: Sear
         for sentence in short:
             first, *alternatives = texts[sentence].items()
             alternatives = sorted(
-                [*alternatives, *texts_of(sentence).items()], key=lambda item: -item[1].score
+                [*alternatives, *distinct_texts(sentence).items()], key=lambda item: -item[1].score
             )
             texts[sentence] = dict([first])
             for text, hypothesis in alternatives:

@@ -25,22 +25,22 @@ class Tags:
 
     def translate(self, texts: Sequence[Text]) -> None:
         stripped = {text: strip_tags(text.content) for text in while_active(texts) if text.has_tags}
-        untagged = {text: self._untagged(text, without) for text, without in stripped.items()}
+        untagged = {text: self._remove_tags(text, stripped_text) for text, stripped_text in stripped.items()}
         self._layer.translate([untagged.get(text, text) for text in texts])
         if not stripped:
             return
         from uwaga.markup.insert_tags import insert_tags
 
-        for text, without in while_active(stripped.items()):
+        for text, stripped_text in while_active(stripped.items()):
             text.translation = untagged[text].result
             pairs = [(symbol.text, symbol.text) for symbol in text.symbols]
             pairs += [(term.source, term.target) for term in text.result.terms if term.applied]
             text.inlines = [
-                insert_tags(without, translation.text, translation.alignment, pairs)
+                insert_tags(stripped_text, translation.text, translation.alignment, pairs)
                 for translation in text.hypotheses
             ]
 
-    def _untagged(self, text: Text, stripped: StrippedText) -> Text:
+    def _remove_tags(self, text: Text, stripped: StrippedText) -> Text:
         is_aligned = text.is_aligned or (self._can_align and has_inner_tags(stripped))
         content, examples = (stripped.text,), text.examples
         return Text(content, text.name, text.prefix, parent=text, is_aligned=is_aligned, examples=examples)

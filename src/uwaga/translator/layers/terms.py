@@ -44,7 +44,7 @@ ALLOWANCE, TOKEN_ALLOWANCE = 24.0, 3.0
 four synonyms are used."""
 GREEDY_BEAM = 8
 """Beam size of the search for candidates in greedy search, so that words before a term may agree with it."""
-STEM = 3
+STEM_LENGTH = 3
 """Number of first letters that all inflections of a word share."""
 INNER_END = re.compile(r"[.!?…](?=\s)|[。！？](?=.)")
 """The end of a sentence before the end of the text."""
@@ -74,8 +74,8 @@ class TermSentence:
         """
         uses = replace(self.terms, replaced=()).find_uses(hypothesis.tokens, text)
         forms = Counter(use.target for use in uses)
-        repeated = sum(len(find_occurrences(form, text)) > times for form, times in forms.items())
-        others = len(self.terms.kept_words(text)) + repeated + self._count_dropped(text)
+        repetitions = sum(len(find_occurrences(form, text)) > times for form, times in forms.items())
+        others = len(self.terms.unreplaced_words(text)) + repetitions + self._count_dropped(text)
         return sum(not use.applied for use in uses), others + (
             hypothesis.truncated or self._continues_after_end(text)
         )
@@ -86,28 +86,31 @@ class TermSentence:
         Inflections have the same first letters; a word that replaces another is not dropped. As many words
         may differ as terms replace unknown words.
         """
-        usual, spans = word_spans(self.text), [span for span in self.spans if span is not None]
+        usual_without_terms, spans = word_spans(self.text), [span for span in self.spans if span is not None]
         remaining = [
             (start, end)
-            for start, end in usual
+            for start, end in usual_without_terms
             if not any(start < last and first < end for first, last in spans)
         ]
-        rest = self.terms.without_terms(text)
-        candidate = [rest[start:end] for start, end in word_spans(rest)]
+        text_without_terms = self.terms.without_terms(text)
+        candidate = [text_without_terms[start:end] for start, end in word_spans(text_without_terms)]
         dropped = _count_missing([self.text[start:end] for start, end in remaining], candidate)
-        added = _count_missing(candidate, [self.text[start:end] for start, end in usual])
+        added = _count_missing(candidate, [self.text[start:end] for start, end in usual_without_terms])
         return max(0, dropped - added - (len(self.spans) - len(spans)))
 
     def _continues_after_end(self, text: str) -> bool:
         """Return True if a text has different final marks from the usual translation, or more sentences."""
-        text, usual = (
+        text, usual_without_terms = (
             without_stop(part) if self.sentence.is_bare else part.rstrip() for part in (text, self.text)
         )
         forms = tuple(form for term_forms in self.terms.forms for form in term_forms)
-        if _mark(text) != _mark(usual) and not text.endswith(forms):
+        if _mark(text) != _mark(usual_without_terms) and not text.endswith(forms):
             return True
-        rest, usual = self.terms.without_terms(text), self.terms.without_terms(usual)
-        return len(INNER_END.findall(rest)) > len(INNER_END.findall(usual))
+        text_without_terms, usual_without_terms = (
+            self.terms.without_terms(text),
+            self.terms.without_terms(usual_without_terms),
+        )
+        return len(INNER_END.findall(text_without_terms)) > len(INNER_END.findall(usual_without_terms))
 
     def allows(self, hypothesis: Hypothesis) -> bool:
         """Return True if a hypothesis is not much less probable than the first."""
@@ -128,8 +131,8 @@ class TermSentence:
 
 def _count_missing(words: Sequence[str], others: Sequence[str]) -> int:
     """Return the number of long words that have no inflected form among other words."""
-    stems = {word[:STEM].casefold() for word in others}
-    return sum(len(word) > STEM and word[:STEM].casefold() not in stems for word in words)
+    stems = {word[:STEM_LENGTH].casefold() for word in others}
+    return sum(len(word) > STEM_LENGTH and word[:STEM_LENGTH].casefold() not in stems for word in words)
 
 
 def _mark(text: str) -> str:
@@ -161,36 +164,36 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
         sentences: sentences with their hypotheses and terms.
     """
     target, options = stage.model.target, stage.options
-    lacking: list[TermSentence] = []
+    incomplete: list[TermSentence] = []
     for sentence in sentences:
         if sentence.terms is not None:
             best = sentence.hypotheses[0].tokens
             text = sentence_text(best, target)
             if not all(use.applied for use in sentence.terms.find_uses(best, text)):
-                lacking.append(TermSentence(sentence, sentence.terms, text))
-    if not lacking:
+                incomplete.append(TermSentence(sentence, sentence.terms, text))
+    if not incomplete:
         return
-    lacking = _with_spans(stage, lacking)
-    candidates: dict[Sentence, list[Candidate]] = {term_sentence.sentence: [] for term_sentence in lacking}
+    incomplete = _with_spans(stage, incomplete)
+    candidates: dict[Sentence, list[Candidate]] = {term_sentence.sentence: [] for term_sentence in incomplete}
     searches = [
         _Search(term_sentence, tokens, phrases)
-        for term_sentence in lacking
+        for term_sentence in incomplete
         for tokens, phrases in _prefixes(term_sentence, target)
         if len(tokens) < _max_tokens(stage, term_sentence.sentence)
     ]
-    for searched, hypothesis, text in _searched(stage, searches):
+    for searched, hypothesis, text in _run_searches(stage, searches):
         if _is_in_position(searched, text):
             errors = searched.count_errors(hypothesis, text)
             candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
     forced = [
         _Search(term_sentence, term_sentence.sentence.prefix, term_sentence.terms.phrases)
-        for term_sentence in lacking
+        for term_sentence in incomplete
         if all(any(candidate.errors) for candidate in candidates[term_sentence.sentence])
     ]
-    for searched, hypothesis, text in _searched(stage, forced):
+    for searched, hypothesis, text in _run_searches(stage, forced):
         errors = searched.count_errors(hypothesis, text)
         candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
-    for term_sentence in lacking:
+    for term_sentence in incomplete:
         distinct = {
             candidate.hypothesis.tokens: candidate for candidate in candidates[term_sentence.sentence]
         }
@@ -217,7 +220,9 @@ class _Search(NamedTuple):
     phrases: Phrases | None
 
 
-def _searched(stage: Stage, searches: Sequence[_Search]) -> Iterator[tuple[TermSentence, Hypothesis, str]]:
+def _run_searches(
+    stage: Stage, searches: Sequence[_Search]
+) -> Iterator[tuple[TermSentence, Hypothesis, str]]:
     """Search, and yield each hypothesis with its sentence and its text.
 
     The search itself does not normalise by length, so that a hypothesis with an improbable term does not gain
@@ -267,19 +272,21 @@ def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSen
         for term_sentence, words in zip(aligned, alignments, strict=True)
     }
     return [
-        _with_replaced(
+        _with_replaced_spans(
             term_sentence, spans.get(term_sentence.sentence, [None] * len(term_sentence.terms.matches))
         )
         for term_sentence in sentences
     ]
 
 
-def _with_replaced(term_sentence: TermSentence, spans: Sequence[Span | None]) -> TermSentence:
+def _with_replaced_spans(term_sentence: TermSentence, spans: Sequence[Span | None]) -> TermSentence:
     """Return a sentence with the spans that its terms replace."""
     text = term_sentence.text
     replaced = tuple(None if span is None else text[slice(*span)] for span in spans)
     return replace(
-        term_sentence, spans=spans, terms=replace(term_sentence.terms, usual=text, replaced=replaced)
+        term_sentence,
+        spans=spans,
+        terms=replace(term_sentence.terms, usual_translation=text, replaced=replaced),
     )
 
 
@@ -288,10 +295,10 @@ def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Sp
     has several words, its neighbours that are linked too.
     """
     index, linked = WordIndex(words.source), dict[int, dict[int, float]]()
-    for (source, target), chance in words.link_probabilities.items():
+    for (source, target), probability in words.link_probabilities.items():
         start, end = words.target[target]
         if any(letter.isalnum() for letter in text[start:end]):
-            linked.setdefault(source, {})[target] = chance
+            linked.setdefault(source, {})[target] = probability
     return [
         _span(words, [linked.get(word, {}) for word in index.overlapping((match.start, match.end))])
         for match in matches
@@ -300,11 +307,11 @@ def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Sp
 
 def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span | None:
     """Return the span of the translation of words, given the probable links of each; see :func:`_spans`."""
-    chances: dict[int, float] = {}
+    link_probabilities: dict[int, float] = {}
     for links in linked:
-        for target, chance in links.items():
-            chances[target] = max(chances.get(target, 0.0), chance)
-    if not chances:
+        for target, probability in links.items():
+            link_probabilities[target] = max(link_probabilities.get(target, 0.0), probability)
+    if not link_probabilities:
         return None
 
     def length(word: int) -> int:
@@ -314,15 +321,17 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
     def extended(word: int, step: int) -> int:
         """Return the index of the last word that belongs to the translation, going left or right."""
         while True:
-            beyond = word + 2 * step
-            if len(linked) > 1 and chances.get(word + step, 0.0) > LINKED:
+            next_but_one = word + 2 * step
+            if len(linked) > 1 and link_probabilities.get(word + step, 0.0) > LINKED:
                 word += step
-            elif chances.get(beyond, 0.0) > LINKED and length(word + step) <= STEM < length(beyond):
-                word = beyond  # "caixa de entrada"
+            elif link_probabilities.get(next_but_one, 0.0) > LINKED and length(
+                word + step
+            ) <= STEM_LENGTH < length(next_but_one):
+                word = next_but_one  # "caixa de entrada"
             else:
                 return word
 
-    best = max(chances, key=lambda word: (chances[word], length(word)))
+    best = max(link_probabilities, key=lambda word: (link_probabilities[word], length(word)))
     return words.target[extended(best, -1)][0], words.target[extended(best, 1)][1]
 
 

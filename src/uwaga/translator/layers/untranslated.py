@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from uwaga.results.translation import Translation
 from uwaga.translator.text import Layer, Text
 
-ALREADY = "the text is already in the target language"
+ALREADY_TRANSLATED = "the text is already in the target language"
 """The warning of a text that is left untranslated."""
 
 
@@ -27,14 +27,14 @@ class Untranslated:
         for text in texts:
             [content] = text.content
             if isinstance(content, str) and content in self._texts:
-                text.translation = copied(content)
+                text.translation = copy_text(content)
             else:
                 remaining.append(text)
         if remaining:
             self._layer.translate(remaining)
 
 
-def copied(text: str) -> Translation:
+def copy_text(text: str) -> Translation:
     """Return the text as its translation, with a warning if it has letters."""
-    warnings = (ALREADY,) if any(map(str.isalpha, text)) else ()
+    warnings = (ALREADY_TRANSLATED,) if any(map(str.isalpha, text)) else ()
     return Translation(text, 0.0, (), (), source=text, warnings=warnings)

@@ -30,10 +30,10 @@ class Identical(Rule[IdenticalSettings]):
 
     def rejects(self, pairs: PairBlock) -> Mask:
         if self.settings.normalise:
-            same = pairs.source.folds_as(pairs.target)
+            is_equal = pairs.source.equals_folded(pairs.target)
         else:
-            same = pairs.source.equals(pairs.target)
-        return same & (pairs.source.words > self.settings.free_words)
+            is_equal = pairs.source.equals(pairs.target)
+        return is_equal & (pairs.source.words > self.settings.free_words)
 
 
 class PunctuationSettings(StrictModel):
@@ -110,8 +110,8 @@ class Addresses(Rule[AddressSettings]):
         sources, targets = (_addresses(side) for side, _ in pairs.sides)
         rejected = np.zeros(len(pairs), np.bool_)
         for index in {*sources, *targets}:
-            same = sorted(sources.get(index, [])) == sorted(targets.get(index, []))
-            rejected[index] = not same or not self.settings.allow
+            are_equal = sorted(sources.get(index, [])) == sorted(targets.get(index, []))
+            rejected[index] = not are_equal or not self.settings.allow
         return rejected
 
 
@@ -140,17 +140,17 @@ def _misread_bytes(first: int, last: int) -> str:
 
 
 def _misread_class(first: int, last: int) -> str:
-    """Return the characters of :func:`_misread` as a character class of a regular expression."""
+    """Return the characters of :func:`_misread_bytes` as a character class of a regular expression."""
     return "[" + "".join(map(re.escape, _misread_bytes(first, last))) + "]"
 
 
-_NEXT = _misread_class(0x80, 0xBF)
+_CONTINUATION = _misread_class(0x80, 0xBF)
 MOJIBAKE = re.compile(
-    f"[ÂÃ]{_NEXT}"  # Latin-1's own letters and signs
+    f"[ÂÃ]{_CONTINUATION}"  # Latin-1's own letters and signs
     f"|[ÄÅ]{_misread_class(0x80, 0xBF)}(?=[^\\W\\d_])"  # Latin Extended-A inside a word
-    f"|â{_misread_class(0x80, 0x84)}{_NEXT}"  # dashes, quotes, signs of currency
-    f"|(?:[ÎÏÐÑ×ØÙ]{_NEXT}){{2}}"  # two successive letters of Greek, Cyrillic, Hebrew or Arabic
-    f"|[ã-é]{_NEXT}{{2}}|ð{_misread_class(0x90, 0xA0)}{_NEXT}{{2}}"  # East Asia; emoji
+    f"|â{_misread_class(0x80, 0x84)}{_CONTINUATION}"  # dashes, quotes, signs of currency
+    f"|(?:[ÎÏÐÑ×ØÙ]{_CONTINUATION}){{2}}"  # two successive letters of Greek, Cyrillic, Hebrew or Arabic
+    f"|[ã-é]{_CONTINUATION}{{2}}|ð{_misread_class(0x90, 0xA0)}{_CONTINUATION}{{2}}"  # East Asia; emoji
 )
 """A lead byte and continuation bytes of UTF-8 read as characters, in combinations that are rare in text."""
 

@@ -46,7 +46,7 @@ class KeySet:
         _, firsts = np.unique(keys, return_index=True)  # the first of equal keys
         if self._count and self._count + len(firsts) > self._max_keys:
             self._spill()
-        firsts = firsts[~self._on_disk(keys[firsts])]
+        firsts = firsts[~self._is_on_disk(keys[firsts])]
         while self._count + len(firsts) > _MAX_LOAD * len(self._table):
             self._grow()
         inserted = self._insert(keys[firsts])
@@ -92,7 +92,7 @@ class KeySet:
         self._runs.append(np.memmap(self._file, np.uint64, "r", start, (len(keys),)))
         self._clear(len(self._table))
 
-    def _on_disk(self, keys: Keys) -> Mask:
+    def _is_on_disk(self, keys: Keys) -> Mask:
         """Return the mask (keys,) of the sorted keys that are in a run."""
         stored = np.zeros(len(keys), np.bool_)
         for run in self._runs:

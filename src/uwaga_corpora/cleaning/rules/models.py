@@ -44,10 +44,12 @@ class Language(Rule[LanguageSettings]):
     def rejects(self, pairs: PairBlock) -> Mask:
         rejected = np.zeros(len(pairs), np.bool_)
         for side, language in pairs.sides:
-            checked = (side.letters >= self.settings.min_letters) & ~rejected
-            texts = side.select(checked).strings
+            is_checked = (side.letters >= self.settings.min_letters) & ~rejected
+            texts = side.select(is_checked).strings
             min_confidence = self.settings.min_confidence
-            rejected[checked] = [self._identifier.is_other(text, language, min_confidence) for text in texts]
+            rejected[is_checked] = [
+                self._identifier.is_other(text, language, min_confidence) for text in texts
+            ]
         return rejected
 
 

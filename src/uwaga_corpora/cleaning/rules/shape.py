@@ -7,7 +7,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from uwaga.languages.codes import language_scripts
 from uwaga.settings.parsing import StrictModel
-from uwaga_corpora.cleaning.pairs import ANY_SCRIPT, BAD, Counts, Mask, PairBlock, script_letters
+from uwaga_corpora.cleaning.pairs import ANY_SCRIPT, BAD_CHARACTER, Counts, Mask, PairBlock, script_letters
 from uwaga_corpora.cleaning.rule import Rule
 
 
@@ -119,8 +119,8 @@ class Characters(Rule[CharacterSettings]):
     settings_type = CharacterSettings
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        return (pairs.source.count_bits(BAD) > self.settings.max_bad) | (
-            pairs.target.count_bits(BAD) > self.settings.max_bad
+        return (pairs.source.count_bits(BAD_CHARACTER) > self.settings.max_bad) | (
+            pairs.target.count_bits(BAD_CHARACTER) > self.settings.max_bad
         )
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from uwaga.languages.codes import base_language
 from uwaga.languages.names import language_name
-from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.http import Names, Parameters, json_response, read_fields
 from uwaga_server.routing import Body, Routes
@@ -106,7 +106,7 @@ class ResourceParameters(Parameters):
     product: str | None = Field(None, description="The old name of `resource`; refused.")
 
 
-def add_account(routes: Routes, context: ServerContext) -> None:
+def add_account_routes(routes: Routes, context: ServerContext) -> None:
     """Add the routes of languages and usage."""
 
     @routes.add("GET", "/v2/languages", "Languages of one side", body=Body(LanguagesParameters, "query"))
@@ -115,10 +115,12 @@ def add_account(routes: Routes, context: ServerContext) -> None:
         DEEPL_KEY.admit(context, request)
         fields = await read_fields(request, LanguagesParameters)
         is_source = fields.type == "source"
-        listed = source_languages(context.service) if is_source else target_languages(context.service)
+        listed_languages = (
+            source_languages(context.service) if is_source else target_languages(context.service)
+        )
         extra = {} if is_source else {"supports_formality": False}
         return json_response(
-            [{"language": language.code, "name": language.name, **extra} for language in listed]
+            [{"language": language.code, "name": language.name, **extra} for language in listed_languages]
         )
 
     @routes.add("GET", "/v3/languages", "Languages", body=Body(ResourceParameters, "query"))
@@ -142,9 +144,9 @@ def add_account(routes: Routes, context: ServerContext) -> None:
     async def usage(request: Request) -> Response:
         """Return the numbers of characters and documents used so far, and the limit of characters."""
         client = DEEPL_KEY.admit(context, request)
-        used = await in_thread(context.stores.usage.read, context.owner(client))
+        used = await run_in_thread(context.stores.usage.read, context.owner(client))
         limit = client.characters or UNLIMITED
-        started = datetime.fromtimestamp(used.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        start_time = datetime.fromtimestamp(used.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         product = {"product_type": "translate", "billing_unit": "characters"}
         counts = dict.fromkeys(
             ("api_key_unit_count", "account_unit_count", "api_key_character_count", "character_count"),
@@ -159,7 +161,7 @@ def add_account(routes: Routes, context: ServerContext) -> None:
             "document_limit": UNLIMITED,
             "products": [{**product, **counts}],
         }
-        return json_response(content | ({"start_time": started} if used.since else {}))
+        return json_response(content | ({"start_time": start_time} if used.since else {}))
 
 
 def resource_languages(service: Service, resource: str) -> list[dict[str, object]]:
@@ -181,7 +183,7 @@ def resource_languages(service: Service, resource: str) -> list[dict[str, object
     stable = {"status": "stable"}
     return [
         {
-            "lang": _bcp47(code),
+            "lang": _format_bcp47(code),
             "name": name,
             "usable_as_source": key in sources,
             "usable_as_target": key in targets,
@@ -206,7 +208,7 @@ def _features(resource: str) -> list[dict[str, object]]:
     ]
 
 
-def _bcp47(code: str) -> str:
+def _format_bcp47(code: str) -> str:
     """Return a code in the case of BCP 47: ``en-US`` for ``EN-US``, ``zh-Hant`` for ``ZH-HANT``."""
     base, hyphen, suffix = deepl_code(code).partition("-")
     return f"{base.lower()}{hyphen}{suffix.title() if len(suffix) > 2 else suffix.upper()}"

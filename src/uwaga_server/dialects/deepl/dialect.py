@@ -7,10 +7,10 @@ from starlette.responses import Response
 
 from uwaga_server.api_errors import ApiError
 from uwaga_server.context import DEEPL_KEY, Dialect, ServerContext
-from uwaga_server.dialects.deepl.account import add_account
-from uwaga_server.dialects.deepl.documents import add_documents
-from uwaga_server.dialects.deepl.glossaries import add_glossaries
-from uwaga_server.dialects.deepl.texts import add_translate
+from uwaga_server.dialects.deepl.account import add_account_routes
+from uwaga_server.dialects.deepl.documents import add_document_routes
+from uwaga_server.dialects.deepl.glossaries import add_deepl_glossary_routes
+from uwaga_server.dialects.deepl.texts import add_translate_route
 from uwaga_server.http import json_response
 from uwaga_server.routing import ResponseDescription, Routes
 
@@ -49,17 +49,17 @@ ERRORS = {
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes, hidden = Routes("deepl", ERRORS), Routes()
-    add_translate(routes, context)
-    add_account(routes, context)
-    add_glossaries(routes, context)
-    add_documents(routes, context)
+    add_translate_route(routes, context)
+    add_account_routes(routes, context)
+    add_deepl_glossary_routes(routes, context)
+    add_document_routes(routes, context)
     others: tuple[str, ...] = OTHER_RESOURCES
     if context.settings.memories is None:
         others += (MEMORIES,)
     else:
-        from uwaga_server.dialects.deepl.memories import add_memories  # needs the extra `memory`
+        from uwaga_server.dialects.deepl.memories import add_memory_routes  # needs the extra `memory`
 
-        add_memories(routes, context)
+        add_memory_routes(routes, context)
 
     async def refuse(request: Request, rest: str = "") -> Response:
         """Refuse requests for other resources of DeepL."""

@@ -10,7 +10,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.dialects.deepl.texts import Formality, check_glossary_ids, refuse_unsupported
@@ -48,7 +48,7 @@ class KeyParameters(Parameters):
     document_key: str = Field(min_length=1, max_length=256)
 
 
-def add_documents(routes: Routes, context: ServerContext) -> None:
+def add_document_routes(routes: Routes, context: ServerContext) -> None:
     """Add the routes of documents."""
 
     @routes.add("POST", "/v2/document", "Upload a document", body=Body(DocumentParameters, "upload"))
@@ -86,7 +86,7 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
         """Delete a document and its translation; DeepL has no such request."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, KeyParameters)
-        await in_thread(context.stores.documents.remove, owner, document_id, fields.document_key)
+        await run_in_thread(context.stores.documents.remove, owner, document_id, fields.document_key)
         return Response(status_code=204)
 
 

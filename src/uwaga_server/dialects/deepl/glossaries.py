@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from uwaga.errors import DataError
 from uwaga.languages.codes import base_language
-from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.dialects.deepl.account import glossary_pairs
 from uwaga_server.dialects.glossaries import (
@@ -72,9 +72,9 @@ class ChangeParameters(Parameters):
     dictionaries: list[DictionaryParameters] = Field([], max_length=200)
 
 
-def add_glossaries(routes: Routes, context: ServerContext) -> None:
+def add_deepl_glossary_routes(routes: Routes, context: ServerContext) -> None:
     """Add the routes of both versions."""
-    _add_version_2(routes, context)
+    _add_version_2_routes(routes, context)
     api = GlossaryApi(
         DEEPL_KEY,
         BODY_KIND,
@@ -87,11 +87,11 @@ def add_glossaries(routes: Routes, context: ServerContext) -> None:
         merge=True,
     )
     add_glossary_routes(routes, context, "/v3/glossaries", api)
-    _add_dictionaries(routes, context)
+    _add_dictionary_routes(routes, context)
     add_deletion(routes, context, "/v2/glossaries", DEEPL_KEY)
 
 
-def _add_version_2(routes: Routes, context: ServerContext) -> None:
+def _add_version_2_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/glossary-language-pairs", "Language pairs of glossaries")
     async def pairs(request: Request) -> Response:
         """List the language pairs that a glossary can have."""
@@ -131,13 +131,13 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
             ]
             return json_response({"glossaries": listed})
 
-        return await in_thread(response)
+        return await run_in_thread(response)
 
     @routes.add("GET", "/v2/glossaries/{glossary_id}", "A glossary")
     async def read(request: Request, glossary_id: str) -> Response:
         """Return a glossary's name and dictionaries."""
         owner = DEEPL_KEY.admit_owner(context, request)
-        glossary = await in_thread(context.stores.glossaries.summary, owner, glossary_id)
+        glossary = await run_in_thread(context.stores.glossaries.summary, owner, glossary_id)
         return json_response(_pair_response(_check_one_pair(glossary)))
 
     @routes.add(
@@ -166,7 +166,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
         return await read_glossary(context, owner, glossary_id, response)
 
 
-def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
+def _add_dictionary_routes(routes: Routes, context: ServerContext) -> None:
     entries_path = "/v3/glossaries/{glossary_id}/entries"
     dictionaries_path = "/v3/glossaries/{glossary_id}/dictionaries"
 
@@ -197,7 +197,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
         """Add a dictionary, or replace the one with its languages."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, DictionaryParameters)
-        glossary: GlossarySummary = await in_thread(
+        glossary: GlossarySummary = await run_in_thread(
             context.stores.glossaries.change,
             owner,
             glossary_id,
@@ -216,7 +216,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
         """Delete a dictionary of a glossary."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, PairParameters)
-        await in_thread(
+        await run_in_thread(
             context.stores.glossaries.change,
             owner,
             glossary_id,

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga_memory.store import Memory, Pair
-from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.dialects.documents import file_response
 from uwaga_server.http import Flag, Parameters, json_response, read_body, read_fields
@@ -68,7 +68,7 @@ class TokenParameters(Parameters):
     token: str = Field(min_length=1, max_length=64)
 
 
-def add_memories(routes: Routes, context: ServerContext) -> None:
+def add_memory_routes(routes: Routes, context: ServerContext) -> None:
     """Add the routes of translation memories."""
 
     @routes.add("GET", PATH, "List translation memories", body=Body(ListParameters, "query"))
@@ -83,19 +83,21 @@ def add_memories(routes: Routes, context: ServerContext) -> None:
             page = [_memory_response(store, memory) for memory in memories[start : start + fields.page_size]]
             return {"translation_memories": page, "total_count": len(memories)}
 
-        return json_response(await in_thread(content))
+        return json_response(await run_in_thread(content))
 
     @routes.add("GET", MEMORY_PATH, "Get a translation memory")
     async def get(request: Request, memory_id: str) -> Response:
         """Return a memory's languages and number of segments."""
         owner, store = DEEPL_KEY.admit_owner(context, request), context.stores.memories
-        return json_response(await in_thread(lambda: _memory_response(store, store.find(owner, memory_id))))
+        return json_response(
+            await run_in_thread(lambda: _memory_response(store, store.find(owner, memory_id)))
+        )
 
     @routes.add("DELETE", MEMORY_PATH, "Delete a translation memory", status=204)
     async def delete(request: Request, memory_id: str) -> Response:
         """Delete a memory of the client."""
         owner = DEEPL_KEY.admit_owner(context, request)
-        await in_thread(context.stores.memories.delete, owner, memory_id)
+        await run_in_thread(context.stores.memories.delete, owner, memory_id)
         return Response(status_code=204)
 
     @routes.add(
@@ -106,13 +108,13 @@ def add_memories(routes: Routes, context: ServerContext) -> None:
         """Return a page of segments."""
         owner, store = DEEPL_KEY.admit_owner(context, request), context.stores.memories
         fields = await read_fields(request, SegmentParameters)
-        memory = await in_thread(lambda: store.open(store.find(owner, memory_id)))
-        return json_response(await in_thread(_segments, memory, fields))
+        memory = await run_in_thread(lambda: store.open(store.find(owner, memory_id)))
+        return json_response(await run_in_thread(_segments, memory, fields))
 
-    _add_jobs(routes, context)
+    _add_job_routes(routes, context)
 
 
-def _add_jobs(routes: Routes, context: ServerContext) -> None:
+def _add_job_routes(routes: Routes, context: ServerContext) -> None:
     hidden = Routes()
 
     @routes.add("POST", PATH + "/import", "Import a TMX file", body=ImportParameters, status=202)
@@ -128,7 +130,7 @@ def _add_jobs(routes: Routes, context: ServerContext) -> None:
             str(uuid.uuid4()), owner, "import",
             name=name, content_type=file.content_type, content_length=file.content_length,
         )  # fmt: skip
-        await in_thread(store.add_job, job)
+        await run_in_thread(store.add_job, job)
         url, expires = _file_url(context, request, job), _timestamp(job.expires)
         return json_response({"job_id": job.id, "upload_url": url, "expires_at": expires}, 202)
 
@@ -141,38 +143,38 @@ def _add_jobs(routes: Routes, context: ServerContext) -> None:
     async def export(request: Request, memory_id: str) -> Response:
         """Export a memory as TMX; 200 if an earlier export is used again, else 202."""
         owner = DEEPL_KEY.admit_owner(context, request)
-        job, reused = await in_thread(context.stores.memories.export, owner, memory_id)
+        job, is_existing = await run_in_thread(context.stores.memories.export, owner, memory_id)
         content = {"job_id": job.id, "parameters": {"translation_memory_id": job.memory}}
-        return json_response(content, 200 if reused else 202)
+        return json_response(content, 200 if is_existing else 202)
 
     @routes.add("GET", JOB_PATH, "State of an import or export")
     async def job(request: Request, job_id: str) -> Response:
         """Return the state of a job, with the URL of its download or the id of the new memory."""
         owner = DEEPL_KEY.admit_owner(context, request)
-        stored = await in_thread(context.stores.memories.job, job_id, owner)
+        stored = await run_in_thread(context.stores.memories.job, job_id, owner)
         return json_response(_job_response(stored, _file_url(context, request, stored)))
 
     @hidden.add("PUT", FILE_PATH, body=Body(raw=True))
     async def upload(request: Request, job_id: str) -> Response:
         """Receive the file of an import; the token in the URL replaces the key."""
         fields, store = await _token(request), context.stores.memories
-        stored = await in_thread(lambda: store.job(job_id, token=fields.token))
+        stored = await run_in_thread(lambda: store.job(job_id, token=fields.token))
         if stored.operation != "import" or stored.status != "awaiting_input":
             raise ApiError(409, "not_awaited", f"the job takes no file: it is {stored.status}")
         content = await read_body(request)
         if len(content) != stored.content_length:
             message = f"the file has {len(content)} bytes, not {stored.content_length} as was said"
             raise ApiError(400, "wrong_length", message)
-        await in_thread(store.run_import, stored, content)
+        await run_in_thread(store.run_import, stored, content)
         return Response(status_code=200)
 
     @hidden.add("GET", FILE_PATH)
     async def download(request: Request, job_id: str) -> Response:
         """Return the file of an export; the token in the URL replaces the key."""
         fields, store = await _token(request), context.stores.memories
-        stored = await in_thread(lambda: store.job(job_id, token=fields.token))
-        path = await in_thread(store.exported, stored)
-        return await in_thread(file_response, path, f"{stored.memory}.tmx")
+        stored = await run_in_thread(lambda: store.job(job_id, token=fields.token))
+        path = await run_in_thread(store.export_file, stored)
+        return await run_in_thread(file_response, path, f"{stored.memory}.tmx")
 
     routes.routes += hidden.routes
 
@@ -194,8 +196,8 @@ def _segments(memory: Memory, fields: SegmentParameters) -> dict[str, object]:
             return True
         return text in pair.source or text in pair.target
 
-    found = ((id_, pair) for id_, pair in memory.pairs(text) if id_ > after and contains(pair))
-    page = list(islice(found, fields.page_size + 1))
+    matching = ((id_, pair) for id_, pair in memory.pairs(text) if id_ > after and contains(pair))
+    page = list(islice(matching, fields.page_size + 1))
     content: dict[str, object] = {
         "segments": [_segment(memory, *row) for row in page[: fields.page_size]],
         "segment_count": len(memory),

@@ -18,7 +18,7 @@ from uwaga.tokenizers.text import LINE_BREAK
 from uwaga.translator.memories import contexts_in_order
 from uwaga.translator.request import Request as TextRequest
 from uwaga.translator.request import Split
-from uwaga_server.api_errors import ApiError, as_api_error, in_thread
+from uwaga_server.api_errors import ApiError, as_api_error, run_in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.dialects.deepl.account import deepl_code
@@ -106,7 +106,7 @@ class TranslateParameters(Parameters):
     ignore_tags: Names = Field([], description="For XML and HTML; without effect otherwise.")
 
 
-def add_translate(routes: Routes, context: ServerContext) -> None:
+def add_translate_route(routes: Routes, context: ServerContext) -> None:
     """Add the route of texts."""
 
     @routes.add("POST", "/v2/translate", "Translate texts", body=Body(TranslateParameters, "json or form"))
@@ -114,13 +114,13 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
         """Translate texts."""
         client = DEEPL_KEY.admit(context, request)
         fields = await read_fields(request, TranslateParameters)
-        refuse_unsupported(fields.formality, _unsupported(fields))
+        refuse_unsupported(fields.formality, _unsupported_fields(fields))
         characters = context.charge(client, fields.text)
         ids = check_glossary_ids(fields.glossary_id, fields.glossary_ids, fields.source_lang)
         glossary = None
         if ids:
             languages = fields.source_lang, fields.target_lang
-            glossary = await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
+            glossary = await run_in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
         requests = await with_memory(context, client, fields, text_requests(fields, glossary))
         async with context.spending(client, characters), while_connected(request):
             requests = await _with_sources(context, fields, requests)
@@ -142,14 +142,14 @@ async def with_memory(
     memory_id, threshold = fields.translation_memory_id, fields.translation_memory_threshold
     if memory_id is None and threshold is None:
         return requests
-    from uwaga_server.dialects.memories import check_threshold, memory_of_request
+    from uwaga_server.dialects.memories import check_threshold, request_memory
 
-    least = check_threshold(memory_id, threshold)
+    min_similarity = check_threshold(memory_id, threshold)
     languages = fields.source_lang, fields.target_lang
-    memory = await memory_of_request(context, client, memory_id or "", *languages)
+    memory = await request_memory(context, client, memory_id or "", *languages)
     contexts = contexts_in_order(fields.text)
     return [
-        replace(request, memory=memory, threshold=least, context=context)
+        replace(request, memory=memory, threshold=min_similarity, context=context)
         for request, context in zip(requests, contexts, strict=True)
     ]
 
@@ -210,7 +210,7 @@ def check_glossary_ids(
     return ids
 
 
-def _unsupported(fields: TranslateParameters) -> dict[str, object]:
+def _unsupported_fields(fields: TranslateParameters) -> dict[str, object]:
     return {
         "style_id": fields.style_id,
         "custom_instructions": fields.custom_instructions,
@@ -219,7 +219,7 @@ def _unsupported(fields: TranslateParameters) -> dict[str, object]:
 
 def _outline(fields: TranslateParameters, newlines: bool) -> XmlOutline:
     with as_api_error():
-        return XmlOutline.of(
+        return XmlOutline.from_names(
             fields.outline_detection, fields.splitting_tags, fields.non_splitting_tags, newlines
         )
 

@@ -106,14 +106,14 @@ def _unpack(path: Path, folder: Path) -> None:
     """Unpack the required files into ``folder`` under fixed names."""
     (folder / "model").mkdir()
     with open_archive(path, "an Argos package") as package:
-        for name, member in needed_members(package).items():
+        for name, member in select_members(package).items():
             target = folder / name
             package.check_size(member, MAX_BYTES.get(target.name, MAX_OTHER_BYTES))
             with package.open(member) as packed, target.open("xb") as file:
                 shutil.copyfileobj(packed, file, 1 << 20)
 
 
-def needed_members(package: Archive) -> dict[str, str]:
+def select_members(package: Archive) -> dict[str, str]:
     """Return the required and optional members of a package by their names within its folder."""
     path = package.path
     names = {METADATA, PIECES, BPE_CODES, *(f"model/{name}" for name in MODEL_FILES)}

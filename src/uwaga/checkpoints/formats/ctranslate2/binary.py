@@ -54,8 +54,8 @@ class Variable:
     def floats(self, path: Path) -> Floats:
         """Return a copy in float32; integers are divided by their scale, one for the array or one per row."""
         if self.bfloat16:
-            widened = self.stored.astype(np.uint32) << 16
-            values = widened.view(np.float32)
+            bits = self.stored.astype(np.uint32) << 16
+            values = bits.view(np.float32)
         elif self.stored.dtype.kind == "f":
             values = self.stored.astype(np.float32)
         else:
@@ -240,7 +240,7 @@ class _Reader:
                 "damaged"
             )
         if count > self.remaining:
-            raise self._truncated(f"{name!r} of {count} bytes")
+            raise self._truncation_error(f"{name!r} of {count} bytes")
         if self._map is None and count > MAX_SETTING_BYTES:
             array: Array = np.broadcast_to(np.zeros((), plain), shape)  # takes no memory
         elif self._map is None:
@@ -252,7 +252,7 @@ class _Reader:
 
     def _read(self, count: int, label: str) -> bytes:
         if count > self.remaining:
-            raise self._truncated(label)
+            raise self._truncation_error(label)
         content = self._slice(count).tobytes()
         self._position += count
         return content
@@ -263,7 +263,7 @@ class _Reader:
         assert self._map is not None
         return self._map[self._position : self._position + count]
 
-    def _truncated(self, label: str) -> ModelError:
+    def _truncation_error(self, label: str) -> ModelError:
         return ModelError(
             f"{self._path}: cut short or damaged: {label} is expected at byte {self._position}, but "
             f"{self.remaining} bytes are left; fetch or convert the model again"

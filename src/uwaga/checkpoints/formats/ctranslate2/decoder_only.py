@@ -54,14 +54,14 @@ BLOCK = (
 NORMS = (("attention_norm", "self_attention/layer_norm"), ("feed_forward_norm", "ffn/layer_norm"))
 
 
-def read_decoder(folder: Path, file: ModelFile, with_weights: bool, spaced: bool) -> Checkpoint:
+def read_decoder(folder: Path, file: ModelFile, with_weights: bool, is_segmented: bool) -> Checkpoint:
     """Read the folder of a decoder-only model.
 
     Args:
         folder: the folder.
         file: its ``model.bin``.
         with_weights: False reads no weights.
-        spaced: see :func:`uwaga.checkpoints.formats.ctranslate2.folder.read_folder`.
+        is_segmented: see :func:`uwaga.checkpoints.formats.ctranslate2.folder.read_folder`.
     """
     if file.revision not in REVISIONS:
         raise ModelError(f"{file.path}: unsupported revision {file.revision} of {file.specification}")
@@ -70,7 +70,7 @@ def read_decoder(folder: Path, file: ModelFile, with_weights: bool, spaced: bool
     table = _table(stored, settings)
     pieces = read_side(folder, DECODER_VOCABULARY)
     symbols = _symbols(folder, pieces)
-    tokeniser = _tokeniser(folder, pieces, symbols, spaced)
+    tokeniser = _tokeniser(folder, pieces, symbols, is_segmented)
     size = stored.shape(EMBEDDING, 2)[0]
     if size < len(pieces):
         raise ModelError(
@@ -165,8 +165,8 @@ def _symbols(folder: Path, pieces: tuple[str, ...]) -> Symbols:
     return Symbols(start=start, end=end, pad=end, unknown=unknown)
 
 
-def _tokeniser(folder: Path, pieces: tuple[str, ...], symbols: Symbols, spaced: bool) -> Subwords:
-    if spaced:
+def _tokeniser(folder: Path, pieces: tuple[str, ...], symbols: Symbols, is_segmented: bool) -> Subwords:
+    if is_segmented:
         ids: dict[str, int] = {}
         for number, piece in enumerate(pieces):
             ids[f"<unused{number}>" if piece in ids else piece] = number

@@ -64,7 +64,7 @@ def read_folder(
     memory: Memory = "fast",
     *,
     pieces: Path | None = None,
-    spaced: bool = False,
+    is_segmented: bool = False,
     options: SearchOptions = SEARCH_OPTIONS,
     languages: tuple[str, str] = UNSTATED_LANGUAGES,
 ) -> Checkpoint:
@@ -75,14 +75,14 @@ def read_folder(
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
         pieces: the SentencePiece model of both sides; None for ``source.spm`` and ``target.spm`` (Marian's,
             which ends every source with ``</s>``) or ``sentencepiece.model`` in the folder.
-        spaced: read no tokeniser; texts are pieces of the vocabulary separated by spaces.
+        is_segmented: read no tokeniser; texts are pieces of the vocabulary separated by spaces.
         options: default search options.
         languages: codes of source and target.
     """
     with_weights = memory != "none"
     file = read_model_file(folder / MODEL, with_weights)
     if file.specification in DECODER_SPECIFICATIONS:
-        return read_decoder(folder, file, with_weights, spaced)
+        return read_decoder(folder, file, with_weights, is_segmented)
     if file.specification not in SPECIFICATIONS or file.revision not in REVISIONS:
         raise ModelError(
             f"{file.path}: unsupported kind of model {file.specification or 'unnamed'!r}, revision "
@@ -92,10 +92,13 @@ def read_folder(
     stored = Variables(file)
     settings = _settings(stored, folder)
     vocabularies = read_vocabularies(
-        folder, file, bool(stored.flag("decoder", "start_from_zero_embedding", False)), stored.framing()
+        folder,
+        file,
+        bool(stored.flag("decoder", "start_from_zero_embedding", False)),
+        stored.special_token_flags(),
     )
     table = _table(stored, settings, vocabularies)
-    source, target = tokenisers(folder, vocabularies, pieces, spaced)
+    source, target = tokenisers(folder, vocabularies, pieces, is_segmented)
     card = read_card(folder)
     return Checkpoint(
         path=folder,
@@ -144,11 +147,11 @@ def _settings(stored: Variables, folder: Path) -> TransformerSettings:
         "activation": _shared_setting(stored, "activation", lambda scope: activation(stored, scope)),
         "embedding_scale": _shared_setting(stored, "scale", lambda scope: scales_embeddings(stored, scope)),
         "embedding_norm": _shared_setting(
-            stored, "embedding norm", lambda scope: stored.has(f"{scope}/layernorm_embedding/gamma")
+            stored, "embedding norm", lambda scope: stored.has_variable(f"{scope}/layernorm_embedding/gamma")
         ),
         "norm_epsilon": epsilon(folder),
         "output_bias": True,
-        "tie": _tie(stored),
+        "tie": _tie_kind(stored),
         "dropout": 0.0,
     }
     rows = _shared_setting(stored, "positions", lambda scope: _position_count(stored, scope))
@@ -173,10 +176,10 @@ def _shared_setting(stored: Variables, name: str, read: Callable[[str], Value]) 
 def _position_count(stored: Variables, scope: str) -> int:
     """Return the rows of the position table, or 0 if the positions are computed."""
     name = f"{scope}/position_encodings/encodings"
-    return stored.shape(name, 2)[0] if stored.has(name) else 0
+    return stored.shape(name, 2)[0] if stored.has_variable(name) else 0
 
 
-def _tie(stored: Variables) -> str:
+def _tie_kind(stored: Variables) -> str:
     """Return the kind of weight tying between the two embeddings and the output layer."""
     source, target, output = (
         stored.variable(name)

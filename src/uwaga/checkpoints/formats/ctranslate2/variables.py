@@ -52,7 +52,7 @@ class StoredVariable(StoredTensor):
         return cls(variable.name, path, kind, variable.stored, variable)
 
     @property
-    def floating(self) -> bool:
+    def is_floating(self) -> bool:
         """Always True, since integers are dequantised to weights."""
         return True
 
@@ -68,7 +68,7 @@ class Variables:
         self.file = file
         self._used: set[str] = set()
 
-    def has(self, name: str) -> bool:
+    def has_variable(self, name: str) -> bool:
         """Return True if the file has a variable of this name."""
         return name in self.file.variables
 
@@ -106,7 +106,7 @@ class Variables:
         value = self.scalar(scope, name)
         return default if value is None else bool(value)
 
-    def framing(self) -> dict[str, bool]:
+    def special_token_flags(self) -> dict[str, bool]:
         """Return the flags for special tokens in files before version 6."""
         return {
             name: self.flag("", name, name == "with_target_bos")
@@ -133,7 +133,7 @@ class Variables:
     def layer_count(self, scope: str) -> int:
         """Return the number of layers of a stack."""
         count = 0
-        while self.has(f"{scope}/layer_{count}/ffn/linear_0/weight"):
+        while self.has_variable(f"{scope}/layer_{count}/ffn/linear_0/weight"):
             count += 1
         if not count:
             raise ModelError(f"{self.file.path}: the {scope} has no layers")
@@ -167,15 +167,15 @@ def activation(stored: Variables, scope: str) -> str:
 def embedding_name(stored: Variables, scope: str) -> str:
     """Return the name of the embeddings of a stack."""
     name = f"{scope}/embeddings_0/weight"
-    return name if stored.has(name) else f"{scope}/embeddings/weight"
+    return name if stored.has_variable(name) else f"{scope}/embeddings/weight"
 
 
 def scales_embeddings(stored: Variables, scope: str) -> bool:
     """Return True if embeddings are scaled by the square root of the width; other factors are rejected."""
     table = embedding_name(stored, scope)
     old_name = f"{table.removesuffix('/weight')}/multiply_by_sqrt_depth"
-    name = f"{scope}/scale_embeddings" if stored.has(f"{scope}/scale_embeddings") else old_name
-    if not stored.has(name):
+    name = f"{scope}/scale_embeddings" if stored.has_variable(f"{scope}/scale_embeddings") else old_name
+    if not stored.has_variable(name):
         return True
     variable = stored.variable(name)
     if variable.stored.size != 1:
@@ -184,9 +184,9 @@ def scales_embeddings(stored: Variables, scope: str) -> bool:
         return bool(variable.stored.reshape(()))
     value = float(variable.floats(stored.file.path).reshape(()))
     root = math.sqrt(stored.shape(table, 2)[1])
-    for factor, scaled in ((1.0, False), (root, True)):
+    for factor, is_scaled in ((1.0, False), (root, True)):
         if math.isclose(value, factor, rel_tol=1e-3):  # it may have been rounded to 16 bits
-            return scaled
+            return is_scaled
     raise ModelError(
         f"{stored.file.path}: embeddings are multiplied by {value:g}, which uwaga does not support"
     )

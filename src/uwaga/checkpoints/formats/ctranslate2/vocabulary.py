@@ -58,7 +58,7 @@ def epsilon(folder: Path) -> float:
 
 
 def read_vocabularies(
-    folder: Path, file: ModelFile, starts_from_zero: bool, framing: Mapping[str, bool]
+    folder: Path, file: ModelFile, starts_from_zero: bool, special_token_flags: Mapping[str, bool]
 ) -> Vocabularies:
     """Read both vocabularies and find the special tokens in them.
 
@@ -66,15 +66,15 @@ def read_vocabularies(
         folder: the folder.
         file: its ``model.bin``.
         starts_from_zero: True if the decoder's first input is zero instead of a token's embedding.
-        framing: flags for special tokens, stored in files of old formats.
+        special_token_flags: flags for special tokens, stored in files of old formats.
     """
     source, target = read_side(folder, "source"), read_side(folder, "target")
     config_values = config(folder)
     if file.version < TOKENS_VERSION:
         config_values = DEFAULT_TOKENS | {
-            "decoder_start_token": "<s>" if framing["with_target_bos"] else "</s>",
-            "add_source_bos": framing["with_source_bos"],
-            "add_source_eos": framing["with_source_eos"],
+            "decoder_start_token": "<s>" if special_token_flags["with_target_bos"] else "</s>",
+            "add_source_bos": special_token_flags["with_source_bos"],
+            "add_source_eos": special_token_flags["with_source_eos"],
         }
     tokens = {name: config_values.get(name, default) for name, default in DEFAULT_TOKENS.items()}
     pad = max(len(source), len(target))
@@ -105,7 +105,7 @@ def read_vocabularies(
 
 
 def tokenisers(
-    folder: Path, vocabularies: Vocabularies, pieces: Path | None, spaced: bool = False
+    folder: Path, vocabularies: Vocabularies, pieces: Path | None, is_segmented: bool = False
 ) -> tuple[FramedMarianTokeniser | SegmentedTextTokeniser, FramedMarianTokeniser | SegmentedTextTokeniser]:
     """Return the tokenisers of both sides.
 
@@ -116,11 +116,11 @@ def tokenisers(
         folder: the folder.
         vocabularies: the vocabularies of the folder.
         pieces: the SentencePiece model of both sides; None to look for it in the folder.
-        spaced: texts are already segmented; tokenisers in the folder are ignored.
+        is_segmented: texts are already segmented; tokenisers in the folder are ignored.
     """
     prefix, suffix = vocabularies.prefix, vocabularies.suffix
     models: list[SentencePieceModel | None]
-    if spaced:
+    if is_segmented:
         models = [None, None]
     elif pieces is None and (folder / SOURCE).is_file() and (folder / TARGET).is_file():
         models = [

@@ -62,7 +62,7 @@ class BlockTensor(StoredTensor):
         return (*rows, size // self.kind.layout.itemsize * self.kind.size)
 
     @property
-    def floating(self) -> bool:
+    def is_floating(self) -> bool:
         return True
 
     def floats(self) -> Floats:
@@ -74,7 +74,7 @@ class BlockTensor(StoredTensor):
         return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))
 
 
-def _wide(half: NDArray[Any]) -> Floats:
+def _to_float32(half: NDArray[Any]) -> Floats:
     """Return the float16 number of each block in float32, (blocks, 1)."""
     return half.astype(np.float32)[:, None]
 
@@ -90,25 +90,27 @@ def _fifth_bits(packed: Bytes) -> Bytes:
 
 
 def _q4_0(blocks: NDArray[Any]) -> Floats:
-    return _wide(blocks["scale"]) * (_nibbles(blocks["low"]).astype(np.float32) - 8)
+    return _to_float32(blocks["scale"]) * (_nibbles(blocks["low"]).astype(np.float32) - 8)
 
 
 def _q4_1(blocks: NDArray[Any]) -> Floats:
-    return _wide(blocks["scale"]) * _nibbles(blocks["low"]).astype(np.float32) + _wide(blocks["least"])
+    return _to_float32(blocks["scale"]) * _nibbles(blocks["low"]).astype(np.float32) + _to_float32(
+        blocks["least"]
+    )
 
 
 def _q5_0(blocks: NDArray[Any]) -> Floats:
     levels = _nibbles(blocks["low"]) | _fifth_bits(blocks["high"])
-    return _wide(blocks["scale"]) * (levels.astype(np.float32) - 16)
+    return _to_float32(blocks["scale"]) * (levels.astype(np.float32) - 16)
 
 
 def _q5_1(blocks: NDArray[Any]) -> Floats:
     levels = _nibbles(blocks["low"]) | _fifth_bits(blocks["high"])
-    return _wide(blocks["scale"]) * levels.astype(np.float32) + _wide(blocks["least"])
+    return _to_float32(blocks["scale"]) * levels.astype(np.float32) + _to_float32(blocks["least"])
 
 
 def _q8_0(blocks: NDArray[Any]) -> Floats:
-    return _wide(blocks["scale"]) * blocks["levels"].astype(np.float32)
+    return _to_float32(blocks["scale"]) * blocks["levels"].astype(np.float32)
 
 
 def _group_scales(blocks: NDArray[Any]) -> tuple[Floats, Floats]:
@@ -121,8 +123,8 @@ def _group_scales(blocks: NDArray[Any]) -> tuple[Floats, Floats]:
     scales = np.concatenate([first & 63, last & 15 | first >> 6 << 4], axis=-1)
     offsets = np.concatenate([second & 63, last >> 4 | second >> 6 << 4], axis=-1)
     return (
-        (_wide(blocks["scale"]) * scales.astype(np.float32))[..., None],
-        (_wide(blocks["least"]) * offsets.astype(np.float32))[..., None],
+        (_to_float32(blocks["scale"]) * scales.astype(np.float32))[..., None],
+        (_to_float32(blocks["least"]) * offsets.astype(np.float32))[..., None],
     )
 
 
@@ -144,11 +146,11 @@ def _q6_k(blocks: NDArray[Any]) -> Floats:
     shifts = np.arange(0, 8, 2, dtype=np.uint8)[:, None]
     high = blocks["high"].reshape(-1, 2, 1, 32) >> shifts & 3
     levels = (low | high << 4).reshape(-1, 16, 16).astype(np.float32) - 32
-    scales = _wide(blocks["scale"]) * blocks["scales"].astype(np.float32)
+    scales = _to_float32(blocks["scale"]) * blocks["scales"].astype(np.float32)
     return (scales[..., None] * levels).reshape(-1, 256)
 
 
-def _kind(name: str, size: int, layout: str, numbers: Callable[[NDArray[Any]], Floats]) -> BlockKind:
+def _make_kind(name: str, size: int, layout: str, numbers: Callable[[NDArray[Any]], Floats]) -> BlockKind:
     """Return a block format; ``layout`` lists its parts in byte order, each ``part:format[*count]``."""
     fields: list[Any] = []
     for spec in layout.split():
@@ -159,14 +161,14 @@ def _kind(name: str, size: int, layout: str, numbers: Callable[[NDArray[Any]], F
 
 
 BLOCK_KINDS: Mapping[int, BlockKind] = {
-    2: _kind("Q4_0", 32, "scale:<f2 low:u1*16", _q4_0),
-    3: _kind("Q4_1", 32, "scale:<f2 least:<f2 low:u1*16", _q4_1),
-    6: _kind("Q5_0", 32, "scale:<f2 high:u1*4 low:u1*16", _q5_0),
-    7: _kind("Q5_1", 32, "scale:<f2 least:<f2 high:u1*4 low:u1*16", _q5_1),
-    8: _kind("Q8_0", 32, "scale:<f2 levels:i1*32", _q8_0),
-    12: _kind("Q4_K", 256, "scale:<f2 least:<f2 scales:u1*12 low:u1*128", _q4_k),
-    13: _kind("Q5_K", 256, "scale:<f2 least:<f2 scales:u1*12 high:u1*32 low:u1*128", _q5_k),
-    14: _kind("Q6_K", 256, "low:u1*128 high:u1*64 scales:i1*16 scale:<f2", _q6_k),
+    2: _make_kind("Q4_0", 32, "scale:<f2 low:u1*16", _q4_0),
+    3: _make_kind("Q4_1", 32, "scale:<f2 least:<f2 low:u1*16", _q4_1),
+    6: _make_kind("Q5_0", 32, "scale:<f2 high:u1*4 low:u1*16", _q5_0),
+    7: _make_kind("Q5_1", 32, "scale:<f2 least:<f2 high:u1*4 low:u1*16", _q5_1),
+    8: _make_kind("Q8_0", 32, "scale:<f2 levels:i1*32", _q8_0),
+    12: _make_kind("Q4_K", 256, "scale:<f2 least:<f2 scales:u1*12 low:u1*128", _q4_k),
+    13: _make_kind("Q5_K", 256, "scale:<f2 least:<f2 scales:u1*12 high:u1*32 low:u1*128", _q5_k),
+    14: _make_kind("Q6_K", 256, "low:u1*128 high:u1*64 scales:i1*16 scale:<f2", _q6_k),
 }
 """Quantised formats by their numbers in files."""
 PLAIN_FORMATS: Mapping[int, str] = {0: "F32", 1: "F16", 30: "BF16"}

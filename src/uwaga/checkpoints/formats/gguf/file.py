@@ -72,7 +72,7 @@ class Strings:
         """Return the string at an index."""
         return self._content[self._ends[index] : self._ends[index + 1]].decode("utf-8")
 
-    def decoded(self) -> list[str]:
+    def decode_all(self) -> list[str]:
         """Return all strings."""
         return [self._content[start:end].decode("utf-8") for start, end in pairwise(self._ends)]
 

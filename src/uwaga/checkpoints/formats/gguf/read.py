@@ -198,7 +198,7 @@ class _Settings:
     def key(self, key: str) -> str:
         return f"{self.name}.{key}"
 
-    def has(self, key: str) -> bool:
+    def has_key(self, key: str) -> bool:
         return self.key(key) in self.file.metadata
 
     def integer(self, key: str, default: int | None = None) -> int:
@@ -213,7 +213,7 @@ class _Settings:
 
     def read(self) -> DecoderOnlySettings:
         for key, neutral in UNSUPPORTED.items():
-            if self.has(key) and (
+            if self.has_key(key) and (
                 isinstance(value := self.file.metadata[self.key(key)], Strings | np.ndarray)
                 or value not in neutral
             ):
@@ -255,7 +255,7 @@ class _Settings:
             ("score_cap", "attn_logit_softcapping"),
             ("logit_cap", "final_logit_softcapping"),
         ):
-            if self.has(key) and self.file.metadata[self.key(key)] != 0.0:
+            if self.has_key(key) and self.file.metadata[self.key(key)] != 0.0:
                 values[name] = self.number(key)
         if layers == architecture.wide_scale_layers:
             values["score_scale"] = (width / heads) ** -0.5
@@ -266,14 +266,14 @@ class _Settings:
         """Return the settings of the sliding window, if there is one."""
         key = "attention.sliding_window"
         if self.architecture.global_every is None:
-            if self.has(key) and self.file.integer(self.key(key)) not in (
+            if self.has_key(key) and self.file.integer(self.key(key)) not in (
                 0,
                 self.integer("context_length"),
             ):
                 raise self.unsupported(key)
             return {}
         window = self.file.integer(self.key(key), self.architecture.window or 0)
-        interval = self._global_every(layers, self.architecture.global_every)
+        interval = self._global_interval(layers, self.architecture.global_every)
         if not window or interval == 1:
             return {}
         values: dict[str, Any] = {"window": window, "global_every": interval}
@@ -281,7 +281,7 @@ class _Settings:
             values["local_rotary"] = {"base": self.number("rope.freq_base_swa", self.architecture.local_base)}
         return values
 
-    def _global_every(self, layers: int, default: int) -> int:
+    def _global_interval(self, layers: int, default: int) -> int:
         """Return the interval of layers without a window, stated as a number or as a flag for each layer."""
         key = "attention.sliding_window_pattern"
         value = self.file.metadata.get(self.key(key), default)
@@ -312,14 +312,14 @@ class _Settings:
                 "original_length": self.integer("rope.scaling.original_context_length", length),
             }
             for name, key in (("beta_fast", "yarn_beta_fast"), ("beta_slow", "yarn_beta_slow")):
-                if self.has(f"rope.scaling.{key}"):
+                if self.has_key(f"rope.scaling.{key}"):
                     values[name] = self.number(f"rope.scaling.{key}")
             for key in (
                 "rope.scaling.attn_factor",
                 "rope.scaling.yarn_attn_factor",
                 "rope.scaling.yarn_ext_factor",
             ):
-                if self.has(key) and self.file.metadata[self.key(key)] not in (1.0, -1.0):
+                if self.has_key(key) and self.file.metadata[self.key(key)] not in (1.0, -1.0):
                     raise self.unsupported(key)
         elif kind not in ("linear", "none"):
             raise self.unsupported("rope.scaling.type", "is unknown; uwaga has none, linear and yarn")
@@ -329,10 +329,10 @@ class _Settings:
                     f"{self.file.path}: both {FREQUENCIES!r} and {self.key('rope.scaling.type')!r} change "
                     "the rotary positions, which is not supported"
                 )
-            values |= self._llama3(values["base"], head_width)
+            values |= self._llama3_scaling(values["base"], head_width)
         return values
 
-    def _llama3(self, base: float, head_width: int) -> dict[str, Any]:
+    def _llama3_scaling(self, base: float, head_width: int) -> dict[str, Any]:
         """Return Llama 3's scaling, whose divisors of the frequencies are the tensor ``rope_freqs``.
 
         llama.cpp stores the divisors but not the parameters of the scaling; the parameters here are those of
@@ -407,7 +407,7 @@ def _card(file: GgufFile) -> Card:
     languages = metadata.get("general.languages")
     front_matter = {
         "license": metadata.get("general.license.name", metadata.get("general.license")),
-        "language": languages.decoded() if isinstance(languages, Strings) else languages,
+        "language": languages.decode_all() if isinstance(languages, Strings) else languages,
     }
     lines = [
         f"{key}: {json.dumps(value)}" for key, value in front_matter.items() if isinstance(value, str | list)

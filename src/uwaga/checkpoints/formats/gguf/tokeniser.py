@@ -177,7 +177,7 @@ def _check_distinct(file: GgufFile, tokens: Sequence[str]) -> None:
 # SentencePiece
 
 
-def _unknown(file: GgufFile, tokens: Strings) -> int:
+def _unknown_id(file: GgufFile, tokens: Strings) -> int:
     """Return the id of the unknown token; some files mark it only by its type."""
     token = _token(file, "unknown_token_id", tokens)
     if token is None:
@@ -195,7 +195,7 @@ def _sentencepiece(file: GgufFile, tokens: Strings) -> SentencePieceCodec:
         raise ModelError(
             f"{file.path}: '{KEY_PREFIX}precompiled_charsmap' (a normalisation of texts) is not supported"
         )
-    types, unknown = _types(file, tokens), _unknown(file, tokens)
+    types, unknown = _types(file, tokens), _unknown_id(file, tokens)
     for number, kind in enumerate(types):
         if kind == PieceType.unknown and number != unknown:
             raise ModelError(
@@ -211,7 +211,7 @@ def _sentencepiece(file: GgufFile, tokens: Strings) -> SentencePieceCodec:
     # llama.cpp stores user-defined tokens with spaces.
     pieces = [
         token.replace(" ", MARK) if kind == PieceType.user_defined else token
-        for token, kind in zip(tokens.decoded(), types, strict=True)
+        for token, kind in zip(tokens.decode_all(), types, strict=True)
     ]
     _check_distinct(file, pieces)
     content = sentencepiece_model(
@@ -301,7 +301,7 @@ def _byte_level(file: GgufFile, tokens: Strings, pre_tokeniser: PreTokeniser) ->
 
 
 def _byte_pairs(file: GgufFile, tokens: Strings, whole_words: bool) -> _core.BytePairs:
-    pieces, merges = tokens.decoded(), file.strings(f"{KEY_PREFIX}merges").decoded()
+    pieces, merges = tokens.decode_all(), file.strings(f"{KEY_PREFIX}merges").decode_all()
     _check_distinct(file, pieces)
     for number, merge in enumerate(merges):
         if merge.count(" ") != 1:

@@ -107,8 +107,8 @@ def table(settings: TransformerSettings, shared: bool) -> Table:
     zero = {"output_bias"} if settings.output_bias else set()
     if settings.output_bias:
         weights["output_bias"] = (View("final_logits_bias"),)
-    computed = ((settings.max_length, settings.width), partial(sinusoids, settings))
-    constant = dict.fromkeys(POSITIONS, computed) if settings.positions == "sinusoidal" else {}
+    position_table = ((settings.max_length, settings.width), partial(sinusoids, settings))
+    constant = dict.fromkeys(POSITIONS, position_table) if settings.positions == "sinusoidal" else {}
     return Table(weights, aliases, constant, ("model.encoder.version", "model.decoder.version"), zero)
 
 
@@ -182,7 +182,7 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
     values |= {**traits.settings, "tie": "all" if tied else "none"}
     settings = folder.settings(TransformerSettings, values, size)
     end, pad = reader.integer("eos_token_id", traits.end), reader.integer("pad_token_id", traits.pad)
-    start = reader.stated_start()
+    start = reader.declared_start()
     start = traits.start if start is None else start
     token_ids = {"eos_token_id": end, "pad_token_id": pad}
     reader.check_ids(size, **token_ids, **({} if start is None else {"decoder_start_token_id": start}))
@@ -196,7 +196,7 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
         sides,
         traits.table(settings, tied),
         tensors,
-        generation_defaults=_unstated(traits, reader, end),
+        generation_defaults=_default_settings(traits, reader, end),
     )
 
 
@@ -215,7 +215,7 @@ def full_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, St
     return values
 
 
-def _unstated(traits: Traits, reader: ConfigReader, end: int) -> dict[str, Any]:
+def _default_settings(traits: Traits, reader: ConfigReader, end: int) -> dict[str, Any]:
     """Return defaults for generation settings that the folder leaves to `transformers`."""
     defaults: dict[str, Any] = {"max_length": MAX_TARGET_TOKENS + 1}
     if (reader.path.parent / GENERATION).exists():

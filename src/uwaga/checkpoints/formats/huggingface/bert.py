@@ -23,7 +23,7 @@ BIAS, DECODER_BIAS = f"{HEAD}bias", f"{HEAD}decoder.bias"
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """Names of norm parameters in the first checkpoints."""
 
-UNUSED = (
+UNUSED_WEIGHTS = (
     "embeddings.position_ids",
     "pooler.dense.weight",
     "pooler.dense.bias",
@@ -70,20 +70,20 @@ def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
     pad = reader.integer("pad_token_id", 0)
     reader.check_ids(size, pad_token_id=pad)
     tokeniser = read_bert_tokeniser(folder.path, TokenIds(size, pad=pad)).source
-    tensors = _renamed(folder.tensors)
-    head = any(name.startswith(HEAD) for name in tensors)
-    settings = settings.model_copy(update={"head": head})
+    tensors = _normalise_names(folder.tensors)
+    has_head = any(name.startswith(HEAD) for name in tensors)
+    settings = settings.model_copy(update={"head": has_head})
     return FamilyModel(settings, (size, size), TokeniserPair(tokeniser, tokeniser), table(settings), tensors)
 
 
-def _renamed(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+def _normalise_names(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
     """Normalise the names of the weights, which depend on the saved class and the version."""
     tensors: dict[str, StoredTensor] = {}
     for name, tensor in stored.items():
-        short = name.removeprefix(PREFIX)
+        name_without_prefix = name.removeprefix(PREFIX)
         for old, new in OLD_NAMES.items():
-            short = short.replace(old, new)
-        tensors[short] = tensor
+            name_without_prefix = name_without_prefix.replace(old, new)
+        tensors[name_without_prefix] = tensor
     if DECODER_BIAS in tensors:
         tensors[BIAS] = tensors.pop(DECODER_BIAS)
     return tensors
@@ -109,4 +109,4 @@ def table(settings: EncoderOnlySettings) -> Table:
     weights["head.bias"] = (View(BIAS),)
     weights["head.weight"] = (View(f"{HEAD}decoder.weight"),)
     aliases = {f"{HEAD}decoder.weight": EMBEDDING} if settings.tie_output else {}
-    return Table(weights, aliases, unused=UNUSED)
+    return Table(weights, aliases, unused=UNUSED_WEIGHTS)

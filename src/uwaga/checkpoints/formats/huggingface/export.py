@@ -36,7 +36,7 @@ from uwaga.tokenizers.subwords import Subwords
 
 ExportFormat = Literal["marian", "pegasus"]
 """``model_type`` of the exported model."""
-CLASSES = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
+MODEL_CLASSES = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "swish"}
 
 
@@ -49,7 +49,7 @@ def model_config(
 ) -> dict[str, Any]:
     """Return the values of ``config.json``; ``sizes`` are the numbers of source and target tokens."""
     values: dict[str, Any] = {
-        "architectures": [CLASSES[to]],
+        "architectures": [MODEL_CLASSES[to]],
         "model_type": to,
         "is_encoder_decoder": True,
         "vocab_size": sizes[0],
@@ -153,7 +153,9 @@ def write_hugging_face(folder: Path, to: ExportFormat, model: TranslationModel) 
     options = replace(model.decoding, nbest=1)
     exported = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
     write_folder(folder, _files(to, transformer, exported, options, model.languages))
-    return _differences(transformer.settings, model.source, model.text, options, to, exported.separate)
+    return _differences(
+        transformer.settings, model.source, model.text, options, to, exported.has_separate_vocabularies
+    )
 
 
 def _files(
@@ -173,10 +175,10 @@ def _files(
         SOURCE: source.model,
         TARGET: target.model,
         VOCABULARY: _json(source.ids()),
-        TOKENISER: _json(tokeniser_config(languages, limit, separate=exported.separate)),
+        TOKENISER: _json(tokeniser_config(languages, limit, separate=exported.has_separate_vocabularies)),
         WEIGHTS: weight_bytes(model, exported, drop_sinusoids=to == "marian"),
     }
-    if exported.separate:
+    if exported.has_separate_vocabularies:
         files[TARGET_VOCABULARY] = _json(target.ids())
     return files
 

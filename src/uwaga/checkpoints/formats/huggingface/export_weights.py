@@ -44,10 +44,10 @@ def deinterleave(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     Args:
         weights: ``state_dict()`` of a Transformer; tied weights may share a tensor.
     """
-    return {name: _deinterleaved(name, weight) for name, weight in weights.items()}
+    return {name: _deinterleave_weight(name, weight) for name, weight in weights.items()}
 
 
-def _deinterleaved(name: str, weight: Tensor) -> Tensor:
+def _deinterleave_weight(name: str, weight: Tensor) -> Tensor:
     axis = _width_axis(name)
     if axis is None:
         return weight
@@ -103,7 +103,7 @@ class ExportedModel:
         return len(self.sides[0].pieces), len(self.sides[1].pieces)
 
     @property
-    def separate(self) -> bool:
+    def has_separate_vocabularies(self) -> bool:
         """True if the two sides have different vocabularies."""
         return self.sides[0].pieces != self.sides[1].pieces
 
@@ -191,12 +191,12 @@ def _weights(model: Transformer) -> dict[str, Tensor]:
             rows = stored[f"{side}_positions.weight"]
             stored[f"{side}_positions.weight"] = rows[settings.position_offset :]
     converted: dict[int, Tensor] = {}
-    deinterleaved = settings.positions == "sinusoidal" and settings.sinusoids == "interleaved"
+    needs_deinterleaving = settings.positions == "sinusoidal" and settings.sinusoids == "interleaved"
     weights: dict[str, Tensor] = {}
     for name, tensor in stored.items():
         if id(tensor) not in converted:
             plain = tensor.detach().to("cpu", torch.float32)
-            converted[id(tensor)] = deinterleave({name: plain})[name] if deinterleaved else plain
+            converted[id(tensor)] = deinterleave({name: plain})[name] if needs_deinterleaving else plain
         weights[name] = converted[id(tensor)]
     weights["target_positions.weight"] = weights["target_positions.weight"].clone()
     weights.setdefault("output_bias", torch.zeros(model.vocabulary))

@@ -141,12 +141,12 @@ class ConfigReader:
 
     def start(self) -> int:
         """Return the token that decoding starts from."""
-        token = self.stated_start()
+        token = self.declared_start()
         if token is None:
             raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not None")
         return token
 
-    def stated_start(self) -> int | None:
+    def declared_start(self) -> int | None:
         """Return the start token, or None if none is stated; the generation settings take precedence."""
         token = read_optional(self.path.parent / GENERATION).get("decoder_start_token_id")
         token = self.values.get("decoder_start_token_id") if token is None else token

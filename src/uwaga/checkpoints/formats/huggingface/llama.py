@@ -17,7 +17,13 @@ from uwaga.checkpoints.formats.huggingface.folder import (
     FamilyModel,
     HuggingFaceFolder,
 )
-from uwaga.checkpoints.formats.huggingface.rope import GLOBAL, LENGTH, LOCAL, read_layered_rotary, read_rotary
+from uwaga.checkpoints.formats.huggingface.rope import (
+    GLOBAL,
+    LENGTH_KEY,
+    LOCAL,
+    read_layered_rotary,
+    read_rotary,
+)
 from uwaga.checkpoints.storage.json_file import read_optional
 from uwaga.checkpoints.storage.tensors import OffsetTensor, StoredTensor
 from uwaga.checkpoints.weight_map import Table, View
@@ -86,7 +92,7 @@ LLAMA_DEFAULTS = {
     "num_hidden_layers": 32,
     "num_attention_heads": 32,
     "hidden_act": "silu",
-    LENGTH: 2048,
+    LENGTH_KEY: 2048,
     "rms_norm_eps": 1e-6,
     "tie_word_embeddings": False,
     "bos_token_id": 1,
@@ -97,7 +103,7 @@ QWEN_DEFAULTS = {
     "vocab_size": 151936,
     "intermediate_size": 22016,
     "num_key_value_heads": 32,
-    LENGTH: 32768,
+    LENGTH_KEY: 32768,
     "bos_token_id": None,
     "eos_token_id": None,
     "use_sliding_window": False,
@@ -113,7 +119,7 @@ GEMMA2_DEFAULTS = {
     "num_key_value_heads": 4,
     "head_dim": 256,
     "hidden_activation": "gelu_pytorch_tanh",
-    LENGTH: 8192,
+    LENGTH_KEY: 8192,
     "rms_norm_eps": 1e-6,
     "tie_word_embeddings": True,
     "pad_token_id": 0,
@@ -128,12 +134,12 @@ GEMMA2_DEFAULTS = {
 GEMMA3_DEFAULTS = {
     **GEMMA2_DEFAULTS,
     "vocab_size": 262208,
-    LENGTH: 131072,
+    LENGTH_KEY: 131072,
     "sliding_window_pattern": 6,
     "final_logit_softcapping": None,
     "attn_logit_softcapping": None,
 }
-CAUSAL = {"use_bidirectional_attention": (False,)}
+CAUSAL_SETTINGS = {"use_bidirectional_attention": (False,)}
 FAMILIES = {
     "llama": Family(LLAMA_DEFAULTS, {"layer_types": ()}),
     "mistral": Family(
@@ -141,7 +147,7 @@ FAMILIES = {
             **LLAMA_DEFAULTS,
             "intermediate_size": 14336,
             "num_key_value_heads": 8,
-            LENGTH: 131072,
+            LENGTH_KEY: 131072,
             "sliding_window": 4096,
         },
         {"attention_bias": (False,), "mlp_bias": (False,), "layer_types": ()},
@@ -157,8 +163,10 @@ FAMILIES = {
     "qwen3": Family(
         {**QWEN_DEFAULTS, "head_dim": 128}, {"mlp_bias": (False,)}, query_key_norm="before", windows="last"
     ),
-    "gemma2": Family(GEMMA2_DEFAULTS, CAUSAL, windows="most", gemma=True),
-    "gemma3_text": Family(GEMMA3_DEFAULTS, CAUSAL, query_key_norm="before", windows="most", gemma=True),
+    "gemma2": Family(GEMMA2_DEFAULTS, CAUSAL_SETTINGS, windows="most", gemma=True),
+    "gemma3_text": Family(
+        GEMMA3_DEFAULTS, CAUSAL_SETTINGS, query_key_norm="before", windows="most", gemma=True
+    ),
     "hunyuan_v1_dense": Family(
         {**LLAMA_DEFAULTS, "vocab_size": 290943, "rms_norm_eps": 1e-5, "pad_token_id": 0},
         {
@@ -195,12 +203,12 @@ def read_gemma3(folder: HuggingFaceFolder) -> FamilyModel:
         raise ModelError(f"{reader.path}: 'text_config' must be a group of settings, not {quoted(text)}")
     if text.get("model_type", "gemma3_text") != "gemma3_text":
         raise ModelError(f"{reader.path}: 'text_config' of {quoted(text['model_type'])} is not supported")
-    outer = {
+    other_settings = {
         name: reader.values[name]
         for name in ("bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings")
         if reader.values.get(name) is not None
     }
-    text_reader = ConfigReader(folder.path, {**text, **outer, "model_type": "gemma3_text"})
+    text_reader = ConfigReader(folder.path, {**text, **other_settings, "model_type": "gemma3_text"})
     tensors = {}
     for name, tensor in folder.tensors.items():
         for prefix, new_prefix in (
@@ -251,9 +259,11 @@ def _values(reader: ConfigReader, family: Family) -> dict[str, Any]:
     config, width = reader.values, reader.integer("hidden_size", minimum=1)
     heads, layers = (reader.integer(name, minimum=1) for name in ("num_attention_heads", "num_hidden_layers"))
     head_width = reader.integer("head_dim", max(width // heads, 1), minimum=1)
-    layered = reader.values["model_type"] == "gemma3_text"
+    has_layer_types = reader.values["model_type"] == "gemma3_text"
     rotary, local = (
-        read_layered_rotary(reader, head_width) if layered else (read_rotary(reader, head_width), None)
+        read_layered_rotary(reader, head_width)
+        if has_layer_types
+        else (read_rotary(reader, head_width), None)
     )
     window, interval = _windows(reader, family, layers)
     bias = reader.flag("attention_bias", False) if family.attention_bias is None else family.attention_bias
@@ -269,7 +279,7 @@ def _values(reader: ConfigReader, family: Family) -> dict[str, Any]:
         "norm": "both" if family.gemma else "pre",
         "norm_kind": "rms",
         "norm_epsilon": reader.number("rms_norm_eps", 1e-6),
-        "max_length": reader.integer(LENGTH, minimum=1),
+        "max_length": reader.integer(LENGTH_KEY, minimum=1),
         "positions": "rotary",
         "rotary": rotary,
         "window": window,

@@ -64,8 +64,8 @@ def read_prophetnet(folder: HuggingFaceFolder) -> FamilyModel:
         "dropout": 0.0,
     }
     settings = folder.settings(ProphetNetSettings, values, size)
-    stated_start = reader.stated_start()
-    start = 0 if stated_start is None else stated_start
+    declared_start = reader.declared_start()
+    start = 0 if declared_start is None else declared_start
     reader.check_ids(size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
     sides = read_prophetnet_tokeniser(folder.path, TokenIds(size, start, end, pad))
     tensors = {name.removeprefix(MODEL): tensor for name, tensor in folder.tensors.items()}

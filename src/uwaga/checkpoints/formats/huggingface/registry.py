@@ -46,10 +46,10 @@ def read_folder(path: Path, memory: Memory = "fast") -> Checkpoint:
         memory: ``none`` opens no weights, see :class:`uwaga.checkpoints.registry.Format`.
     """
     config = read_mapping(path / CONFIG)
-    return HuggingFaceFolder(path, config, memory != "none").checkpoint(family_of(path, config))
+    return HuggingFaceFolder(path, config, memory != "none").checkpoint(model_family(path, config))
 
 
-def family_of(path: Path, config: dict[str, object]) -> FamilyReader:
+def model_family(path: Path, config: dict[str, object]) -> FamilyReader:
     """Return the reader of the family that a folder's ``config.json`` names."""
     name = config.get("model_type")
     if isinstance(name, str) and name in FAMILIES:

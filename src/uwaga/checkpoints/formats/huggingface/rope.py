@@ -11,10 +11,18 @@ from uwaga.errors import ModelError, quoted
 
 PARAMETERS, SCALING = "rope_parameters", "rope_scaling"
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
-LENGTH, ORIGINAL = "max_position_embeddings", "original_max_position_embeddings"
+LENGTH_KEY, ORIGINAL_LENGTH_KEY = "max_position_embeddings", "original_max_position_embeddings"
 KNOWN_KEYS = frozenset(
     (
-        *("rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", ORIGINAL, "attention_factor"),
+        *(
+            "rope_type",
+            "type",
+            "rope_theta",
+            "partial_rotary_factor",
+            "factor",
+            ORIGINAL_LENGTH_KEY,
+            "attention_factor",
+        ),
         *("beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"),
         *("low_freq_factor", "high_freq_factor", "alpha"),
     )
@@ -103,12 +111,14 @@ def _rotary(
             f"{reader.path}: {name!r}: the type {quoted(kind)} is unknown; uwaga has default, "
             f"{', '.join(SCALINGS)}"
         )
-    length = reader.integer(LENGTH, minimum=1)
-    original = reader.integer(ORIGINAL, inner.integer(ORIGINAL, length, minimum=1), minimum=1)
+    length = reader.integer(LENGTH_KEY, minimum=1)
+    original = reader.integer(
+        ORIGINAL_LENGTH_KEY, inner.integer(ORIGINAL_LENGTH_KEY, length, minimum=1), minimum=1
+    )
     settings: dict[str, Any] = {"base": base, "scaling": kind}
     settings |= {name: inner.number(key, 0.0) for name, key in SCALINGS[kind].items()}
     if kind == "yarn":
-        settings |= _yarn(inner, length / original)
+        settings |= _yarn_settings(inner, length / original)
     if kind != "linear":
         settings["original_length"] = length if kind == "dynamic" else original
     return settings
@@ -127,7 +137,7 @@ def _hunyuan_base(reader: ConfigReader, inner: ConfigReader, base: float, head_w
     return base * float(alpha**power)
 
 
-def _yarn(inner: ConfigReader, ratio: float) -> dict[str, float]:
+def _yarn_settings(inner: ConfigReader, ratio: float) -> dict[str, float]:
     """Return the settings of YaRN; ``ratio`` is the default factor."""
     settings = {"factor": inner.number("factor", ratio)}
     for name in ("beta_fast", "beta_slow", "attention_factor"):

@@ -19,7 +19,7 @@ from uwaga.tokenizers.marian import (
     UNKNOWN,
     MarianTokeniser,
     add_padding,
-    numbered_pieces,
+    ids_by_piece,
 )
 from uwaga.tokenizers.sentencepiece import SentencePieceModel, read_sentencepiece
 
@@ -204,7 +204,7 @@ def _pieces(folder: Path, name: str) -> Path:
 def _vocabulary(path: Path) -> dict[str, int]:
     """Read a vocabulary as a mapping from pieces to ids."""
     if path.suffix == SPM:
-        return numbered_pieces(read_sentencepiece(path))
+        return ids_by_piece(read_sentencepiece(path))
     try:
         lines = (
             read_regular(path, MAX_BYTES).decode("utf-8").split("\n")

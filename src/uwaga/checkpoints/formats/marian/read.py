@@ -19,8 +19,8 @@ from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
 from uwaga.checkpoints.formats.marian.files import ModelFiles, TextConfig, find_files, read_text_config
 from uwaga.checkpoints.formats.marian.weights import (
     SETTINGS,
-    embedded_settings,
     model_settings,
+    parse_embedded_settings,
     read_arrays,
     read_binary,
     weight_table,
@@ -50,7 +50,7 @@ def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shar
         np.concatenate([first, np.full(padded - sizes[0], len(targets), dtype=np.int32)]),
         targets,
         padded,
-        own=shared,
+        allow_source=shared,
         multiple=_core.LEXICAL_MULTIPLE,
     )
 
@@ -69,7 +69,7 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
     files = find_files(path)
     with_weights = memory != "none"
     stored, other_tensors = read_tensors(files.model, with_weights)
-    options = embedded_settings(files.model, other_tensors.get(SETTINGS))
+    options = parse_embedded_settings(files.model, other_tensors.get(SETTINGS))
     text = read_text_config(files)
     settings, guided_head = model_settings(files.model, options)
     check_against_weights(f"{files.model} ({SETTINGS})", settings, max(text.sizes), stored)

@@ -60,17 +60,17 @@ def read_arrays(path: Path, contents: bool = True) -> tuple[dict[str, StoredTens
     """Return the weights of an ``.npz`` file, and its settings by name."""
     arrays = read_npz(path, None if contents else SETTINGS)
     other_tensors = {SETTINGS: arrays.pop(SETTINGS)} if SETTINGS in arrays else {}
-    return {name: _stored(path, name, array) for name, array in arrays.items()}, other_tensors
+    return {name: _stored_tensor(path, name, array) for name, array in arrays.items()}, other_tensors
 
 
-def _stored(path: Path, name: str, array: NDArray[Any]) -> StoredTensor:
+def _stored_tensor(path: Path, name: str, array: NDArray[Any]) -> StoredTensor:
     kind = FORMAT_NAMES.get(array.dtype.name)
     if kind is None:
         raise ModelError(f"{path}: {name!r} has the number format {array.dtype}, which is not supported")
     return StoredTensor(name, path, kind, array)
 
 
-def embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, Any]:
+def parse_embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, Any]:
     """Parse the settings in the bytes of a tensor.
 
     Args:
@@ -119,7 +119,7 @@ def weight_table(
         weights[weight] = tuple(View(name, transposed) for name in names)
         if rows:
             padding[weight] = RowPadding(rows, value)
-    optional = [weight for weight, (*_, absent) in locations.items() if absent]
+    optional = [weight for weight, (*_, is_optional) in locations.items() if is_optional]
     return Table(weights, optional=optional, padding=padding, origin=SETTINGS)
 
 

@@ -44,7 +44,12 @@ from uwaga.checkpoints.formats.uwaga.read import (
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.storage.json_file import read_mapping
 from uwaga.checkpoints.storage.memory import SharedFile, read_private
-from uwaga.checkpoints.storage.safetensors_files import FORMAT_NAMES, aligned_bytes, check_header, tensors_in
+from uwaga.checkpoints.storage.safetensors_files import (
+    FORMAT_NAMES,
+    aligned_bytes,
+    check_header,
+    parse_tensors,
+)
 from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.engine.layout import EngineSettings, PackedLayout, stored_shapes
 from uwaga.engine.packing import KEPT_FORMATS, Matrix, PackedWeights
@@ -170,7 +175,7 @@ def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Su
         ]
         return sides[0], sides[1]
     if config.frame is not None:
-        return _with_languages(_framed(folder, config, config.frame), config.frame.languages)
+        return _with_languages(_framed_tokeniser(folder, config, config.frame), config.frame.languages)
     source = read_tokeniser(folder / SOURCE)
     target = source if sizes.joint else read_tokeniser(folder / TARGET)
     for name, side, size in ((SOURCE, source, sizes.source), (TARGET, target, sizes.target)):
@@ -182,7 +187,7 @@ def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Su
     return source, target
 
 
-def _framed(folder: Path, config: QuantisedConfig, frame: Frame) -> FramedTokeniser:
+def _framed_tokeniser(folder: Path, config: QuantisedConfig, frame: Frame) -> FramedTokeniser:
     size = config.vocabulary.target
     codec: TokenizersCodec | SentencePieceCodec
     if config.tokenisers == "sentencepiece":
@@ -394,7 +399,7 @@ def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> PackedWe
     content = read_private(path) if file is None else file.read_all()
     if hashlib.sha256(content.data).hexdigest() != config.weights.sha256:
         raise ModelError(f"{path}: damaged: its checksum is not the one in {CONFIG}; convert the model again")
-    packed = _packed(path, config, layout, tensors_in(path, content))
+    packed = _packed_weights(path, config, layout, parse_tensors(path, content))
     if file is not None:
         file.check()
         packed = replace(packed, check=file.check)
@@ -412,7 +417,7 @@ def _tensors(packed: PackedWeights, layout: PackedLayout) -> dict[str, NDArray[A
     return panels | others | packed.vectors
 
 
-def _packed(
+def _packed_weights(
     path: Path, config: QuantisedConfig, layout: PackedLayout, tensors: Mapping[str, StoredTensor]
 ) -> PackedWeights:
     matrices: dict[str, Matrix] = {}

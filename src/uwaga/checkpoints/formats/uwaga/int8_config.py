@@ -166,11 +166,11 @@ class QuantisedConfig(StrictModel):
         if refusal is not None:
             raise ValueError(f"the native engine runs {refusal}")
         position_families = (TransformerSettings, DecoderOnlySettings)
-        unlimited = isinstance(self.model, position_families) and self.model.positions in (
+        is_unlimited = isinstance(self.model, position_families) and self.model.positions in (
             "relative",
             "rotary",
         )
-        if not unlimited and self.model.max_length * layer_width(self.model) > MAX_BUFFER_NUMBERS:
+        if not is_unlimited and self.model.max_length * layer_width(self.model) > MAX_BUFFER_NUMBERS:
             raise ValueError(f"model.max_length {self.model.max_length} is too large")
         return self
 

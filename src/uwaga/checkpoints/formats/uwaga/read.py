@@ -134,7 +134,7 @@ def read_config(folder: Path) -> FolderConfig:
     path = folder / CONFIG
     values = _read_json(path)
     if not isinstance(values, dict) or values.get("format") != FORMAT:
-        raise ModelError(f"{path}: {_describe_foreign(values)}")
+        raise ModelError(f"{path}: {_describe_other_format(values)}")
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:
         raise ModelError(
@@ -208,7 +208,7 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def _describe_foreign(values: object) -> str:
+def _describe_other_format(values: object) -> str:
     """Describe a configuration that is not uwaga's, for messages."""
     if isinstance(values, dict) and isinstance(values.get("model_type"), str):
         return (
