@@ -68,6 +68,13 @@ def bundled():
         ("on 12.05.1998", "on 12 May 1998", (), ()),
         ("10'000, 25 300", "10 000, 25.300", (), ()),
         ("1990 miles, 30 tickets", "1990 milhas, 30 bilhetes", (), ()),
+        ("at 2:00 p.m. or 2:15 pm", "um 14 oder 14:15 Uhr", (), ()),
+        ("um 14:15 Uhr", "at 2:15 PM", (), ()),
+        ("12:30 a. m., 12:45 pm", "0:30 und 12:45 Uhr", (), ()),
+        ("at 2:15 pm", "um 2:15 Uhr am Nachmittag", (), ()),
+        ("at 2:15 pm", "um 13:15 Uhr", ("2:15",), ("13:15",)),
+        ("at 3 pm", "um 16 Uhr", (), ("16",)),
+        ("13:15 pm", "1:15", ("13:15",), ("1:15",)),
     ],
 )
 def test_numbers_are_compared_by_value(source, target, missing, added):

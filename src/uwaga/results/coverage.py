@@ -43,6 +43,8 @@ SYMBOLS = 2
 """Number of the last entries of :data:`POWERS`, whose words occur only after digits."""
 MAX_MAGNITUDES = 2
 """Number of words that multiply a number, as in ``mil milhões``."""
+HALF_DAY = re.compile(r"[ \u00a0\u202f]?([ap])(?:m|\.[ \u00a0\u202f]?m\.?)(?!\w)", re.IGNORECASE)
+"""``am`` or ``pm`` after a time of day."""
 ROMAN = re.compile(r"\b[IVXL]{2,8}\b")
 ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
 
@@ -59,10 +61,10 @@ def differing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[
     """Return the numbers of a source that are missing from its translation, and those that it adds.
 
     Numbers are compared by value: ``1,000`` is ``1.000`` but not ``1,000,000``, ``24,000`` is ``24 mil``,
-    ``9:30`` is ``9h30``, and ``19`` is ``XIX``. A separator before three digits is one of thousands, except
-    for the last of several that differs from the others. Numbers up to :data:`MAX_SPELLED_OUT` are compared
-    only if a word multiplies them. A number that a word multiplies may have its digits spelled out: ``one
-    hundred million`` is ``100 Millionen``.
+    ``9:30`` is ``9h30``, ``2:15 pm`` is ``14:15``, and ``19`` is ``XIX``. A separator before three
+    digits is one of thousands, except for the last of several that differs from the others. Numbers up to
+    :data:`MAX_SPELLED_OUT` are compared only if a word multiplies them. A number that a word multiplies may
+    have its digits spelled out: ``one hundred million`` is ``100 Millionen``.
     """
     sources, targets = list(_numbers(source)), list(_numbers(target))
     return _missing_numbers(sources, targets, target), _missing_numbers(targets, sources, source)
@@ -107,13 +109,16 @@ def _numbers(text: str) -> Iterator[_Number]:
             powers = [power + other for power in powers for other in POWERS[word.lastindex - 1]]
             position = word.end()
         number, is_multiplied = match[0], position > match.end()
-        if not is_multiplied and number.isascii() and number.isdigit():
+        half_day = None if is_multiplied else HALF_DAY.match(text, match.end())
+        clock = _clock_values(number, half_day[1]) if half_day else set[Value]()
+        if not clock and not is_multiplied and number.isascii() and number.isdigit():
             yield _Number(number, frozenset([_value(number)]), frozenset(), frozenset())
             continue
         readings = _readings(number, is_multiplied)
         values = frozenset(
             (digits, decimal_place + power) for digits, decimal_place in readings for power in powers
         )
+        values |= clock
         yield _Number(number, values, _parts(number), frozenset(powers if is_multiplied else ()))
 
 
@@ -162,6 +167,15 @@ def _readings(number: str, is_multiplied: bool) -> set[Value]:
     if THOUSANDS.fullmatch(number) is None or digits.startswith("0"):
         return {decimal}
     return {whole, decimal} if is_multiplied else {whole}
+
+
+def _clock_values(number: str, half_day: str) -> set[Value]:
+    """Return the value on a 24-hour clock of a time followed by ``am`` or ``pm``; empty if it is not one."""
+    hour, *minutes = map(_ascii_digits, DIGITS.findall(number))
+    if len(minutes) > 1 or len(hour) > 2 or not 1 <= int(hour) <= 12:
+        return set()
+    hour_of_day = int(hour) % 12 + (12 if half_day in "pP" else 0)
+    return {_value("".join((str(hour_of_day), *minutes)), sum(map(len, minutes)))}
 
 
 def _parts(number: str) -> frozenset[Value]:
