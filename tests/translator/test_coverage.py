@@ -164,6 +164,22 @@ def test_differing_numbers_are_reported_without_coverage(bundled):
     assert any("'1,250,000'" in warning for warning in page.warnings)
 
 
+@pytest.mark.parametrize("coverage", [True, "unaligned"])
+def test_coverage_is_reported_with_terms_and_alternatives(bundled, coverage):
+    options = {
+        "prefix": "Ich möchte einen PKW kaufen.",
+        "glossary": {"car": "Wagen"},
+        "coverage": coverage,
+        "split": "never",
+    }
+    for text in ("I want to buy a car.", "I want to buy a red car."):
+        best = bundled.translate(text, **options, nbest=5)
+        assert len(best.alternatives) == 4 and best.coverage is not None
+        assert best.text == bundled.translate(text, **{**options, "coverage": False}, nbest=5).text
+    plain = bundled.translate("A car. A dog.", glossary={"car": "Wagen"}, coverage=coverage, nbest=5)
+    assert plain.coverage is not None and "Wagen" in plain.text
+
+
 @pytest.mark.parametrize(
     ("source", "target", "added"),
     [
