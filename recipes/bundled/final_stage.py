@@ -17,7 +17,7 @@ from pathlib import Path
 
 from templates import COPY, fill
 from values import HardValues, training_names
-from workplace import WORD, add_corpora, arguments, held_sentences, key, rows, unknown_words, write_pairs
+from workplace import add_corpora, arguments, held_sentences, key, of_known_words, rows, write_pairs
 
 HARD = re.compile(r"\{(phone|clock|price|mail|url|address|full|first|last)")
 EXAMPLES = 160_000
@@ -54,12 +54,6 @@ def main() -> None:
     write_pairs(data / "phrases.tsv", allowed)
     print(f"{len(copies)} values to copy")
     print(f"{len(allowed)} of {len(phrases)} phrases; the others are in a test set")
-
-
-def of_known_words(work: Path, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pairs whose German words hunspell knows, or the English side has too."""
-    unknown = set(unknown_words(work, sorted({word for _, t in pairs for word in WORD.findall(t)})))
-    return [(s, t) for s, t in pairs if not (set(WORD.findall(t)) & unknown) - set(WORD.findall(s))]
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from workplace import WORD, add_corpora, arguments, held_sentences, key, rows, unknown_words, write_pairs
+from workplace import add_corpora, arguments, held_sentences, key, of_known_words, rows, write_pairs
 
 RECIPE = Path(__file__).parent
 Pair = tuple[str, str]
@@ -201,8 +201,7 @@ def main() -> None:
         elif not FAMILIAR.search(target) and source[0].isupper() and key(source) != key(target):
             single.append((source, target))
     several.sort(key=lambda row: -row[2])
-    unknown = set(unknown_words(options.work, sorted({word for _, t in single for word in WORD.findall(t)})))
-    single = [(s, t) for s, t in single if not (set(WORD.findall(t)) & unknown) - set(WORD.findall(s))]
+    single = of_known_words(options.work, single)
     write_pairs(data / "interface_single.tsv", single)
 
     lines: list[Pair] = []

@@ -105,3 +105,9 @@ def unknown_words(work: Path, words: Iterable[str]) -> list[str]:
     except FileNotFoundError:
         sys.exit("error: there is no program hunspell; apt-get install hunspell")
     return output.stdout.split("\n")[:-1]
+
+
+def of_known_words(work: Path, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs whose German words hunspell knows, or the English side has too."""
+    unknown = set(unknown_words(work, sorted({word for _, t in pairs for word in WORD.findall(t)})))
+    return [(s, t) for s, t in pairs if not (set(WORD.findall(t)) & unknown) - set(WORD.findall(s))]
