@@ -140,6 +140,14 @@ def test_M24_length_formulas_match_hand_calculation():
     assert Ranking("none", 2.0).divisor(lengths) == pytest.approx([1.0, 1.0, 1.0])
 
 
+@pytest.mark.parametrize("alpha", [0.3, 1.4, -2.5])
+def test_length_divisors_are_bit_for_bit_those_of_the_c_library(alpha):
+    """NumPy's ``**`` differs from C's ``pow`` on processors with AVX-512."""
+    lengths = np.arange(1, 2000)
+    assert Ranking("average", alpha).divisor(lengths).tolist() == [math.pow(n, alpha) for n in lengths]
+    assert Ranking("gnmt", alpha).divisor(lengths).tolist() == [math.pow((5 + n) / 6, alpha) for n in lengths]
+
+
 @given(
     formula=st.sampled_from(["average", "gnmt", "none"]),
     alpha=st.floats(-3, 3),

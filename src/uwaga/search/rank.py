@@ -35,13 +35,16 @@ class Ranking:
     alpha: float
 
     def divisor(self, length: Ids) -> Scores:
-        """Return the divisor for each length; a length of 0 counts as 1."""
+        """Return the divisor for each length; a length of 0 counts as 1.
+
+        C's ``pow`` computes them, as in the C library: NumPy's differs in the last bit on some processors.
+        """
         counted = np.maximum(length, 1).astype(np.float64)
-        if self.formula == "average":
-            return np.asarray(counted**self.alpha)
-        if self.formula == "gnmt":
-            return np.asarray(((5.0 + counted) / 6.0) ** self.alpha)
-        return np.ones_like(counted)
+        if self.formula == "none":
+            return np.ones_like(counted)
+        bases = counted if self.formula == "average" else (5.0 + counted) / 6.0
+        powers = [math.pow(base, self.alpha) for base in bases.ravel().tolist()]
+        return np.array(powers).reshape(counted.shape)
 
     def bound(self, log_prob: Scores, shortest: Ids, longest: Ids) -> Scores:
         """Return an upper bound of the final score of running hypotheses.
