@@ -123,12 +123,13 @@ def test_length_limits_are_respected_and_reported(translator):
         assert len(set(free.tokens)) == len(free.tokens)
 
 
-def test_M24_nbest_is_sorted_and_distinct(translator):
-    for translation in translator.translate(TEXTS, beam=5, nbest=5):
+def test_M24_alternatives_are_sorted_and_distinct_and_do_not_change_the_translation(translator):
+    best = translator.translate(TEXTS, beam=5)
+    for single, translation in zip(best, translator.translate(TEXTS, beam=5, nbest=5), strict=True):
         hypotheses = [translation, *translation.alternatives]
-        assert [hypothesis.score for hypothesis in hypotheses] == sorted(
-            (hypothesis.score for hypothesis in hypotheses), reverse=True
-        )
+        assert (translation.text, translation.score) == (single.text, single.score)
+        scores = [hypothesis.score for hypothesis in translation.alternatives]
+        assert scores == sorted(scores, reverse=True)
         assert len({hypothesis.tokens for hypothesis in hypotheses}) == len(hypotheses)
         assert all(hypothesis.alternatives == () for hypothesis in translation.alternatives)
         assert all(hypothesis.source_tokens == translation.source_tokens for hypothesis in hypotheses)

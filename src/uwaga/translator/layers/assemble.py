@@ -110,7 +110,10 @@ def _parts(sentence: Sentence, target: Subwords) -> list[Part]:
 
 
 def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tuple[Part, ...]]:
-    """Return the ``nbest`` choices of one part per sentence with the highest total score, best first.
+    """Return ``nbest`` choices of one part per sentence: the first parts, then the highest total scores.
+
+    The first part of a sentence is its translation, which need not have the highest score: it may be the one
+    with the terms of a glossary.
 
     Exact: a combination among the best of all sentences is among the best of the sentences before its last.
     """
@@ -118,12 +121,13 @@ def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tup
         return [tuple(chain.from_iterable(choices))]
     combinations = [_Combination(0.0)]
     for parts in choices:
-        longer = [
+        first, *others = [
             _Combination(combination.score + part.score, combination, part)
             for combination in combinations
             for part in parts
         ]
-        combinations = sorted(longer, key=lambda combination: -combination.score)[:nbest]
+        others.sort(key=lambda combination: -combination.score)
+        combinations = [first, *others[: nbest - 1]]
     return [combination.parts() for combination in combinations]
 
 

@@ -111,8 +111,6 @@ def improbable_source_starts(passage: Passage) -> set[int]:
         if pieces.maps is not None:
             weights = np.maximum(weights, pieces.maps.mean(axis=0))
         scores = np.array(sentence.hypotheses[0].token_scores[: len(weights)])
-        # With terms, the alternative with the highest score may be aligned, which has other tokens.
-        weights = weights[: len(scores)]
         indices = np.flatnonzero((weights[scores < IMPROBABLE_LOG_PROB] >= MIN_WEIGHT).any(axis=0))
         starts |= {span[0] for index in indices.tolist() if (span := pieces.source[index]) is not None}
     return starts
