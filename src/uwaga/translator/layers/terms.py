@@ -147,10 +147,10 @@ class Candidate(NamedTuple):
     errors: tuple[int, int]
     hypothesis: Hypothesis
 
-    def rank(self) -> tuple[tuple[int, int], float]:
-        """Return the number of errors and the loss per token; lower is better."""
+    def rank(self, ranking: Ranking) -> tuple[tuple[int, int], float]:
+        """Return the number of errors and the loss, normalised by the length; lower is better."""
         tokens = min(len(self.hypothesis.tokens), self.sentence.expected_tokens) + 1
-        return self.errors, -self.hypothesis.log_prob / tokens
+        return self.errors, -self.hypothesis.log_prob / ranking.divisor(np.array([tokens])).item()
 
 
 def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
@@ -193,11 +193,14 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
     for searched, hypothesis, text in _run_searches(stage, forced):
         errors = searched.count_errors(hypothesis, text)
         candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
+    ranking = Ranking(options.length_formula, options.length_penalty)
     for term_sentence in incomplete:
         distinct = {
             candidate.hypothesis.tokens: candidate for candidate in candidates[term_sentence.sentence]
         }
-        best_candidate, *alternatives = sorted(distinct.values(), key=Candidate.rank)
+        best_candidate, *alternatives = sorted(
+            distinct.values(), key=lambda candidate: candidate.rank(ranking)
+        )
         if term_sentence.terms.is_forced or (
             not any(best_candidate.errors) and term_sentence.allows(best_candidate.hypothesis)
         ):
