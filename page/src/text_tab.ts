@@ -1,7 +1,8 @@
 /** The tab with a text and its translation, updated while typing. */
 
 import type { App } from "./app";
-import { button, make, setMessage } from "./dom";
+import { translatedName } from "./document_name";
+import { button, make, saveFile, setMessage } from "./dom";
 import { LanguageBar } from "./language_bar";
 import { MemoryChoice } from "./memories";
 import { SourceBox } from "./mirror";
@@ -136,6 +137,7 @@ export class TextTab implements Selection {
       make("p", { say: "wordHelp", class: "unseen", id: "word-help" }),
       make("div", { class: "row tools" }, make("div", { class: "hints" }, this.feedback, this.wordHint),
         button("copy", () => void this.copy(this.session.text(), "copied"), "quiet"),
+        button("download", () => this.download(), "quiet"),
         button("share", () => void this.share(), "quiet"),
         button("print", () => print(), "quiet")),
       this.menu.element);
@@ -205,6 +207,11 @@ export class TextTab implements Selection {
     }
     setMessage(this.feedback, key);
     setTimeout(() => this.feedback.replaceChildren(), 4000);
+  }
+
+  private download(): void {
+    const content = new Blob([this.session.text()], { type: "text/plain" });
+    saveFile(translatedName("text.txt", this.session.settings.target), content);
   }
 
   private async share(): Promise<void> {

@@ -440,13 +440,19 @@ def test_markup_in_texts_is_not_executed(page):
     assert page.evaluate("window.hacked") is None
 
 
-def test_text_is_copied_shared_and_cleared(browser, server):
+def test_text_is_copied_downloaded_shared_and_cleared(browser, server, tmp_path):
     with open_server_page(browser, server, START, permissions=["clipboard-read", "clipboard-write"]) as page:
         page.wait_for_selector("#source")
-        translation = translate_text(page, SENTENCE)
+        translation = translate_text(page, f"{SENTENCE}\nGood morning, it is a beautiful day!")
         page.get_by_role("button", name="Copy").click()
         page.get_by_text("Copied").wait_for()
         assert page.evaluate("navigator.clipboard.readText()") == translation
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download").click()
+        assert download.value.suggested_filename == "text.de.txt"
+        download.value.save_as(tmp_path / "text.de.txt")
+        assert (tmp_path / "text.de.txt").read_bytes() == translation.encode()
+        translate_text(page, SENTENCE)
         expect(page.get_by_text(f"{len(SENTENCE)} characters")).to_be_visible()
         page.get_by_role("button", name="Clear").click()
         expect(page.locator("#source")).to_have_value("")
