@@ -19,6 +19,12 @@ export interface WordPosition {
   element: HTMLElement;
 }
 
+/** Return the source words that are aligned with a word. */
+export function sourcesOf({ line, part }: WordPosition): Span[] {
+  const alignment = line.translation?.alignment;
+  return alignment ? sourceSpans(alignment, line.source, line.text, [part.start, part.start + part.text.length]) : [];
+}
+
 export interface OutputListener {
   /** Called when the pointer or the focus has moved to a word, or away from all words. */
   onHover(position: WordPosition | undefined, spans: Span[]): void;
@@ -177,10 +183,6 @@ export class Output {
 
   private showSources(target: EventTarget | null): void {
     const position = this.positionOf(target);
-    if (!position) return this.listener.onHover(undefined, []);
-    const { line, part } = position;
-    const alignment = line.translation?.alignment;
-    const span: Span = [part.start, part.start + part.text.length];
-    this.listener.onHover(position, alignment ? sourceSpans(alignment, line.source, line.text, span) : []);
+    this.listener.onHover(position, position ? sourcesOf(position) : []);
   }
 }

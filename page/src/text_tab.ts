@@ -56,7 +56,7 @@ export class TextTab implements Selection {
   private selectionTimer: ReturnType<typeof setTimeout> | undefined;
   private historyTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly app: App, onExplain: () => void) {
+  constructor(private readonly app: App, onSearch: () => void) {
     this.session = new Session(app.api, {
       changed: (lines, isWorking) => this.show(lines, isWorking),
       detected: (code) => this.bar.setDetected(code),
@@ -77,7 +77,8 @@ export class TextTab implements Selection {
     });
     this.menu = new WordMenu(app.api, {
       onChoose: (position, sentence, prefix) => void this.force(position, sentence, prefix),
-      onExplain,
+      onSources: (lineIndex, spans) => this.source.mark(lineIndex, spans),
+      onSearch,
     });
     this.panel = new SentencePanel(app, this.session, {
       onDoubt: (doubt) => this.showDoubt(doubt),

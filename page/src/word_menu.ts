@@ -4,16 +4,28 @@ import { type Alternative, wordAlternatives, countPiecesBefore } from "./alterna
 import type { Api, RequestSettings } from "./api";
 import { button, make, setMessage } from "./dom";
 import { say } from "./messages";
-import type { WordPosition } from "./output";
+import { sourcesOf, type WordPosition } from "./output";
 import { isAborted, RequestError } from "./problem";
 import { type Sentence, sentenceAt, sentencesOf } from "./sentences";
+import type { Span } from "./words";
 
 const MAX_CHOICES = 8;
+
+export interface WordMenuListener {
+  onChoose(place: WordPosition, sentence: number, prefix: string): void;
+  /** Called with the source words of a word when the menu shows them, and with none when it closes. */
+  onSources(lineIndex: number, spans: Span[]): void;
+  /** Called when the reader wants to see the search that found a word. */
+  onSearch(): void;
+}
 
 export class WordMenu {
   readonly element: HTMLElement;
   private readonly title = make("h2", { id: "menu-title" });
   private readonly reason = make("p", { class: "faint" });
+  private readonly explainButton = button("explain", () => this.toggleSources(), "quiet");
+  private readonly sources = make("p");
+  private readonly explanation = make("div", { attributes: { hidden: "" } }, this.sources, button("explainSearch", () => this.showSearch()));
   private readonly list = make("ul", { class: "choices" });
   private readonly note = make("p", { class: "faint", attributes: { role: "status" } });
   private readonly ownWords = make("input", { label: "own", placeholder: "own", attributes: { autocomplete: "off" } });
@@ -22,7 +34,7 @@ export class WordMenu {
 
   constructor(
     private readonly api: Api,
-    private readonly listener: { onChoose(place: WordPosition, sentence: number, prefix: string): void; onExplain(): void },
+    private readonly listener: WordMenuListener,
   ) {
     const form = make("form", { class: "row" }, this.ownWords, make("button", { say: "goOn", class: "button" }));
     form.addEventListener("submit", (event) => {
@@ -38,8 +50,9 @@ export class WordMenu {
         attributes: { role: "dialog", "aria-labelledby": "menu-title", tabindex: "-1", hidden: "" },
         on: { keydown: (event) => this.key(event) },
       },
-      make("div", { class: "row" }, this.title, button("explain", () => this.explain(), "quiet"), button("close", () => this.close(true), "quiet")),
-      this.reason,
+      make("div", { class: "row" }, this.title, button("close", () => this.close(true), "quiet")),
+      make("div", { class: "row" }, this.reason, this.explainButton),
+      this.explanation,
       this.list,
       this.note,
       form,
@@ -56,6 +69,7 @@ export class WordMenu {
     const { signal } = (this.running = new AbortController());
     this.title.textContent = say("wordOthers", { word: position.part.text });
     this.reason.textContent = position.element.title;
+    this.showSources(false);
     this.list.replaceChildren();
     this.ownWords.value = "";
     setMessage(this.note, "loading");
@@ -81,6 +95,7 @@ export class WordMenu {
     this.running.abort();
     if (this.element.hidden) return;
     this.element.hidden = true;
+    if (!this.explanation.hidden) this.listener.onSources(this.position!.lineIndex, []);
     if (withFocus) this.position?.element.focus();
   }
 
@@ -128,9 +143,25 @@ export class WordMenu {
     this.listener.onChoose(position, this.locate(position).index, prefix);
   }
 
-  private explain(): void {
+  private toggleSources(): void {
+    this.showSources(Boolean(this.explanation.hidden));
+    this.moveTo(this.position!.element);
+  }
+
+  /** Show or hide the source words that the word is aligned with. */
+  private showSources(isShown: boolean): void {
+    const { line, lineIndex } = this.position!;
+    const spans = isShown ? sourcesOf(this.position!) : [];
+    const words = spans.flatMap((span, index) => [index ? ", " : " ", make("strong", { attributes: { dir: "auto" } }, line.source.slice(...span))]);
+    this.sources.replaceChildren(say(words.length ? "explainSources" : "explainNone"), ...words);
+    this.explanation.hidden = !isShown;
+    this.explainButton.setAttribute("aria-expanded", String(isShown));
+    this.listener.onSources(lineIndex, spans);
+  }
+
+  private showSearch(): void {
     this.close(false);
-    this.listener.onExplain();
+    this.listener.onSearch();
   }
 
   private key(event: KeyboardEvent): void {

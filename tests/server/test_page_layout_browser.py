@@ -115,6 +115,7 @@ def open_menu(page) -> None:
     enter_text(page)
     page.locator(".line").nth(1).locator(".word").last.click()
     page.wait_for_selector(".menu .choice")
+    page.locator(".menu [aria-expanded]").click()
 
 
 def edit(page) -> None:

@@ -216,10 +216,28 @@ def test_chosen_word_survives_changes_of_settings_sentences_and_history(page, tr
     expect(page.locator(".word.chosen")).to_have_count(0)
 
 
-def test_why_this_word_opens_the_search_for_that_word(page):
-    translate_text(page, TWO_SENTENCES)
+def test_why_this_word_shows_its_source_words_and_then_the_search(page):
+    translate_text(page, f"He sleeps.\n{TWO_SENTENCES}")
+    word(page, "Auto").click()
+    why = page.get_by_role("button", name="Why this word?")
+    expect(why).to_have_attribute("aria-expanded", "false")
+    why.click()
+    expect(why).to_have_attribute("aria-expanded", "true")
+    expect(page.locator(".menu")).to_contain_text("From the text: car")
+    expect(marked(page)).to_have_text(["car"])
+    why.press("Enter")
+    expect(page.get_by_text("From the text:")).not_to_be_visible()
+    expect(marked(page)).to_have_count(0)
+    page.keyboard.press("Escape")
     word(page, "nicht").click()
-    page.get_by_role("button", name="Why this word?").click()
+    why.click()
+    expect(page.locator(".menu")).to_contain_text("From the text: not")
+    page.keyboard.press("Escape")
+    expect(marked(page)).to_have_text(["not"])  # the word has the focus again
+    page.keyboard.press("Enter")
+    why.click()
+    page.get_by_role("button", name="Show the search as a tree").click()
+    expect(marked(page)).to_have_count(0)
     expect(page.get_by_role("tab", name="Inside")).to_be_focused()
     expect(page.get_by_role("tab", name="Choose words")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#inside-line option:checked")).to_have_text("It is not expensive.")
