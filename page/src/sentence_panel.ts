@@ -61,6 +61,13 @@ export class SentencePanel {
     void this.loadOthers(key, mayRequest);
   }
 
+  /** Scroll to the other translations, and focus the first. */
+  focusOthers(): void {
+    const target = this.list.querySelector("button") ?? this.actions.querySelector<HTMLElement>("textarea, button");
+    this.list.parentElement!.scrollIntoView({ block: "nearest" });
+    target?.focus();
+  }
+
   private get sentence(): Sentence {
     return sentencesOf(this.line!.source, this.line!.translation!)[this.index]!;
   }

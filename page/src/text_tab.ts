@@ -78,6 +78,7 @@ export class TextTab implements Selection {
     this.menu = new WordMenu(app.api, {
       onChoose: (position, sentence, prefix) => void this.force(position, sentence, prefix),
       onSources: (lineIndex, spans) => this.source.mark(lineIndex, spans),
+      onOthers: () => this.panel.focusOthers(),
       onSearch,
     });
     this.panel = new SentencePanel(app, this.session, {

@@ -15,6 +15,8 @@ export interface WordMenuListener {
   onChoose(place: WordPosition, sentence: number, prefix: string): void;
   /** Called with the source words of a word when the menu shows them, and with none when it closes. */
   onSources(lineIndex: number, spans: Span[]): void;
+  /** Called when the reader wants to see the other translations of the sentence. */
+  onOthers(): void;
   /** Called when the reader wants to see the search that found a word. */
   onSearch(): void;
 }
@@ -28,6 +30,7 @@ export class WordMenu {
   private readonly explanation = make("div", { attributes: { hidden: "" } }, this.sources, button("explainSearch", () => this.showSearch()));
   private readonly list = make("ul", { class: "choices" });
   private readonly note = make("p", { class: "faint", attributes: { role: "status" } });
+  private readonly others = button("sentenceOthers", () => this.showOthers(), "quiet");
   private readonly ownWords = make("input", { label: "own", placeholder: "own", attributes: { autocomplete: "off" } });
   private running = new AbortController();
   private position: WordPosition | null = null;
@@ -56,6 +59,7 @@ export class WordMenu {
       this.list,
       this.note,
       form,
+      this.others,
     );
     document.addEventListener("pointerdown", (event) => {
       const target = event.target as Node;
@@ -72,6 +76,7 @@ export class WordMenu {
     this.showSources(false);
     this.list.replaceChildren();
     this.ownWords.value = "";
+    this.others.hidden = settings.beam < 2; // there are none
     setMessage(this.note, "loading");
     this.element.hidden = false;
     this.moveTo(position.element);
@@ -157,6 +162,11 @@ export class WordMenu {
     this.explanation.hidden = !isShown;
     this.explainButton.setAttribute("aria-expanded", String(isShown));
     this.listener.onSources(lineIndex, spans);
+  }
+
+  private showOthers(): void {
+    this.close(false);
+    this.listener.onOthers();
   }
 
   private showSearch(): void {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from browser import require_chinese_font
 from running_server import running_server
-from server_page import copy_bundled_model, open_server_page, translate_text
+from server_page import copy_bundled_model, expect, open_server_page, translate_text
 
 from uwaga_memory import Memory, Pair
 
@@ -230,6 +230,30 @@ def test_selecting_a_tab_does_not_move_other_tabs(page):
         tab.click()
         edges.append([other.bounding_box()["x"] for other in page.get_by_role("tab").all()])
     assert all(boxes == edges[0] for boxes in edges)
+
+
+def test_other_translations_of_a_short_text_are_in_view(page):
+    page.set_viewport_size({"width": 1280, "height": 800})
+    enter_text(page)
+    assert page.locator("#memory").is_visible() and page.locator(".demonstration").is_visible()
+    expect(page.locator(".others .choice").first).to_be_in_viewport(ratio=1)
+    expect(page.locator(".others .choice").last).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_menu_of_a_word_leads_to_the_other_translations_of_its_sentence(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    translate_text(page, "\n".join(["He sleeps."] * 12 + ["I want to buy a small red car tomorrow."]))
+    choice = page.locator(".others .choice").first
+    page.locator(".line").last.locator(".word").first.focus()
+    expect(page.locator(".others h2")).to_contain_text("car")
+    choice.wait_for()
+    expect(choice).not_to_be_in_viewport()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Other translations of this sentence").press("Enter")
+    expect(page.locator(".menu")).not_to_be_visible()
+    expect(choice).to_be_focused()
+    expect(choice).to_be_in_viewport(ratio=1)
 
 
 def test_settings_open_as_an_overlay(page):

@@ -46,6 +46,7 @@ export const de: Messages = {
   working: "Wird übersetzt",
   ready: "Übersetzt: {text}",
   others: "Andere Übersetzungen",
+  sentenceOthers: "Andere Übersetzungen dieses Satzes",
   sentence: "„{sentence}“",
   use: "Diese Übersetzung nehmen",
   back: "Zurück zur ersten Übersetzung",

@@ -45,6 +45,7 @@ export const en = {
   working: "Translating",
   ready: "Translated: {text}",
   others: "Other translations",
+  sentenceOthers: "Other translations of this sentence",
   sentence: "“{sentence}”",
   use: "Use this translation",
   back: "Back to the first translation",

@@ -46,6 +46,7 @@ export const es: Messages = {
   working: "Traduciendo",
   ready: "Traducido: {text}",
   others: "Otras traducciones",
+  sentenceOthers: "Otras traducciones de esta frase",
   sentence: "«{sentence}»",
   use: "Usar esta traducción",
   back: "Volver a la primera traducción",

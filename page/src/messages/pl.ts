@@ -46,6 +46,7 @@ export const pl: Messages = {
   working: "Trwa tłumaczenie",
   ready: "Przetłumaczono: {text}",
   others: "Inne tłumaczenia",
+  sentenceOthers: "Inne tłumaczenia tego zdania",
   sentence: "„{sentence}”",
   use: "Użyj tego tłumaczenia",
   back: "Wróć do pierwszego tłumaczenia",

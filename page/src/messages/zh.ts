@@ -46,6 +46,7 @@ export const zh: Messages = {
   working: "正在翻译",
   ready: "译文：{text}",
   others: "其他译文",
+  sentenceOthers: "此句的其他译文",
   sentence: "“{sentence}”",
   use: "使用此译文",
   back: "回到最初的译文",
