@@ -13,6 +13,16 @@ import { RequestError } from "./problem";
 import { type Sentence, sentencesOf, usesOf } from "./sentences";
 import type { Line, Session } from "./session";
 
+/** A correction that the reader is typing. */
+interface Correction {
+  /** The sentence and its translation when the box was opened, or when the reader was last told of new ones. */
+  source: string;
+  target: string;
+  box: HTMLTextAreaElement;
+  confirm: HTMLButtonElement;
+  note: HTMLElement;
+}
+
 export class SentencePanel {
   readonly element: HTMLElement;
   private readonly checks = make("div");
@@ -24,8 +34,7 @@ export class SentencePanel {
   private readonly status = make("span", { class: "faint", attributes: { role: "status" } });
   private line: Line | undefined;
   private index = 0;
-  /** Whether the reader corrects the translation; another sentence must not take its place. */
-  isEditing = false;
+  private correction: Correction | null = null;
   private shownKey = "";
   private originKey = "";
 
@@ -43,19 +52,30 @@ export class SentencePanel {
     this.element = make("div", { class: "columns" }, make("section", { class: "checks" }, ...checks), make("section", { class: "others" }, ...others));
   }
 
-  /** Show a sentence of a line, unless its translation is being edited; the server may be asked for its other translations. */
+  /** Whether the reader corrects the translation; another sentence must not take its place. */
+  get isEditing(): boolean {
+    return this.correction !== null;
+  }
+
+  /** Show a sentence of a line; the server may be asked for its other translations. */
   show(line: Line | undefined, index: number, mayRequest: boolean): void {
     const key = JSON.stringify([line?.source, this.language, index]);
     const isSame = key === this.shownKey;
     [this.line, this.index, this.shownKey] = [line, index, key];
-    if (this.isEditing && isSame) return;
-    this.isEditing = false;
+    const isDone = line?.stage === "done" && line.translation !== undefined;
+    if (this.correction && !isDone) {
+      const { box, target, confirm } = this.correction;
+      confirm.disabled = true;
+      if ((line && line.stage !== "blank") || box.value !== target) return;
+      this.correction = null; // there is no sentence any more
+    }
     if (!isSame) this.clearStatus();
-    this.element.hidden = line?.stage !== "done" || !line.translation;
+    this.element.hidden = !isDone;
     if (this.element.hidden) return;
     this.title.textContent = say("sentence", { sentence: this.sentence.source.trim() });
     this.showChecks();
     this.showOrigin();
+    if (this.keepsCorrection()) return;
     this.showOthers([]);
     this.showActions();
     void this.loadOthers(key, mayRequest);
@@ -201,12 +221,17 @@ export class SentencePanel {
   }
 
   private edit(): void {
-    this.isEditing = true;
     this.clearStatus();
     const box = make("textarea", { label: "correction", attributes: { rows: "3", dir: "auto", lang: this.language.replaceAll("_", "-") } });
-    box.value = this.sentence.target;
-    const form = make("form", {}, box, make("div", { class: "row" }, make("button", { say: "confirm", class: "button primary" }), button("cancel", () => this.endEdit())));
-    const submit = (): void => void this.confirmCorrection(box.value.trim().replace(/\s*\n\s*/g, " "));
+    const { source, target } = this.sentence;
+    box.value = target;
+    const confirm = make("button", { say: "confirm", class: "button primary" });
+    const note = make("p", { class: "faint", attributes: { role: "status" } });
+    const form = make("form", {}, box, note, make("div", { class: "row" }, confirm, button("cancel", () => this.endEdit())));
+    this.correction = { source, target, box, confirm, note };
+    const submit = (): void => {
+      if (!confirm.disabled) void this.confirmCorrection(box.value.trim().replace(/\s*\n\s*/g, " "));
+    };
     box.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.endEdit();
       else if (event.key === "Enter" && !event.isComposing) submit();
@@ -222,8 +247,28 @@ export class SentencePanel {
     box.focus();
   }
 
+  /**
+   * Return whether the box of a correction stays open. When the sentence has a new translation, or is another one, a box that
+   * the reader has not changed is closed; below one that they have changed, the new translation is shown.
+   */
+  private keepsCorrection(): boolean {
+    if (!this.correction) return false;
+    const { source, target } = this.sentence;
+    const { box, confirm, note, ...old } = this.correction;
+    confirm.disabled = false;
+    if (source === old.source && target === old.target) return true;
+    if (box.value === old.target) {
+      this.correction = null;
+      return false;
+    }
+    box.lang = this.language.replaceAll("_", "-");
+    note.textContent = say("correctionKept", { text: target });
+    Object.assign(this.correction, { source, target });
+    return true;
+  }
+
   private endEdit(): void {
-    this.isEditing = false;
+    this.correction = null;
     this.show(this.line, this.index, true);
     this.actions.querySelector("button")?.focus();
   }
@@ -243,7 +288,7 @@ export class SentencePanel {
     const { source } = this.sentence;
     await this.session.force(this.line!, this.index, translation, true);
     if (!this.line!.text.includes(translation)) return false;
-    this.isEditing = false;
+    this.correction = null;
     this.app.store.setConfirmed(this.session.settings.source, this.language, mergePairs(this.confirmed(), [[source, translation]]));
     this.show(this.line, this.index, true);
     setMessage(this.status, "confirmed");

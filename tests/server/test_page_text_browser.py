@@ -381,6 +381,47 @@ def test_corrected_sentence_is_confirmed_and_preserved(page, tmp_path, sentence)
     expect(page.locator(".confirmed")).not_to_be_visible()
 
 
+def add_term(page, source: str, target: str) -> None:
+    """Add a pair to the glossary, and return to the text."""
+    page.get_by_role("tab", name="Glossary").click()
+    page.get_by_label("Word or phrase").fill(source)
+    page.get_by_label("Its translation").fill(target)
+    page.keyboard.press("Enter")
+    page.get_by_role("tab", name="Text").click()
+
+
+def test_open_correction_follows_a_new_translation_and_keeps_typed_words(page):
+    translate_text(page, SENTENCE)
+    page.get_by_role("button", name="Correct", exact=True).click()
+    box = page.get_by_label("Corrected translation")
+    assert "Auto" in box.input_value()
+    add_term(page, "car", "Wagen")
+    expect(page.locator(".output")).to_contain_text("Wagen")
+    expect(box).to_have_count(0)  # nothing was typed
+    page.get_by_role("button", name="Correct", exact=True).click()
+    expect(box).to_have_value(output(page))
+    box.fill("Ich kaufe morgen ein rotes Fahrzeug.")
+    add_term(page, "car", "Kfz")
+    expect(page.locator(".output")).to_contain_text("Kfz")
+    expect(box).to_have_value("Ich kaufe morgen ein rotes Fahrzeug.")
+    note = page.locator(".others form [role=status]")
+    expect(note).to_contain_text(f"The new translation: {output(page)}")
+    page.locator("#source").fill("")
+    confirm = page.locator(".others form").get_by_role("button", name="Confirm")
+    expect(confirm).to_be_disabled()
+    translate_text(page, "He sleeps.")
+    expect(page.locator(".others h2")).to_have_text("“He sleeps.”")
+    expect(box).to_have_value("Ich kaufe morgen ein rotes Fahrzeug.")
+    expect(note).to_contain_text(f"The new translation: {output(page)}")
+    box.fill("Er schläft fest.")
+    confirm.click()
+    wait_for_translation(page, "Er schläft fest.")
+    expect(box).to_have_count(0)
+    page.get_by_role("button", name="Correct", exact=True).click()
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator(".others")).not_to_be_visible()
+
+
 def test_words_are_navigated_by_keyboard(page):
     translate_text(page, SENTENCE)
     page.locator("#source").focus()

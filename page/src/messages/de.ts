@@ -54,6 +54,7 @@ export const de: Messages = {
   checksNone: "Nichts wirkt zweifelhaft.",
   correct: "Berichtigen",
   correction: "Berichtigte Übersetzung",
+  correctionKept: "Der Text wurde neu übersetzt, Ihre Worte bleiben. Die neue Übersetzung: {text}",
   confirm: "Bestätigen",
   confirmed: "Bestätigt, steht jetzt unter „Glossar“.",
   memory: "Übersetzungsspeicher",

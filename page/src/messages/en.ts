@@ -53,6 +53,7 @@ export const en = {
   checksNone: "Nothing looks doubtful.",
   correct: "Correct",
   correction: "Corrected translation",
+  correctionKept: "The text has been translated again, your words are kept. The new translation: {text}",
   confirm: "Confirm",
   confirmed: "Confirmed and kept under “Glossary”.",
   memory: "Memory",

@@ -54,6 +54,7 @@ export const es: Messages = {
   checksNone: "Nada parece dudoso.",
   correct: "Corregir",
   correction: "Traducción corregida",
+  correctionKept: "El texto se ha traducido de nuevo y sus palabras se conservan. La nueva traducción: {text}",
   confirm: "Confirmar",
   confirmed: "Confirmada y guardada en «Glosario».",
   memory: "Memoria de traducción",

@@ -54,6 +54,7 @@ export const pl: Messages = {
   checksNone: "Nic nie budzi wątpliwości.",
   correct: "Popraw",
   correction: "Poprawione tłumaczenie",
+  correctionKept: "Tekst przetłumaczono ponownie, a wpisane słowa zachowano. Nowe tłumaczenie: {text}",
   confirm: "Zatwierdź",
   confirmed: "Zatwierdzono i zachowano w zakładce „Glosariusz”.",
   memory: "Pamięć tłumaczeniowa",

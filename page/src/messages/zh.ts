@@ -54,6 +54,7 @@ export const zh: Messages = {
   checksNone: "没有可疑之处。",
   correct: "更正",
   correction: "更正后的译文",
+  correctionKept: "原文已重新翻译，您输入的内容仍保留。新译文：{text}",
   confirm: "确认",
   confirmed: "已确认，保存在“术语表”中。",
   memory: "翻译记忆库",
