@@ -79,10 +79,14 @@ export class GlossaryTab {
     return this.app.store.confirmed(source, target);
   }
 
+  /** Keep these of the confirmed pairs; the others are not used any more. */
   private setConfirmed(pairs: Pair[]): void {
     const { source, target } = this.session.settings;
+    const removed = this.confirmedPairs().filter(([sentence]) => !pairs.some(([other]) => other === sentence));
     this.app.store.setConfirmed(source, target, pairs);
+    this.session.forget(removed.map(([sentence]) => sentence));
     this.onShow();
+    this.onChange();
   }
 
   private add(): void {

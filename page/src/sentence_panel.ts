@@ -187,7 +187,7 @@ export class SentencePanel {
     const { source, target, targetSpan } = this.sentence;
     const { choiceSpans = [] } = this.line!;
     const confirm = button("confirm", () => void this.confirm(target));
-    confirm.disabled = this.confirmed().some((pair) => pair[0] === source && pair[1] === target);
+    confirm.disabled = this.confirmed().some((pair) => pair[0] === source.trim() && pair[1] === target);
     const isChosen = choiceSpans.some((span) => overlaps(span, targetSpan));
     const back = isChosen ? [button("back", () => void this.session.reset(this.line!, this.index), "quiet")] : [];
     this.actions.replaceChildren(make("div", { class: "row" }, button("correct", () => this.edit()), confirm, ...this.rememberButton(), ...back, this.status));
@@ -289,9 +289,9 @@ export class SentencePanel {
     await this.session.force(this.line!, this.index, translation, true);
     if (!this.line!.text.includes(translation)) return false;
     this.correction = null;
-    this.app.store.setConfirmed(this.session.settings.source, this.language, mergePairs(this.confirmed(), [[source, translation]]));
+    this.app.store.setConfirmed(this.session.settings.source, this.language, mergePairs(this.confirmed(), [[source.trim(), translation]]));
     this.show(this.line, this.index, true);
-    setMessage(this.status, "confirmed");
+    setMessage(this.status, this.app.languages.remembers ? "confirmed" : "confirmedAlone");
     return true;
   }
 

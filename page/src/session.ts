@@ -4,9 +4,9 @@ import type { Api, RequestSettings, ServerTranslation } from "./api";
 import type { Pair } from "./glossary_file";
 import { AUTO } from "./languages";
 import { isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "./lines";
-import { supportsPair } from "./memories";
+import { type MemoryUse, supportsPair } from "./memories";
 import { isAborted, type Problem, RequestError } from "./problem";
-import { sentencesOf, spliceSentence, withSentences, wordPieces } from "./sentences";
+import { sentencesOf, spliceSentence, usesOf, withSentences, wordPieces } from "./sentences";
 import type { Span } from "./words";
 
 export interface Line {
@@ -83,8 +83,10 @@ export class Session {
   private readonly cache = new LruCache<ServerTranslation>(500);
   /** The best translations of single sentences, by sentence. */
   private readonly nbest = new LruCache<ServerTranslation[]>(100);
-  /** What the reader has chosen, by sentence and languages. */
-  private readonly choices = new LruCache<Choice>(500);
+  /** What the reader has chosen, by sentence and languages; null where the reader wants the translation of the model or a memory. */
+  private readonly choices = new LruCache<Choice | null>(500);
+  /** The translations that the reader has confirmed for these languages, by sentence. */
+  private confirmed: ReadonlyMap<string, string> = new Map();
   private running = new AbortController();
   private detectedLanguage: { text: string; code: string } | null = null;
   private requested: { text: string; settings: RequestSettings } = { text: "", settings: this.settings };
@@ -92,6 +94,7 @@ export class Session {
   constructor(
     private readonly api: Api,
     private readonly listener: Listener,
+    private readonly confirmedPairs: (source: string, target: string) => readonly Pair[] = () => [],
   ) {}
 
   /** Translate a text after a delay in milliseconds, unless it changes. */
@@ -100,7 +103,7 @@ export class Session {
     const { signal } = (this.running = new AbortController());
     this.requested = { text, settings };
     const previous = this.lines;
-    this.settings = { ...settings, source: settings.source === AUTO ? (this.detectedLanguage?.code ?? AUTO) : settings.source };
+    this.use({ ...settings, source: settings.source === AUTO ? (this.detectedLanguage?.code ?? AUTO) : settings.source });
     this.lines = linesOf(text).map((source, index) => ({
       source, text: previous[index]?.text ?? "", stage: "old" as const, grows: isGrown(previous[index], source),
     }));
@@ -160,15 +163,20 @@ export class Session {
     }
   }
 
+  /** Forget what the reader has chosen for sentences. */
+  forget(sentences: readonly string[]): void {
+    for (const sentence of sentences) this.choices.delete(this.choiceKey(sentence));
+  }
+
   /** Undo the reader's choice for a sentence of a line. */
   async reset(line: Line, index: number): Promise<void> {
-    this.choices.delete(this.choiceKey(sentencesOf(line.source, line.translation!)[index]!.source));
+    this.choices.set(this.choiceKey(sentencesOf(line.source, line.translation!)[index]!.source), null);
     await this.update(this.requested.text, this.requested.settings, 0);
   }
 
   /** Translate all lines again, since a memory knows more, and a sentence from it instead of as the reader has chosen. */
   async refresh(sentence: string, settings: RequestSettings): Promise<void> {
-    this.choices.delete(this.choiceKey(sentence));
+    this.choices.set(this.choiceKey(sentence), null);
     this.cache.clear();
     await this.update(this.requested.text, settings, 0);
   }
@@ -258,7 +266,7 @@ export class Session {
       const code = await this.api.detect(text.slice(0, 1000), signal);
       this.detectedLanguage = code === undefined ? null : { text, code };
     }
-    this.settings = { ...this.settings, source: this.detectedLanguage?.code ?? AUTO };
+    this.use({ ...this.settings, source: this.detectedLanguage?.code ?? AUTO });
     this.listener.detected(this.detectedLanguage?.code);
     this.fillFromCache();
   }
@@ -309,7 +317,21 @@ export class Session {
   }
 
   private choiceKey(sentence: string, { source, target }: { source: string; target: string } = this.settings): string {
-    return JSON.stringify([source, target, sentence]);
+    return JSON.stringify([source, target, sentence.trim()]);
+  }
+
+  private use(settings: RequestSettings): void {
+    this.settings = settings;
+    this.confirmed = new Map(this.confirmedPairs(settings.source, settings.target).map(([sentence, text]) => [sentence.trim(), text]));
+  }
+
+  /** Return what the reader has chosen for a sentence, or has confirmed before, unless a memory has the sentence itself. */
+  private choiceFor(sentence: string, uses: readonly MemoryUse[]): Choice | null | undefined {
+    const key = this.choiceKey(sentence);
+    const text = this.confirmed.get(sentence.trim());
+    const isNew = text !== undefined && this.choices.get(key) === undefined && !uses.some(({ used }) => used === "verbatim");
+    if (isNew) this.restore({ ...this.settings, choices: [[sentence, text]] });
+    return this.choices.get(key);
   }
 
   /** Fill the lines from the cache, with the reader's choices. */
@@ -326,7 +348,7 @@ export class Session {
     const choiceSpans: Span[] = [];
     let result = translation;
     sentences.forEach((sentence, index) => {
-      const choice = this.choices.get(this.choiceKey(sentence.source));
+      const choice = this.choiceFor(sentence.source, usesOf(source, translation, index));
       const current = sentencesOf(source, result);
       if (!choice || current.length !== sentences.length) return; // the pieces of another choice do not spell its text
       const [start] = current[index]!.targetSpan;

@@ -61,7 +61,7 @@ export class TextTab implements Selection {
       changed: (lines, isWorking) => this.show(lines, isWorking),
       detected: (code) => this.bar.setDetected(code),
       failed: (problem) => this.showProblem(problem),
-    });
+    }, (source, target) => app.store.confirmed(source, target));
     this.source = new SourceBox((isPasted) => this.update(isPasted ? 0 : PAUSE));
     this.output = new Output({
       onHover: (position, spans) => {

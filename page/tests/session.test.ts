@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { Api, RequestSettings, ServerTranslation } from "../src/api";
+import type { Pair } from "../src/glossary_file";
 import type { Memory } from "../src/memories";
 import { RequestError, unreachable } from "../src/problem";
 import { usesOf } from "../src/sentences";
@@ -98,6 +99,27 @@ test("a choice is kept while the text around its sentence and the settings chang
   assert.equal(lines.text(), "A MAN.c so A DOG.c");
 });
 
+test("confirmed translations are used for the same sentences, until one goes back to the model's or removes them", async () => {
+  let pairs: Pair[] = [["a dog.", "Ein Hund."]];
+  const lines = new Session(sentences as Api, { changed: () => {}, detected: () => {}, failed: () => {} }, (source, target) => (source === "en" && target === "de" ? pairs : []));
+  const settings: RequestSettings = { ...SETTINGS, glossary: [["a", ""]] };
+  await lines.update("a man. a dog.\n a dog. ", settings, 0);
+  assert.equal(lines.text(), "A MAN. Ein Hund.\nEin Hund.");
+  assert.deepEqual(lines.choicePairs().map(([, text]) => text), ["Ein Hund.", "Ein Hund."]);
+  await lines.update("a dog. a cat.", { ...settings, source: "pl" }, 0);
+  assert.equal(lines.text(), "A DOG. A CAT.");
+  await lines.update("a dog. a cat.", settings, 0);
+  await lines.reset(lines.lines[0]!, 0);
+  assert.equal(lines.text(), "A DOG. A CAT.");
+  lines.forget(["a dog."]);
+  await lines.update("a dog.", settings, 0);
+  assert.equal(lines.text(), "Ein Hund.");
+  pairs = [];
+  lines.forget(["a dog."]);
+  await lines.update("a dog.", settings, 0);
+  assert.equal(lines.text(), "A DOG.");
+});
+
 const MEMORY: Memory = { id: "7", name: "Letters", source: "en-GB", target: "de", pairs: 1, shared: false };
 
 test("a memory is sent with lines if it is for their language, but not for other translations", async () => {
@@ -109,9 +131,9 @@ test("a memory is sent with lines if it is for their language, but not for other
       return Promise.resolve([{ text: options.memory ? "Hallo" : "Guten Tag", memory }]);
     },
   };
-  const lines = session(server);
+  const lines = new Session(server as unknown as Api, { changed: () => {}, detected: () => {}, failed: () => {} }, (source) => (source === "en" ? [["hello", "Servus"]] : []));
   await lines.update("hello", { ...SETTINGS, memory: MEMORY }, 0);
-  assert.equal(lines.text(), "Hallo");
+  assert.equal(lines.text(), "Hallo"); // not the confirmed translation
   assert.deepEqual(lines.lines[0]!.translation!.tokens, ["▁Hallo"]);
   assert.deepEqual((await lines.nbestTranslations(lines.lines[0]!, 0, true)).map(({ text }) => text), ["Guten Tag"]);
   await lines.update("hello", { ...SETTINGS, source: "pl", memory: MEMORY }, 0);

@@ -82,6 +82,7 @@ def test_corrected_sentence_can_be_stored_by_keyboard(browser, empty_server):
         page.get_by_label("Corrected translation").fill(corrected)
         page.keyboard.press("Enter")
         expect(page.get_by_role("button", name="Correct", exact=True)).to_be_focused()
+        expect(page.locator(".others [role=status]")).to_contain_text("“Remember” does so for similar")
         page.get_by_role("button", name="Remember").focus()
         page.keyboard.press("Enter")
         expect(page.locator(".others [role=status]")).to_have_text("Remembered in “English – German”.")
@@ -90,6 +91,9 @@ def test_corrected_sentence_can_be_stored_by_keyboard(browser, empty_server):
         expect(page.locator(".origin")).to_have_text("From the memory: 100%")
         lines = output(page).split("\n")
         assert lines[0].endswith(f" {corrected}") and lines[1] == other
+        page.reload()
+        assert translate_text(page, "The weather is nice today.") == corrected
+        expect(page.locator(".origin")).to_have_text("From the memory: 100%")  # not from the confirmed pairs
     with open_server_page(browser, empty_server, START) as page:
         page.wait_for_selector("#source")
         page.get_by_label("Memory", exact=True).select_option("English – German (1)")

@@ -381,6 +381,32 @@ def test_corrected_sentence_is_confirmed_and_preserved(page, tmp_path, sentence)
     expect(page.locator(".confirmed")).not_to_be_visible()
 
 
+def test_confirmed_translation_is_used_again_until_it_is_removed(page, translator):
+    corrected = "Das ist etwas ganz anderes."
+    translate_text(page, SENTENCE)
+    page.get_by_role("button", name="Correct", exact=True).click()
+    page.get_by_label("Corrected translation").fill(corrected)
+    page.keyboard.press("Enter")
+    status = page.locator(".others [role=status]")
+    expect(status).to_contain_text("kept in this browser under “Glossary”")
+    expect(status).to_contain_text("uwaga serve --memories FOLDER")
+    page.reload()
+    model = translator.translate(f"It is late. {SENTENCE}").text
+    before = translator.translate("It is late.").text
+    assert translate_text(page, f"It is late. {SENTENCE}") == f"{before} {corrected}"
+    word(page, "etwas").focus()
+    expect(page.locator(".others h2")).to_contain_text(SENTENCE)
+    expect(page.get_by_role("button", name="Confirm")).to_be_disabled()
+    page.get_by_role("button", name="Back to the first translation").click()
+    wait_for_translation(page, model)
+    page.reload()
+    assert translate_text(page, f"It is late. {SENTENCE}") == f"{before} {corrected}"
+    page.get_by_role("tab", name="Glossary").click()
+    page.get_by_role("button", name="Remove", exact=True).click()
+    page.get_by_role("tab", name="Text").click()
+    wait_for_translation(page, model)
+
+
 def add_term(page, source: str, target: str) -> None:
     """Add a pair to the glossary, and return to the text."""
     page.get_by_role("tab", name="Glossary").click()
