@@ -54,7 +54,7 @@ export const de: Messages = {
   checksNone: "Nichts wirkt zweifelhaft.",
   correct: "Berichtigen",
   correction: "Berichtigte Übersetzung",
-  correctionKept: "Der Text wurde neu übersetzt, Ihre Worte bleiben. Die neue Übersetzung: {text}",
+  correctionKept: "Der Text wurde neu übersetzt; Ihre Worte bleiben erhalten. Die neue Übersetzung: {text}",
   confirm: "Bestätigen",
   confirmed: "Bestätigt und in diesem Browser unter „Glossar“ aufbewahrt: Die Seite übersetzt denselben Satz nun so. „Merken“ gilt auch für ähnliche Sätze und Dokumente.",
   confirmedAlone: "Bestätigt und in diesem Browser unter „Glossar“ aufbewahrt: Die Seite übersetzt denselben Satz nun so. Damit das auch für ähnliche Sätze und Dokumente gilt, muss der Server mit einem Ordner für Übersetzungsspeicher gestartet werden: uwaga serve --memories ORDNER",

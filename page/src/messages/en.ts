@@ -53,7 +53,7 @@ export const en = {
   checksNone: "Nothing looks doubtful.",
   correct: "Correct",
   correction: "Corrected translation",
-  correctionKept: "The text has been translated again, your words are kept. The new translation: {text}",
+  correctionKept: "The text has been translated again; your words are kept. The new translation: {text}",
   confirm: "Confirm",
   confirmed: "Confirmed, and kept in this browser under “Glossary”: the page now translates the same sentence like this. “Remember” does so for similar sentences and documents too.",
   confirmedAlone: "Confirmed, and kept in this browser under “Glossary”: the page now translates the same sentence like this. To use it for similar sentences and documents too, have the server started with a folder for translation memories: uwaga serve --memories FOLDER",

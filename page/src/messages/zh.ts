@@ -57,7 +57,7 @@ export const zh: Messages = {
   correctionKept: "原文已重新翻译，您输入的内容仍保留。新译文：{text}",
   confirm: "确认",
   confirmed: "已确认，并保存在此浏览器的“术语表”中：今后本页会这样翻译同一句子。使用“记住”，相似的句子和文档也会用到。",
-  confirmedAlone: "已确认，并保存在此浏览器的“术语表”中：今后本页会这样翻译同一句子。如需用于相似的句子和文档，请让服务器启动时指定翻译记忆库的文件夹：uwaga serve --memories 文件夹",
+  confirmedAlone: "已确认，并保存在此浏览器的“术语表”中：今后本页会这样翻译同一句子。如需用于相似的句子和文档，需在启动服务器时指定翻译记忆库的文件夹：uwaga serve --memories 文件夹",
   memory: "翻译记忆库",
   memoryNone: "无",
   memoryReadOnly: "只读",
