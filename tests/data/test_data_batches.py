@@ -15,8 +15,8 @@ from uwaga.data import plans
 from uwaga.data.batches import Batch, Batches, prefetch
 from uwaga.data.corpus import read_corpus
 from uwaga.data.mixture import Mixture
-from uwaga.data.plans import STRIP_COUNTS, arrange, best_strips, split_batches
-from uwaga.data.rows import Column, Forms, JoinedColumn
+from uwaga.data.plans import STRIP_COUNTS, arrange_batches, best_strips, split_batches
+from uwaga.data.rows import Column, JoinedColumn, SurfaceForms
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store
 from uwaga.errors import DataError, SettingsError
@@ -173,7 +173,7 @@ def test_batches_stay_within_the_token_budget(data: st.DataObject) -> None:
     )
     padded = {}
     for strips in STRIP_COUNTS:
-        batches = arrange(source, target, budget, strips)
+        batches = arrange_batches(source, target, budget, strips)
         assert sorted(np.concatenate(batches).tolist()) == list(range(count))
         for batch in batches:
             assert len(batch) * max(source[batch].max(), target[batch].max()) <= budget
@@ -194,7 +194,7 @@ def test_joined_columns_return_the_requested_rows(rows: list[list[int]], data: s
     plain, formed = Column.from_rows(rows), Column.from_rows([[*row, 7] for row in rows])
     cut = data.draw(st.integers(0, len(rows)))
     joined = JoinedColumn([Column.from_rows(rows[:cut]), Column.from_rows(rows[cut:])])
-    forms = Forms(joined, [formed])
+    forms = SurfaceForms(joined, [formed])
     positions = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=9)))
     form_ids = np.array(
         data.draw(st.lists(st.sampled_from([-1, 0]), min_size=len(positions), max_size=len(positions)))

@@ -13,7 +13,7 @@ from tiny_models import tokeniser
 from uwaga.alignment.words import split_words
 from uwaga.data.batches import Batches
 from uwaga.data.corpus import read_corpus
-from uwaga.data.guide import LinkFile, piece_widths, word_piece_ranges
+from uwaga.data.guide import LinkFile, count_piece_bytes, word_piece_ranges
 from uwaga.data.mixture import Mixture
 from uwaga.data.store_writer import build_store
 from uwaga.errors import DataError
@@ -48,9 +48,9 @@ def test_piece_ranges_contain_all_pieces_that_overlap_the_word(words, data) -> N
 
 @pytest.mark.parametrize("text", [text for pair in TEXTS for text in pair])
 @pytest.mark.parametrize("kind", ["words", "spaces"])
-def test_piece_widths_sum_to_word_bytes(text: str, kind) -> None:
+def test_count_piece_bytes_sum_to_word_bytes(text: str, kind) -> None:
     tokeniser_ = tokeniser()
-    widths = piece_widths(tokeniser_)[tokeniser_.encode(text)]
+    widths = count_piece_bytes(tokeniser_)[tokeniser_.encode(text)]
     assert widths.sum() == sum(len(word.encode()) for word in split_words(text, kind))
     for word, pieces in zip(split_words(text, kind), piece_ranges(tokeniser_, text, kind), strict=True):
         piece = tokeniser_.decode([tokeniser_.encode(text)[position] for position in pieces])
@@ -59,7 +59,7 @@ def test_piece_widths_sum_to_word_bytes(text: str, kind) -> None:
 
 def piece_ranges(tokeniser_, text: str, kind) -> list[range]:
     sizes = [len(word.encode()) for word in split_words(text, kind)]
-    return word_piece_ranges(sizes, piece_widths(tokeniser_)[tokeniser_.encode(text)])
+    return word_piece_ranges(sizes, count_piece_bytes(tokeniser_)[tokeniser_.encode(text)])
 
 
 def corpus(folder: Path, links: list[str] | None = LINKS, **data) -> tuple[CorpusSettings, LinkFile]:
@@ -130,8 +130,11 @@ def test_links_connect_pieces_of_linked_words(tmp_path: Path, mode: str, tag: st
         (LINKS[:3], r"c.links: ends after line 3, but .*c.tsv is longer"),
         ([*LINKS, ""], r"c.links: has more lines than .*c.tsv, which ends after line 4"),
         ([LINKS[0], "0-0 1:1", *LINKS[2:]], r"c.links, line 2: '1:1' is not a link"),
-        ([LINKS[0], "0-0 12-1", *LINKS[2:]], r"c.links, line 2: source word 12, but the source has 10"),
-        (["0-5", *LINKS[1:]], r"c.links, line 1: target word 5, but the target has 5"),
+        (
+            [LINKS[0], "0-0 12-1", *LINKS[2:]],
+            r"c.links, line 2: a link to source word 12, but the source has 10",
+        ),
+        (["0-5", *LINKS[1:]], r"c.links, line 1: a link to target word 5, but the target has 5"),
     ],
 )
 def test_mismatched_links_are_reported(tmp_path: Path, links: list[str], message: str) -> None:

@@ -260,14 +260,14 @@ def test_rebuilding_a_store_logs_the_reason(tokeniser: Tokeniser, tmp_path: Path
 
 def test_file_changed_while_reading_is_rejected(tokeniser: Tokeniser, tmp_path: Path, monkeypatch) -> None:
     path = write(tmp_path, "a.tsv", lines(20, 1))
-    write_chunk = store_writer._Writer.write
+    write_chunk = store_writer._StoreWriter.write
 
     def change(self, chunk) -> None:
         write_chunk(self, chunk)
         os.utime(path, ns=(1, 1))
 
-    monkeypatch.setattr(store_writer._Writer, "write", change)
-    with pytest.raises(DataError, match=r"a\.tsv has changed while it was read"):
+    monkeypatch.setattr(store_writer._StoreWriter, "write", change)
+    with pytest.raises(DataError, match=r"a\.tsv has changed while the corpus was read"):
         store(tokeniser, path, tmp_path / "s")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.tsv"]
 
@@ -278,7 +278,7 @@ def test_full_disk_leaves_no_partial_files(tokeniser: Tokeniser, tmp_path: Path,
     def raise_disk_full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(store_writer._Writer, "finish", raise_disk_full)
+    monkeypatch.setattr(store_writer._StoreWriter, "finish", raise_disk_full)
     with pytest.raises(DataError, match=r"cannot be written: .*No space left on device"):
         store(tokeniser, path, tmp_path / "s")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.tsv"]

@@ -125,7 +125,7 @@ def test_parquet_columns_are_selected_or_rejected(tmp_path: Path, memory) -> Non
     table = pyarrow.table({"source": ["a", None], "target": ["b", "c"]})
     pyarrow.parquet.write_table(table, tmp_path / "q.parquet")
     assert texts(read(tmp_path / "q.parquet")) == [("a", "b")]
-    with pytest.raises(DataError, match=r"no column x; there are source, target: name two of them"):
+    with pytest.raises(DataError, match=r"no column x; there are source, target: select two of them"):
         read(tmp_path / "q.parquet", columns=["source", "x"])
     with pytest.raises(DataError, match="the column id holds int64, not text"):
         read(tmp_path / "p.parquet", columns=["id", "translation.de"])
@@ -201,7 +201,7 @@ def test_tmx_markup_variants_and_languages_are_read(tmp_path: Path) -> None:
     assert pairs == [Pair("Press now!", ("Jetzt", "Sofort"), 1)]
     assert report.faults == {"missing language": 1}
     with pytest.raises(
-        DataError, match="no unit has both en and pl; its languages are de, de-AT, en, en-GB, fr"
+        DataError, match="no unit has both en and pl; the languages of the file are de, de-AT, en, en-GB, fr"
     ):
         read(path, languages=("en", "pl"))
 

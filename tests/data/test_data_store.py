@@ -85,7 +85,7 @@ def test_filtered_pairs_are_counted(tokeniser, tmp_path: Path) -> None:
     assert report.lines == {"too many tokens": [2], "too unequal lengths": [3]}
     with pytest.raises(DataError, match=r"c\.tsv, line 2: too many tokens"):
         build(tokeniser, path, max_tokens=30, max_ratio=3, bad_lines="stop")
-    with pytest.raises(DataError, match="no sentence pair remains"):
+    with pytest.raises(DataError, match="no sentence pair is left"):
         build(tokeniser, path, max_tokens=1)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["c.tsv", "store"]
 
@@ -176,7 +176,7 @@ def test_failed_rebuild_keeps_the_old_store(tokeniser, corpus: Path, monkeypatch
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_writer._Writer, "write", raise_disk_full)
+        patch.setattr(store_writer._StoreWriter, "write", raise_disk_full)
         with pytest.raises(DataError, match=r"cannot be written: .*No space left"):
             build(tokeniser, corpus, max_tokens=77)
     assert Store.open(store.folder).inputs == store.inputs

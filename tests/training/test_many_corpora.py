@@ -121,7 +121,7 @@ def test_pipes_and_invalid_weights_are_rejected(tmp_path: Path) -> None:
     values = toy_corpora_values(tmp_path)
     os.mkfifo(tmp_path / "pipe.tsv")
     values["data"]["train"][2]["files"] = [str(tmp_path / "pipe.tsv")]
-    with pytest.raises(DataError, match=r"pipe\.tsv: a pipe or a device"):
+    with pytest.raises(DataError, match=r"pipe\.tsv: is a pipe or a device"):
         train(parse_settings(values))
     values["data"]["train"][2] = {"files": [str(tmp_path / "more.tsv")], "weight": 1e300}
     with pytest.raises(SettingsError, match="weight"):

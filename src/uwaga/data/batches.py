@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from uwaga.data.guide import Guide
+from uwaga.data.guide import LinkConverter
 from uwaga.data.mixture import Mixture
 from uwaga.data.plans import MixedSides, Plan, SampledPlan, SegmentationSampler, StoredPlan
 from uwaga.data.rows import Block
@@ -20,19 +20,19 @@ from uwaga.settings import DataSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
 
 Item = TypeVar("Item")
-POLL_SECONDS = 0.1  # seconds between checks whether the consumer has stopped
+POLL_SECONDS = 0.1  # seconds between checks of whether the consumer has stopped
 
 
 def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, None]:
-    """Yield the items of an iterable, read by a background thread up to ``depth`` items ahead.
+    """Yield the items of an iterable, which a background thread reads up to ``depth`` items ahead.
 
-    An exception raised in the thread is raised here. Closing the generator stops the thread.
+    An exception in the thread is raised by this generator. Closing the generator stops the thread.
     """
     producer = _Producer(items, depth)
     try:
         while True:
             item = producer.queue.get()
-            if isinstance(item, _Finished):
+            if isinstance(item, _EndOfItems):
                 if item.error is not None:
                     raise item.error
                 return
@@ -41,14 +41,14 @@ def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, Non
         producer.close()
 
 
-class _Finished:
+class _EndOfItems:
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
 
 class _Producer(Generic[Item]):
     def __init__(self, items: Iterable[Item], depth: int) -> None:
-        self.queue: Queue[Item | _Finished] = Queue(maxsize=max(1, depth))
+        self.queue: Queue[Item | _EndOfItems] = Queue(maxsize=max(1, depth))
         self._closed = Event()
         self._thread = Thread(target=self._produce, args=(items,), name="uwaga-prefetch", daemon=True)
         self._thread.start()
@@ -62,19 +62,19 @@ class _Producer(Generic[Item]):
             self._thread.join()
 
     def _produce(self, items: Iterable[Item]) -> None:
-        finished = _Finished(None)
+        finished = _EndOfItems(None)
         try:
             for item in items:
                 if not self._put(item):
                     break
         except BaseException as error:
-            finished = _Finished(error)
+            finished = _EndOfItems(error)
         finally:
             if isinstance(items, Generator):
                 items.close()
         self._put(finished)
 
-    def _put(self, item: Item | _Finished) -> bool:
+    def _put(self, item: Item | _EndOfItems) -> bool:
         while not self._closed.is_set():
             try:
                 self.queue.put(item, timeout=POLL_SECONDS)
@@ -93,11 +93,11 @@ class Batch:
 
     Attributes:
         source: (sentences, source) with end symbols.
-        source_lengths: (sentences,) including the end symbol.
+        source_lengths: (sentences,) number of source tokens, including the end symbol.
         target_in: (sentences, target) with start symbols.
         target_out: (sentences, target) with end symbols.
-        target_lengths: (sentences,) of ``target_in`` and ``target_out``.
-        pairs: (sentences,) row numbers in the stores.
+        target_lengths: (sentences,) number of tokens of both ``target_in`` and ``target_out``.
+        pairs: (sentences,) row numbers in the mixture.
         links: (links, 3) for guided alignment: sentence, position in ``target_out``, position of the aligned
             source token.
     """
@@ -122,8 +122,9 @@ class Batch:
 
 
 class Batches:
-    """The batches of mixed stores; ``batch`` is a pure function of epoch and index, so training can resume
-    at any batch.
+    """The training batches of a mixture of stores.
+
+    :meth:`batch` is a pure function of epoch and index, so training can resume at any batch.
     """
 
     def __init__(
@@ -138,13 +139,13 @@ class Batches:
         """Plan the batches.
 
         ``batch_tokens`` is the maximum number of tokens on either side of a batch, including padding;
-        ``guided`` adds the alignments of the stores.
+        ``guided`` adds the word alignments in the stores to the batches.
         """
         self._source, self._target = (tokeniser.symbols for tokeniser in tokenisers)
         self._seed = seed % (1 << 64)
         self._budget = batch_tokens
         shares: dict[str, float] = {form: share for form, share in sorted(data.augment.items()) if share > 0}
-        mixture.require(list(shares), data.subword_sampling > 0 or guided)
+        mixture.check_contents(list(shares), data.subword_sampling > 0 or guided)
         self._sides = MixedSides(mixture, shares)
         if (longest := 1 + mixture.longest(list(shares))) > batch_tokens:
             raise SettingsError(
@@ -157,14 +158,14 @@ class Batches:
             self._sampler = SegmentationSampler(
                 mixture, tokenisers, list(shares), data.subword_sampling, limits
             )
-        self._guide = Guide(mixture, tokenisers, list(shares)) if guided else None
-        self._latest: tuple[int, Plan] | None = None
+        self._link_converter = LinkConverter(mixture, tokenisers, list(shares)) if guided else None
+        self._latest_plan: tuple[int, Plan] | None = None
 
     def epoch(self, number: int) -> Plan:
         """Return the plan of an epoch, which depends only on the seed and the epoch's number."""
-        latest = self._latest  # read once: another thread may replace it
+        latest = self._latest_plan  # read once: another thread may replace it
         if latest is None or latest[0] != number:
-            latest = self._latest = (number, self._plan(number))
+            latest = self._latest_plan = (number, self._plan(number))
         return latest[1]
 
     def count(self, epoch: int) -> int:
@@ -172,7 +173,7 @@ class Batches:
         return len(self.epoch(epoch))
 
     def has_batch(self, epoch: int, index: int) -> bool:
-        """Return whether an epoch has a batch, without arranging later pools."""
+        """Return whether an epoch has a batch with this index, without arranging later pools."""
         return self.epoch(epoch).find(index) is not None
 
     def batch(self, epoch: int, index: int) -> Batch:
@@ -188,7 +189,7 @@ class Batches:
             target_out=_append_end(target, self._target),
             target_lengths=target.lengths + 1,
             pairs=pairs,
-            links=None if self._guide is None else self._guide.links(rows),
+            links=None if self._link_converter is None else self._link_converter.links(rows),
         )
 
     def _plan(self, epoch: int) -> Plan:

@@ -1,4 +1,4 @@
-"""Checks of a corpus while it is read: shifted lines, and languages other than the stated ones."""
+"""Checks of a corpus while it is read: for shifted lines, and for texts in an unexpected language."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from uwaga.languages.detection import other_language
 
 SHIFT_THRESHOLD = 40.0
-"""Evidence for a shift, in nats; on 320,000 aligned pairs of Multi30k and Tatoeba it stayed below 8."""
-DRIFT = 0.2
-"""Evidence subtracted for each line, so that it does not accumulate by chance."""
+"""Evidence in nats above which a shift is reported.
+
+On 320,000 aligned pairs of Multi30k and Tatoeba, the evidence stayed below 8.
+"""
+EVIDENCE_DECAY = 0.2
+"""Amount subtracted for each line from the evidence, so that it does not accumulate by chance."""
 LENGTH_DEVIATION = 0.35  # standard deviation of the log-ratio of the lengths of translations
 # Maximum evidence of lengths, numbers and final punctuation marks, in nats.
 MAX_LENGTH_EVIDENCE, NUMBER_EVIDENCE, MARK_EVIDENCE = 4.0, 2.0, 1.0
@@ -37,15 +40,15 @@ class CorpusChecks:
 
     Args:
         files: names of the corpus's files, for messages.
-        languages: stated codes of source and target; None or empty if unknown.
+        languages: codes of source and target in the settings; None or empty if unknown.
     """
 
     def __init__(self, files: Sequence[str], languages: Sequence[str | None]) -> None:
         self.files, self.languages = files, languages
         self._ratio: float | None = None
-        self._last: list[list[Any]] = [[], [], []]
-        self._sums = {1: 0.0, -1: 0.0}
-        self._starts = {1: 0, -1: 0}
+        self._last_pair: list[list[Any]] = [[], [], []]
+        self._cumulative_evidence = {1: 0.0, -1: 0.0}
+        self._start_lines = {1: 0, -1: 0}
         self._shift: tuple[int, int] | None = None
         self._samples: tuple[list[str], list[str]] = ([], [])
 
@@ -54,8 +57,10 @@ class CorpusChecks:
         for sample, texts in zip(self._samples, (sources, targets), strict=True):
             sample += [text.decode("utf-8", "replace") for text in texts[: SAMPLE_LINES - len(sample)]]
         if self._shift is None and len(lines):
-            columns = [[*last, *new] for last, new in zip(self._last, (lines, sources, targets), strict=True)]
-            self._last = [column[-1:] for column in columns]
+            columns = [
+                [*last, *new] for last, new in zip(self._last_pair, (lines, sources, targets), strict=True)
+            ]
+            self._last_pair = [column[-1:] for column in columns]
             self._compare(*columns)
 
     def _compare(self, lines: list[int], sources: list[bytes], targets: list[bytes]) -> None:
@@ -67,22 +72,24 @@ class CorpusChecks:
         for shift in (1, -1):
             first, second = (slice(None, -1), slice(1, None))[::shift]
             shifted = _score(source[:, first], target[:, second], self._ratio)
-            sums = np.cumsum(np.append(self._sums[shift], shifted - aligned[first] - DRIFT))
+            sums = np.cumsum(
+                np.append(self._cumulative_evidence[shift], shifted - aligned[first] - EVIDENCE_DECAY)
+            )
             floors = np.minimum.accumulate(np.minimum(sums, 0.0))
             excess = sums - floors
             exceeding = np.flatnonzero(excess > SHIFT_THRESHOLD)
             excess = excess[: exceeding[0] + 1] if exceeding.size else excess
             restarts = np.flatnonzero(excess <= 0.0)
             if restarts.size:
-                self._starts[shift] = lines[min(int(restarts[-1]) + (shift < 0), len(lines) - 1)]
-            self._sums[shift] = float(excess[-1])
+                self._start_lines[shift] = lines[min(int(restarts[-1]) + (shift < 0), len(lines) - 1)]
+            self._cumulative_evidence[shift] = float(excess[-1])
             if exceeding.size:
-                alarms.append((int(exceeding[0]), self._starts[shift], shift))
+                alarms.append((int(exceeding[0]), self._start_lines[shift], shift))
         if alarms:
             self._shift = min(alarms)[1:]
 
     def warnings(self) -> list[str]:
-        """Return the warnings, one line each."""
+        """Return the warnings about the corpus, one string per warning."""
         return [*self._shift_warning(), *self._language_warnings()]
 
     def _shift_warning(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Rows of Parquet and JSON Lines files, and the columns of all formats."""
+"""Readers of Parquet and JSON Lines files, and the selection of columns for all formats."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from uwaga.settings import CorpusSettings
 Cells = tuple[bytes | str, ...]
 """Source, target and further references, as text or undecoded UTF-8."""
 NumberedRow = tuple[int, Cells | Fault]
-"""The number of a row in its file, counted from 1, and its cells or fault."""
+"""The number of a row in its file, counted from 1, and its cells, or its fault if it is unusable."""
 DEFAULT_COLUMNS = ("source", "target")
-LINE_BREAKS = re.compile(r"[\t\r\n]+")
+BREAKS_AND_TABS = re.compile(r"[\t\r\n]+")
 """Characters that a sentence in a line of TSV cannot contain."""
 
 
@@ -27,44 +27,46 @@ def cell_text(cell: bytes | str) -> str:
     if isinstance(cell, bytes):
         return cell.decode("utf-8")
     cell.encode("utf-8")
-    return LINE_BREAKS.sub(" ", cell)
+    return BREAKS_AND_TABS.sub(" ", cell)
 
 
 def select_columns(file: str, corpus: CorpusSettings, available: Iterable[str]) -> Sequence[str]:
     """Return the names of the columns with source, target and further references.
 
-    They are taken from the settings if given; otherwise they are the language codes (``en`` and ``de``, or
+    The names in the settings are used if given; otherwise the language codes (``en`` and ``de``, or
     nested in ``translation``, as in corpora of the Hugging Face hub), or ``source`` and ``target``.
 
     Args:
         file: the name of the file, for messages.
-        corpus: ``columns`` and ``languages`` are used.
-        available: the columns of the file; nested ones as ``outer.inner``.
+        corpus: settings of the corpus; ``columns`` and ``languages`` are used.
+        available: the names of the columns in the file; those of nested columns are ``outer.inner``.
     """
     names = list(available)
     columns: tuple[str, ...] = tuple(str(column) for column in corpus.columns)
     if any(isinstance(column, int) for column in corpus.columns):
-        raise DataError(f"{file}: its columns have names, {_format_names(names)}; set columns: [NAME, NAME]")
+        raise DataError(
+            f"{file}: its columns have names, {_format_names(names)}, not numbers; set columns: [NAME, NAME]"
+        )
     if not columns:
         codes = corpus.languages or DEFAULT_COLUMNS
         candidates = (codes, tuple(f"translation.{code}" for code in codes), DEFAULT_COLUMNS)
         columns = next((candidate for candidate in candidates if set(candidate) <= set(names)), codes)
     if missing := [name for name in columns if name not in names]:
         raise DataError(
-            f"{file}: no column {', '.join(missing)}; there are {_format_names(names)}: name two of them, "
-            "columns: [SOURCE, TARGET]"
+            f"{file}: no column {', '.join(missing)}; there are {_format_names(names)}: select two of them "
+            "with columns: [SOURCE, TARGET]"
         )
     return columns
 
 
-def inner_value(row: Any, column: str) -> Any:
+def get_nested_value(row: Any, column: str) -> Any:
     """Return the value of a column, which may be nested (``outer.inner``), or None if it is missing."""
     if not isinstance(row, dict):
         return None
     if column in row:
         return row[column]
     outer, dot, inner = column.partition(".")
-    return inner_value(row.get(outer), inner) if dot else None
+    return get_nested_value(row.get(outer), inner) if dot else None
 
 
 def _format_names(names: list[str]) -> str:
@@ -72,11 +74,11 @@ def _format_names(names: list[str]) -> str:
     return (name_list or "none") + (", ..." if len(names) > MAX_QUOTED else "")
 
 
-BATCH_ROWS = 4096  # rows
+BATCH_ROWS = 4096  # number of rows of a Parquet file that are read at a time
 
 
 def parquet_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
-    """Yield the pairs of a Parquet file."""
+    """Yield the numbered rows of a Parquet file."""
     try:
         import pyarrow.parquet as parquet
     except ImportError:
@@ -91,11 +93,11 @@ def parquet_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
             for batch in table.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
                 for row in batch.to_pylist():
                     number += 1
-                    cells = tuple(inner_value(row, column) for column in columns)
+                    cells = tuple(get_nested_value(row, column) for column in columns)
                     yield number, tuple("" if cell is None else cell for cell in cells)
         except (DataError, GeneratorExit):
             raise
-        except Exception as error:  # of pyarrow or Python
+        except Exception as error:  # raised by pyarrow or Python
             raise DataError(
                 f"{file}: not a complete Parquet file: {reason(error)} (after row {number}); fetch it again"
             ) from None
@@ -112,7 +114,7 @@ def _text_columns(file: str, corpus: CorpusSettings, schema: Any) -> list[str]:
     columns = list(select_columns(file, corpus, types))
     for column in columns:
         if schema.names.count(column.partition(".")[0]) > 1:
-            raise DataError(f"{file}: two columns are named {column}: rename one")
+            raise DataError(f"{file}: two columns are named {column}; rename one of them")
         column_type = types[column]
         if pyarrow.types.is_dictionary(column_type):
             column_type = column_type.value_type
@@ -122,7 +124,7 @@ def _text_columns(file: str, corpus: CorpusSettings, schema: Any) -> list[str]:
 
 
 def json_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
-    """Yield the pairs of a JSON Lines file; the keys of its first object are the columns."""
+    """Yield the numbered rows of a JSON Lines file; the keys of its first object are the columns."""
     columns: tuple[str, ...] = ()
     for number, line in enumerate(read_lines(file), start=1):
         if line is None:
@@ -138,8 +140,8 @@ def json_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
         if not isinstance(row, dict):
             yield number, "not a JSON object"
             continue
-        columns = columns or tuple(select_columns(file, corpus, _names(row)))
-        cells = tuple(inner_value(row, column) for column in columns)
+        columns = columns or tuple(select_columns(file, corpus, _column_names(row)))
+        cells = tuple(get_nested_value(row, column) for column in columns)
         texts = tuple(cell for cell in cells if isinstance(cell, str))
         if not all(isinstance(cell, str) for cell in cells[:2]):
             yield number, "missing column"
@@ -150,7 +152,7 @@ def json_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
 
 
 def _is_unicode(text: str) -> bool:
-    r"""Return whether a text has no lone surrogate, which JSON can hold (``"\ud800"``) and UTF-8 cannot."""
+    r"""Return whether a text can be encoded in UTF-8: JSON may contain a lone surrogate, ``"\ud800"``."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -158,7 +160,7 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _names(row: dict[str, Any]) -> list[str]:
+def _column_names(row: dict[str, Any]) -> list[str]:
     names = list(row)
     for name, value in row.items():
         if isinstance(value, dict):

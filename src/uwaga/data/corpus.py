@@ -1,4 +1,4 @@
-"""Stream the pairs of a parallel corpus, and count its faults."""
+"""Streaming of the pairs of a parallel corpus, with counts of its faulty lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CorpusReport", "Pair", "PairReader", "read_corpus"]
 
 
 class Pair(NamedTuple):
-    """A source, its references (at least one), its line number counted from 1, and its word alignment."""
+    """A source, its references (at least one), its line number, counted from 1, and its word links."""
 
     source: str
     references: tuple[str, ...]
@@ -33,7 +33,7 @@ class PairReader(Iterator[Pair]):
         self.files, self.format = self._sources.files, self._sources.format
         self.report = report
         report.name = self._sources.name
-        self._stop = corpus.bad_lines == "stop"
+        self._stops_at_fault = corpus.bad_lines == "stop"
         self._pairs = self._read()
 
     def __next__(self) -> Pair:
@@ -44,12 +44,12 @@ class PairReader(Iterator[Pair]):
         self._pairs.close()
 
     def drop(self, fault: Fault, line: int) -> None:
-        """Drop a pair that has been read; raise DataError if ``bad_lines`` is ``stop``."""
+        """Count a pair that was already read as dropped; raise DataError if ``bad_lines`` is ``stop``."""
         self.report.kept -= 1
         self._reject(fault, line)
 
     def _reject(self, fault: Fault, line: int) -> None:
-        if self._stop:
+        if self._stops_at_fault:
             raise DataError(
                 f"{self._sources.name}, line {line}: {fault} (data.bad_lines is 'stop'; "
                 "fix the line, or set it to 'skip' to drop such lines)"
@@ -62,7 +62,7 @@ class PairReader(Iterator[Pair]):
             self.report.read += 1
             if links is not None:
                 links.advance(self._sources.name)
-            pair = _pair(cells, line)
+            pair = _parse_row(cells, line)
             if isinstance(pair, Pair):
                 self.report.kept += 1
                 yield (
@@ -78,7 +78,7 @@ class PairReader(Iterator[Pair]):
             raise DataError("no usable sentence pair in " + "; ".join(self.report.summary()))
 
 
-def _pair(cells: Cells | Fault, line: int) -> Pair | Fault:
+def _parse_row(cells: Cells | Fault, line: int) -> Pair | Fault:
     if isinstance(cells, str):
         return cells
     if len(cells) < 2:
@@ -99,14 +99,14 @@ def _pair(cells: Cells | Fault, line: int) -> Pair | Fault:
 def read_corpus(
     corpus: CorpusSettings, report: CorpusReport | None = None, links: LinkFile | None = None
 ) -> PairReader:
-    """Stream the pairs of a corpus, and count its faults in ``report``.
+    """Return an iterator over the pairs of a corpus, which counts its faulty lines in ``report``.
 
     Args:
-        corpus: ``files``, ``format``, ``columns``, ``languages`` (of source and target; default: ``src`` and
-            ``tgt``) and ``bad_lines`` (default: ``skip``) are used. ``DataSettings.resolved`` fills in the
-            settings of all corpora. Its ``filters`` are used by the store.
-        report: updated while the pairs are read; default: a new report.
-        links: word alignments, line n for pair n.
+        corpus: settings of the corpus. ``files``, ``format``, ``columns``, ``languages`` (``src`` and ``tgt``
+            by default) and ``bad_lines`` (``skip`` by default) are used; ``DataSettings.resolve`` fills in
+            the values set for all corpora. ``filters`` are not applied here, but when a store is built.
+        report: report to update while the pairs are read; a new one by default.
+        links: file of word alignments, in which line n belongs to line n of the corpus; None for none.
 
     Raises:
         DataError: a file is missing, binary, truncated or damaged; files have different numbers of lines; a

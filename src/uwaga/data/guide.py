@@ -1,4 +1,4 @@
-"""Word alignments of a corpus, and alignments between the subwords of a batch."""
+"""Reading of word alignment files, and conversion of word alignments to subword alignments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from uwaga.alignment.words import WordKind, split_words
 from uwaga.data.mixture import Mixture
-from uwaga.data.plans import Rows
+from uwaga.data.plans import BatchRows
 from uwaga.decoder import Ids
 from uwaga.errors import DataError
 from uwaga.files.lines import read_lines
@@ -20,18 +20,18 @@ from uwaga.tokenizers.text import surface
 
 _LINK = re.compile(rb"([0-9]{1,6})-([0-9]{1,6})")
 Links = tuple[tuple[int, int], ...]
-"""Pairs (source word, target word), counted from 0."""
+"""Links of an alignment: pairs (source word, target word), both counted from 0."""
 
 
 @dataclass(frozen=True)
 class LinkFile:
-    """A word alignment file and its word segmentation; line n belongs to line n of the corpus."""
+    """A word alignment file, and how its words are counted; line n aligns line n of the corpus."""
 
     path: str
     kind: WordKind
 
     def lines(self) -> LinkLines:
-        """Open the file for reading alongside the corpus."""
+        """Return a reader of the lines of the file."""
         return LinkLines(self)
 
 
@@ -41,7 +41,7 @@ class LinkLines:
     def __init__(self, file: LinkFile) -> None:
         self._file = file
         self._lines: Iterator[bytes | None] = read_lines(file.path)
-        self._number = 0
+        self._line_number = 0
         self._line = b""
 
     def advance(self, corpus: str) -> None:
@@ -49,16 +49,16 @@ class LinkLines:
         line = next(self._lines, b"\n")
         if line == b"\n":  # the end: no line contains a line feed
             raise DataError(
-                f"{self._file.path}: ends after line {self._number}, but {corpus} is longer; line n of the "
-                "alignments belongs to pair n of the corpus, and is empty if the pair has no links"
+                f"{self._file.path}: ends after line {self._line_number}, but {corpus} is longer; line n of "
+                "the alignments belongs to pair n of the corpus, and is empty if the pair has no links"
             )
-        self._number += 1
+        self._line_number += 1
         if line is None:
-            raise DataError(f"{self._location}: too long for the alignment of a sentence")
+            raise DataError(f"{self._location}: the line is too long to be the alignment of a sentence")
         self._line = line
 
     def links(self, source: str, target: str) -> Links:
-        """Parse the line as the alignment of a pair."""
+        """Return the links in the current line, which is the alignment of ``source`` and ``target``."""
         links = []
         for word in self._line.split():
             link = _LINK.fullmatch(word)
@@ -76,16 +76,16 @@ class LinkLines:
         return tuple(sorted(set(links)))
 
     def finish(self, corpus: str) -> None:
-        """Check that the file ends with the corpus (DataError)."""
+        """Raise DataError if the file has more lines than the corpus."""
         if next(self._lines, b"\n") != b"\n":
             raise DataError(
-                f"{self._file.path}: has more lines than {corpus}, which ends after line {self._number}; do "
-                f"they belong to the same corpus?"
+                f"{self._file.path}: has more lines than {corpus}, which ends after line "
+                f"{self._line_number}; check that both belong to the same corpus"
             )
 
     @property
     def _location(self) -> str:
-        return f"{self._file.path}, line {self._number}"
+        return f"{self._file.path}, line {self._line_number}"
 
     def _reject_word(self, word: int, side: str, words: int) -> None:
         unit = {
@@ -93,23 +93,23 @@ class LinkLines:
             "spaces": "strings between spaces",
         }[self._file.kind]
         raise DataError(
-            f"{self._location}: {side} word {word}, but the {side} has {words} ({unit}, counted from 0); "
-            "training.guided_alignment.words says how they are counted: words or spaces"
+            f"{self._location}: a link to {side} word {word}, but the {side} has {words} ({unit}, counted "
+            "from 0); check training.guided_alignment.words, which is how words are counted: words or spaces"
         )
 
 
-SPACES = ("\u2581", "\u0120")
+SPACE_SYMBOLS = ("\u2581", "\u0120")
 """The symbols for a space in pieces of SentencePiece and of byte-level BPE (one character per byte)."""
-CONTINUATION = "##"
-BYTE_PIECE = ("<0x", ">")
+CONTINUATION_PREFIX = "##"
+BYTE_PIECE_AFFIXES = ("<0x", ">")
 
 
-class Guide:
-    """Converts the word alignments of a corpus to alignments of subwords.
+class LinkConverter:
+    """Converts the word alignments of a corpus to subword alignments.
 
-    A piece belongs to the words whose letters it contains, counted in bytes of UTF-8 without white space;
-    this works for any segmentation and surface form. If a tokeniser's normalisation changes the number of
-    bytes, positions are scaled.
+    A piece is aligned with the links of all words whose letters it contains. Letters are counted in UTF-8
+    bytes, without white space, so that any segmentation and surface form is supported. If a tokeniser's
+    normalisation changes the number of bytes, positions are scaled.
     """
 
     def __init__(
@@ -118,15 +118,13 @@ class Guide:
         tokenisers: tuple[TrainingSubwords, TrainingSubwords],
         forms: Sequence[str],
     ) -> None:
-        """``forms`` names the surface forms of the sources."""
+        """Create a converter; ``forms`` are the names of the surface forms of the sources."""
         self._mixture, self._forms = mixture, forms
-        self._source = piece_widths(tokenisers[0])
-        self._target = self._source if tokenisers[0] is tokenisers[1] else piece_widths(tokenisers[1])
+        self._source = count_piece_bytes(tokenisers[0])
+        self._target = self._source if tokenisers[0] is tokenisers[1] else count_piece_bytes(tokenisers[1])
 
-    def links(self, rows: Rows) -> Ids:
-        """Return the links, (links, 3): sentence in the batch, position of the target piece, position of the
-        source piece.
-        """
+    def links(self, rows: BatchRows) -> Ids:
+        """Return the links of a batch, (links, 3): sentence, position of target piece and of source piece."""
         triples: list[tuple[int, int, int]] = []
         texts = self._mixture.texts(rows.pairs)
         for row, ((links, kind), (source, target, tag)) in enumerate(
@@ -139,9 +137,9 @@ class Guide:
             source_tokens = rows.source.tokens[row, : rows.source.lengths[row]]
             target_tokens = rows.target.tokens[row, : rows.target.lengths[row]]
             source_ranges = word_piece_ranges(
-                _word_sizes(form_text, kind), self._source[source_tokens[len(tag) :]], len(tag)
+                _count_word_bytes(form_text, kind), self._source[source_tokens[len(tag) :]], len(tag)
             )
-            target_ranges = word_piece_ranges(_word_sizes(target, kind), self._target[target_tokens])
+            target_ranges = word_piece_ranges(_count_word_bytes(target, kind), self._target[target_tokens])
             piece_links = {
                 (target_position, source_position)
                 for source_word, target_word in links.tolist()
@@ -158,7 +156,7 @@ class Guide:
         return np.array(triples, dtype=np.int64).reshape(-1, 3)
 
 
-def _word_sizes(text: str, kind: WordKind) -> list[int]:
+def _count_word_bytes(text: str, kind: WordKind) -> list[int]:
     return [len(word.encode()) for word in split_words(text, kind)]
 
 
@@ -166,9 +164,9 @@ def word_piece_ranges(words: Sequence[int], pieces: Ids, first: int = 0) -> list
     """Return for each word the range of positions of the pieces that contain its letters.
 
     Args:
-        words: bytes of each word.
-        pieces: (pieces,) bytes of each piece; -1 for special tokens.
-        first: the position of the first piece.
+        words: number of bytes of each word.
+        pieces: (pieces,) number of bytes of each piece; -1 for special tokens.
+        first: position of the first piece.
     """
     ends = np.cumsum(np.maximum(pieces, 0))  # (pieces,)
     starts = ends - np.maximum(pieces, 0)
@@ -190,11 +188,11 @@ def word_piece_ranges(words: Sequence[int], pieces: Ids, first: int = 0) -> list
     return [range(indices[0], indices[-1] + 1) if indices else range(0) for indices in positions]
 
 
-def piece_widths(tokeniser: TrainingSubwords) -> Ids:
-    """Return the bytes of each piece without spaces, or -1 for special tokens, (vocabulary,)."""
+def count_piece_bytes(tokeniser: TrainingSubwords) -> Ids:
+    """Return the number of bytes of each piece without spaces, (vocabulary,); -1 for special tokens."""
     pieces = tokeniser.pieces(range(tokeniser.size))
-    letters_are_bytes = any(piece.startswith(SPACES[1]) for piece in pieces)
-    widths = np.array([_width(piece, letters_are_bytes) for piece in pieces], dtype=np.int64)
+    is_byte_level = any(piece.startswith(SPACE_SYMBOLS[1]) for piece in pieces)
+    widths = np.array([_count_piece_bytes(piece, is_byte_level) for piece in pieces], dtype=np.int64)
     symbols = tokeniser.symbols
     special = {
         symbols.start,
@@ -206,10 +204,10 @@ def piece_widths(tokeniser: TrainingSubwords) -> Ids:
     return widths
 
 
-def _width(piece: str, letters_are_bytes: bool) -> int:
-    if piece.startswith(BYTE_PIECE[0]) and piece.endswith(BYTE_PIECE[1]) and len(piece) == 6:
+def _count_piece_bytes(piece: str, is_byte_level: bool) -> int:
+    if piece.startswith(BYTE_PIECE_AFFIXES[0]) and piece.endswith(BYTE_PIECE_AFFIXES[1]) and len(piece) == 6:
         return 1
-    for space in SPACES:
+    for space in SPACE_SYMBOLS:
         piece = piece.replace(space, "")
-    piece = piece.removeprefix(CONTINUATION)
-    return len(piece) if letters_are_bytes else len(piece.encode("utf-8", "replace"))
+    piece = piece.removeprefix(CONTINUATION_PREFIX)
+    return len(piece) if is_byte_level else len(piece.encode("utf-8", "replace"))

@@ -21,23 +21,23 @@ from uwaga.data.store import Store
 from uwaga.decoder import Ids
 from uwaga.errors import DataError
 
-ROUNDS = 8
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-Words = NDArray[np.uint64]
+FEISTEL_ROUNDS = 8
+_KEY_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST_MULTIPLIER, _SECOND_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+UnsignedInts = NDArray[np.uint64]
 
 
-def make_key(*numbers: int | Ids) -> Words:
-    """Return hash keys (keys,) of numbers, which are scalars or (keys,)."""
+def make_key(*numbers: int | Ids) -> UnsignedInts:
+    """Return the hash keys (keys,) of tuples of numbers; each argument is a scalar or (keys,)."""
     key = np.zeros(1, dtype=np.uint64)
     for number in numbers:
         word = np.atleast_1d(np.asarray(number)).astype(np.uint64)
-        key = _mix((key + _STEP) ^ _mix(word))
+        key = _mix_bits((key + _KEY_STEP) ^ _mix_bits(word))
     return key
 
 
-def permute(positions: Ids, size: int, keys: Words) -> Ids:
-    """Return the elements of a random permutation of ``range(size)`` at some positions, (positions,).
+def permute(positions: Ids, size: int, keys: UnsignedInts) -> Ids:
+    """Return the elements of a random permutation of ``range(size)`` at the given positions, (positions,).
 
     Args:
         positions: (positions,) less than ``size``.
@@ -49,23 +49,23 @@ def permute(positions: Ids, size: int, keys: Words) -> Ids:
     keys = np.broadcast_to(keys, numbers.shape)
     outside = np.arange(len(numbers))
     while len(outside):
-        numbers[outside] = _network(numbers[outside], side, keys[outside])
+        numbers[outside] = _apply_feistel_network(numbers[outside], side, keys[outside])
         outside = outside[numbers[outside] >= np.uint64(size)]
     return numbers.astype(np.int64)
 
 
-def _network(numbers: Words, side: np.uint64, keys: Words) -> Words:
+def _apply_feistel_network(numbers: UnsignedInts, side: np.uint64, keys: UnsignedInts) -> UnsignedInts:
     """Apply a Feistel network, a permutation of ``range(side * side)``, to two digits in base ``side``."""
     left, right = numbers // side, numbers % side
-    for round_key in _STEP * np.arange(1, ROUNDS + 1, dtype=np.uint64):
-        word = _mix(right ^ _mix(keys + round_key))
+    for round_key in _KEY_STEP * np.arange(1, FEISTEL_ROUNDS + 1, dtype=np.uint64):
+        word = _mix_bits(right ^ _mix_bits(keys + round_key))
         left, right = right, (left + word % side) % side
     return left * side + right
 
 
-def _mix(words: Words) -> Words:
-    words = (words ^ (words >> np.uint64(30))) * _FIRST
-    words = (words ^ (words >> np.uint64(27))) * _SECOND
+def _mix_bits(words: UnsignedInts) -> UnsignedInts:
+    words = (words ^ (words >> np.uint64(30))) * _FIRST_MULTIPLIER
+    words = (words ^ (words >> np.uint64(27))) * _SECOND_MULTIPLIER
     return words ^ (words >> np.uint64(31))
 
 
@@ -77,7 +77,7 @@ class Mixture:
 
     Attributes:
         stores: one for each corpus.
-        draws: number of pairs of each in an epoch.
+        draws: number of pairs drawn from each store in an epoch.
     """
 
     def __init__(
@@ -90,10 +90,10 @@ class Mixture:
 
         Args:
             stores: one for each corpus.
-            weights: how often the pairs of each occur in an epoch.
-            temperature: instead, sample corpora of n pairs in proportion to ``n ** (1 / temperature)``
-                (Arivazhagan et al. 2019, section 4; 1 keeps the proportions, large values approach equal
-                shares); the epoch has as many pairs as all corpora.
+            weights: average number of times that a pair of each store occurs in an epoch; 1 by default.
+            temperature: replaces ``weights``: corpora of n pairs are sampled in proportion to
+                ``n ** (1 / temperature)`` (Arivazhagan et al. 2019, section 4); 1 keeps the proportions, and
+                large values approach equal shares. An epoch has as many pairs as all corpora together.
         """
         self.stores = list(stores)
         sizes = [len(store) for store in self.stores]
@@ -104,7 +104,7 @@ class Mixture:
         else:
             factors = weights or [1.0] * len(sizes)
             self.draws = [max(1, round(weight * size)) for weight, size in zip(factors, sizes, strict=True)]
-        self._ends = np.cumsum(self.draws)  # (stores,) end of their draws in an epoch
+        self._ends = np.cumsum(self.draws)  # (stores,) end of the draws of each store in an epoch
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -115,7 +115,7 @@ class Mixture:
         return int(self._ends[-1])
 
     def order(self, seed: int, epoch: int, start: int, stop: int) -> Ids:
-        """Return the rows of an epoch from position ``start`` to ``stop``, (pairs,); a pure function."""
+        """Return the rows at positions ``start`` to ``stop - 1`` of an epoch, (pairs,); a pure function."""
         positions = np.arange(start, min(stop, self.epoch_pairs))
         shuffled = permute(positions, self.epoch_pairs, make_key(seed, EPOCH_KEY, epoch))
         corpus = np.searchsorted(self._ends, shuffled, side="right")  # (pairs,)
@@ -125,7 +125,7 @@ class Mixture:
             draws, size = self.draws[number], self._sizes[number]
             draw_numbers = (
                 epoch * draws + shuffled[indices] - (self._ends[number] - draws)
-            )  # numbers of the corpus's draws over all epochs
+            )  # numbers of the draws from the corpus over all epochs
             keys = make_key(seed, CORPUS_KEY, int(number), draw_numbers // size)
             rows[indices] = self._starts[number] + permute(draw_numbers % size, size, keys)
         return rows
@@ -140,21 +140,21 @@ class Mixture:
         names = ["source", "target", *(f"source.{form}" for form in forms)]
         return max(store.longest(name) for store in self.stores for name in names)
 
-    def require(self, forms: Sequence[str], text: bool) -> None:
-        """Check that all stores have these surface forms and, if required, texts (DataError)."""
+    def check_contents(self, forms: Sequence[str], text: bool) -> None:
+        """Raise DataError unless all stores have these surface forms and, if ``text`` is True, texts."""
         for store in self.stores:
             if missing := set(forms) - set(store.forms):
                 raise DataError(
-                    f"{store.folder}: no surface form {', '.join(sorted(missing))}; build it again"
+                    f"{store.folder}: no surface form {', '.join(sorted(missing))}; build the store again"
                 )
             if text and not store.has_text:
                 raise DataError(
-                    f"{store.folder}: no texts, which data.subword_sampling and training.guided_alignment "
-                    "need; build it again"
+                    f"{store.folder}: the store has no texts, which data.subword_sampling and "
+                    "training.guided_alignment need; build it again"
                 )
 
     def texts(self, rows: Ids) -> list[tuple[str, str, tuple[int, ...]]]:
-        """Return the source, target and tag ids of some rows."""
+        """Return the source text, the target text and the ids of the tag for each of the given rows."""
         texts = [
             (store.source_text(index), store.target_text(index), store.tag)
             for store, index in self._locate(rows)
@@ -164,9 +164,7 @@ class Mixture:
         return texts
 
     def links(self, rows: Ids) -> list[tuple[Ids, WordKind]]:
-        """Return the word alignments of some rows, (links, 2) source and target word, and the word
-        segmentation.
-        """
+        """Return the links (links, 2) of each given row, as source and target word, and the word kind."""
         links = [(store.links(index), store.link_words) for store, index in self._locate(rows)]
         for store in self.stores:
             store.release_pages()
@@ -179,7 +177,7 @@ class Mixture:
             yield self.stores[number], row - int(self._starts[number])
 
     def describe(self) -> str:
-        """Return the number of pairs and tokens, which roughly identifies the corpora."""
+        """Return the numbers of pairs and tokens as text, by which a changed corpus is usually detected."""
         total = ", ".join(
             f"{store.tokens('source'):,} and {store.tokens('target'):,}" for store in self.stores
         )

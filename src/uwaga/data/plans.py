@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.data.mixture import Mixture
-from uwaga.data.rows import Block, Column, Forms, TokenRows
+from uwaga.data.rows import Block, Column, SurfaceForms, TokenRows
 from uwaga.decoder import Ids
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.text import choose_forms, surface
@@ -22,8 +22,8 @@ from uwaga.tokenizers.text import choose_forms, surface
 STRIP_COUNTS = (0, 4, 8, 16, 32, 64, 128, 256)
 
 
-def arrange(source: Ids, target: Ids, budget: int, strips: int) -> list[Ids]:
-    """Divide pairs into batches of indices; both sides of a batch are within the budget, including padding.
+def arrange_batches(source: Ids, target: Ids, budget: int, strips: int) -> list[Ids]:
+    """Divide pairs into batches of pair indices; each side of a batch, with padding, is within the budget.
 
     Pairs are sorted into strips of similar target length and, within a strip, by source length, alternately
     ascending and descending. Fewer strips pad the targets more and the sources less.
@@ -31,30 +31,31 @@ def arrange(source: Ids, target: Ids, budget: int, strips: int) -> list[Ids]:
     Args:
         source: (pairs,) width of each source, at most ``budget``.
         target: (pairs,) width of each target, at most ``budget``.
-        budget: maximum number of sentences times width of a batch.
-        strips: number of strips of equally many target tokens; 0 for one for each target length.
+        budget: maximum of the number of sentences in a batch times the width of its widest side.
+        strips: number of strips with about equally many target tokens; 0 makes one strip for each target
+            length.
     """
     ascending = np.lexsort((source, target))  # (pairs,)
-    strip = target[ascending]  # (pairs,) the strip of each, ascending
+    strip = target[ascending]  # (pairs,) sort key of the strips, ascending
     if strips:
         before = np.cumsum(strip, dtype=np.float64) - strip  # (pairs,) target tokens
         strip = np.floor(before * (strips / float(strip.sum()))).astype(np.int64)
-    zigzag = np.where(strip % 2, source[ascending], -source[ascending])  # (pairs,)
-    return list(_cut(ascending[np.lexsort((zigzag, strip))], source, target, budget))
+    alternating_source = np.where(strip % 2, source[ascending], -source[ascending])  # (pairs,)
+    return list(_cut_into_batches(ascending[np.lexsort((alternating_source, strip))], source, target, budget))
 
 
 def best_strips(source: Ids, target: Ids, budget: int) -> int:
-    """Return the number of strips (see :func:`arrange`) with the least padding for these pairs."""
+    """Return the number of strips (see :func:`arrange_batches`) with the least padding for these pairs."""
 
     def size(strips: int) -> int:
-        batches = arrange(source, target, budget, strips)
+        batches = arrange_batches(source, target, budget, strips)
         return sum(len(batch) * int(source[batch].max() + target[batch].max()) for batch in batches)
 
     return min(STRIP_COUNTS, key=size)
 
 
-def _cut(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
-    """Yield the longest runs whose padded size is within the budget on either side."""
+def _cut_into_batches(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
+    """Yield consecutive slices of ``indices``, each as long as the budget allows."""
     width = np.maximum(source[indices], target[indices])  # (pairs,)
     start = 0
     while start < len(indices):
@@ -67,7 +68,7 @@ def _cut(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
 
 
 def split_batches(batches: list[Ids], count: int) -> list[Ids]:
-    """Halve the largest batches until there are ``count``; at least ``count`` pairs are required."""
+    """Halve the largest batch until there are ``count`` batches; there must be at least ``count`` pairs."""
     heap = [(-len(batch), number) for number, batch in enumerate(batches)]
     heapq.heapify(heap)
     parts = list(batches)
@@ -81,18 +82,19 @@ def split_batches(batches: list[Ids], count: int) -> list[Ids]:
     return parts
 
 
-FORM_SEED, BATCH_SEED = 1, 4  # seeds of the forms and of the batches
+FORM_SEED, BATCH_SEED = 1, 4  # seeds of the surface forms and of the order of batches
 POOL_PAIRS = 1 << 16  # pairs arranged together: enough for little padding, few enough for randomness
-MIN_SAMPLED_POOL = 1 << 13  # minimum number of pairs whose segmentation is sampled together
-GROWTH_PAIRS = 512  # pairs sampled to estimate the growth by sampled segmentations
-GROWTH_MARGIN = 1.03
-LENGTH_CAPS = (2.0, 1.4, 1.0)  # tried in this order until a pool fits
+MIN_SAMPLED_POOL = 1 << 13  # minimum number of pairs whose segmentations are sampled together
+GROWTH_PAIRS = 512  # pairs from which the growth of sentences by sampled segmentations is estimated
+GROWTH_MARGIN = 1.03  # factor by which the estimate is increased
+LENGTH_CAPS = (2.0, 1.4, 1.0)  # tried in this order until a pool needs no more batches than planned
 
 
-class Rows(NamedTuple):
-    """The pairs of a batch: (sentences,) row numbers in the stores, and tokens without start and end symbols.
+class BatchRows(NamedTuple):
+    """The pairs of a batch: their row numbers in the mixture, and their tokens without start and end symbols.
 
-    ``forms`` (sentences,) is the surface form of each source, -1 for the plain text.
+    ``pairs`` are the row numbers (sentences,); ``forms`` (sentences,) is the surface form of each source, -1
+    for the plain text.
     """
 
     pairs: Ids
@@ -102,7 +104,7 @@ class Rows(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Pairs that are arranged together: (pairs,) row numbers, and the surface form of each, or -1."""
+    """Pairs that are arranged together: row numbers in the mixture and forms of sources, each (pairs,)."""
 
     pairs: Ids
     forms: Ids
@@ -115,9 +117,11 @@ class MixedSides(NamedTuple):
     shares: Mapping[str, float]
 
     @property
-    def source(self) -> Forms:
-        """The sources in all forms."""
-        return Forms(self.mixture.side("source"), [self.mixture.side("source", form) for form in self.shares])
+    def source(self) -> SurfaceForms:
+        """The sources in all surface forms."""
+        return SurfaceForms(
+            self.mixture.side("source"), [self.mixture.side("source", form) for form in self.shares]
+        )
 
     @property
     def target(self) -> TokenRows:
@@ -128,20 +132,20 @@ class MixedSides(NamedTuple):
 class Plan(Sequence[Ids]):
     """The batches of an epoch; each is given by the row numbers (sentences,) of its pairs.
 
-    The pairs of the epoch are divided into consecutive pools, and each pool into batches of similar length in
-    random order. A pool is arranged when one of its batches is requested, so that neither time nor memory
-    grows with the epoch. To find a batch, the batches of all earlier pools are counted; for ``len``, those of
-    all pools.
+    The pairs of the epoch are divided into consecutive pools, and each pool into batches of pairs of similar
+    length, which are in random order. A pool is arranged when one of its batches is requested, so that
+    neither time nor memory grows with the epoch. To find a batch, the batches of all earlier pools are
+    counted; ``len`` counts those of all pools.
     """
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], size: int) -> None:
-        """``key`` holds the seed and the epoch; ``size`` is the number of pairs in a pool."""
+        """Create a plan; ``key`` holds the seed and the epoch, ``size`` is the number of pairs in a pool."""
         self._sides = sides
         self._key = key
-        self._size = size
+        self._pool_size = size
         self.source, self.target = sides.source, sides.target
         self.pools = -(-sides.mixture.epoch_pairs // size)
-        self._ends: list[int] = []  # number of batches up to the end of each pool, as counted so far
+        self._batch_ends: list[int] = []  # number of batches up to the end of each pool, as counted so far
         self._lock = Lock()
 
     @abstractmethod
@@ -149,28 +153,30 @@ class Plan(Sequence[Ids]):
         """Return the number of batches of a pool."""
 
     @abstractmethod
-    def pool_rows(self, number: int, index: int) -> Rows:
-        """Return the rows of a batch of a pool."""
+    def pool_rows(self, number: int, index: int) -> BatchRows:
+        """Return the rows of a batch, given the number of its pool and its index in the pool."""
 
     def pool(self, number: int) -> Pool:
-        """Return the pairs of a pool, which depend only on seed, epoch and number."""
-        start = number * self._size
-        pairs = self._sides.mixture.order(*self._key, start, start + self._size)
+        """Return the pairs of a pool, which depend only on the seed, the epoch and the number of the pool."""
+        start = number * self._pool_size
+        pairs = self._sides.mixture.order(*self._key, start, start + self._pool_size)
         draws = np.random.default_rng([*self._key, FORM_SEED, number]).random(len(pairs))
         return Pool(pairs, choose_forms(self._sides.shares, draws))
 
     def find(self, index: int) -> tuple[int, int] | None:
-        """Return the pool of a batch and its index in the pool, or None beyond the last batch."""
+        """Return the pool number of a batch and its index in the pool, or None after the last batch."""
         with self._lock:
-            while (not self._ends or self._ends[-1] <= index) and len(self._ends) < self.pools:
-                before = self._ends[-1] if self._ends else 0
-                self._ends.append(before + self.count(len(self._ends)))
-            if self._ends[-1] <= index:
+            while (not self._batch_ends or self._batch_ends[-1] <= index) and len(
+                self._batch_ends
+            ) < self.pools:
+                before = self._batch_ends[-1] if self._batch_ends else 0
+                self._batch_ends.append(before + self.count(len(self._batch_ends)))
+            if self._batch_ends[-1] <= index:
                 return None
-            number = bisect_right(self._ends, index)
-            return number, index - (self._ends[number - 1] if number else 0)
+            number = bisect_right(self._batch_ends, index)
+            return number, index - (self._batch_ends[number - 1] if number else 0)
 
-    def rows(self, index: int) -> Rows:
+    def rows(self, index: int) -> BatchRows:
         """Return the rows of a batch."""
         location = self.find(index) if index >= 0 else None
         if location is None:
@@ -179,7 +185,7 @@ class Plan(Sequence[Ids]):
 
     def __len__(self) -> int:
         self.find(sys.maxsize)
-        return self._ends[-1]
+        return self._batch_ends[-1]
 
     @overload
     def __getitem__(self, index: int) -> Ids: ...
@@ -192,10 +198,14 @@ class Plan(Sequence[Ids]):
 
 
 class StoredPlan(Plan):
-    """A plan of stored segmentations."""
+    """A plan whose batches contain the segmentations in the stores."""
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], budget: int) -> None:
-        """``key`` holds seed and epoch; ``budget`` is the maximum tokens of a side, with padding."""
+        """Create a plan.
+
+        ``key`` holds the seed and the epoch; ``budget`` is the maximum number of tokens on either side of a
+        batch, including padding.
+        """
         super().__init__(sides, key, POOL_PAIRS)
         self._budget = budget
         self._strips: int | None = None
@@ -204,13 +214,13 @@ class StoredPlan(Plan):
     def count(self, number: int) -> int:
         return len(self._arrangement(number)[1])
 
-    def pool_rows(self, number: int, index: int) -> Rows:
+    def pool_rows(self, number: int, index: int) -> BatchRows:
         pool, batches = self._arrangement(number)
         pairs, forms = pool.pairs[batches[index]], pool.forms[batches[index]]
-        return Rows(pairs, forms, self.source.block(pairs, forms), self.target.block(pairs))
+        return BatchRows(pairs, forms, self.source.block(pairs, forms), self.target.block(pairs))
 
     def _arrangement(self, number: int) -> tuple[Pool, list[Ids]]:
-        """Return a pool and its batches, as indices of its pairs."""
+        """Return a pool, and its batches as arrays of indices of its pairs."""
         latest = self._latest  # read once: another thread may replace it
         if latest is None or latest[0] != number:
             pool = self.pool(number)
@@ -218,18 +228,18 @@ class StoredPlan(Plan):
             if self._strips is None:
                 first = widths if number == 0 else self._widths(self.pool(0))
                 self._strips = best_strips(*first, self._budget)
-            batches = arrange(*widths, self._budget, self._strips)
+            batches = arrange_batches(*widths, self._budget, self._strips)
             order = np.random.default_rng([*self._key, BATCH_SEED, number]).permutation(len(batches))
             latest = self._latest = (number, pool, [batches[index] for index in order])
         return latest[1], latest[2]
 
     def _widths(self, pool: Pool) -> tuple[Ids, Ids]:
-        """Return the source and target lengths with the end symbol, (pairs,) each."""
+        """Return the numbers of source and of target tokens with the end symbol, each (pairs,)."""
         return self.source.row_lengths(*pool) + 1, self.target.row_lengths(pool.pairs) + 1
 
 
 class SegmentationSampler:
-    """Samples segmentations of stored pairs, sides independently (Kudo 2018; Provilkov et al. 2020)."""
+    """Samples segmentations of the sources and targets of stored pairs (Kudo 2018; Provilkov et al. 2020)."""
 
     def __init__(
         self,
@@ -239,7 +249,11 @@ class SegmentationSampler:
         alpha: float,
         limits: tuple[int, int],
     ) -> None:
-        """``forms`` are the surface forms; ``limits`` are the maximum tokens of a row and of a batch."""
+        """Create a sampler.
+
+        ``forms`` are the names of the surface forms; ``limits`` are the maximum numbers of tokens of a row
+        and of a side of a batch.
+        """
         self._mixture = mixture
         self._tokenisers = tokenisers
         self._forms = forms
@@ -258,7 +272,7 @@ class SegmentationSampler:
         ]
 
     def draw(self, pool: Pool, seeds: tuple[int, int]) -> tuple[Column, Column]:
-        """Sample segmentations of a pool's pairs in their surface forms; tags precede the sources."""
+        """Return sampled segmentations of a pool's sources, with forms and tags, and of its targets."""
         texts = self._mixture.texts(pool.pairs)
         form_texts = [
             text if form < 0 else surface(text, self._forms[form])
@@ -270,8 +284,9 @@ class SegmentationSampler:
         return Column.from_rows(tagged), Column.from_rows(target)
 
     def expected_widths(self, source: Ids, target: Ids) -> tuple[Ids, Ids]:
-        """Return the widths (pairs,) to reserve for sources and targets of these stored lengths, including
-        the end symbol.
+        """Return the widths (pairs,) to reserve for sampled sources and targets, including the end symbol.
+
+        ``source`` and ``target`` are the stored lengths, (pairs,).
         """
         source_width, target_width = (
             1 + np.minimum(np.ceil(lengths * growth).astype(np.int64), np.maximum(lengths, self.max_tokens))
@@ -281,16 +296,20 @@ class SegmentationSampler:
 
 
 class SampledPlan(Plan):
-    """A plan of segmentations that are sampled pool by pool.
+    """A plan whose segmentations are sampled for one pool at a time.
 
-    The number of batches of a pool is fixed in advance from expected lengths, so that any batch can be found
-    without sampling the pools before it.
+    The number of batches of a pool is computed from expected lengths, so that any batch can be found without
+    sampling the earlier pools.
     """
 
     def __init__(
         self, sampler: SegmentationSampler, sides: MixedSides, key: tuple[int, int], budget: int
     ) -> None:
-        """``key`` holds seed and epoch; ``budget`` is the maximum tokens of a side, with padding."""
+        """Create a plan.
+
+        ``key`` holds the seed and the epoch; ``budget`` is the maximum number of tokens on either side of a
+        batch, including padding.
+        """
         super().__init__(sides, key, min(POOL_PAIRS, max(MIN_SAMPLED_POOL, 2 * budget)))
         self._sampler = sampler
         self._budget = budget
@@ -300,14 +319,14 @@ class SampledPlan(Plan):
     def count(self, number: int) -> int:
         return len(self._planned_batches(self.pool(number)))
 
-    def pool_rows(self, number: int, index: int) -> Rows:
+    def pool_rows(self, number: int, index: int) -> BatchRows:
         latest = self._latest  # read once: another thread may replace it
         if latest is None or latest[0] != number:
             latest = self._latest = (number, self._draw(number))
         sampled = latest[1]
         indices = sampled.batches[index]
         source, target = sampled.source.block(indices), sampled.target.block(indices)
-        return Rows(sampled.pool.pairs[indices], sampled.pool.forms[indices], source, target)
+        return BatchRows(sampled.pool.pairs[indices], sampled.pool.forms[indices], source, target)
 
     def _expected_widths(self, pool: Pool) -> tuple[Ids, Ids]:
         return self._sampler.expected_widths(
@@ -315,7 +334,7 @@ class SampledPlan(Plan):
         )
 
     def _planned_batches(self, pool: Pool) -> list[Ids]:
-        return arrange(*self._expected_widths(pool), self._budget, self._strips)
+        return arrange_batches(*self._expected_widths(pool), self._budget, self._strips)
 
     def _draw(self, number: int) -> SampledPool:
         pool = self.pool(number)
@@ -334,7 +353,7 @@ class SampledPlan(Plan):
                 for rows, stored_rows, width in zip(sampled, stored, expected_widths, strict=True)
             )
             widths = (source.lengths.astype(np.int64) + 1, target.lengths.astype(np.int64) + 1)
-            arranged = arrange(*widths, self._budget, self._strips)
+            arranged = arrange_batches(*widths, self._budget, self._strips)
             if len(arranged) <= len(planned_batches):
                 batches = split_batches(arranged, len(planned_batches))
                 break
@@ -343,7 +362,7 @@ class SampledPlan(Plan):
 
 
 class SampledPool(NamedTuple):
-    """A pool, the sampled rows of its pairs, and its batches as indices of them."""
+    """A pool, the sampled rows of its pairs, and its batches as arrays of indices of its pairs."""
 
     pool: Pool
     source: Column
@@ -354,7 +373,7 @@ class SampledPool(NamedTuple):
 def _cap_lengths(
     sampled: Column, stored: Sequence[NDArray[Any]], expected_width: Ids, cap: float, max_tokens: int
 ) -> Column:
-    """Replace sampled rows by stored ones if they are empty or longer than ``cap`` times the expected width.
+    """Replace sampled rows that are empty or longer than ``cap`` times the expected width by stored rows.
 
     With a cap of 1, no row exceeds its expected width, so the rows fit the planned batches.
     """

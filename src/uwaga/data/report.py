@@ -1,4 +1,4 @@
-"""Counts of the faults of a corpus, with their first line numbers."""
+"""A report on the lines of a corpus: counts of kept and dropped lines, and why lines were dropped."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ Fault = Literal[
     "equal sides",
 ]
 MAX_LISTED_LINES = 5
+"""Maximum number of line numbers that are stored for each fault."""
 
 
 @dataclass
@@ -28,10 +29,10 @@ class CorpusReport:
 
     Attributes:
         name: the name of the corpus.
-        read: number of lines.
-        kept: number of pairs.
-        faults: number of dropped lines by their first fault.
-        lines: the first line numbers of each fault, counted from 1.
+        read: number of lines read.
+        kept: number of pairs kept.
+        faults: number of dropped lines by fault; each line counts under its first fault only.
+        lines: numbers of the first few lines with each fault, counted from 1.
         warnings: warnings about the corpus.
     """
 
@@ -43,7 +44,7 @@ class CorpusReport:
     warnings: list[str] = field(default_factory=list)
 
     def add(self, fault: Fault, line: int) -> None:
-        """Count a dropped line by its fault."""
+        """Record a dropped line under its fault."""
         self.faults[fault] = self.faults.get(fault, 0) + 1
         first = self.lines.setdefault(fault, [])
         if len(first) < MAX_LISTED_LINES:
@@ -66,7 +67,7 @@ class CorpusReport:
         return [*lines, *(f"warning: {warning}" for warning in self.warnings)]
 
     def update(self, other: CorpusReport) -> None:
-        """Copy the counts of another report."""
+        """Replace the contents of this report with a copy of another report."""
         self.name, self.read, self.kept = other.name, other.read, other.kept
         self.faults = dict(other.faults)
         self.lines = {fault: list(first) for fault, first in other.lines.items()}

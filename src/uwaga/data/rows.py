@@ -1,4 +1,4 @@
-"""Rows of tokens of different lengths, concatenated in an array."""
+"""Rows of integers of different lengths, such as token ids, concatenated in one array."""
 
 from __future__ import annotations
 
@@ -13,49 +13,52 @@ from numpy.typing import NDArray
 
 from uwaga.decoder import Ids
 
-LARGE_FILE_BYTES = 1 << 25  # bytes of a file above which its pages are released after reading
-SLICE_ROWS = 2048  # rows whose lengths are read between two releases
+LARGE_FILE_BYTES = 1 << 25  # file size above which memory pages are released after reading
+SLICE_ROWS = 2048  # number of rows whose lengths are read before pages are released
 
 
 class Block(NamedTuple):
-    """Padded rows: ``tokens`` (sentences, tokens), of which the first ``lengths[r]`` of row r are real."""
+    """Rows padded to the same length: the first ``lengths[r]`` values of ``tokens[r]`` are not padding.
+
+    ``tokens`` is (rows, length), ``lengths`` is (rows,).
+    """
 
     tokens: Ids
     lengths: Ids
 
     def token_mask(self) -> NDArray[np.bool_]:
-        """Return the mask (sentences, tokens) of real tokens."""
+        """Return a boolean mask (rows, length), False on padding."""
         real: NDArray[np.bool_] = np.arange(self.tokens.shape[1]) < self.lengths[:, None]
         return real
 
 
 class TokenRows(Protocol):
-    """Rows of numbers, in one or more columns."""
+    """Protocol for read access to rows of integers by number, in one or more columns."""
 
     def row_lengths(self, rows: Ids) -> Ids:
-        """Return the lengths of some rows, (rows,)."""
+        """Return the lengths of the given rows, (rows,)."""
         ...
 
     def row(self, index: int) -> NDArray[Any]:
-        """Return the numbers of a row, (length,)."""
+        """Return the values of a row, (length,)."""
         ...
 
     def block(self, rows: Ids) -> Block:
-        """Return some rows, padded with 0."""
+        """Return the given rows, padded with 0."""
         ...
 
 
 class Column:
-    """Rows of numbers: row i is ``values[offsets[i] : offsets[i + 1]]``.
+    """Rows of integers in one array: row i is ``values[offsets[i] : offsets[i + 1]]``.
 
-    After each call, the pages of large memory-mapped files are released (they stay in the system's cache), so
+    After each read, the pages of large memory-mapped files are released (they stay in the system's cache), so
     that the memory of the process does not grow.
     """
 
     def __init__(
         self, values: NDArray[Any], offsets: NDArray[np.int64], maps: Sequence[mmap.mmap] = ()
     ) -> None:
-        """``maps`` are the memory maps of the arrays."""
+        """Create a column; ``maps`` are the memory maps that contain its arrays."""
         self.values = values
         self.offsets = offsets
         self._maps = [
@@ -64,16 +67,16 @@ class Column:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Sequence[int] | NDArray[Any]]) -> Column:
-        """Return a column of rows in memory."""
+        """Create a column in memory from its rows."""
         offsets = np.zeros(len(rows) + 1, dtype=np.int64)  # (pairs + 1,)
         np.cumsum(np.fromiter(map(len, rows), np.int64, count=len(rows)), out=offsets[1:])
         return cls(np.fromiter(chain.from_iterable(rows), np.int32, count=int(offsets[-1])), offsets)
 
     @classmethod
     def open(cls, values: Path, dtype: str, offsets: Path) -> Column:
-        """Memory-map a column stored in two files."""
-        numbers, first = _map(values, dtype)
-        ends, second = _map(offsets, "<i8")
+        """Memory-map a column from its two files; ``dtype`` is the type of its values."""
+        numbers, first = _map_file(values, dtype)
+        ends, second = _map_file(offsets, "<i8")
         return cls(numbers, ends, [mapped for mapped in (first, second) if mapped is not None])
 
     def __len__(self) -> int:
@@ -85,7 +88,7 @@ class Column:
         return np.diff(self.offsets).astype(np.int32)
 
     def row_lengths(self, rows: Ids) -> Ids:
-        """Return the lengths of some rows, (rows,)."""
+        """Return the lengths of the given rows, (rows,)."""
         if not self._maps:
             return np.asarray(self.offsets[rows + 1] - self.offsets[rows], dtype=np.int64)
         lengths = np.empty(len(rows), dtype=np.int64)
@@ -96,11 +99,11 @@ class Column:
         return lengths
 
     def row(self, index: int) -> NDArray[Any]:
-        """Return the numbers of a row, (length,)."""
+        """Return the values of a row, (length,)."""
         return self.values[self.offsets[index] : self.offsets[index + 1]]
 
     def block(self, rows: Ids) -> Block:
-        """Return some rows, padded."""
+        """Return the given rows, padded with 0."""
         starts = self.offsets[rows]  # (sentences,)
         lengths = np.asarray(self.offsets[rows + 1] - starts, dtype=np.int64)  # (sentences,)
         block = Block(np.zeros((len(rows), int(lengths.max())), dtype=np.int64), lengths)
@@ -124,42 +127,42 @@ class JoinedColumn:
         self._starts = np.cumsum([0, *map(len, columns)])  # (columns + 1,)
 
     def row_lengths(self, rows: Ids) -> Ids:
-        """Return the lengths of some rows, (rows,)."""
+        """Return the lengths of the given rows, (rows,)."""
         lengths = np.empty(len(rows), dtype=np.int64)
-        for number, positions in self._parts(rows):
+        for number, positions in self._group_by_column(rows):
             lengths[positions] = self._columns[number].row_lengths(rows[positions] - self._starts[number])
         return lengths
 
     def row(self, index: int) -> NDArray[Any]:
-        """Return the numbers of a row, (length,)."""
+        """Return the values of a row, (length,)."""
         number = int(np.searchsorted(self._starts, index, side="right")) - 1
         return self._columns[number].row(index - int(self._starts[number]))
 
     def block(self, rows: Ids) -> Block:
-        """Return some rows, padded."""
-        return _gather(
+        """Return the given rows, padded with 0."""
+        return _combine_blocks(
             rows,
             (
                 (positions, self._columns[number].block(rows[positions] - self._starts[number]))
-                for number, positions in self._parts(rows)
+                for number, positions in self._group_by_column(rows)
             ),
         )
 
-    def _parts(self, rows: Ids) -> list[tuple[int, Ids]]:
-        """Return the number of each column that has some of the rows, and their positions in ``rows``."""
+    def _group_by_column(self, rows: Ids) -> list[tuple[int, Ids]]:
+        """Return, for each column that contains given rows, its number and their positions in ``rows``."""
         numbers = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
         return [(int(number), np.flatnonzero(numbers == number)) for number in np.unique(numbers)]
 
 
-class Forms:
-    """The sources in all surface forms; form -1 is the plain text."""
+class SurfaceForms:
+    """The sources of a mixture in every surface form; form -1 is the plain text."""
 
     def __init__(self, plain: TokenRows, surface_rows: Sequence[TokenRows]) -> None:
-        """``surface_rows[form]`` are the rows of a form."""
+        """Create from the rows of the plain text and of each form; ``surface_rows`` is indexed by form."""
         self._columns = [*surface_rows, plain]  # so that -1 is the last
 
     def row_lengths(self, rows: Ids, forms: Ids) -> Ids:
-        """Return the lengths of some rows, (rows,), in ``forms`` (rows,)."""
+        """Return the length of each given row in its form, (rows,); ``forms`` is (rows,)."""
         lengths = np.empty(len(rows), dtype=np.int64)
         for form in np.unique(forms):
             positions = np.flatnonzero(forms == form)
@@ -167,8 +170,8 @@ class Forms:
         return lengths
 
     def block(self, rows: Ids, forms: Ids) -> Block:
-        """Return some rows, in ``forms`` (rows,), padded."""
-        return _gather(
+        """Return the given rows, each in its form, padded with 0; ``forms`` is (rows,)."""
+        return _combine_blocks(
             rows,
             (
                 (positions, self._columns[form].block(rows[positions]))
@@ -182,8 +185,8 @@ class Forms:
         return self._columns[form].row(index)
 
 
-def _gather(rows: Ids, parts: Any) -> Block:
-    """Combine blocks, each with the positions of its rows."""
+def _combine_blocks(rows: Ids, parts: Any) -> Block:
+    """Combine ``parts``, pairs of row positions and a block, into one block."""
     blocks = list(parts)
     width = max(part.tokens.shape[1] for _, part in blocks)
     combined = Block(np.zeros((len(rows), width), dtype=np.int64), np.empty(len(rows), dtype=np.int64))
@@ -193,7 +196,7 @@ def _gather(rows: Ids, parts: Any) -> Block:
     return combined
 
 
-def _map(path: Path, dtype: str) -> tuple[NDArray[Any], mmap.mmap | None]:
+def _map_file(path: Path, dtype: str) -> tuple[NDArray[Any], mmap.mmap | None]:
     if path.stat().st_size == 0:  # an empty file cannot be mapped
         return np.zeros(0, dtype=dtype), None
     with path.open("rb") as file:

@@ -26,8 +26,8 @@ FORMATS_BY_SUFFIX = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-"""Formats by file name suffix, without that of a compression."""
-_END = b"\n"  # unlike any line
+"""Formats by file name suffix, after removal of a compression suffix."""
+_END_MARKER = b"\n"  # differs from every line, which contains no line feed
 
 
 class Row(NamedTuple):
@@ -53,11 +53,11 @@ class Sources(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The files, for messages."""
+        """The file names, joined with ``+``, for messages."""
         return " + ".join(self.files)
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows in order."""
+        """Yield the rows of all files in order."""
         if self.format == "text":
             yield from self._aligned_rows()
             return
@@ -68,10 +68,12 @@ class Sources(NamedTuple):
 
     def _aligned_rows(self) -> Iterator[Row]:
         sides = [read_lines(path) for path in self.files]
-        for number, (source, target) in enumerate(zip_longest(*sides, fillvalue=_END), start=1):
-            if _END in (source, target):
-                remaining = sum(1 for _ in sides[0 if target == _END else 1])
-                self._raise_misaligned(number - 1, number + remaining, longer=0 if target == _END else 1)
+        for number, (source, target) in enumerate(zip_longest(*sides, fillvalue=_END_MARKER), start=1):
+            if _END_MARKER in (source, target):
+                remaining = sum(1 for _ in sides[0 if target == _END_MARKER else 1])
+                self._raise_misaligned(
+                    number - 1, number + remaining, longer=0 if target == _END_MARKER else 1
+                )
             yield Row("line over 1 MiB" if source is None or target is None else (source, target), number, 0)
 
     def _raise_misaligned(self, short: int, long: int, longer: int) -> NoReturn:
@@ -110,7 +112,7 @@ def check_rereadable(sources: Sources) -> None:
     for file in sources.files:
         if not is_url(file) and not Path(file).is_file():
             raise DataError(
-                f"{file}: a pipe or a device, but a corpus is read several times; write it to a file first"
+                f"{file}: is a pipe or a device, but a corpus is read several times; write it to a file first"
             )
 
 
@@ -148,8 +150,8 @@ def _moses_side(prefix: str, language: str) -> str:
         if Path(stem + suffix).is_file():
             return stem + suffix
     raise DataError(
-        f"{prefix}: neither a file nor a Moses prefix: there is no {stem}, compressed "
-        f"({', '.join(COMPRESSION_SUFFIXES[1:])}) or not; check the path and data.languages"
+        f"{prefix}: neither a file nor a Moses prefix: there is no file {stem}, with or without a "
+        f"compression suffix ({', '.join(COMPRESSION_SUFFIXES[1:])}); check the path and data.languages"
     )
 
 

@@ -31,12 +31,12 @@ LINKS = "links"
 
 
 class Store:
-    """A store. Its rows and lengths do not include start and end symbols.
+    """A tokenised corpus; rows and lengths do not include start and end symbols.
 
     Attributes:
-        inputs: what it was built from: files, tokenisers, filters.
-        report: counts of the corpus.
-        tag: ids before each source; empty without a tag.
+        inputs: description of the files, tokenisers and filters from which the store was built.
+        report: counts of kept and dropped lines of the corpus.
+        tag: token ids of the tag before each source; empty if the corpus has no tag.
     """
 
     def __init__(self, folder: Path, metadata: dict[str, Any], columns: dict[str, Column]) -> None:
@@ -57,13 +57,13 @@ class Store:
             metadata = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
             if metadata["format"] != FORMAT_VERSION:
                 raise DataError(
-                    f"{folder}: a store of format {metadata['format']}, not {FORMAT_VERSION}; {remedy}"
+                    f"{folder}: the store has format {metadata['format']}, not {FORMAT_VERSION}; {remedy}"
                 )
             sizes = {name: (folder / name).stat().st_size for name in metadata["files"]}
             for name, size in metadata["files"].items():
                 if sizes[name] != size:
                     raise DataError(
-                        f"{folder / name}: {sizes[name]} bytes, but {size} were written; {remedy}"
+                        f"{folder / name}: has {sizes[name]} bytes, but {size} were written; {remedy}"
                     )
             columns = {
                 name: Column.open(folder / name, dtype, folder / f"{name}{OFFSETS}")
@@ -80,12 +80,12 @@ class Store:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The surface forms of the source that the store has besides the plain text."""
+        """The names of the surface forms of the sources in the store, besides the plain text."""
         return tuple(name.partition(".")[2] for name in self._columns if name.startswith("source."))
 
     @property
     def has_text(self) -> bool:
-        """Return whether the texts are stored."""
+        """Whether the store contains the texts, in addition to their tokens."""
         return SOURCE_TEXT in self._columns
 
     def side(self, side: Literal["source", "target"], form: str = "") -> Column:
@@ -124,20 +124,24 @@ class Store:
         return self._columns["target"].row(index)
 
     def source_text(self, index: int) -> str:
-        """Return the text of a source; DataError if the store has no texts."""
+        """Return the text of a source; raise DataError if the store has no texts."""
         return self._text(SOURCE_TEXT, index)
 
     def target_text(self, index: int) -> str:
-        """Return the text of a target; DataError if the store has no texts."""
+        """Return the text of a target; raise DataError if the store has no texts."""
         return self._text(TARGET_TEXT, index)
 
     @property
     def link_words(self) -> WordKind:
-        """The word segmentation of the alignments."""
+        """How the alignments count words: ``words`` or ``spaces``."""
         return "words" if self.inputs["links"][1] == "words" else "spaces"
 
     def links(self, index: int) -> Ids:
-        """Return the links, (links, 2) source and target word; DataError if the store has no alignments."""
+        """Return the links of a pair, (links, 2): source word, target word.
+
+        Raises:
+            DataError: the store has no word alignments.
+        """
         if LINKS not in self._columns:
             raise DataError(f"{self.folder}: this store has no word alignments; rebuild it with them")
         return np.array(self._columns[LINKS].row(index), dtype=np.int64).reshape(-1, 2)

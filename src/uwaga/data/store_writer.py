@@ -1,4 +1,4 @@
-"""Build the store of a corpus atomically, and rebuild it when its corpus or settings have changed."""
+"""Building of the store of a corpus, and rebuilding when the corpus or the settings have changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from uwaga.settings import DataSettings, FilterSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.text import check_shares, surface
 
-CHUNK_PAIRS = 20_000  # pairs
+CHUNK_PAIRS = 20_000  # number of pairs tokenised at a time
 
 
 def build_store(
@@ -42,19 +42,19 @@ def build_store(
     which contains the plain text where the form would be too long. The folder is written atomically.
 
     Args:
-        pairs: the pairs of ``read_corpus``; not read if the store is reused. Its report is updated; the
-            filters, the tag and the word alignments of its corpus are used.
+        pairs: the result of ``read_corpus``, which is not read if the store is reused. Its report is updated;
+            the filters, the tag and the word alignments of its corpus are used.
         tokenisers: the tokenisers of the source side and of the target side.
         folder: the folder of the store.
-        settings: ``augment`` is used, and the limits that the corpus's filters do not set.
+        settings: data settings; ``augment`` is used, and the limits that the corpus's filters do not set.
         keep_text: whether to store the texts, which subword sampling needs.
         progress: called repeatedly with the number of lines read.
-        log: called with a line that states the reason if an existing store is replaced.
+        log: called with a line that states why an existing store is replaced, if it is.
     """
     check_shares(settings.augment.values())
     tag = tag_ids(tokenisers[0], pairs.corpus.tag)
-    filters = _filters(pairs.corpus.filters, settings)
-    inputs = _inputs(pairs, tokenisers, filters, settings, keep_text)
+    filters = _complete_filters(pairs.corpus.filters, settings)
+    inputs = _describe_inputs(pairs, tokenisers, filters, settings, keep_text)
     if (store := _existing_store(folder)) is not None:
         if not (change := _describe_change(store.inputs, inputs)):
             pairs.report.update(store.report)
@@ -64,10 +64,14 @@ def build_store(
     forms = [form for form, share in sorted(settings.augment.items()) if share > 0]
     try:
         with new_folder(folder, DataError) as new_store:
-            with _Writer(new_store, pairs, tokenisers, filters, tag, forms, keep_text) as writer:
+            with _StoreWriter(new_store, pairs, tokenisers, filters, tag, forms, keep_text) as writer:
                 writer.write_all(progress)
-            if change := _describe_change(inputs, _inputs(pairs, tokenisers, filters, settings, keep_text)):
-                raise DataError(f"{change} while it was read; start again when it is complete")
+            if change := _describe_change(
+                inputs, _describe_inputs(pairs, tokenisers, filters, settings, keep_text)
+            ):
+                raise DataError(
+                    f"{change} while the corpus was read; start again when no program writes to it"
+                )
             writer.finish(inputs)
     finally:
         pairs.close()
@@ -75,19 +79,20 @@ def build_store(
 
 
 def tag_ids(tokeniser: TrainingSubwords, tag: str) -> tuple[int, ...]:
-    """Return the id of a corpus's tag as a tuple; empty without a tag."""
+    """Return a tuple with the token id of a corpus's tag, or an empty tuple if ``tag`` is empty."""
     if not tag:
         return ()
     if (token := tokeniser.tags.get(tag)) is None:
         tags = f"its tags are {' '.join(tokeniser.tags)}" if tokeniser.tags else "it has no tags"
         raise SettingsError(
             f"data: the tag {tag} is not a piece of the vocabulary {tokeniser.name} ({tokeniser.size} "
-            f"pieces; {tags}); use a tokeniser that was trained with it, or delete the file to train one"
+            f"pieces; {tags}); use a tokeniser that was trained with the tag, or delete the "
+            "tokeniser's file to train a new one"
         )
     return (token,)
 
 
-class _Writer:
+class _StoreWriter:
     """Appends chunks of pairs to the files of a store."""
 
     def __init__(
@@ -108,7 +113,7 @@ class _Writer:
         self._max_tokens = filters.max_tokens or 0
         self._tag = tag
         self._forms = forms
-        source, target = map(_dtype, tokenisers)
+        source, target = map(_token_dtype, tokenisers)
         self._columns = {"source": source, "target": target}
         self._columns |= {f"source.{form}": source for form in forms}
         if keep_text:
@@ -120,7 +125,7 @@ class _Writer:
         self._longest = dict.fromkeys(self._columns, 0)
         self._files: dict[str, IO[bytes]] = {}
 
-    def __enter__(self) -> _Writer:
+    def __enter__(self) -> _StoreWriter:
         for name in self._columns:
             self._files[name] = (self._folder / name).open("wb")
             self._files[name + OFFSETS] = (self._folder / f"{name}{OFFSETS}").open("wb")
@@ -140,7 +145,7 @@ class _Writer:
         self._reader.report.warnings += self._checks.warnings()
 
     def write(self, chunk: list[Pair]) -> None:
-        """Tokenise, filter and append some pairs."""
+        """Tokenise and filter pairs, and append those that no filter drops."""
         self._checks.add(
             [pair.line for pair in chunk],
             [pair.source.encode() for pair in chunk],
@@ -201,10 +206,10 @@ class _Writer:
             self._longest[name] = max(self._longest[name], int(lengths.max()))
 
     def finish(self, inputs: dict[str, Any]) -> None:
-        """Write the metadata, after all other files."""
+        """Write the metadata; call this after all other files are written."""
         if not self._pairs:
             raise DataError(
-                "no sentence pair remains to train on: " + "; ".join(self._reader.report.summary())
+                "no sentence pair is left after filtering: " + "; ".join(self._reader.report.summary())
             )
         metadata = {
             "format": FORMAT_VERSION,
@@ -220,11 +225,11 @@ class _Writer:
         (self._folder / METADATA_FILE).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
 
 
-def _dtype(tokeniser: TrainingSubwords) -> str:
+def _token_dtype(tokeniser: TrainingSubwords) -> str:
     return "<u2" if tokeniser.size <= 1 << 16 else "<i4"
 
 
-def _filters(filters: FilterSettings, settings: DataSettings) -> FilterSettings:
+def _complete_filters(filters: FilterSettings, settings: DataSettings) -> FilterSettings:
     limits = {
         "max_tokens": filters.max_tokens or settings.max_tokens,
         "max_ratio": filters.max_ratio or settings.max_ratio,
@@ -233,14 +238,14 @@ def _filters(filters: FilterSettings, settings: DataSettings) -> FilterSettings:
 
 
 def _existing_store(folder: Path) -> Store | None:
-    """Return the store in the folder, if it is complete."""
+    """Return the store in a folder; None if there is none or it is damaged."""
     try:
         return Store.open(folder)
     except DataError:
         return None
 
 
-def _inputs(
+def _describe_inputs(
     pairs: PairReader,
     tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     filters: FilterSettings,

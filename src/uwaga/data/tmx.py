@@ -71,20 +71,20 @@ class XmlItems(ABC, Generic[Item]):
 
     @abstractmethod
     def damage_error(self, problem: str, line: int) -> DataError:
-        """Return the error of a file that is damaged at a line."""
+        """Return the error to raise for a file that is damaged in this line."""
 
     @abstractmethod
     def depth_error(self, problem: str, line: int) -> DataError:
-        """Return the error of a file whose elements are nested too deeply."""
+        """Return the error to raise for a file whose elements are nested too deeply in this line."""
 
     @property
     def line(self) -> int:
-        """The current line of the parser."""
+        """The number of the line that the parser has reached."""
         return self._parser.CurrentLineNumber
 
     @property
     def parsed_bytes(self) -> int:
-        """Number of bytes that were parsed."""
+        """The number of bytes parsed so far."""
         return self._parsed_bytes
 
     def read(self) -> Iterator[Item]:
@@ -134,18 +134,18 @@ class XmlItems(ABC, Generic[Item]):
 MARKUP_ELEMENTS = frozenset({"bpt", "ept", "it", "ph", "ut", "sub"})
 """Elements of a segment that contain native markup of a document instead of text."""
 USUAL_SCRIPTS = {"zh": "hans", "sr": "cyrl", "uz": "latn", "az": "latn", "pa": "guru"}
-"""Scripts of languages that are written in several, if a code does not name one."""
-MAX_LISTED_LANGUAGES = 10  # languages in a message
+"""Usual scripts of languages written in several scripts, for codes that do not name a script."""
+MAX_LISTED_LANGUAGES = 10  # number of languages listed in a message
 MAX_CODE_LENGTH = 64  # characters of a language's code
-MAX_UNIT_LENGTH = 1 << 23  # characters
+MAX_UNIT_LENGTH = 1 << 23  # characters of all variants of a unit
 
 
 def nearest_variants(variants: Sequence[tuple[str, str]], requested: str) -> list[str]:
-    """Return the texts whose language is nearest to a requested one, in order.
+    """Return the texts whose language best matches the requested one, in their original order.
 
-    A variant in another script does not count as that language. Variants of the requested region come before
-    those without a region, and these before those of other regions; only the best kind is returned. If no
-    region is requested, variants of all regions are equal, but those in the usual script are better.
+    A variant in another script does not match. The best match is a variant of the requested region, then one
+    without a region, then one of another region; only variants with the best match are returned. If no region
+    is requested, variants of all regions match equally well, but those in the usual script are preferred.
     """
     ranked: list[tuple[int, str]] = []
     script, region = _script_and_region(requested)
@@ -179,13 +179,13 @@ def _script_and_region(code: str) -> tuple[str, str]:
 
 def tmx_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
     """Yield the pairs of a TMX file, numbered by unit from 1; further target variants are references."""
-    units = _Units(file, corpus.languages or ("src", "tgt"))
-    yield from units.read()
-    units.check()
+    reader = _UnitReader(file, corpus.languages or ("src", "tgt"))
+    yield from reader.read()
+    reader.check()
 
 
-class _Units(XmlItems[NumberedRow]):
-    """Builds the pairs of translation units."""
+class _UnitReader(XmlItems[NumberedRow]):
+    """Reads the translation units of a TMX file as numbered rows."""
 
     kind = "TMX"
     roots = frozenset({"tmx"})
@@ -199,32 +199,32 @@ class _Units(XmlItems[NumberedRow]):
         self._variants: list[tuple[str, str]] = []
         self._language = ""
         self._text: list[str] | None = None  # of the open segment
-        self._size = 0
-        self._codes = 0  # number of open markup elements
+        self._segment_size = 0
+        self._open_markup = 0  # number of open markup elements
         self._unit_size = 0
 
     def progress(self) -> str:
-        """Return the last complete unit."""
+        """Return the number of the last complete unit, as in ``after unit 3``."""
         return f"after unit {self.count}"
 
     def damage_error(self, problem: str, line: int) -> DataError:
-        """Return an error that names the last complete unit."""
+        """Return an error whose message gives the number of the last complete unit."""
         return DataError(
             f"{self.file}: not a complete TMX file: {problem} in line {line}, {self.progress()}; "
             "fetch it again"
         )
 
     def depth_error(self, problem: str, line: int) -> DataError:
-        """Return an error that names the last complete unit."""
+        """Return an error whose message gives the number of the last complete unit."""
         return DataError(f"{self.file}: not a TMX file: {problem} in line {line}, {self.progress()}")
 
     def check(self) -> None:
-        """Check that the file had a pair of the two languages."""
+        """Raise DataError if the file has units, but none of them has both languages."""
         if self.count and not self._has_pair:
             language_list = ", ".join(sorted(self._file_languages)[:MAX_LISTED_LANGUAGES]) or "none"
             raise DataError(
-                f"{self.file}: no unit has both {' and '.join(self._languages)}; its languages are "
-                f"{language_list}: check languages"
+                f"{self.file}: no unit has both {' and '.join(self._languages)}; the languages of the file "
+                f"are {language_list}: check languages"
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -236,31 +236,31 @@ class _Units(XmlItems[NumberedRow]):
             if len(self._file_languages) < MAX_LINE_LENGTH >> 8:
                 self._file_languages[self._language] = None
         elif name == "seg":
-            self._text, self._size, self._codes = [], 0, 0
+            self._text, self._segment_size, self._open_markup = [], 0, 0
         elif self._text is not None and name in MARKUP_ELEMENTS:
-            self._codes += 1
+            self._open_markup += 1
 
     def characters(self, text: str) -> None:
         """Collect the text of a segment without its markup."""
-        if self._text is not None and not self._codes:
-            self._size += len(text)
+        if self._text is not None and not self._open_markup:
+            self._segment_size += len(text)
             self._unit_size += len(text)
-            if self._size <= MAX_LINE_LENGTH and self._unit_size <= MAX_UNIT_LENGTH:
+            if self._segment_size <= MAX_LINE_LENGTH and self._unit_size <= MAX_UNIT_LENGTH:
                 self._text.append(text)
 
     def end(self, name: str) -> None:
         """Close a segment, a unit or markup."""
         if name == "seg" and self._text is not None:
-            is_short_enough = self._size <= MAX_LINE_LENGTH and self._unit_size <= MAX_UNIT_LENGTH
+            is_short_enough = self._segment_size <= MAX_LINE_LENGTH and self._unit_size <= MAX_UNIT_LENGTH
             if is_short_enough and len(self._variants) < MAX_LINE_LENGTH >> 8:
                 self._variants.append((self._language, " ".join("".join(self._text).split())))
             self._text = None
         elif name == "tu":
-            self._unit()
+            self._finish_unit()
         elif self._text is not None and name in MARKUP_ELEMENTS:
-            self._codes -= 1
+            self._open_markup -= 1
 
-    def _unit(self) -> None:
+    def _finish_unit(self) -> None:
         self.count += 1
         sources, targets = (nearest_variants(self._variants, requested) for requested in self._languages)
         self._variants = []
