@@ -50,7 +50,7 @@ def error_of(**values: object) -> str:
         ({"model": {"width": 3, "heads": 1}}, "sinusoidal positions need an even width, not 3"),
         (
             {"model": {"positions": "relative", "self_attention": "ssru"}},
-            "relative positions are for self_attention: attention, not ssru",
+            "relative positions require self_attention: attention, not ssru",
         ),
         ({"model": [1, 2]}, "model: should be a valid dictionary"),
     ],

@@ -50,7 +50,7 @@ def test_corpora_can_be_configured_in_short_or_long_form() -> None:
             {"train": [{"files": ["a"], "weight": 2}], "temperature": 5},
             "temperature and weights of corpora are mutually exclusive",
         ),
-        ({"dev": [{"files": ["a"], "weight": 2}]}, "dev: weights are only for train"),
+        ({"dev": [{"files": ["a"], "weight": 2}]}, "dev: weights can be given only for train"),
         (
             {"train": [{"files": ["a"], "name": "x"}, {"files": ["b"], "name": "x"}]},
             "two corpora are named 'x'",

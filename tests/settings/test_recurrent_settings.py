@@ -145,7 +145,7 @@ def test_preset_values_can_be_changed() -> None:
         ({"preset": "luong-small", "scor": "dot"}, "unknown setting 'model.scor'; did you mean 'score'"),
         ({"preset": "luong-small", "family": "gnmt"}, "'luong-small' is of family luong, not 'gnmt'"),
         ({"preset": 7}, "preset must be a name, not 7"),
-        ("zzzz", "there are: transformer, transformer-small"),
+        ("zzzz", "the presets are transformer, transformer-small"),
     ],
 )
 def test_invalid_changes_of_preset_are_reported(model: Any, message: str) -> None:

@@ -239,5 +239,5 @@ def test_incompatible_settings_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"train.links: ends after line 1"):
         train(parse(Settings, values, "toy"))
     values["data"]["dev"] = values["data"]["train"]
-    with pytest.raises(SettingsError, match="dev and also: alignments are only for train"):
+    with pytest.raises(SettingsError, match="dev and also: alignments can be given only for train"):
         parse(Settings, values, "toy")

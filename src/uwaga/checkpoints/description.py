@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
-from uwaga.checkpoints.formats.uwaga.read import model_values
+from uwaga.checkpoints.formats.uwaga.read import expand_model
 from uwaga.checkpoints.languages import Pairs
 from uwaga.settings import DecodingSettings
 
@@ -58,7 +58,7 @@ class Description:
 def describe_checkpoint(checkpoint: Checkpoint) -> Description:
     """Describe a checkpoint that was read without its weights."""
     flat: dict[str, Any] = {}
-    for name, value in model_values(checkpoint.settings).items():
+    for name, value in expand_model(checkpoint.settings).items():
         group = value if isinstance(value, dict) else {"": value}  # a group, such as rotary
         flat |= {f"{name} {key}".strip().replace("_", " "): setting for key, setting in group.items()}
     sizes: dict[str, int | float | str] = {

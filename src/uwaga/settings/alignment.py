@@ -22,8 +22,9 @@ class WordLexicon(StrictModel):
     """Translations of words with probabilities in both directions, learned by an aligner from a corpus."""
 
     letters: PositiveInt = Field(
-        description="first letters of a lower-cased word that are compared, so that its forms count as one "
-        "word"
+        description="number of first letters by which lower-cased words are compared, so that forms of a "
+        "word "
+        "count as one"
     )
     words: str = Field(
         description="deflated lines in base 85: a source word, then three fields for each target word: the "
@@ -46,7 +47,7 @@ class WordLexicon(StrictModel):
 
     @classmethod
     def from_lines(cls, letters: int, lines: str) -> WordLexicon:
-        """Create a lexicon from its lines."""
+        """Create a lexicon from the text that ``words`` stores in compressed form."""
         return cls(letters=letters, words=base64.b85encode(zlib.compress(lines.encode(), 9)).decode())
 
     @cached_property
@@ -77,13 +78,13 @@ class WordLexicon(StrictModel):
 
 
 class LinkModel(StrictModel):
-    """Two successive logistic regressions that link words, given the attention of several heads.
+    """Two successive logistic regressions that predict word links from the attention of several heads.
 
     :mod:`uwaga.alignment.link_evidence` computes their features.
     """
 
     heads: tuple[tuple[PositiveInt, PositiveInt, Step], ...] = Field(
-        description="layer, head and step of each attention, the best first", min_length=1
+        description="layer, head and step of each attention used, the best first", min_length=1
     )
     first: tuple[float, ...] = Field(
         description="weights of the first regression: for the features of a pair, and the bias"
@@ -98,7 +99,7 @@ class LinkModel(StrictModel):
 
 
 class AlignmentHead(StrictModel):
-    """The cross-attention head, or mean of a layer's heads, with the best alignments."""
+    """The cross-attention head whose alignments are best, or the mean of a layer's heads."""
 
     layer: PositiveInt = Field(description="layer of the decoder, from 1")
     head: PositiveInt | None = Field(
@@ -109,7 +110,9 @@ class AlignmentHead(StrictModel):
         description="the decoder step whose attention aligns a target token: the one that predicts it, or "
         "the next one, which reads it",
     )
-    links: LinkModel | None = Field(None, description="links words by the evidence of several heads")
+    links: LinkModel | None = Field(
+        None, description="model that links words by the attention of several heads"
+    )
 
     def __str__(self) -> str:
         """Return layer, head or ``mean``, and step, as in ``1.2 reading``, and the number of linked heads."""
@@ -118,5 +121,5 @@ class AlignmentHead(StrictModel):
 
 
 def link_model(head: AlignmentHead | None) -> LinkModel | None:
-    """Return the model that links words from several heads; None if one head or the mean of heads aligns."""
+    """Return the model that links words from several heads; None if alignments come from ``head`` alone."""
     return None if head is None else head.links

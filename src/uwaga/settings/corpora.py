@@ -16,7 +16,7 @@ from uwaga.settings.parsing import Probability, StrictModel
 Format = Literal["auto", "text", "tsv", "moses", "tmx", "parquet", "jsonl"]
 MAX_TAG_LENGTH = 64
 """Maximum number of characters of a tag."""
-_NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
+_INVALID_NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
 MAX_WEIGHT = 1e4
 _MAX_NAME_LENGTH = 60
 
@@ -29,7 +29,7 @@ File = Annotated[str, BeforeValidator(_as_text), Field(min_length=1)]
 
 
 class FilterSettings(StrictModel):
-    """Which pairs of a corpus are dropped; lengths are in subwords."""
+    """Filters that drop pairs of a corpus; lengths are in subwords."""
 
     min_tokens: PositiveInt = Field(1, description="minimum length of a side")
     max_tokens: PositiveInt | None = Field(
@@ -57,21 +57,30 @@ class CorpusSettings(StrictModel):
         max_length=_MAX_NAME_LENGTH,
         description="name of the corpus in its store and in messages",
     )
-    format: Format = Field("auto", description="auto: by the suffixes of the names")
+    format: Format = Field(
+        "auto", description="format of the files; auto detects it from the file name suffixes"
+    )
     columns: tuple[PositiveInt | str, ...] = Field(
         (),
-        description="source, target, further references: names, or in TSV numbers from 1; "
-        "names in TSV make its first line a header",
+        description="columns of source, target and further references: names, or in TSV numbers from 1; "
+        "if names are given, the first line of TSV is a header",
     )
-    languages: tuple[str, str] | None = Field(None, description="data.languages if not given")
+    languages: tuple[str, str] | None = Field(
+        None, description="codes of the source and target language; data.languages if not given"
+    )
     tag: str = Field("", description="language tag put before each source, such as >>deu<< or <2de>")
     weight: float | None = Field(
-        None, gt=0.0, le=MAX_WEIGHT, description="how often each pair is shown in an epoch; 1 if not given"
+        None,
+        gt=0.0,
+        le=MAX_WEIGHT,
+        description="number of times each pair is shown in an epoch; 1 if not given",
     )
-    bad_lines: Literal["skip", "stop"] | None = Field(None, description="data.bad_lines if not given")
+    bad_lines: Literal["skip", "stop"] | None = Field(
+        None, description="what to do with bad lines; data.bad_lines if not given"
+    )
     alignment: str = Field(
         "",
-        description="file of word alignments for training.guided_alignment; line n has those of pair n, as "
+        description="file of word alignments for training.guided_alignment; line n aligns pair n, as in "
         "0-0 1-2",
     )
     filters: FilterSettings = Field(default_factory=FilterSettings)
@@ -90,14 +99,14 @@ class CorpusSettings(StrictModel):
     @classmethod
     def _check_columns(cls, columns: tuple[int | str, ...]) -> tuple[int | str, ...]:
         if len(columns) == 1:
-            raise ValueError("at least two columns are needed: the source's and the target's")
+            raise ValueError("at least two columns are needed, one for the source and one for the target")
         if len({type(column) for column in columns}) > 1:
             raise ValueError("columns must be all numbers or all names")
         return columns
 
     @property
     def is_plain(self) -> bool:
-        """Return whether only the files are set."""
+        """Whether all settings except ``files`` have their defaults."""
         return self == CorpusSettings(files=self.files)
 
 
@@ -133,7 +142,7 @@ class DataSettings(StrictModel):
     dev: CorporaSettings = Field(description="like train, with pairs that are not in the training data")
     also: dict[str, CorporaSettings] = Field(
         default_factory=dict,
-        description="further dev sets by name, for what a fine-tuned model must not forget",
+        description="additional dev sets by name, to check that fine-tuning does not make other texts worse",
     )
     temperature: float | None = Field(
         None, gt=0.0, description="sample corpora of n pairs in proportion to n ** (1 / temperature)"
@@ -169,9 +178,11 @@ class DataSettings(StrictModel):
             raise ValueError("temperature and weights of corpora are mutually exclusive; give one of them")
         also = (corpus for corpora in self.also.values() for corpus in corpora)
         if any(corpus.alignment for corpus in (*self.dev, *also)):
-            raise ValueError("dev and also: alignments are only for train")
+            raise ValueError("dev and also: alignments can be given only for train; remove them")
         if any(corpus.weight is not None for corpus in self.dev):
-            raise ValueError("dev: weights are only for train; each pair is validated once")
+            raise ValueError(
+                "dev: weights can be given only for train, because each dev pair is used once; remove them"
+            )
         for side, corpora in (("train", self.train), ("dev", self.dev)):
             name_counts = Counter(corpus.name for corpus in corpora if corpus.name)
             if duplicates := [name for name, count in name_counts.items() if count > 1]:
@@ -186,12 +197,12 @@ class DataSettings(StrictModel):
     def _serialize_also(self, also: dict[str, list[CorpusSettings]]) -> dict[str, list[Any]]:
         return {name: _short_form(corpora) for name, corpora in also.items()}
 
-    def resolved(self, side: Literal["train", "dev"]) -> list[CorpusSettings]:
-        """Return the resolved corpora of a side; see :meth:`resolve`."""
-        return self.resolve(self.train if side == "train" else self.dev)
+    def resolved(self, part: Literal["train", "dev"]) -> list[CorpusSettings]:
+        """Return the corpora of ``train`` or ``dev`` after :meth:`resolve`."""
+        return self.resolve(self.train if part == "train" else self.dev)
 
     def resolve(self, corpora: list[CorpusSettings]) -> list[CorpusSettings]:
-        """Return corpora with unique names and with the defaults of ``data`` filled in."""
+        """Return copies of corpora with unique names, and with unset options taken from this group."""
         names = {corpus.name for corpus in corpora}
         resolved = []
         for corpus in corpora:
@@ -214,22 +225,22 @@ class DataSettings(StrictModel):
 
     @property
     def tags(self) -> list[str]:
-        """The tags of all corpora, sorted."""
+        """The distinct tags of all corpora, sorted."""
         also = (corpus for corpora in self.also.values() for corpus in corpora)
         return sorted({corpus.tag for corpus in (*self.train, *self.dev, *also) if corpus.tag})
 
 
 def _short_form(corpora: list[CorpusSettings]) -> list[Any]:
-    """Return corpora as written in a settings file, in the short form if possible."""
+    """Return corpora as JSON values for a settings file, in the short form if possible."""
     if len(corpora) == 1 and corpora[0].is_plain and len(corpora[0].files) <= 2:
         return list(corpora[0].files)
     return [corpus.model_dump(mode="json", exclude_defaults=True) for corpus in corpora]
 
 
 def corpus_stem(file: str) -> str:
-    """Return the name of a corpus, given its first file: ``news.en.gz`` for ``s3://b/news.en.gz``."""
+    """Return a corpus name derived from its first file: ``news.en.gz`` for ``s3://b/news.en.gz``."""
     file_name = file.rstrip("/").rpartition("/")[2]
-    return _NAME_CHARACTERS.sub("_", file_name).strip("._")[-_MAX_NAME_LENGTH:] or "corpus"
+    return _INVALID_NAME_CHARACTERS.sub("_", file_name).strip("._")[-_MAX_NAME_LENGTH:] or "corpus"
 
 
 def _unique_name(name: str, used: set[str]) -> str:

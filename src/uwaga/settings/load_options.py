@@ -12,22 +12,22 @@ from uwaga.errors import SettingsError, quoted
 from uwaga.settings.options import check_options, checked_options, option
 
 MAX_THREADS = 1024
-DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?", re.ASCII)
+DEVICE_PATTERN = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?", re.ASCII)
 Dtype = Literal["auto", "float32", "float16", "bfloat16", "int8", "int4"]
 """Names of number formats."""
-QUANTISED = ("int8", "int4")
+QUANTISED_FORMATS = ("int8", "int4")
 """Number formats that only the native engine supports."""
 EngineName = Literal["auto", "native", "torch"]
 MemoryMode = Literal["fast", "shared"]
 NO_SHORTLIST = "none"
-"""Value of ``shortlist`` for no shortlist, not even the one in the model's folder."""
+"""Value of ``shortlist`` that disables shortlists, including the one in the model's folder."""
 DRAFT_SHORTLIST = "shortlist"
-"""Value of ``draft`` for the model itself with its shortlist."""
+"""Value of ``draft`` that makes the model itself, with its shortlist, the draft model."""
 
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """Options for loading a model: device and number format, languages, and further files."""
+    """Options for loading a model."""
 
     device: str = field(default="auto", metadata=option("auto, cpu, cuda or cuda:N", section="Computation"))
     """``auto`` is a GPU if there is one, otherwise the CPU."""
@@ -71,14 +71,15 @@ class LoadOptions:
             section="Computation",
         ),
     )
-    """A file of ``uwaga shortlist``, or Marian's: a sentence is translated with the words that the list has
-    for its tokens, which is faster. None for the list in the folder of a Marian model, ``"none"`` for no
-    list. Only for the native engine."""
+    """Path of a shortlist, made by ``uwaga shortlist`` or for Marian. Translation is faster with a shortlist,
+    because only words that it lists for the tokens of a sentence are considered. None for the list in the
+    folder of a Marian model, ``"none"`` for no list. Only for the native engine."""
 
     memory: MemoryMode = field(
         default="fast",
         metadata=option(
-            "fast, or shared: map the weights of an int8 or int4 folder, so that several processes share it",
+            "fast, or shared: map the weights of an int8 or int4 folder, so that several processes "
+            "share them",
             section="Computation",
         ),
     )
@@ -90,13 +91,13 @@ class LoadOptions:
         default=None,
         metadata=option("Folder of a low-rank adapter, merged into the model", section="Computation"),
     )
-    """The adapter states its base model, which is loaded if no model is named."""
+    """If no model is given, the base model named in the adapter's folder is loaded."""
 
     draft: str | Path | None = field(
         default=None,
         metadata=option(
-            "Faster model that drafts: greedy search checks several of its tokens in one pass, with the "
-            "result of the model alone; shortlist: the model with its shortlist",
+            "Faster model that drafts translations; greedy search verifies several draft tokens in one pass, "
+            "without changing the result. shortlist: the model itself with its shortlist",
             section="Computation",
         ),
     )
@@ -106,10 +107,10 @@ class LoadOptions:
     def __post_init__(self) -> None:
         """Check all values."""
         check_options(self)
-        if not DEVICE.fullmatch(self.device):
+        if not DEVICE_PATTERN.fullmatch(self.device):
             raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {quoted(self.device)}")
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> LoadOptions:
-        """Create options from keyword arguments; None for an option's default."""
+        """Create options from their values by name; a value of None stands for the default."""
         return cls(**checked_options(cls, options, "loading"))

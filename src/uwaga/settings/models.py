@@ -23,23 +23,23 @@ from uwaga.settings.transformer import DecoderOnlySettings, ProphetNetSettings, 
 
 
 def transformer_small() -> TransformerSettings:
-    """Return a Transformer for about a hundred thousand pairs."""
+    """Return the settings of a Transformer for about a hundred thousand pairs."""
     return TransformerSettings(
         encoder_layers=4, decoder_layers=4, width=256, heads=4, feed_forward=1024, norm="pre"
     )
 
 
 def transformer_tiny() -> TransformerSettings:
-    """Return a Transformer for about ten thousand pairs: the Transformer-Tiny of Wu 2021."""
+    """Return the settings of the Transformer-Tiny of Wu 2021, for about ten thousand pairs."""
     return TransformerSettings(
         encoder_layers=4, decoder_layers=4, width=128, heads=4, feed_forward=256, dropout=0.3
     )
 
 
 def tiny_student() -> TransformerSettings:
-    """Return a fast Transformer for CPUs, to be trained on millions of machine translations (Kim 2019).
+    """Return the settings of a fast Transformer for CPUs, as large as Firefox Translations' tiny models.
 
-    It has the sizes of Firefox Translations' tiny models.
+    It is trained on millions of machine translations (Kim 2019).
     """
     return TransformerSettings(
         encoder_layers=6,
@@ -53,7 +53,7 @@ def tiny_student() -> TransformerSettings:
 
 
 def prophetnet() -> ProphetNetSettings:
-    """Return the large model of Qi 2020 §4.1, as published."""
+    """Return the settings of the large model of Qi 2020 §4.1."""
     return ProphetNetSettings(
         encoder_layers=12,
         decoder_layers=12,
@@ -67,14 +67,14 @@ def prophetnet() -> ProphetNetSettings:
 
 
 def prophetnet_tiny() -> ProphetNetSettings:
-    """Return a ProphetNet for about ten thousand pairs, of the size of transformer-tiny."""
+    """Return the settings of a ProphetNet of the size of transformer-tiny, for about ten thousand pairs."""
     return ProphetNetSettings(
         encoder_layers=4, decoder_layers=4, width=128, heads=4, feed_forward=256, dropout=0.3
     )
 
 
 def llama_tiny() -> DecoderOnlySettings:
-    """Return a Llama for about ten thousand pairs, of the size of transformer-tiny (Touvron 2023)."""
+    """Return the settings of a Llama (Touvron 2023) of the size of transformer-tiny."""
     return DecoderOnlySettings(
         layers=8,
         width=128,
@@ -105,10 +105,10 @@ MODEL_PRESETS: Mapping[str, Callable[[], StrictModel]] = {
     "llama-tiny": llama_tiny,
     **PRESETS,
 }
-"""Settings of a model by preset."""
+"""Functions that return the settings of a model, by name of the preset."""
 _ALIASES = {"small": "transformer-small", "tiny": "transformer-tiny"}
 
-_SCHEDULES: Mapping[str, dict[str, Any]] = {
+_TRAINING_BY_PRESET: Mapping[str, dict[str, Any]] = {
     "transformer": {},
     "transformer-small": {"steps": 20_000, "schedule": {"peak": 1e-3, "warmup": 2000}},
     "transformer-tiny": {"steps": 10_000, "schedule": {"peak": 2e-3, "warmup": 1000}},
@@ -122,8 +122,11 @@ _SCHEDULES: Mapping[str, dict[str, Any]] = {
         "schedule": {"peak": 1e-3, "warmup": 8000},
     },
 }
-_RECURRENT = {"clip": 1.0, "schedule": {"kind": "cosine", "peak": 1e-3, "warmup": 1000, "floor": 1e-5}}
-_RECURRENT_SMALL = {
+_RECURRENT_TRAINING = {
+    "clip": 1.0,
+    "schedule": {"kind": "cosine", "peak": 1e-3, "warmup": 1000, "floor": 1e-5},
+}
+_SMALL_RECURRENT_TRAINING = {
     "steps": 4000,
     "batch_tokens": 2048,
     "clip": 1.0,
@@ -132,34 +135,34 @@ _RECURRENT_SMALL = {
 
 
 def preset_name(name: str) -> str:
-    """Return the full name of a preset: ``small`` is ``transformer-small``, and ``_`` may replace ``-``.
+    """Return the full name of a preset: ``small`` stands for ``transformer-small``, and ``_`` for ``-``.
 
     Raises:
-        ValueError: there is no such preset; the message suggests the closest, or lists all.
+        ValueError: there is no such preset; the message suggests the most similar name, or lists all.
     """
     full_name = name.replace("_", "-")
     full_name = _ALIASES.get(full_name, full_name)
     if full_name not in MODEL_PRESETS:
         matches = difflib.get_close_matches(full_name, MODEL_PRESETS, n=1, cutoff=0.5)
-        hint = f"did you mean {matches[0]!r}?" if matches else f"there are: {', '.join(MODEL_PRESETS)}"
+        hint = f"did you mean {matches[0]!r}?" if matches else f"the presets are {', '.join(MODEL_PRESETS)}"
         raise ValueError(f"no model preset is named {name!r}; {hint}")
     return full_name
 
 
 def preset_training(name: str) -> dict[str, Any]:
-    """Return raw ``training`` settings for a preset.
+    """Return the ``training`` settings of a preset, as raw values.
 
     Raises:
         ValueError: as in :func:`preset_name`.
     """
     full_name = preset_name(name)
-    if full_name in _SCHEDULES:
-        return _SCHEDULES[full_name]
-    return _RECURRENT_SMALL if full_name.endswith("-small") else _RECURRENT
+    if full_name in _TRAINING_BY_PRESET:
+        return _TRAINING_BY_PRESET[full_name]
+    return _SMALL_RECURRENT_TRAINING if full_name.endswith("-small") else _RECURRENT_TRAINING
 
 
-def model_values(values: object) -> object:
-    """Convert the value of the key ``model`` to settings of a family, which pydantic checks.
+def expand_model(values: object) -> object:
+    """Convert the raw value of the key ``model`` to the settings of a family, which pydantic checks.
 
     The value is a preset's name or a group. The other keys of a group with ``preset`` change that preset; a
     group without ``preset`` and ``family`` is a Transformer.
@@ -175,12 +178,12 @@ def model_values(values: object) -> object:
         return values if "family" in values else {"family": "transformer", **values}
     name = values["preset"]
     if not isinstance(name, str):
-        raise ValueError(f"preset must be a name, not {name!r}; known: {', '.join(MODEL_PRESETS)}")
+        raise ValueError(f"preset must be a name, not {name!r}; the presets are {', '.join(MODEL_PRESETS)}")
     base = MODEL_PRESETS[preset_name(name)]().model_dump()
     changes = {key: value for key, value in values.items() if key != "preset"}
     if changes.get("family", base["family"]) != base["family"]:
         raise ValueError(
-            f"preset {name!r} is of family {base['family']}, not {changes['family']!r}; name one of the two"
+            f"preset {name!r} is of family {base['family']}, not {changes['family']!r}; omit family"
         )
     return {**base, **changes}
 
@@ -200,47 +203,57 @@ FAMILIES: dict[str, type[StrictModel]] = {
 }
 ModelSettings = Annotated[
     Annotated[Family, Field(discriminator="family")],
-    BeforeValidator(model_values),
+    BeforeValidator(expand_model),
 ]
 
 
 class SourceSettings(StrictModel):
-    """The form in which a model expects its source texts."""
+    """Form in which a model expects its source texts."""
 
     split_above: NonNegativeInt = Field(
         1,
         le=MAX_TOKENS,
-        description="source tokens above which a line is split into sentences; 1: any line, 0: only above "
-        "the model's limit",
+        description="number of source tokens above which a line is split into sentences; 1: any line, 0: "
+        "only "
+        "above the model's limit",
     )
     lower_capitals: bool = Field(
-        False, description="lower-case source sentences of two or more words that are all capitals"
+        False, description="lower-case source sentences of two or more words that are all in capitals"
     )
 
 
 class DecodingSettings(SourceSettings):
-    """The search settings that a trained model uses by default."""
+    """Search settings that a trained model uses by default."""
 
     beam: PositiveInt = Field(
         5, le=MAX_BEAM, description="number of hypotheses kept at each step, 1 for greedy"
     )
     length_penalty: float = Field(
-        1.0, ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, description="alpha, the exponent of the length"
+        1.0,
+        ge=-MAX_LENGTH_PENALTY,
+        le=MAX_LENGTH_PENALTY,
+        description="alpha, the exponent in the length formula",
     )
     length_formula: Literal["average", "gnmt", "none"] = Field(
-        "average", description="divide by length**alpha, or by ((5 + length) / 6)**alpha, or not"
+        "average",
+        description="divisor of scores: length**alpha (average), ((5 + length) / 6)**alpha (gnmt), or 1 "
+        "(none)",
     )
     early_stopping: bool = Field(
-        True, description="stop at `beam` finished hypotheses, or only when none can win"
+        True, description="stop when `beam` hypotheses are finished, not only when no other can be better"
     )
     min_length: NonNegativeInt = Field(0, le=MAX_TOKENS, description="minimum number of target tokens")
     max_length: PositiveInt = Field(256, le=MAX_TOKENS, description="maximum number of target tokens")
     max_ratio: float = Field(
-        3.0, gt=0.0, description="maximum number of target tokens as a multiple of the source's"
+        3.0,
+        gt=0.0,
+        description="maximum number of target tokens, as a multiple of the number of source tokens",
     )
-    max_extra: NonNegativeInt = Field(20, le=MAX_TOKENS, description="tokens added to that multiple")
+    max_extra: NonNegativeInt = Field(
+        20, le=MAX_TOKENS, description="number of tokens added to the multiple in max_ratio"
+    )
     no_repeat_ngram: NonNegativeInt = Field(
-        0, le=MAX_TOKENS, description="never repeat an n-gram of this size, 0 for off"
+        0, le=MAX_TOKENS, description="size of n-grams that must not be repeated, 0 for no restriction"
     )
 
     @model_validator(mode="after")

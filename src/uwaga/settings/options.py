@@ -1,4 +1,4 @@
-"""Option records: dataclasses whose fields have help, bounds and section as metadata.
+"""Option records: dataclasses whose fields have help texts, bounds and sections as metadata.
 
 An option is described only by its field::
 
@@ -37,7 +37,7 @@ def check_number(name: str, value: object, minimum: float, maximum: float = math
 
 
 def check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
-    """Check that a value is one of the allowed values, which are strings, True and False."""
+    """Check that a value is one of the allowed values, each of which is a string, True or False."""
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
         choices = ", ".join(choice if isinstance(choice, str) else repr(choice) for choice in allowed)
         raise SettingsError(f"{name} must be one of {choices}, not {quoted(value)}")
@@ -60,13 +60,14 @@ class Option:
     """The metadata of an option.
 
     Attributes:
-        help: a line of plain English, without a full stop.
-        section: heading under which help pages list it.
+        help: one line that describes the option, without a full stop.
+        section: heading under which help pages list the option.
         minimum: minimum value, or minimum of the elements of a sequence.
         maximum: maximum value.
-        unset: what applies if the option is not given, for help pages; empty for its default.
-        internal: set by a model or by other options; not available on the command line or in the server.
-        kind: type of its values on the command line; None for the field's type.
+        unset: what applies if the option is not given, for help pages; empty for the option's default.
+        internal: whether only models or other options set it; if so, it is not available on the command line
+            or in the server.
+        kind: type of the option's values on the command line; None for the type of the field.
     """
 
     help: str
@@ -99,9 +100,9 @@ class OptionField:
     Attributes:
         name: the name of the field.
         default: its default value.
-        kinds: types of its values, without None and without the types of ``choices``: one of ``int``,
-            ``float``, ``str``, ``list``, ``tuple`` or ``Path``; ``bool`` for a plain flag; empty where only
-            ``choices`` are allowed.
+        kinds: types of its values, without None and without the types of ``choices``: ``int``, ``float``,
+            ``str``, ``list``, ``tuple`` or ``Path``; only ``bool`` for a flag; empty if only ``choices`` are
+            allowed.
         choices: all allowed values for fields of a ``Literal`` type; empty for others.
         optional: whether None is allowed.
         option: the metadata.
@@ -155,12 +156,12 @@ def option_fields(record: type[Any]) -> dict[str, OptionField]:
     Args:
         record: a dataclass; fields without :func:`option` metadata are omitted.
     """
-    if record not in _FIELDS:
-        _FIELDS[record] = _read_fields(record)
-    return _FIELDS[record]
+    if record not in _CACHED_FIELDS:
+        _CACHED_FIELDS[record] = _read_fields(record)
+    return _CACHED_FIELDS[record]
 
 
-_FIELDS: dict[Any, dict[str, OptionField]] = {}
+_CACHED_FIELDS: dict[Any, dict[str, OptionField]] = {}
 
 
 def _read_fields(record: type[Any]) -> dict[str, OptionField]:

@@ -32,7 +32,16 @@ MAX_PROBLEMS = 5
 
 
 def parse(kind: type[Group], values: object, location: str) -> Group:
-    """Parse raw values into an instance of a settings class; ``location`` names them in messages."""
+    """Return an instance of a settings class with the given raw values.
+
+    Args:
+        kind: settings class.
+        values: mapping of settings, as read from YAML.
+        location: where the values come from, for messages.
+
+    Raises:
+        SettingsError: the values are not a mapping, or a setting is unknown, missing or invalid.
+    """
     if not isinstance(values, dict):
         raise SettingsError(f"{location}: expected a mapping of settings, found {type(values).__name__}")
     try:
@@ -60,7 +69,7 @@ def _explain(kind: type[StrictModel], detail: Any) -> str:
         families = detail["ctx"]["expected_tags"].replace("'", "").split(", ")
         family = detail["input"]["family"] if isinstance(detail["input"], dict) else detail["input"]
         matches = difflib.get_close_matches(str(family)[:MAX_KEY_LENGTH], families, n=1, cutoff=0.5)
-        hint = f"did you mean {matches[0]!r}?" if matches else f"there are: {', '.join(families)}"
+        hint = f"did you mean {matches[0]!r}?" if matches else f"the families are {', '.join(families)}"
         return f"{name}.family: no model family is named {quoted(family)}; {hint}"
     message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input ")
     if not name:
@@ -70,7 +79,10 @@ def _explain(kind: type[StrictModel], detail: Any) -> str:
 
 
 def _follow(kind: type[StrictModel], keys: list[str]) -> tuple[list[str], type[StrictModel]]:
-    """Return the path as written by users, without the family that pydantic adds, and its group."""
+    """Return the path of a setting as users write it, and the settings class of the group that contains it.
+
+    pydantic's path, ``keys``, also contains the family of the model.
+    """
     path: list[str] = []
     in_group = True  # whether `kind` is the group of the current key
     choices: dict[str, type[StrictModel]] = {}  # families, one of which may be the next key

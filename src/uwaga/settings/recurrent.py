@@ -1,4 +1,4 @@
-"""Settings of the recurrent models: a class per paper, and presets by name.
+"""Settings of the recurrent models: one class for each paper, and named presets.
 
 The defaults are the sizes in the papers; the ``-small`` presets are for corpora of about ten thousand pairs.
 """
@@ -13,37 +13,41 @@ from pydantic import Field, PositiveInt, model_validator
 
 from uwaga.settings.parsing import Probability, StrictModel
 
-Gru = Literal["paper", "fused"]
+GruForm = Literal["paper", "fused"]
 
-_SCORE = (
+_SCORE_HELP = (
     "attention score: dot, scaled_dot, general, additive, additive_joint, concat, location, "
-    "or the name of one of your own that is registered in uwaga.models.layers.scores"
+    "or the name of a custom score registered with uwaga.models.layers.scores"
 )
-_GRU = "reset gate as Cho 2014 writes it (a loop), or after the matrix as in torch (one fused call)"
+_GRU_HELP = (
+    "where the reset gate is applied: before the matrix, as in Cho 2014 (paper, a loop), "
+    "or after it, as in torch (fused, one call)"
+)
 
 
 class RecurrentSettings(StrictModel):
     """Settings common to all recurrent models."""
 
     embedding: PositiveInt = Field(1000, description="width of the word vectors")
-    hidden: PositiveInt = Field(1000, description="units of each recurrent layer")
+    hidden: PositiveInt = Field(1000, description="number of units of each recurrent layer")
     dropout: Probability = Field(
         0.0, description="dropout on embeddings, between layers and before the output"
     )
-    variational: bool = Field(False, description="one dropout mask for all positions (Gal 2016)")
+    variational: bool = Field(False, description="use one dropout mask for all positions (Gal 2016)")
     tie: Literal["none", "decoder", "all"] = Field(
-        "none", description="share decoder embeddings with the output, or all three"
+        "none",
+        description="share the decoder embeddings with the output (decoder), or also with the encoder (all)",
     )
     max_length: PositiveInt = Field(512, description="maximum number of tokens on either side")
 
     @property
     def features(self) -> int:
-        """The width of the output layer's input."""
+        """The width of the input of the output layer."""
         return self.hidden
 
     @property
     def total_layers(self) -> int:
-        """The number of recurrent layers on both sides, each direction counted once."""
+        """The total number of recurrent layers; a bidirectional layer counts as two."""
         return 2
 
     @model_validator(mode="after")
@@ -61,13 +65,13 @@ class ChoSettings(RecurrentSettings):
 
     family: Literal["cho"] = "cho"
     embedding: PositiveInt = Field(100, description="width of the word vectors")
-    read_out: PositiveInt = Field(500, description="maxout units before the output")
-    gru: Gru = Field("paper", description=_GRU)
+    read_out: PositiveInt = Field(500, description="number of maxout units before the output layer")
+    gru: GruForm = Field("paper", description=_GRU_HELP)
     reverse: bool = Field(False, description="read the source backwards")
 
     @property
     def features(self) -> int:
-        """The width of the output layer's input."""
+        """The width of the input of the output layer."""
         return self.read_out
 
 
@@ -75,12 +79,12 @@ class SutskeverSettings(RecurrentSettings):
     """Deep LSTMs; the decoder starts from the final states of the reversed source (Sutskever 2014)."""
 
     family: Literal["sutskever"] = "sutskever"
-    layers: PositiveInt = Field(4, description="layers of each side")
+    layers: PositiveInt = Field(4, description="number of layers of the encoder, and of the decoder")
     reverse: bool = Field(True, description="read the source backwards")
 
     @property
     def total_layers(self) -> int:
-        """The number of recurrent layers on both sides, each direction counted once."""
+        """The total number of recurrent layers; a bidirectional layer counts as two."""
         return 2 * self.layers
 
 
@@ -89,21 +93,22 @@ class BahdanauSettings(RecurrentSettings):
 
     family: Literal["bahdanau"] = "bahdanau"
     embedding: PositiveInt = Field(620, description="width of the word vectors")
-    read_out: PositiveInt = Field(500, description="maxout units before the output")
-    score: str = Field("additive", description=_SCORE)
-    gru: Gru = Field("paper", description=_GRU)
+    read_out: PositiveInt = Field(500, description="number of maxout units before the output layer")
+    score: str = Field("additive", description=_SCORE_HELP)
+    gru: GruForm = Field("paper", description=_GRU_HELP)
     decoder: Literal["paper", "conditional"] = Field(
-        "paper", description="one GRU fed with word and context, or two with the attention between them"
+        "paper",
+        description="one GRU that reads word and context, or two GRUs with the attention between them",
     )
 
     @property
     def features(self) -> int:
-        """The width of the output layer's input."""
+        """The width of the input of the output layer."""
         return self.read_out
 
     @property
     def total_layers(self) -> int:
-        """The number of recurrent layers on both sides, each direction counted once."""
+        """The total number of recurrent layers; a bidirectional layer counts as two."""
         return 3 if self.decoder == "paper" else 4
 
     @model_validator(mode="after")
@@ -120,22 +125,26 @@ class LuongSettings(RecurrentSettings):
     """Stacked LSTMs and attention from the current decoder state (Luong 2015)."""
 
     family: Literal["luong"] = "luong"
-    layers: PositiveInt = Field(4, description="layers of each side")
+    layers: PositiveInt = Field(4, description="number of layers of the encoder, and of the decoder")
     dropout: Probability = Field(
         0.2, description="dropout on embeddings, between layers and before the output"
     )
-    score: str = Field("general", description=_SCORE)
+    score: str = Field("general", description=_SCORE_HELP)
     attention: Literal["global", "local-m", "local-p"] = Field(
-        "global", description="over the whole source, or a window that is monotonic or predicted"
+        "global",
+        description="over the whole source (global), or over a monotonic (local-m) or predicted (local-p) "
+        "window",
     )
     window: PositiveInt | None = Field(None, description="D: the window of local attention is 2 D + 1 wide")
     input_feeding: bool = Field(True, description="feed the attentional vector to the next step")
-    bidirectional: bool = Field(False, description="encoder of two directions, each half as wide")
+    bidirectional: bool = Field(
+        False, description="bidirectional encoder, with half of the units in each direction"
+    )
     reverse: bool = Field(True, description="read the source backwards")
 
     @property
     def total_layers(self) -> int:
-        """The number of recurrent layers on both sides, each direction counted once."""
+        """The total number of recurrent layers; a bidirectional layer counts as two."""
         return self.layers * (3 if self.bidirectional else 2)
 
     @model_validator(mode="after")
@@ -158,22 +167,26 @@ class GnmtSettings(RecurrentSettings):
 
     family: Literal["gnmt"] = "gnmt"
     embedding: PositiveInt = Field(1024, description="width of the word vectors")
-    hidden: PositiveInt = Field(1024, description="units of each recurrent layer")
-    encoder_layers: int = Field(8, ge=2, description="layers of the encoder; the first is bidirectional")
-    decoder_layers: int = Field(8, ge=2, description="layers of the decoder; the first queries the attention")
+    hidden: PositiveInt = Field(1024, description="number of units of each recurrent layer")
+    encoder_layers: int = Field(
+        8, ge=2, description="number of encoder layers, of which the first is bidirectional"
+    )
+    decoder_layers: int = Field(
+        8, ge=2, description="number of decoder layers, of which the first computes the attention query"
+    )
     dropout: Probability = Field(
         0.2, description="dropout on embeddings, between layers and before the output"
     )
-    score: str = Field("additive", description=_SCORE)
+    score: str = Field("additive", description=_SCORE_HELP)
 
     @property
     def total_layers(self) -> int:
-        """The number of recurrent layers on both sides, each direction counted once."""
+        """The total number of recurrent layers; a bidirectional layer counts as two."""
         return self.encoder_layers + 1 + self.decoder_layers
 
 
 def cho(small: bool = False) -> ChoSettings:
-    """Return the model of Cho 2014 §4.1.1."""
+    """Return the settings of Cho 2014 §4.1.1, or of a small version of that model."""
     if small:
         return ChoSettings(
             embedding=256, hidden=384, read_out=256, gru="fused", dropout=0.3, variational=True, tie="all"
@@ -182,7 +195,7 @@ def cho(small: bool = False) -> ChoSettings:
 
 
 def sutskever(small: bool = False) -> SutskeverSettings:
-    """Return the model of Sutskever 2014 §3.4."""
+    """Return the settings of Sutskever 2014 §3.4, or of a small version of that model."""
     if small:
         return SutskeverSettings(
             embedding=256, hidden=256, layers=2, dropout=0.3, variational=True, tie="all"
@@ -191,7 +204,10 @@ def sutskever(small: bool = False) -> SutskeverSettings:
 
 
 def bahdanau(small: bool = False) -> BahdanauSettings:
-    """Return the model of Bahdanau 2014 §A.2.3; the small one has the conditional GRU of Sennrich 2017."""
+    """Return the settings of Bahdanau 2014 §A.2.3, or of a small version of that model.
+
+    The small version has the conditional GRU of Sennrich 2017.
+    """
     if small:
         return BahdanauSettings(
             embedding=256,
@@ -207,13 +223,16 @@ def bahdanau(small: bool = False) -> BahdanauSettings:
 
 
 def bahdanau_published() -> BahdanauSettings:
-    """Return the small model with the published decoder: Cho's GRU, attention from ``s_{i-1}`` (§A)."""
+    """Return small settings with the decoder of Bahdanau 2014 §A: Cho's GRU, attention from ``s_{i-1}``."""
     changes = {"gru": "paper", "decoder": "paper"}
     return BahdanauSettings.model_validate(bahdanau(small=True).model_dump() | changes)
 
 
 def luong(small: bool = False) -> LuongSettings:
-    """Return the model of Luong 2015 §4.1: global attention, general score, input feeding."""
+    """Return the settings of Luong 2015 §4.1, or of a small version of that model.
+
+    Both have global attention, the general score and input feeding.
+    """
     if small:
         return LuongSettings(
             embedding=512,
@@ -229,19 +248,19 @@ def luong(small: bool = False) -> LuongSettings:
 
 
 def luong_stacked() -> LuongSettings:
-    """Return the small model as published: unidirectional stacked layers, the source reversed (§4.1)."""
+    """Return small settings with the encoder of Luong 2015 §4.1: unidirectional, with a reversed source."""
     changes = {"layers": 2, "hidden": 384, "embedding": 384, "bidirectional": False, "reverse": True}
     return LuongSettings.model_validate(luong(small=True).model_dump() | changes)
 
 
 def luong_local_p(small: bool = False) -> LuongSettings:
-    """Return the model of Luong 2015 §3.2: local attention with a predicted window, D = 10."""
+    """Return settings with local attention and a predicted window (Luong 2015 §3.2), optionally small."""
     changes = {"attention": "local-p", "window": 4 if small else 10}
     return LuongSettings.model_validate(luong(small).model_dump() | changes)
 
 
 def gnmt(small: bool = False) -> GnmtSettings:
-    """Return the model of Wu 2016 §3."""
+    """Return the settings of Wu 2016 §3, or of a small version of that model."""
     if small:
         return GnmtSettings(
             embedding=256,
@@ -255,7 +274,7 @@ def gnmt(small: bool = False) -> GnmtSettings:
     return GnmtSettings()
 
 
-_BY_PAPER: Mapping[str, Callable[[bool], RecurrentSettings]] = {
+_PRESETS_BY_PAPER: Mapping[str, Callable[[bool], RecurrentSettings]] = {
     "cho": cho,
     "sutskever": sutskever,
     "bahdanau": bahdanau,
@@ -264,9 +283,9 @@ _BY_PAPER: Mapping[str, Callable[[bool], RecurrentSettings]] = {
     "gnmt": gnmt,
 }
 PRESETS: Mapping[str, Callable[[], RecurrentSettings]] = {
-    **{name: partial(create, False) for name, create in _BY_PAPER.items()},
-    **{f"{name}-small": partial(create, True) for name, create in _BY_PAPER.items()},
+    **{name: partial(create, False) for name, create in _PRESETS_BY_PAPER.items()},
+    **{f"{name}-small": partial(create, True) for name, create in _PRESETS_BY_PAPER.items()},
     "bahdanau-published-small": bahdanau_published,
     "luong-stacked-small": luong_stacked,
 }
-"""Settings by preset, as in ``model: bahdanau-small``."""
+"""Functions that return the settings of a preset, by its name, as in ``model: bahdanau-small``."""

@@ -18,9 +18,9 @@ _REQUIRED_FIELDS = {
     "llama3": ("factor", "original_length", "low_frequency_factor", "high_frequency_factor"),
     "yarn": ("factor", "original_length"),
 }
-"""Settings that a scaling requires."""
+"""Settings that each scaling requires."""
 _ALLOWED_FIELDS = {"yarn": ("beta_fast", "beta_slow", "attention_factor")}
-"""Optional settings of a scaling."""
+"""Optional settings of each scaling."""
 
 
 class RotarySettings(StrictModel):
@@ -32,7 +32,7 @@ class RotarySettings(StrictModel):
 
     base: float = Field(10_000.0, gt=1.0, description="base of the frequencies base^(-2i/d)")
     scaling: Literal["none", "linear", "dynamic", "llama3", "yarn"] = Field(
-        "none", description="how the frequencies are changed for texts longer than those of the training"
+        "none", description="how the frequencies are changed for texts longer than those in training"
     )
     factor: float | None = Field(
         None, ge=1.0, description="factor by which the context is longer than in training"
@@ -65,8 +65,8 @@ class RotarySettings(StrictModel):
             if name in required and not is_set:
                 raise ValueError(f"scaling {self.scaling} needs {name}")
             if is_set and name not in ("base", "scaling", *allowed):
-                expectation = f"takes {', '.join(allowed)}" if allowed else "takes no settings"
-                raise ValueError(f"scaling {self.scaling} has no {name}: it {expectation}")
+                expectation = f"has only {', '.join(allowed)}" if allowed else "has no settings"
+                raise ValueError(f"scaling {self.scaling} has no setting {name}: it {expectation}")
         low, high = self.low_frequency_factor, self.high_frequency_factor
         if low is not None and high is not None and low >= high:
             raise ValueError(f"low_frequency_factor {low} must be less than high_frequency_factor {high}")
@@ -92,10 +92,10 @@ class RotarySettings(StrictModel):
 
         - none: ``θ_i = base^(-2i/d)`` (Su 2021 §3.2.2);
         - linear: ``θ_i / factor`` (Chen 2023, "Extending Context Window…", eq. 3);
-        - dynamic: with base ``base · (factor · L / original_length - (factor - 1))^(d/(d-2))``, where L is
-        the
-          larger of ``max_length`` and ``original_length`` (Peng 2023 §3.2 and app. B.1). L is a property of
-          the model, not of a text, so the keys of earlier tokens do not change while a text grows;
+        - dynamic: ``θ_i`` of the base ``base · (factor · L / original_length - (factor - 1))^(d/(d-2))``,
+          where L is the larger of ``max_length`` and ``original_length`` (Peng 2023 §3.2 and app. B.1). L is
+          a property of the model, not of a text, so the keys of earlier tokens do not change while a text
+          grows;
         - llama3: with ``original_length · θ_i / 2π`` turns, ``θ_i`` from ``high_frequency_factor`` turns on,
           ``θ_i / factor`` below ``low_frequency_factor`` turns, and a linear interpolation in between (Llama
           3.1, ``apply_scaling`` in the reference code);
@@ -123,7 +123,7 @@ class RotarySettings(StrictModel):
         return shares * unscaled + (1.0 - shares) * unscaled / self.factor
 
     def _unscaled_shares(self, unscaled: NDArray[np.float64], head_width: int) -> NDArray[np.float64]:
-        """Return the share of the unscaled frequency, from 0 to 1, (head_width / 2,) (llama3, yarn)."""
+        """Return the weight, from 0 to 1, of each unscaled frequency, (head_width / 2,) (llama3, yarn)."""
         assert self.original_length is not None
         if self.scaling == "llama3":
             low, high = self.low_frequency_factor, self.high_frequency_factor

@@ -1,4 +1,4 @@
-"""The form in which a model expects its source texts."""
+"""Options for the form in which a model expects its source texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uwaga.settings.options import check_options, option
 
 @dataclass(frozen=True)
 class TextOptions:
-    """The form in which a model expects its source texts; the options of the search are separate.
+    """Options for the form in which a model expects its source texts.
 
     Raises:
         SettingsError: a value is out of bounds.

@@ -34,15 +34,16 @@ class AdaptSettings(StrictModel):
 
     vocabulary: Literal["keep", "new"] = Field(
         "keep",
-        description="new: learn subwords on data.train, by the settings of text; shared pieces keep their "
-        "embeddings",
+        description="keep the vocabulary, or learn new subwords from data.train with the settings in text; "
+        "pieces "
+        "in both vocabularies keep their embeddings",
     )
     freeze: list[str] = Field(
-        default_factory=list, description="patterns of weights that do not train, such as encoder.*"
+        default_factory=list, description="name patterns of weights that are not trained, such as encoder.*"
     )
     rates: dict[str, Multiplier] = Field(
         default_factory=dict,
-        description="factors of the learning rate by pattern of weights; the last matching pattern counts",
+        description="learning rate factors by name pattern of weights; the last matching pattern applies",
     )
     lora: LoraSettings | None = Field(
         None, description="train only adapters: {rank: 16, alpha: 32, dropout: 0.0, targets: ['*']}"
@@ -53,47 +54,53 @@ class AdaptSettings(StrictModel):
         if self.lora is None:
             return self
         if self.freeze:
-            raise ValueError("freeze: with lora only the adapters are trained; leave one of the two out")
+            raise ValueError("freeze: with lora, only the adapters are trained; omit freeze or lora")
         if self.vocabulary == "new":
             raise ValueError(
-                "vocabulary: new embeddings must be trained, but lora trains none; leave one of the two out"
+                "vocabulary: new embeddings must be trained, but lora does not train embeddings; set "
+                "vocabulary: "
+                "keep or omit lora"
             )
         return self
 
 
 class TextSettings(StrictModel):
-    """How text is split into subwords."""
+    """Segmentation of text into subwords."""
 
-    kind: Literal["unigram", "bpe"] = Field("unigram", description="subword model")
-    size: int = Field(8000, ge=16, description="pieces in the vocabulary, including special symbols")
+    kind: Literal["unigram", "bpe"] = Field("unigram", description="type of subword model")
+    size: int = Field(
+        8000, ge=16, description="number of pieces in the vocabulary, including special symbols"
+    )
     joint: bool = Field(True, description="one model for both sides instead of one per side")
     normalisation: Literal["nfkc", "identity"] = Field("nfkc", description="Unicode normalisation")
     coverage: float = Field(1.0, gt=0.9, le=1.0, description="share of characters that become pieces")
-    byte_fallback: bool = Field(True, description="spell unknown characters in bytes, so that none is lost")
+    byte_fallback: bool = Field(True, description="encode unknown characters as bytes, so that none is lost")
     split_digits: bool = Field(
-        False, description="make every digit a piece of its own, which helps to copy numbers"
+        False, description="make every digit a separate piece, which helps to copy numbers"
     )
     lines: PositiveInt = Field(
-        5_000_000, description="maximum number of lines to learn from, in memory; a random sample of more"
+        5_000_000,
+        description="maximum number of lines to learn from, which are held in memory; a larger corpus is "
+        "sampled",
     )
 
 
 class ScheduleSettings(StrictModel):
-    """The learning rate over time."""
+    """Learning rate schedule."""
 
     kind: Literal["inverse_sqrt", "cosine", "linear", "constant"] = Field(
-        "inverse_sqrt", description="decay after the warm-up"
+        "inverse_sqrt", description="form of the decay after the warm-up"
     )
     peak: float = Field(5e-4, gt=0.0, description="learning rate at the end of the warm-up")
-    warmup: NonNegativeInt = Field(4000, description="steps of linear warm-up")
-    floor: float = Field(0.0, ge=0.0, description="lowest rate of cosine and linear")
+    warmup: NonNegativeInt = Field(4000, description="number of updates in the linear warm-up")
+    floor: float = Field(0.0, ge=0.0, description="learning rate at the end of a cosine or linear decay")
 
 
 class GuidedAlignmentSettings(StrictModel):
-    """Supervises a cross-attention head with word alignments (Chen 2016; Garg 2019)."""
+    """Supervision of a cross-attention head by word alignments (Chen 2016; Garg 2019)."""
 
     weight: float = Field(
-        0.05, gt=0.0, description="weight of the alignment's cross-entropy, added to the loss"
+        0.05, gt=0.0, description="weight of the alignment cross-entropy that is added to the loss"
     )
     layer: PositiveInt | None = Field(
         None, description="layer of a Transformer's decoder, from 1; the penultimate if not given"
@@ -106,7 +113,8 @@ class GuidedAlignmentSettings(StrictModel):
     )
     words: Literal["words", "spaces"] = Field(
         "spaces",
-        description="what alignment files count: strings between spaces, or words and punctuation marks",
+        description="units that alignment files count: strings between spaces, or words and punctuation "
+        "marks",
     )
 
 
@@ -116,10 +124,10 @@ class TrainingSettings(StrictModel):
     seed: int = Field(1, description="random seed of initial weights, data order and dropout")
     steps: PositiveInt = Field(100_000, description="maximum number of updates")
     batch_tokens: PositiveInt = Field(4096, description="target tokens in a batch, including padding")
-    accumulate: PositiveInt = Field(1, description="batches per update")
+    accumulate: PositiveInt = Field(1, description="number of batches per update")
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings)
     weight_decay: float = Field(0.0, ge=0.0, description="decoupled weight decay, as in AdamW")
-    betas: tuple[float, float] = Field((0.9, 0.98), description="decay of Adam's two moments")
+    betas: tuple[float, float] = Field((0.9, 0.98), description="decay rates of Adam's two moments")
     epsilon: float = Field(1e-9, gt=0.0, description="added to the root of Adam's second moment")
     clip: float = Field(0.0, ge=0.0, description="maximum gradient norm, 0 for no clipping")
     label_smoothing: Probability = Field(0.1, description="probability spread over the vocabulary")
@@ -129,7 +137,8 @@ class TrainingSettings(StrictModel):
         "supports it, float64 (also of weights and moments) is for comparing runs",
     )
     quantisation: Literal["none", "int8"] = Field(
-        "none", description="int8: simulate the int8 engine in training, so that converting loses nothing"
+        "none",
+        description="int8: simulate the int8 engine in training, so that conversion does not reduce quality",
     )
     guided_alignment: GuidedAlignmentSettings | None = Field(
         None,
@@ -140,8 +149,8 @@ class TrainingSettings(StrictModel):
     threads: NonNegativeInt = Field(0, description="CPU threads, 0 for all available cores")
     distributed: Literal["ddp", "fsdp"] = Field(
         "ddp",
-        description="what each process of torchrun holds: ddp the whole model, fsdp a shard of the weights, "
-        "gradients and moments",
+        description="what each torchrun process holds: the whole model (ddp), or a shard of the weights, "
+        "gradients and moments (fsdp)",
     )
     timeout: PositiveInt = Field(
         600, description="seconds without a message from another process after which the run ends"
@@ -149,30 +158,30 @@ class TrainingSettings(StrictModel):
     peak_flops: float = Field(
         0.0,
         ge=0.0,
-        description="peak floating-point operations a second of each device, for the utilisation; 0: "
+        description="peak speed of a device in floating-point operations per second, for the utilisation; 0: "
         "measured with a matrix product if there are several processes or a GPU",
     )
-    validate_every: PositiveInt = Field(1000, description="steps between validations")
+    validate_every: PositiveInt = Field(1000, description="number of updates between validations")
     validation_sentences: NonNegativeInt = Field(
-        500, description="dev sentences translated for BLEU, 0 for none"
+        500, description="number of dev sentences translated in a validation, 0 for none"
     )
-    validation_beam: PositiveInt = Field(1, description="beam size for those sentences, 1 for greedy")
+    validation_beam: PositiveInt = Field(1, description="beam size for these translations, 1 for greedy")
     patience: NonNegativeInt = Field(
-        0, description="validations without improvement after which training stops, 0: never"
+        0, description="number of validations without improvement after which training stops; 0: never"
     )
     early_stopping_metric: Literal["loss", "bleu", "chrf"] = Field(
-        "loss", description="metric of the best checkpoint"
+        "loss", description="metric by which the best checkpoint is chosen"
     )
     bleu_tokenise: str = Field("13a", description="sacreBLEU tokeniser; none for tokenised corpora")
-    save_every: PositiveInt = Field(1000, description="steps between checkpoints")
+    save_every: PositiveInt = Field(1000, description="number of updates between checkpoints")
     save_dtype: Literal["float32", "float16", "bfloat16", "int8"] = Field(
         "float32", description="precision in which the final model's weights are stored"
     )
-    keep_last: PositiveInt = Field(5, description="number of latest checkpoints to keep")
+    keep_last: PositiveInt = Field(5, description="number of newest checkpoints to keep")
     keep_best: NonNegativeInt = Field(1, description="number of best checkpoints to keep")
     average: NonNegativeInt = Field(
         5,
-        description="number of latest checkpoints averaged into the final model, if better; 0: none",
+        description="number of newest checkpoints averaged into the final model, if that is better; 0: none",
     )
 
 
@@ -181,7 +190,7 @@ class Settings(StrictModel):
 
     run: Path = Field(description="folder for checkpoints, logs and the finished model")
     plugins: list[str] = Field(
-        default_factory=list, description="Python files that add to uwaga, such as attention scores"
+        default_factory=list, description="Python files that extend uwaga, for example with attention scores"
     )
     init: str | None = Field(
         None, description="folder or name of a model to start from; its sizes and tokenisers are used"
@@ -233,12 +242,17 @@ Value = bool | int | float | str
 
 
 class ParameterSettings(StrictModel):
-    """The values of a parameter: a list, or a range of numbers, integers if both ends are integers."""
+    """The values to try for a parameter: a list, or a range of numbers.
 
-    values: list[Value] | None = Field(None, description="list of values", min_length=1)
+    A range contains only integers if both of its ends are integers.
+    """
+
+    values: list[Value] | None = Field(None, description="list of values to try", min_length=1)
     low: int | float | None = Field(None, description="lower end of a range")
-    high: int | float | None = Field(None, description="upper end, inclusive")
-    step: int | float | None = Field(None, gt=0, description="step of the range; any number if not given")
+    high: int | float | None = Field(None, description="upper end of the range, inclusive")
+    step: int | float | None = Field(
+        None, gt=0, description="distance between the values to try; any number in the range if not given"
+    )
     log: bool = Field(False, description="draw on a logarithmic scale, as for learning rates")
 
     @model_validator(mode="after")
@@ -253,7 +267,7 @@ class ParameterSettings(StrictModel):
         if low >= high:
             raise ValueError(f"low {low} is not below high {high}")
         if self.log and (low <= 0 or self.step is not None):
-            raise ValueError("log needs low above 0 and no step")
+            raise ValueError("log requires that low is greater than 0 and that step is not given")
         if self.is_integer and isinstance(self.step, float):
             raise ValueError(f"step {self.step} must be a whole number, like low and high")
         return self
@@ -266,12 +280,12 @@ class ParameterSettings(StrictModel):
             ValueError: they are not given.
         """
         if self.low is None or self.high is None:
-            raise ValueError("needs values, or low and high")
+            raise ValueError("give values, or low and high")
         return self.low, self.high
 
     @property
     def is_integer(self) -> bool:
-        """Return whether both ends are integers."""
+        """Whether both ends of the range are integers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property
@@ -287,12 +301,12 @@ class SweepSettings(StrictModel):
         description="values to try by setting, such as training.schedule.peak",
         min_length=1,
     )
-    trials: PositiveInt = Field(20, description="runs in total, including those of earlier calls")
+    trials: PositiveInt = Field(20, description="total number of runs, including those of earlier calls")
     metric: Literal["bleu", "chrf", "loss"] | None = Field(
         None, description="metric on the dev set; training.early_stopping_metric if not given"
     )
     run: Path | None = Field(
-        None, description="folder of the study and its runs; that of the settings if not given"
+        None, description="folder of the study and its runs; the folder `run` of the settings if not given"
     )
     sampler: Literal["tpe", "random", "grid"] = Field(
         "tpe", description="how parameters are drawn: by earlier results (TPE), at random, or from a grid"
@@ -302,12 +316,14 @@ class SweepSettings(StrictModel):
         description="which runs are stopped early: those below the median, by hyperband, or none",
     )
     warm_trials: NonNegativeInt = Field(5, description="number of first runs that are never stopped early")
-    warm_validations: NonNegativeInt = Field(1, description="validations before a run may be stopped early")
-    jobs: PositiveInt = Field(1, description="runs at the same time")
+    warm_validations: NonNegativeInt = Field(
+        1, description="number of validations of a run before it may be stopped early"
+    )
+    jobs: PositiveInt = Field(1, description="number of runs at the same time")
     seed: int = Field(1, description="random seed of the sampler")
 
     @model_validator(mode="after")
-    def _grid_is_finite(self) -> SweepSettings:
+    def _check_grid(self) -> SweepSettings:
         infinite = [
             name
             for name, parameter in self.parameters.items()

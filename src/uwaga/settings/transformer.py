@@ -15,29 +15,29 @@ class BlockSettings(StrictModel):
     """Settings common to the blocks and embeddings of all Transformers."""
 
     family: str
-    width: PositiveInt = Field(512, description="d_model")
-    heads: PositiveInt = Field(8, description="attention heads of each layer")
-    feed_forward: PositiveInt = Field(2048, description="d_ff, units inside the feed-forward")
+    width: PositiveInt = Field(512, description="d_model, width of the vectors of positions")
+    heads: PositiveInt = Field(8, description="number of attention heads of each layer")
+    feed_forward: PositiveInt = Field(2048, description="d_ff, hidden units of the feed-forward layer")
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = Field(
-        "relu", description="activation in the feed-forward"
+        "relu", description="activation function of the feed-forward layer"
     )
-    gated: bool = Field(False, description="gated feed-forward (Shazeer 2020)")
+    gated: bool = Field(False, description="gated feed-forward layer (Shazeer 2020)")
     norm: Literal["post", "pre", "both"] = Field("post", description="norm after or before each block")
     max_length: PositiveInt = Field(512, description="maximum number of tokens on either side")
     position_offset: NonNegativeInt = Field(
-        0, description="rows of the position table before that of the first token"
+        0, description="number of rows in the position table before the row of the first token"
     )
-    embedding_scale: bool = Field(True, description="embeddings multiplied by the root of the width")
+    embedding_scale: bool = Field(True, description="multiply embeddings by the square root of the width")
     embedding_norm: bool = Field(False, description="layer norm after embeddings and positions")
     norm_kind: Literal["layer", "rms"] = Field("layer", description="layer norm, or RMS norm without bias")
-    norm_epsilon: float = Field(1e-5, gt=0.0, description="added to the variance in norms")
-    attention_bias: bool = Field(True, description="biases in attention's projections")
-    feed_forward_bias: bool = Field(True, description="biases in the feed-forward")
-    attention_scale: bool = Field(True, description="scores divided by the root of the head width")
+    norm_epsilon: float = Field(1e-5, gt=0.0, description="number added to the variance in norms")
+    attention_bias: bool = Field(True, description="biases in the projections of attention")
+    feed_forward_bias: bool = Field(True, description="biases in the feed-forward layer")
+    attention_scale: bool = Field(True, description="divide scores by the square root of the head width")
     head_width: PositiveInt | None = Field(None, description="width of a head; width / heads if not given")
     dropout: Probability = Field(0.1, description="dropout on embeddings and residual branches")
     attention_dropout: Probability = Field(0.0, description="dropout on attention weights")
-    activation_dropout: Probability = Field(0.0, description="dropout in the feed-forward")
+    activation_dropout: Probability = Field(0.0, description="dropout in the feed-forward layer")
 
     @model_validator(mode="after")
     def _check_heads(self) -> BlockSettings:
@@ -51,8 +51,8 @@ class TransformerSettings(BlockSettings):
 
     family: Literal["transformer"] = "transformer"
     norm: Literal["post", "pre"] = Field("post", description="layer norm after or before each block")
-    encoder_layers: PositiveInt = Field(6, description="blocks of the encoder")
-    decoder_layers: PositiveInt = Field(6, description="blocks of the decoder")
+    encoder_layers: PositiveInt = Field(6, description="number of encoder blocks")
+    decoder_layers: PositiveInt = Field(6, description="number of decoder blocks")
     positions: Literal["sinusoidal", "learned", "relative"] = Field(
         "sinusoidal", description="how positions are encoded"
     )
@@ -69,27 +69,31 @@ class TransformerSettings(BlockSettings):
     )
     self_attention: Literal["attention", "ssru", "aan"] = Field(
         "attention",
-        description="how the decoder reads earlier tokens: attention, a recurrent layer (Kim 2019), "
-        "or their average (Zhang 2018)",
+        description="how the decoder reads earlier tokens: by attention, by a recurrent layer (Kim 2019), "
+        "or as their average (Zhang 2018)",
     )
-    aan_layers: int = Field(2, ge=1, le=16, description="matrices of the average's feed-forward")
+    aan_layers: int = Field(2, ge=1, le=16, description="aan: number of matrices in its feed-forward layer")
     aan_feed_forward: PositiveInt | None = Field(
-        None, description="units inside the average's feed-forward; the decoder's if not given"
+        None, description="aan: hidden units of its feed-forward layer; those of the decoder if not given"
     )
     aan_activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = Field(
-        "relu", description="activation in the average's feed-forward"
+        "relu", description="aan: activation function of its feed-forward layer"
     )
-    aan_gate: bool = Field(True, description="gates between the average and the token itself")
-    decoder_heads: PositiveInt | None = Field(None, description="heads of the decoder; heads if not given")
+    aan_gate: bool = Field(True, description="aan: gates for the average and for the token itself")
+    decoder_heads: PositiveInt | None = Field(
+        None, description="number of attention heads in the decoder; heads if not given"
+    )
     decoder_feed_forward: PositiveInt | None = Field(
-        None, description="feed-forward units of the decoder; feed_forward if not given"
+        None, description="hidden units of feed-forward layers in the decoder; feed_forward if not given"
     )
-    output_bias: bool = Field(False, description="a bias for each target token's logit")
+    output_bias: bool = Field(False, description="add a bias to the logit of each target token")
     output_scale: bool = Field(
-        False, description="divide the features before the output by the root of the width"
+        False, description="divide the input of the output layer by the square root of the width"
     )
     tie: Literal["none", "embeddings", "decoder", "all"] = Field(
-        "all", description="share both embeddings, or the decoder's with the output, or all three"
+        "all",
+        description="tables that are shared: both embeddings, those of decoder and output layer, or all "
+        "three",
     )
 
     @model_validator(mode="after")
@@ -103,16 +107,16 @@ class TransformerSettings(BlockSettings):
             raise ValueError("relative_distance must be more than half of relative_buckets")
         if self.positions == "relative" and self.self_attention != "attention":
             raise ValueError(
-                f"relative positions are for self_attention: attention, not {self.self_attention}; "
-                "use sinusoidal or learned ones"
+                f"relative positions require self_attention: attention, not {self.self_attention}; "
+                "use sinusoidal or learned positions"
             )
         return self
 
     @property
     def aan_sizes(self) -> list[tuple[int, int]]:
-        """The input and output widths of the matrices in the feed-forward of average attention.
+        """The input and output widths of each matrix in the feed-forward layer of average attention.
 
-        The last one maps back to the model's width; it is omitted if the vectors already have that width.
+        The last matrix maps back to the model's width; it is omitted if the vectors already have that width.
         """
         inner = self.aan_feed_forward or self.decoder_feed_forward or self.feed_forward
         widths = [self.width] + [inner] * (self.aan_layers - 1)
@@ -124,15 +128,15 @@ class TransformerSettings(BlockSettings):
 class DecoderOnlySettings(BlockSettings):
     """A decoder that continues prompts, with causal self-attention (Radford 2019; Touvron 2023).
 
-    The weights of layer N: ``decoder.N.attention.{query,key_value,output}``, where ``key_value`` has the rows
-    of all keys, then those of all values; ``decoder.N.attention.{query_norm,key_norm}`` with
+    The weights of layer N are ``decoder.N.attention.{query,key_value,output}``, where ``key_value`` has the
+    rows of all keys, then those of all values; ``decoder.N.attention.{query_norm,key_norm}`` with
     ``query_key_norm``; ``decoder.N.feed_forward.{inner,gate,outer}``, where ``inner`` has the activation;
     ``decoder.N.{attention_norm,feed_forward_norm}``, and with ``norm: both`` also
     ``decoder.N.{attention_after_norm,feed_forward_after_norm}``.
     """
 
     family: Literal["decoder-only"] = "decoder-only"
-    layers: PositiveInt = Field(12, description="blocks")
+    layers: PositiveInt = Field(12, description="number of blocks")
     norm: Literal["post", "pre", "both"] = Field(
         "post", description="norm after each block, before it, or before and after: x + n2(f(n1(x)))"
     )
@@ -142,27 +146,29 @@ class DecoderOnlySettings(BlockSettings):
         None, description="rotary positions of layers with a window; rotary if not given"
     )
     key_value_heads: PositiveInt | None = Field(
-        None, description="heads of keys and values, each for a group of query heads; heads if not given"
+        None, description="number of key and value heads, each for a group of query heads; heads if not given"
     )
     window: PositiveInt | None = Field(
-        None, description="tokens that a token of a local layer attends to, itself included"
+        None, description="number of tokens to which each token attends in local layers, including itself"
     )
     global_every: NonNegativeInt = Field(
-        1, description="one layer in so many attends to all tokens, the others to the window; 0: none does"
+        1,
+        description="n: every n-th layer attends to all tokens, the other layers to the window; 0: no layer "
+        "does",
     )
     query_key_norm: Literal["none", "before", "after"] = Field(
         "none", description="RMS norm of each head's query and key, before or after the rotation (Henry 2020)"
     )
     score_scale: float | None = Field(
-        None, gt=0.0, description="factor of the scores in place of 1 / root of the head width"
+        None, gt=0.0, description="factor of the scores, instead of 1 / square root of the head width"
     )
     score_cap: float | None = Field(None, gt=0.0, description="scores become cap * tanh(score / cap)")
     logit_cap: float | None = Field(None, gt=0.0, description="logits become cap * tanh(logit / cap)")
     output_projection_bias: bool | None = Field(
-        None, description="bias of attention's last projection; attention_bias if not given"
+        None, description="bias in the output projection of attention; attention_bias if not given"
     )
-    output_bias: bool = Field(False, description="a bias for each token's logit")
-    tie_output: bool = Field(True, description="share the embeddings with the output")
+    output_bias: bool = Field(False, description="add a bias to the logit of each token")
+    tie_output: bool = Field(True, description="share the embeddings with the output layer")
 
     @model_validator(mode="after")
     def _check_options(self) -> DecoderOnlySettings:
@@ -179,7 +185,8 @@ class DecoderOnlySettings(BlockSettings):
         elif self.rotary is not None or self.local_rotary is not None:
             name = "local_rotary" if self.rotary is None else "rotary"
             raise ValueError(
-                f"{name} is for positions: rotary, not {self.positions}: choose rotary positions or omit it"
+                f"{name} requires positions: rotary, not {self.positions}: set positions: rotary or "
+                f"omit {name}"
             )
         if self.heads % self.groups:
             raise ValueError(
@@ -188,15 +195,19 @@ class DecoderOnlySettings(BlockSettings):
             )
         if self.window is not None and self.global_every == 1:
             raise ValueError(
-                f"window {self.window} without local layers: global_every 1 makes every layer global; "
-                "set it to 0 for none, or to n for one in n, or omit window"
+                f"window {self.window} has no effect, because global_every 1 makes every layer global; set "
+                "global_every to 0 for no global layers or to n for one in n, or omit window"
             )
         if self.window is None and self.global_every != 1:
-            raise ValueError(f"global_every {self.global_every} needs a window: give one, or omit it")
+            raise ValueError(
+                f"global_every {self.global_every} needs a window: set window, or omit global_every"
+            )
         if self.local_rotary is not None and self.window is None:
-            raise ValueError("local_rotary is for layers with a window: give one, or omit it")
+            raise ValueError("local_rotary is for layers with a window: set window, or omit local_rotary")
         if self.score_scale is not None and not self.attention_scale:
-            raise ValueError("score_scale replaces the scale that attention_scale: false disables: omit one")
+            raise ValueError(
+                "score_scale replaces the scale that attention_scale: false disables: omit one of them"
+            )
         return self
 
     @property
@@ -226,28 +237,35 @@ class EncoderOnlySettings(BlockSettings):
     layers: PositiveInt = 12
     embedding_norm: Literal[True] = True
     token_types: PositiveInt = Field(
-        2, description="types of segments, such as the first and the second of a pair"
+        2, description="number of segment types, such as the first and the second text of a pair"
     )
-    head: bool = Field(True, description="whether it predicts masked tokens")
-    tie_output: bool = Field(True, description="share the embeddings with the head's output")
+    head: bool = Field(True, description="whether the model has a head that predicts masked tokens")
+    tie_output: bool = Field(True, description="share the embeddings with the output layer of the head")
 
 
 class ProphetNetSettings(BlockSettings):
     """A Transformer whose decoder predicts the next ``ngram`` tokens at each position (Qi 2020)."""
 
     family: Literal["prophetnet"] = "prophetnet"
-    encoder_layers: PositiveInt = Field(6, description="blocks of the encoder")
-    decoder_layers: PositiveInt = Field(6, description="blocks of the decoder")
-    decoder_heads: PositiveInt | None = Field(None, description="heads of the decoder; heads if not given")
-    decoder_feed_forward: PositiveInt | None = Field(
-        None, description="feed-forward units of the decoder; feed_forward if not given"
+    encoder_layers: PositiveInt = Field(6, description="number of encoder blocks")
+    decoder_layers: PositiveInt = Field(6, description="number of decoder blocks")
+    decoder_heads: PositiveInt | None = Field(
+        None, description="number of attention heads in the decoder; heads if not given"
     )
-    ngram: int = Field(2, ge=1, le=16, description="tokens predicted at each position, the next one included")
+    decoder_feed_forward: PositiveInt | None = Field(
+        None, description="hidden units of feed-forward layers in the decoder; feed_forward if not given"
+    )
+    ngram: int = Field(
+        2, ge=1, le=16, description="number of tokens predicted at each position, including the next one"
+    )
     ngram_decay: float = Field(
-        1.0, gt=0.0, le=1.0, description="weight of a token's loss over that of the one before it"
+        1.0,
+        gt=0.0,
+        le=1.0,
+        description="factor from the loss weight of a predicted token to that of the following one",
     )
     relative_buckets: int = Field(
-        32, ge=4, description="number of buckets of relative positions, one-way (Raffel 2020)"
+        32, ge=4, description="number of buckets of relative positions, for earlier tokens only (Raffel 2020)"
     )
     relative_distance: int = Field(
         128, ge=4, description="distance beyond which relative positions share a bucket"
@@ -256,10 +274,12 @@ class ProphetNetSettings(BlockSettings):
     embedding_norm: Literal[True] = Field(True, description="layer norm after embeddings and positions")
     embedding_scale: Literal[False] = Field(False, description="embeddings are not scaled")
     norm_kind: Literal["layer"] = Field("layer", description="layer norm")
-    attention_bias: Literal[True] = Field(True, description="biases in attention's projections")
-    feed_forward_bias: Literal[True] = Field(True, description="biases in the feed-forward")
-    attention_scale: Literal[True] = Field(True, description="scores divided by the root of the head width")
-    head_width: None = Field(None, description="a head is as wide as width / heads")
+    attention_bias: Literal[True] = Field(True, description="biases in the projections of attention")
+    feed_forward_bias: Literal[True] = Field(True, description="biases in the feed-forward layer")
+    attention_scale: Literal[True] = Field(
+        True, description="divide scores by the square root of the head width"
+    )
+    head_width: None = Field(None, description="the width of a head is width / heads")
 
     @model_validator(mode="after")
     def _check_sizes(self) -> ProphetNetSettings:

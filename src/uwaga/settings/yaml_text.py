@@ -18,17 +18,18 @@ MAX_DEPTH = 32
 """Maximum number of levels of nested lists and mappings."""
 MAX_SCALAR_LENGTH = 400
 """Maximum number of characters of a scalar that is not a string: a number, a date, a truth value."""
-TEXT_TAG = "tag:yaml.org,2002:str"
+STRING_TAG = "tag:yaml.org,2002:str"
 
 
 def load_yaml(text: str) -> object:
-    """Parse an untrusted YAML document.
+    """Return the value of an untrusted YAML document. ``1e-4`` is a number, as in YAML 1.2.
 
-    Aliases and anchors are errors, because a few hundred bytes of them can expand to gigabytes, and so are
-    documents that are larger or deeper than any settings. ``1e-4`` is a number, as in YAML 1.2.
+    Raises:
+        ValueError: the text is not YAML; it exceeds the limits of this module; or it has aliases or anchors,
+            of which a few hundred bytes can expand to gigabytes.
     """
     if len(text) > MAX_YAML_LENGTH:
-        raise ValueError(f"larger than {MAX_YAML_LENGTH} characters")
+        raise ValueError(f"longer than {MAX_YAML_LENGTH} characters")
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
     except yaml.MarkedYAMLError as error:
@@ -44,14 +45,14 @@ def load_yaml(text: str) -> object:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, with limits."""
+    """PyYAML's safe loader, with limits on nesting and long numbers, and without aliases."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self._depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Compose a node after checking for aliases, anchors and depth."""
+        """Return the next node, after checks for aliases, anchors and depth."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             raise yaml.MarkedYAMLError(problem="aliases are not allowed", problem_mark=event.start_mark)
@@ -62,7 +63,11 @@ class _Loader(yaml.SafeLoader):
             )
         node = super().compose_node(parent, index)
         self._depth -= 1
-        if isinstance(node, yaml.ScalarNode) and node.tag != TEXT_TAG and len(node.value) > MAX_SCALAR_LENGTH:
+        if (
+            isinstance(node, yaml.ScalarNode)
+            and node.tag != STRING_TAG
+            and len(node.value) > MAX_SCALAR_LENGTH
+        ):
             raise yaml.MarkedYAMLError(
                 problem=f"a number of more than {MAX_SCALAR_LENGTH} characters", problem_mark=event.start_mark
             )
@@ -86,7 +91,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
             f"{path}: no such settings file; `uwaga train --init {path}` writes one to start from"
         ) from None
     except IsADirectoryError:
-        raise SettingsError(f"{path}: is a folder; name a settings file") from None
+        raise SettingsError(f"{path}: is a folder; give a settings file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read: {error}") from None
     try:
@@ -99,7 +104,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def change_setting(values: dict[str, Any], change: str, example: str = "training.seed=2") -> None:
-    """Change a raw value in place, such as ``training.seed=2``: keys separated by dots, and a YAML value.
+    """Apply a change such as ``training.seed=2`` to raw settings in place.
+
+    The change consists of keys separated by dots, an equals sign, and a YAML value.
 
     ``model.score=dot`` also works if the model is given by the name of a preset.
 

@@ -18,7 +18,7 @@ from uwaga.engine import NativeModel, trim_heap
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, quoted
 from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
-from uwaga.settings.load_options import DRAFT_SHORTLIST, NO_SHORTLIST, QUANTISED, LoadOptions
+from uwaga.settings.load_options import DRAFT_SHORTLIST, NO_SHORTLIST, QUANTISED_FORMATS, LoadOptions
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.prompt_tokeniser import PromptTokeniser
@@ -290,7 +290,7 @@ def _uses_native(checkpoint: Checkpoint, options: LoadOptions) -> bool:
 
 def _prefers_native(checkpoint: Checkpoint, options: LoadOptions) -> bool:
     """Return True if ``engine="auto"`` means the native engine for this model."""
-    if options.dtype in QUANTISED or checkpoint.packed is not None or options.shortlist is not None:
+    if options.dtype in QUANTISED_FORMATS or checkpoint.packed is not None or options.shortlist is not None:
         return options.device in ("auto", "cpu")
     if options.dtype == "float16" or options.device not in ("auto", "cpu"):
         return False
@@ -335,7 +335,7 @@ def _load_on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | Ma
         raise MissingExtraError(
             f"{checkpoint.path}: running this model needs torch; `pip install 'uwaga[train]'`"
         ) from None
-    if options.dtype in QUANTISED or checkpoint.packed is not None:
+    if options.dtype in QUANTISED_FORMATS or checkpoint.packed is not None:
         raise SettingsError(
             "int8 and int4 need the native engine: leave the engine at auto and the device at auto or cpu"
         )

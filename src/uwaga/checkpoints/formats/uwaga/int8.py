@@ -38,7 +38,7 @@ from uwaga.checkpoints.formats.uwaga.names import INT8_WEIGHTS as WEIGHTS
 from uwaga.checkpoints.formats.uwaga.read import (
     SymbolIds,
     decoding_settings,
-    model_values,
+    expand_model,
     read_tokeniser,
 )
 from uwaga.checkpoints.languages import Languages
@@ -299,7 +299,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights,
     config = check_quantised_config(values, str(folder / CONFIG))
     config_values = config.model_dump(mode="json", exclude_none=True)
     config_values["model"] = {
-        name: value for name, value in model_values(config.model).items() if value is not None
+        name: value for name, value in expand_model(config.model).items() if value is not None
     }
     text = json.dumps(config_values, indent=2, ensure_ascii=False)
     write_folder(folder, files | {CONFIG: text.encode() + b"\n", CARD: card.encode(), WEIGHTS: content})

@@ -174,7 +174,7 @@ def has_self_attention(settings: StrictModel) -> bool:
     return not isinstance(settings, TransformerSettings) or settings.self_attention == "attention"
 
 
-def model_values(settings: StrictModel) -> dict[str, Any]:
+def expand_model(settings: StrictModel) -> dict[str, Any]:
     """Return a model's settings as JSON values, without unused settings that older versions lack."""
     values = settings.model_dump(mode="json")
     omitted: tuple[str, ...] = AVERAGE_SETTINGS if values.get("self_attention") != "aan" else ()
@@ -184,7 +184,7 @@ def model_values(settings: StrictModel) -> dict[str, Any]:
 
 def config_bytes(config: FolderConfig) -> bytes:
     """Return ``config`` as the bytes of ``config.json``."""
-    values = config.model_dump(mode="json") | {"model": model_values(config.model)}
+    values = config.model_dump(mode="json") | {"model": expand_model(config.model)}
     values["symbols"] = config.symbols.model_dump(exclude_none=True)
     if config.usual_score is None:
         del values["usual_score"]  # unknown to version 1
