@@ -27,7 +27,7 @@ from uwaga.settings import load_settings
 from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.training.base import open_base
 from uwaga.training.checkpoint import average_checkpoints, checkpoint_path
-from uwaga.training.initial_model import start_model
+from uwaga.training.initial_model import make_initial_model
 from uwaga.training.run import load_weights
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -188,7 +188,7 @@ class Recorder:
 def record(run: Path, recorder: Recorder, tokeniser: Tokeniser) -> dict[str, object]:
     """Return the frames of a run: a list for each measure, and matrices as base64 of bytes."""
     settings, base = open_base(load_settings(run / "settings.yaml"))
-    model = start_model(settings, base, tokeniser, tokeniser)
+    model = make_initial_model(settings, base, tokeniser, tokeniser)
     model.eval()
     updates = updates_of(run / "checkpoints")
     frames = []

@@ -53,7 +53,10 @@ def settings(**values: Any) -> DecoderOnlySettings:
         ({**ROTARY, "rotary": {"scaling": "linear"}}, "rotary: .*scaling linear needs factor"),
         ({**ROTARY, "rotary": {"factor": 2.0}}, "scaling none has no setting factor: it has no settings"),
         ({**ROTARY, "rotary": YARN | {"factor": 0.5}}, "rotary.factor"),
-        ({**ROTARY, "rotary": YARN | {"low_frequency_factor": 1.0}}, "yarn has no setting low_frequency_factor: it"),
+        (
+            {**ROTARY, "rotary": YARN | {"low_frequency_factor": 1.0}},
+            "yarn has no setting low_frequency_factor: it",
+        ),
         ({**ROTARY, "rotary": YARN | {"beta_slow": 40.0}}, "beta_slow 40.0 must be less than beta_fast 32"),
         ({**ROTARY, "rotary": LLAMA3 | {"high_frequency_factor": 1.0}}, "must be less than high_frequency"),
         ({**ROTARY, "rotary": {"bas": 1e6}}, "unknown setting 'rotary.bas'; did you mean 'base'"),

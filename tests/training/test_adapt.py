@@ -231,17 +231,17 @@ def test_invalid_settings_are_rejected(base: Path, tmp_path: Path) -> None:
         (r"model\.width: 64, but the model named by init .* has 32", {"model": {"width": 64}}),
         (r"model\.family: 'luong'", {"model": {"family": "luong"}}),
         (r"model\.\w+: .* omit it", {"model": "transformer-small"}),
-        (r"text\.size: the tokenisers are those of", {"text": {"size": 99}}),
-        (r"data\.max_tokens: 40, but .* takes 40 tokens", {"data": {"max_tokens": 40}}),
+        (r"text\.size: a run uses the tokenisers of", {"text": {"size": 99}}),
+        (r"data\.max_tokens: 40, but .* accepts 40 tokens", {"data": {"max_tokens": 40}}),
         (r"data\.languages: .*translates only abc to cba", {"data": {"languages": ["en", "de"]}}),
         (r"adapt\.freeze: 'encodr\.\*' matches no weight .* encoder", {"adapt": {"freeze": ["encodr.*"]}}),
-        (r"adapt\.freeze: nothing is left to train", {"adapt": {"freeze": ["*"]}}),
+        (r"adapt\.freeze: all weights are frozen", {"adapt": {"freeze": ["*"]}}),
         (r"adapt\.rates: 'x' matches no weight", {"adapt": {"rates": {"x": 2.0}}}),
         (
             r"adapt\.lora\.targets: 'q_proj' matches no linear layer",
             {"adapt": {"lora": {"targets": ["q_proj"]}}},
         ),
-        (r"merge the adapter", {"adapt": LORA, "training": {"quantisation": "int8"}}),
+        (r"merge it", {"adapt": LORA, "training": {"quantisation": "int8"}}),
         (
             r"text\.joint: .* shares its embeddings",
             {
@@ -259,10 +259,10 @@ def test_invalid_settings_are_rejected(base: Path, tmp_path: Path) -> None:
         train(adapt_settings(base, "nobody", run))
     with pytest.raises(ModelError, match=r"step-1\.safetensors: no such checkpoint"):
         train(adapt_settings(base, base / "run/checkpoints/step-1.safetensors", run))
-    with pytest.raises(SettingsError, match=r"with lora only the adapters are trained"):
+    with pytest.raises(SettingsError, match=r"with lora, only the adapters are trained"):
         adapt_settings(base, model, run, adapt={"freeze": ["*"], **LORA})
     values = toy_values(base) | {"adapt": {"freeze": ["*"]}}
-    with pytest.raises(SettingsError, match=r"adapt: needs a model to adapt"):
+    with pytest.raises(SettingsError, match=r"adapt: there is no model to adapt"):
         train(parse(Settings, values, "toy"))
 
 

@@ -20,7 +20,7 @@ from uwaga.errors import SettingsError
 from uwaga.settings import Settings, parse
 from uwaga.training.base import open_base
 from uwaga.training.corpus import prepare_corpora
-from uwaga.training.initial_model import start_model
+from uwaga.training.initial_model import make_initial_model
 from uwaga.training.optimiser import make_optimiser
 from uwaga.training.step import Updater
 from uwaga.training.train import train
@@ -66,7 +66,7 @@ def test_ten_steps_from_marian_match_transformers(tmp_path: Path, shared: bool) 
     settings, base = open_base(adapt_settings(tmp_path, tmp_path / "marian"))
     assert base is not None
     corpora = prepare_corpora(settings, lambda line: None, (base.source, base.target))
-    model = start_model(settings, base, base.source, base.target)
+    model = make_initial_model(settings, base, base.source, base.target)
     updater = Updater(model, make_optimiser(model, settings.training), settings.training)
     peer_optimiser = torch.optim.AdamW(
         peer_model.parameters(), lr=1e-3, betas=settings.training.betas, eps=1e-6, weight_decay=0.0

@@ -12,7 +12,7 @@ from toy import toy_settings, write_reversal_corpus
 
 from uwaga.errors import SettingsError
 from uwaga.settings import TrainingSettings
-from uwaga.training.batch_sharding import BatchSharding, Size, check_world
+from uwaga.training.batch_sharding import BatchSharding, BatchSize, check_process_count
 from uwaga.training.corpus import Corpora, prepare_corpora
 
 
@@ -40,7 +40,7 @@ def test_processes_share_the_batches_of_a_single_process(corpora: Corpora, world
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 6))
 def test_part_numbers_do_not_depend_on_process_count(sentences: list[int], parts: int) -> None:
-    sizes = tuple(Size(number, number, number) for number in sentences)
+    sizes = tuple(BatchSize(number, number, number) for number in sentences)
     expected = BatchSharding(sizes, range(len(sizes))).first_part_numbers(parts)
     assert expected == [
         sum(min(parts, number) for number in sentences[:index]) for index in range(len(sentences))
@@ -56,12 +56,12 @@ def test_part_numbers_do_not_depend_on_process_count(sentences: list[int], parts
 def test_process_count_must_divide_batches() -> None:
     training = TrainingSettings(accumulate=6, batch_tokens=4000)
     for world in (1, 2, 3, 6):
-        check_world(training, world)
+        check_process_count(training, world)
     for world in (4, 5, 7, 12):
         with pytest.raises(SettingsError, match=rf"6 batches of 4,000 tokens.* evenly among {world} proc"):
-            check_world(training, world)
+            check_process_count(training, world)
     with pytest.raises(SettingsError, match=r"Start 1 or 2 or 3 or 6 of them") as error:
-        check_world(training, 4)
+        check_process_count(training, 4)
     assert "accumulate=8 --set training.batch_tokens=3000, whose updates have the same size" in str(
         error.value
     )

@@ -24,7 +24,7 @@ from uwaga.training.checkpoint import (
 )
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.final_model import average_run
-from uwaga.training.page import METRICS
+from uwaga.training.page import METRICS_FILE
 from uwaga.training.report import Reporter
 from uwaga.training.run import Run
 from uwaga.training.train import train
@@ -51,7 +51,7 @@ def test_changed_settings_are_rejected_with_both_values(folder: Path) -> None:
         "model.width was 32 and is now 16" in message and "data.max_tokens was 256 and is now 99" in message
     )
     assert "model.heads" not in message
-    assert "What may change: training.steps, decoding, data.dev" in message
+    assert "Settings that may change: training.steps, decoding, data.dev" in message
     assert before == {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
 
 
@@ -153,7 +153,7 @@ def test_best_checkpoint_is_used_if_the_average_is_worse(
     settings = toy_settings(folder, steps=40, save_every=5, validate_every=5, average=8, keep_last=8)
     model = train(settings)
     assert model is not None
-    lines = [json.loads(line) for line in (settings.run / METRICS).read_text().splitlines()]
+    lines = [json.loads(line) for line in (settings.run / METRICS_FILE).read_text().splitlines()]
     losses = {m["step"]: m["loss"] for m in lines if m["part"] == "dev"}
     assert len(losses) == len([m for m in lines if m["part"] == "dev"])  # no duplicate steps
     [mean] = [m for m in lines if m["part"] == "mean"]
@@ -176,7 +176,7 @@ def test_average_is_used_if_it_is_not_worse(folder: Path, monkeypatch: pytest.Mo
     settings = toy_settings(folder, steps=10, save_every=5, validate_every=5, average=2)
     model = train(settings)
     assert model is not None
-    lines = [json.loads(line) for line in (settings.run / METRICS).read_text().splitlines()]
+    lines = [json.loads(line) for line in (settings.run / METRICS_FILE).read_text().splitlines()]
     assert [m["steps"] for m in lines if m["part"] in ("mean", "final")] == [[5, 10], [5, 10]]
     assert (
         "mean of the checkpoints of steps 5, 10, not worse on the dev set than step"

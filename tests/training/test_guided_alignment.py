@@ -19,7 +19,7 @@ from uwaga.settings import GuidedAlignmentSettings, Settings, TransformerSetting
 from uwaga.training.checkpoint import checkpoint_path, read_checkpoint
 from uwaga.training.initial_model import guided_head
 from uwaga.training.loss import alignment_cross_entropy
-from uwaga.training.step import batch_loss, split
+from uwaga.training.step import batch_loss, split_batch
 from uwaga.training.train import train
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
@@ -87,7 +87,7 @@ def test_losses_of_batch_parts_sum_to_the_batch_loss(parts: int) -> None:
     batch = make_batch(7)
     guided = GuidedAlignmentSettings(weight=0.5)
     expected = batch_loss(model, batch, 0.1, "float32", guided)
-    losses = [batch_loss(model, part, 0.1, "float32", guided) for part in split(batch, parts)]
+    losses = [batch_loss(model, part, 0.1, "float32", guided) for part in split_batch(batch, parts)]
     torch.testing.assert_close(sum(loss.smoothed for loss in losses), expected.smoothed)
     torch.testing.assert_close(sum(loss.plain for loss in losses), expected.plain)
 
@@ -133,9 +133,11 @@ def spelled_values(folder: Path, **training: Any) -> dict[str, Any]:
     write_reversal_corpus(folder, pairs=300)
     for name in ("train", "dev"):
         path = folder / f"{name}.tsv"
-        lines = [[" ".join(side) for side in line.split("\t")] for line in path.read_text().splitlines()]
+        lines = [
+            [" ".join(side) for side in line.split_batch("\t")] for line in path.read_text().splitlines()
+        ]
         path.write_text("".join(f"{source}\t{target}\n" for source, target in lines))
-        ends = [len(source.split()) - 1 for source, _ in lines]
+        ends = [len(source.split_batch()) - 1 for source, _ in lines]
         lines = [" ".join(f"{end - index}-{index}" for index in range(end + 1)) for end in ends]
         (folder / f"{name}.links").write_text("".join(f"{line}\n" for line in lines))
     values = toy_values(folder, **training)
@@ -193,7 +195,7 @@ def test_guided_head_learns_alignments(tmp_path: Path) -> None:
         translator = uwaga.load(folder, device="cpu", engine="torch")
         wrong = total = 0
         for line in (tmp_path / "dev.tsv").read_text().splitlines()[:30]:
-            source, target = line.split("\t")
+            source, target = line.split_batch("\t")
             result = translator.attend(source, target=target)
             assert result.attention is not None
             target_pieces = [piece.strip("▁") for piece in result.tokens]
@@ -226,7 +228,7 @@ def test_incompatible_settings_are_rejected(tmp_path: Path) -> None:
         parse(Settings, values, "toy")
     values["training"]["guided_alignment"] = {"layer": 1}
     values["model"] = MODELS["bahdanau"]
-    with pytest.raises(SettingsError, match="layer and head apply to Transformers only"):
+    with pytest.raises(SettingsError, match="layer and head apply only to Transformers"):
         train(parse(Settings, values, "toy"))
     values["training"]["guided_alignment"] = {}
     values["model"] = {"family": "cho", "embedding": 16, "hidden": 24, "max_length": 40}

@@ -15,15 +15,15 @@ from toy import toy_settings, write_reversal_corpus
 from uwaga.evaluation import MetricScore
 from uwaga.training import checkpoint
 from uwaga.training.checkpoint import Progress, checkpoint_path
-from uwaga.training.page import METRICS
-from uwaga.training.report import MAX_SAMPLE, EventFile, Reporter, TrainingBar, clock_time
+from uwaga.training.page import METRICS_FILE
+from uwaga.training.report import MAX_SAMPLE_LENGTH, EventFile, Reporter, TrainingBar, clock_time
 from uwaga.training.step import Update
 from uwaga.training.train import train
 from uwaga.training.validation import Sample, Validation
 
 
 def metrics(run: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (run / METRICS).read_text().splitlines()]
+    return [json.loads(line) for line in (run / METRICS_FILE).read_text().splitlines()]
 
 
 def scalars(folder: Path, tag: str) -> list[tuple[int, float]]:
@@ -64,7 +64,7 @@ def test_metrics_are_truncated_to_resumed_step(tmp_path: Path) -> None:
     ]
     for step in (8, 10):  # as if killed after step 6 while writing a line
         checkpoint_path(settings.run / "checkpoints", step).unlink(missing_ok=True)
-    with (settings.run / METRICS).open("a") as file:
+    with (settings.run / METRICS_FILE).open("a") as file:
         file.write('{"part": "tr')
     train(settings)
 
@@ -163,11 +163,11 @@ def test_log_lines_are_short_and_use_common_metric_names(tmp_path: Path) -> None
     with Reporter(tmp_path, 100, console) as reporter:
         reporter.start(Progress(step=40))
         reporter.validation(Progress(step=40), Validation(3.1234, bleu, chrf, samples=(sample,)))
-        reporter.extra_validation(Progress(step=40), "news", Validation(2.0, bleu), "also")
+        reporter.report_dev_set(Progress(step=40), "news", Validation(2.0, bleu), "also")
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert lines[0] == "step 40: dev loss 3.123  perplexity 22.7  BLEU 1.89  chrF 13.20"
     assert lines[-1] == "news, step 40: dev loss 2.000  BLEU 1.89"
     assert [line.split()[0] for line in lines[1:4]] == ["source", "translation", "reference"]
-    assert max(map(len, lines)) <= MAX_SAMPLE + len("  translation ") and "…" in lines[2]
+    assert max(map(len, lines)) <= MAX_SAMPLE_LENGTH + len("  translation ") and "…" in lines[2]
     stored = json.loads((tmp_path / "samples.jsonl").read_text())["samples"][0]
     assert stored["translation"] == sample.translation

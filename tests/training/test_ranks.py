@@ -62,7 +62,7 @@ def test_run_rank_0_first_runs_the_others_afterwards() -> None:
 
     def work(ranks: Ranks) -> Any:
         def make() -> bool:
-            if ranks.first:
+            if ranks.is_first:
                 time.sleep(0.2)
             order.append(ranks.rank)
             return True

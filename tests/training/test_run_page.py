@@ -17,7 +17,7 @@ from uwaga.cli.main import app
 from uwaga.data.corpus import Pair
 from uwaga.errors import DataError
 from uwaga.evaluation import evaluate
-from uwaga.training.page import METRICS, REPORT, SAMPLES, read_records, run_page
+from uwaga.training.page import METRICS_FILE, REPORT_FILE, SAMPLES_FILE, format_run_report, read_records
 from uwaga.training.train import train
 from uwaga.training.validation import choose_samples, scores_by_length
 
@@ -37,12 +37,12 @@ def records(path: Path) -> list[dict[str, object]]:
 
 
 def test_report_page_contains_the_logged_values(run: Path) -> None:
-    text = (run / REPORT).read_text(encoding="utf-8")
-    assert text == run_page(run)
+    text = (run / REPORT_FILE).read_text(encoding="utf-8")
+    assert text == format_run_report(run)
     page = Page(text)
-    for sample in records(run / SAMPLES)[-1]["samples"]:
+    for sample in records(run / SAMPLES_FILE)[-1]["samples"]:
         assert all(page.shows(value) for value in sample.values())
-    final = records(run / METRICS)[-1]
+    final = records(run / METRICS_FILE)[-1]
     assert final["part"] == "final"
     assert page.shows(f"{final['bleu']:.4g}") and page.shows(f"{final['loss']:.4g}")
     assert page.shows("missing column") and page.shows("batch_tokens: 200")
@@ -57,7 +57,7 @@ def test_report_page_contains_the_logged_values(run: Path) -> None:
 
 
 def test_all_validations_sample_the_same_sentences(run: Path) -> None:
-    samples = records(run / SAMPLES)
+    samples = records(run / SAMPLES_FILE)
     assert [record["step"] for record in samples if record["part"] == "dev"] == [10, 20]
     assert {tuple(sample["source"] for sample in row["samples"]) for row in samples} == {
         tuple(sample["source"] for sample in samples[0]["samples"])
@@ -69,11 +69,11 @@ def test_all_validations_sample_the_same_sentences(run: Path) -> None:
 def test_samples_are_truncated_on_resume(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path)
     train(toy_settings(tmp_path, steps=10, validate_every=5))
-    before = records(tmp_path / "run" / SAMPLES)
-    with (tmp_path / "run" / SAMPLES).open("a") as file:
+    before = records(tmp_path / "run" / SAMPLES_FILE)
+    with (tmp_path / "run" / SAMPLES_FILE).open("a") as file:
         file.write('{"step": 3, "part"')
     train(toy_settings(tmp_path, steps=10, validate_every=5))
-    assert records(tmp_path / "run" / SAMPLES) == before
+    assert records(tmp_path / "run" / SAMPLES_FILE) == before
 
 
 def test_bleu_is_reported_by_length() -> None:
@@ -108,13 +108,13 @@ RECORD = st.fixed_dictionaries(
 def test_report_page_accepts_arbitrary_logs(tmp_path_factory, rows, fault, text):
     run = tmp_path_factory.mktemp("run")
     lines = "".join(json.dumps(row) + "\n" for row in rows)
-    for name in (METRICS, SAMPLES):
+    for name in (METRICS_FILE, SAMPLES_FILE):
         (run / name).write_text(f"{lines}not json\n[1]\n", encoding="utf-8")
     (run / "data/train").mkdir(parents=True)
     report = {"read": 3, "kept": 2, "faults": {fault: 1}, "lines": {fault: [1]}}
     (run / "data/train/store.json").write_text(json.dumps({"report": report}), encoding="utf-8")
     (run / "settings.yaml").write_bytes(text.encode("utf-8", "replace"))
-    page = Page(run_page(run))
+    page = Page(format_run_report(run))
     assert page.shows(fault) and page.shows(text.encode("utf-8", "replace").decode())
 
 
@@ -131,23 +131,23 @@ def test_report_page_accepts_arbitrary_logs(tmp_path_factory, rows, fault, text)
     ],
 )
 def test_report_page_accepts_malformed_records(tmp_path: Path, line: str) -> None:
-    (tmp_path / METRICS).write_text(f'{line}\n{{"step": 3, "part": "train", "loss": 2.0}}\n')
-    (tmp_path / SAMPLES).write_text(line)
+    (tmp_path / METRICS_FILE).write_text(f'{line}\n{{"step": 3, "part": "train", "loss": 2.0}}\n')
+    (tmp_path / SAMPLES_FILE).write_text(line)
     (tmp_path / "data/train").mkdir(parents=True)
     (tmp_path / "data/train/store.json").write_text(line)
-    assert Page(run_page(tmp_path)).shows("3 updates.")
+    assert Page(format_run_report(tmp_path)).shows("3 updates.")
 
 
 def test_pipes_in_a_run_folder_do_not_block(tmp_path: Path) -> None:
-    (tmp_path / METRICS).write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
+    (tmp_path / METRICS_FILE).write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
     (tmp_path / "data/train").mkdir(parents=True)
-    for name in (SAMPLES, "settings.yaml", "data/train/store.json"):
+    for name in (SAMPLES_FILE, "settings.yaml", "data/train/store.json"):
         os.mkfifo(tmp_path / name)
-    assert "Loss per target token" in run_page(tmp_path)
+    assert "Loss per target token" in format_run_report(tmp_path)
 
 
 def test_files_of_a_run_are_not_overwritten(tmp_path: Path) -> None:
-    log = tmp_path / METRICS
+    log = tmp_path / METRICS_FILE
     log.write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
     result = CliRunner().invoke(app, ["report", str(tmp_path), "-o", str(log)])
     assert result.exit_code == 1 and "is a file of the run" in result.output
@@ -156,15 +156,15 @@ def test_files_of_a_run_are_not_overwritten(tmp_path: Path) -> None:
 
 def test_folder_without_run_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder"):
-        run_page(tmp_path / "none")
-    (tmp_path / METRICS).write_text("cut sho")
+        format_run_report(tmp_path / "none")
+    (tmp_path / METRICS_FILE).write_text("cut sho")
     with pytest.raises(DataError, match=r"nothing is logged in metrics\.jsonl"):
-        run_page(tmp_path)
+        format_run_report(tmp_path)
 
 
 def test_report_command_writes_the_page(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     result = CliRunner().invoke(app, ["report", str(run), "-o", str(out)])
-    assert result.exit_code == 0 and out.read_text() == run_page(run)
+    assert result.exit_code == 0 and out.read_text() == format_run_report(run)
     result = CliRunner().invoke(app, ["report", str(tmp_path / "none")])
     assert result.exit_code == 1 and "no such folder" in result.output

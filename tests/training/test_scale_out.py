@@ -191,16 +191,16 @@ def test_full_disk_stops_all_processes(tmp_path: Path) -> None:
     run_to_end(tmp_path, 2)
 
 
-def test_model_flops_match_the_formula(tmp_path: Path) -> None:
+def test_count_flops_match_the_formula(tmp_path: Path) -> None:
     from uwaga.decoder import Symbols
     from uwaga.models.build import build_model
     from uwaga.training.ranks import SINGLE_PROCESS
-    from uwaga.training.utilisation import find_utilisation, model_flops
+    from uwaga.training.utilisation import find_utilisation, count_flops
 
     settings = toy_settings(tmp_path, peak_flops=1e9)
     torch.manual_seed(0)
     model = build_model(settings.model, Symbols(2, 3, 0, 1), 100, 100)
-    flops = model_flops(model)
+    flops = count_flops(model)
     assert flops is not None and model.training
     width, inner = 32, 64
     attention, feed_forward = 4 * width * width, 2 * width * inner

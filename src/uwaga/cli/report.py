@@ -29,14 +29,14 @@ def report(run: Run, output: Page = None) -> None:
         uwaga report runs/my-model -o my-model.html
     """
     from uwaga.cli.lines import open_output
-    from uwaga.training.page import REPORT, run_page
+    from uwaga.training.page import REPORT_FILE, format_run_report
 
-    path = output or run / REPORT
+    path = output or run / REPORT_FILE
     if path.suffix != ".html" and path.is_file() and path.resolve().is_relative_to(run.resolve()):
         raise SettingsError(
             f"{path}: is a file of the run; choose another name for the report, ending in .html"
         )
-    text = run_page(run)
+    text = format_run_report(run)
     with open_output(path) as write:
         write(text)
     typer.echo(f"wrote {path}", err=True)

@@ -162,7 +162,7 @@ def _train(path: Path, changes: list[str]) -> Path | None:
         with join_ranks() as ranks:
             settings = settings or ranks.run_on_all(lambda: _parse_settings(path, changes))
             folder = train_model(settings, ranks)
-            if folder is not None and ranks.first:
+            if folder is not None and ranks.is_first:
                 option = "--model" if settings.adapt.lora is None else "--adapter"
                 typer.echo(f"try: uwaga translate {option} {folder} 'a sentence'", err=True)
             return folder

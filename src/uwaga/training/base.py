@@ -32,25 +32,26 @@ from uwaga.tokenizers.rows import RowTokeniser
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.tokeniser import Tokeniser
 
-CHECKPOINT_NAME = re.compile(r"step-[0-9]+\.safetensors")
+_CHECKPOINT_NAME_PATTERN = re.compile(r"step-[0-9]+\.safetensors")
 WEIGHT_PREFIX = "model."
 
 
 def is_run_checkpoint(name: str | Path) -> bool:
-    """Return True for the path of a run's checkpoint, ``RUN/checkpoints/step-00001000.safetensors``."""
-    return bool(CHECKPOINT_NAME.fullmatch(Path(name).name))
+    """Return True if a path names a checkpoint of a run: ``RUN/checkpoints/step-00001000.safetensors``."""
+    return bool(_CHECKPOINT_NAME_PATTERN.fullmatch(Path(name).name))
 
 
 def read_run_checkpoint(name: str | Path) -> Checkpoint:
-    """Read a run's checkpoint as a model, with the settings and tokenisers of its run."""
+    """Return the model in a checkpoint of a run, with the settings and tokenisers of the run."""
     path = Path(name)
     run = path.parent.parent
     if not path.is_file():
-        raise ModelError(f"{path}: no such checkpoint; `ls {path.parent}` lists those that exist")
+        raise ModelError(f"{path}: no such checkpoint; `ls {path.parent}` lists the existing ones")
     settings = load_settings(run / "settings.yaml")
     if settings.init is not None and settings.adapt.vocabulary == "keep":
         raise ModelError(
-            f"{path}: its run started from {settings.init} and does not contain the tokenisers; make a model "
+            f"{path}: its run started from {settings.init} and does not contain the tokenisers; write a "
+            "model "
             f"folder first: `uwaga average {run} FOLDER --last 1`"
         )
     sides = ("joint", "joint") if settings.text.joint else ("source", "target")
@@ -83,18 +84,18 @@ def read_run_checkpoint(name: str | Path) -> Checkpoint:
     )
 
 
-DROPOUTS = ("dropout", "attention_dropout", "activation_dropout", "variational")
-"""Settings of a model that do not affect the shapes of its weights, which a run may change."""
+DROPOUT_SETTINGS = ("dropout", "attention_dropout", "activation_dropout", "variational")
+"""Dropout settings of a model, which a run may change because they do not affect its weights."""
 
 
 @dataclass(frozen=True)
-class Base:
+class BaseCheckpoint:
     """The base model of a run.
 
     Attributes:
         name: value of ``init`` in the settings.
-        checkpoint: the model, for the languages of the run.
-        sha256: checksum of its weights.
+        checkpoint: the model, prepared for the languages of the run.
+        sha256: SHA-256 checksum of its weights.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
         search: default search options of the finished model.
@@ -109,22 +110,22 @@ class Base:
 
     @property
     def is_native(self) -> bool:
-        """True for a model in uwaga's own format."""
+        """True for a model in the format of uwaga, False for other formats such as Hugging Face's."""
         return self.checkpoint.format == UWAGA.name
 
 
-def open_base(settings: Settings) -> tuple[Settings, Base | None]:
-    """Read the model named by ``init``, and complete the settings from it.
+def open_base(settings: Settings) -> tuple[Settings, BaseCheckpoint | None]:
+    """Read the model named by ``init``, and take the settings that it determines from it.
 
-    Model, languages and decoding settings are taken from the model. The run may set the dropouts of
-    ``model``, and settings of ``decoding`` if the format of the model's folder can store them.
+    These are the groups ``model`` and ``decoding``, and the languages. The run may still set dropouts in
+    ``model``, and settings in ``decoding`` if the format of the model's folder can store them.
 
     Returns:
-        the completed settings and the model; without ``init``, the unchanged settings and None.
+        the completed settings and the base model; without ``init``, the unchanged settings and None.
     """
     if settings.init is None:
         if settings.adapt != AdaptSettings():
-            raise SettingsError("adapt: needs a model to adapt; name it with init")
+            raise SettingsError("adapt: there is no model to adapt; set init to its name")
         return settings, None
     is_rewritten = settings.adapt.vocabulary == "keep" and settings.adapt.lora is None
     checkpoint = _read_checkpoint(settings.init, is_rewritten)
@@ -139,16 +140,18 @@ def open_base(settings: Settings) -> tuple[Settings, Base | None]:
     if not isinstance(checkpoint.source, Tokeniser):  # corpora of uwaga's models contain the tags
         checkpoint = checkpoint.for_direction(direction)
     source, target = _subword_tokenisers(checkpoint)
-    model = _model(settings, checkpoint)
+    model = _merge_model_settings(settings, checkpoint)
     max_tokens = settings.data.max_tokens
     if settings.adapt.vocabulary == "keep":
-        _check_text(settings)
-        max_tokens = _max_tokens(settings, checkpoint, (source, target))
-    decoding, search = _decoding(settings, checkpoint)
+        _check_no_subword_settings(settings)
+        max_tokens = _limit_max_tokens(settings, checkpoint, (source, target))
+    decoding, search = _merge_decoding(settings, checkpoint)
     changes = {"languages": tuple(direction.languages), "max_tokens": max_tokens}
     data = settings.data.model_copy(update=changes)
     assert checkpoint.weights is not None
-    base = Base(settings.init, checkpoint, weights_checksum(checkpoint.weights), source, target, search)
+    base = BaseCheckpoint(
+        settings.init, checkpoint, weights_checksum(checkpoint.weights), source, target, search
+    )
     return settings.model_copy(update={"model": model, "data": data, "decoding": decoding}), base
 
 
@@ -157,8 +160,8 @@ def _read_checkpoint(name: str, is_rewritten: bool) -> Checkpoint:
 
     Args:
         name: value of ``init``.
-        is_rewritten: whether the finished model is a copy of its folder with other weights, which its format
-            must support.
+        is_rewritten: whether the finished model will be written in the format of this model, which must
+            then support writing.
     """
     try:
         checkpoint = read_run_checkpoint(name) if is_run_checkpoint(name) else formats.read(find_model(name))
@@ -170,8 +173,9 @@ def _read_checkpoint(name: str, is_rewritten: bool) -> Checkpoint:
         )
     if checkpoint.weights is None:
         raise SettingsError(
-            f"init: {checkpoint.path}: int8 weights cannot be trained; name the model that was converted to "
-            "int8, and convert the result again"
+            f"init: {checkpoint.path}: int8 weights cannot be trained; set init to the model from which "
+            "it was "
+            "converted, and convert the trained model to int8"
         )
     if is_rewritten and not can_rewrite(checkpoint):
         raise SettingsError(
@@ -193,43 +197,43 @@ def _subword_tokenisers(checkpoint: Checkpoint) -> tuple[TrainingSubwords, Train
     )
 
 
-def _model(settings: Settings, checkpoint: Checkpoint) -> Family:
-    """Return the model's settings with the run's dropouts."""
+def _merge_model_settings(settings: Settings, checkpoint: Checkpoint) -> Family:
+    """Return the settings of the base model with the dropouts of the run."""
     base_settings, run_settings = cast(Family, checkpoint.settings), settings.model
     if "model" not in settings.model_fields_set:
         return base_settings
-    # A preset sets all values, a group only those that it names.
+    # A preset sets all values, a group only the values that it names.
     group = "family" in run_settings.model_fields_set
     explicit = run_settings.model_dump(include=run_settings.model_fields_set if group else None)
     if explicit.get("family", run_settings.family) != base_settings.family:
         explicit = {"family": run_settings.family}
     for name, value in explicit.items():
-        if name not in DROPOUTS and value != getattr(base_settings, name):
+        if name not in DROPOUT_SETTINGS and value != getattr(base_settings, name):
             raise SettingsError(
                 f"model.{name}: {value!r}, but the model named by init ({settings.init}) has "
                 f"{getattr(base_settings, name)!r}; omit it"
             )
     dropouts = {
-        name: explicit[name] for name in DROPOUTS if name in explicit and hasattr(base_settings, name)
+        name: explicit[name] for name in DROPOUT_SETTINGS if name in explicit and hasattr(base_settings, name)
     }
     return base_settings.model_copy(update=dropouts)
 
 
-def _check_text(settings: Settings) -> None:
-    """Check that no subword settings are set: they apply only to a new vocabulary."""
+def _check_no_subword_settings(settings: Settings) -> None:
+    """Raise SettingsError if a subword setting is set: these settings apply only to a new vocabulary."""
     default = TextSettings()
     for name in TextSettings.model_fields:
         if getattr(settings.text, name) != getattr(default, name):
             raise SettingsError(
-                f"text.{name}: the tokenisers are those of the model named by init ({settings.init}); omit "
+                f"text.{name}: a run uses the tokenisers of the model named by init ({settings.init}); omit "
                 "text, or set adapt.vocabulary: new"
             )
 
 
-def _max_tokens(
+def _limit_max_tokens(
     settings: Settings, checkpoint: Checkpoint, tokenisers: tuple[TrainingSubwords, TrainingSubwords]
 ) -> int:
-    """Return ``data.max_tokens``: the set value, checked against the model's positions, or the maximum."""
+    """Return ``data.max_tokens``, reduced to what the model accepts unless the run sets it."""
     base_settings, requested = checkpoint.settings, settings.data.max_tokens
     if getattr(base_settings, "positions", "") == "relative":
         return requested
@@ -240,14 +244,14 @@ def _max_tokens(
         return requested
     if "max_tokens" in settings.data.model_fields_set or limit < 1:
         raise SettingsError(
-            f"data.max_tokens: {requested}, but the model named by init takes {base_settings.max_length} "
-            f"tokens, special tokens included; lower it to {max(1, limit)}"
+            f"data.max_tokens: {requested}, but the model named by init accepts {base_settings.max_length} "
+            f"tokens, including special tokens; lower it to {max(1, limit)}"
         )
     return limit
 
 
-def _decoding(settings: Settings, checkpoint: Checkpoint) -> tuple[DecodingSettings, SearchOptions]:
-    """Return the group ``decoding`` of the finished model, and the search options of the run."""
+def _merge_decoding(settings: Settings, checkpoint: Checkpoint) -> tuple[DecodingSettings, SearchOptions]:
+    """Return the ``decoding`` settings of the finished model, and the search options for validation."""
     run_settings = settings.decoding
     changes = (
         run_settings.model_dump(include=run_settings.model_fields_set)

@@ -1,8 +1,8 @@
 """Sharding of the batches of an update over the processes of a run.
 
-An update consists of ``training.accumulate`` batches, however many processes there are: process r of W takes
-batches r, r + W, ... Their gradients are summed and divided by their total number of tokens. The number of
-processes therefore does not change the batches of an update, only the order of summation.
+An update consists of ``training.accumulate`` batches, whatever the number of processes: process r of W takes
+batches r, r + W, ... The gradients of all batches are summed and divided by their total number of tokens. The
+number of processes therefore changes only the order of summation, not the batches of an update.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from uwaga.errors import SettingsError
 from uwaga.settings import TrainingSettings
 from uwaga.training.ranks import Ranks
 
-_SIZE_FIELDS = 3  # of a Size
+_SIZE_FIELDS = 3  # number of fields of a BatchSize
 
 
-class Size(NamedTuple):
-    """Size of a batch: sentences, and source and target tokens with their end symbols."""
+class BatchSize(NamedTuple):
+    """Numbers of sentences, source tokens and target tokens in a batch, including end symbols."""
 
     sentences: int
-    source: int
-    target: int
+    source_tokens: int
+    target_tokens: int
 
     @classmethod
-    def from_batch(cls, batch: Batch) -> Size:
-        """Return the size of a batch."""
+    def from_batch(cls, batch: Batch) -> BatchSize:
+        """Create the size of a batch."""
         return cls(batch.sentences, int(batch.source_lengths.sum()), batch.tokens)
 
 
@@ -37,32 +37,33 @@ class BatchSharding:
     """The batches of an update and their distribution over the processes.
 
     Attributes:
-        sizes: sizes of all batches, in the order of a single process.
-        local: numbers of the batches of this process.
+        sizes: sizes of all batches, in the order in which a single process would read them.
+        local: indices of the batches of this process.
     """
 
-    sizes: tuple[Size, ...]
+    sizes: tuple[BatchSize, ...]
     local: range
 
     @classmethod
     def single_process(cls, batches: Sequence[Batch]) -> BatchSharding:
-        """Return the sharding of a single process, which gets all batches."""
-        return cls(tuple(map(Size.from_batch, batches)), range(len(batches)))
+        """Create the sharding for a single process, which computes all batches."""
+        return cls(tuple(map(BatchSize.from_batch, batches)), range(len(batches)))
 
     @property
     def tokens(self) -> int:
-        """Target tokens of the update."""
-        return sum(size.target for size in self.sizes)
+        """The number of target tokens in the update."""
+        return sum(size.target_tokens for size in self.sizes)
 
     @property
     def source_tokens(self) -> int:
-        """Source tokens of the update."""
-        return sum(size.source for size in self.sizes)
+        """The number of source tokens in the update."""
+        return sum(size.source_tokens for size in self.sizes)
 
     def first_part_numbers(self, parts: int) -> list[int]:
-        """Return the number of the first part of each local batch, each split into at most ``parts``.
+        """Return the number of the first part of each local batch if batches are split into ``parts`` parts.
 
-        Parts are numbered consecutively over all batches of an update. The random state of a part depends on
+        A batch of fewer sentences has one part for each sentence. Parts are numbered consecutively over all
+        batches of an update. The random state of a part depends on
         its number, not on the process that computes it.
         """
         starts = [0]
@@ -72,31 +73,31 @@ class BatchSharding:
 
 
 def shard_batches(
-    ranks: Ranks, batches: Sequence[Batch], stopping: bool, accumulate: int
+    ranks: Ranks, batches: Sequence[Batch], is_stopping: bool, accumulate: int
 ) -> tuple[BatchSharding, bool]:
-    """Exchange the sizes of the batches of an update between the processes.
+    """Exchange the sizes of the batches of an update, and stop requests, between the processes.
 
     Args:
         ranks: the processes.
         batches: the batches of this process.
-        stopping: True if this process has been asked to stop.
-        accumulate: batches of an update over all processes.
+        is_stopping: whether this process has been asked to stop.
+        accumulate: number of batches in an update, over all processes.
 
     Returns:
         the sharding of the update, and whether any process has been asked to stop.
     """
     values = ranks.exchange(
-        [int(stopping), *(number for batch in batches for number in Size.from_batch(batch))]
+        [int(is_stopping), *(number for batch in batches for number in BatchSize.from_batch(batch))]
     )
     sizes = []
     for number in range(accumulate):
         start = 1 + number // ranks.world * _SIZE_FIELDS
-        sizes.append(Size(*values[number % ranks.world][start : start + _SIZE_FIELDS]))
+        sizes.append(BatchSize(*values[number % ranks.world][start : start + _SIZE_FIELDS]))
     sharding = BatchSharding(tuple(sizes), range(ranks.rank, accumulate, ranks.world))
     return sharding, any(row[0] for row in values)
 
 
-def check_world(training: TrainingSettings, world: int) -> None:
+def check_process_count(training: TrainingSettings, world: int) -> None:
     """Check that the batches of an update can be divided evenly among the processes."""
     batches = training.accumulate
     if batches % world == 0:
@@ -107,6 +108,6 @@ def check_world(training: TrainingSettings, world: int) -> None:
     raise SettingsError(
         f"training.accumulate: an update is {batches} batch{'es' if batches > 1 else ''} of "
         f"{training.batch_tokens:,} tokens, which cannot be divided evenly among {world} processes. Start "
-        f"{' or '.join(divisors)} of them; or start a run with --set training.accumulate={rounded} --set "
+        f"{' or '.join(divisors)} processes; or start a run with --set training.accumulate={rounded} --set "
         f"training.batch_tokens={max(1, tokens // rounded)}, whose updates have the same size"
     )

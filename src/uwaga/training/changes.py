@@ -1,4 +1,4 @@
-"""Checks of the settings that may change when a run is resumed."""
+"""Checks that only permitted settings have changed when a run is resumed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from uwaga.errors import CheckpointError, SettingsError
 from uwaga.settings import DataSettings, Settings, load_settings
 
-CHANGEABLE = {
+CHANGEABLE_SETTINGS = {
     "data.train",
     "data.dev",
     "data.licence",
@@ -29,7 +29,7 @@ CHANGEABLE = {
     "training.validation_beam",
     "training.validation_sentences",
 }
-"""Settings of data and training that do not affect the weights: paths, validation, checkpoints kept."""
+"""Settings that may change within a run, because they do not affect its updates."""
 STEPS_SETTING = "training.steps"
 _OPEN_ENDED_SCHEDULES = ("inverse_sqrt", "constant")
 """Schedules whose learning rate does not depend on the number of steps."""
@@ -43,7 +43,7 @@ SCORING_SETTINGS = (
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return groups of settings as a flat mapping with dotted names: ``training.schedule.peak``."""
+    """Return nested settings as a flat mapping with dotted names, such as ``training.schedule.peak``."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
@@ -54,9 +54,10 @@ def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def fixed_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings that must not change within a run, except those that have their default.
+    """Return the settings that must not change within a run, by dotted name.
 
-    Defaults are omitted, so that a setting added to uwaga later does not invalidate an old run.
+    Settings with default values are omitted, so that a setting added to uwaga later does not invalidate an
+    old run.
     """
     values = settings.model_dump(
         mode="json", include={"init", "adapt", "data", "text", "model", "training"}, exclude_defaults=True
@@ -69,24 +70,24 @@ def fixed_settings(settings: Settings) -> dict[str, Any]:
             mode="json", exclude_defaults=True, exclude={"files", "name", "format", "alignment"}
         )
         values.setdefault("data", {})[f"train.{number}"] = options
-    changeable = CHANGEABLE | (
+    changeable = CHANGEABLE_SETTINGS | (
         {STEPS_SETTING} if settings.training.schedule.kind in _OPEN_ENDED_SCHEDULES else set()
     )
     return {name: value for name, value in sorted(flatten(values).items()) if name not in changeable}
 
 
 def scoring_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings that must be equal for validation scores to be comparable."""
+    """Return the settings that must be equal for validation scores to be comparable, by dotted name."""
     values = flatten(settings.model_dump(mode="json", include={"training"}))
     return {name: values[name] for name in SCORING_SETTINGS}
 
 
 def check_unchanged(path: Path, before: dict[str, Any], settings: Settings) -> None:
-    """Check that a checkpoint was written with settings that allow the run to be resumed.
+    """Raise CheckpointError if a setting has changed that must not change within a run.
 
     Args:
         path: path of the checkpoint, for the message.
-        before: fixed settings of the checkpoint.
+        before: result of :func:`fixed_settings` stored in the checkpoint.
         settings: current settings.
     """
     current = fixed_settings(settings)
@@ -103,16 +104,16 @@ def check_unchanged(path: Path, before: dict[str, Any], settings: Settings) -> N
     )
     raise CheckpointError(
         f"{path}: written with other settings: {changes}. These cannot change within a run: restore them, or "
-        f"choose another folder with --set run=FOLDER. What may change: {steps}decoding, "
-        f"{', '.join(sorted(CHANGEABLE))}"
+        f"choose another folder with --set run=FOLDER. Settings that may change: {steps}decoding, "
+        f"{', '.join(sorted(CHANGEABLE_SETTINGS))}"
     )
 
 
-def check_text(run: Path, settings: Settings) -> None:
-    """Check that the folder's subword models were trained with the current subword settings.
+def check_subword_models(run: Path, settings: Settings) -> None:
+    """Raise SettingsError if the subword models of a run were trained with other subword settings.
 
-    This is for runs without checkpoints, which would otherwise silently use models that contradict their
-    settings.
+    This check is for runs without checkpoints, which would otherwise silently use models that contradict
+    their settings.
     """
     models = sorted((run / "text").glob("*.spm"))
     path = run / "settings.yaml"
@@ -126,12 +127,13 @@ def check_text(run: Path, settings: Settings) -> None:
     if changed := _changed_names(old, new):
         changes = "; ".join(f"{name} was {old[name]} and is now {new[name]}" for name in changed)
         raise SettingsError(
-            f"{run / 'text'}: subword models were trained with other settings: {changes}; delete it"
+            f"{run / 'text'}: the subword models were trained with other settings: {changes}; delete "
+            "this folder"
         )
 
 
 def describe_changes(settings: Settings) -> list[str]:
-    """Describe the settings changed since settings.yaml was written: ``training.steps: 10 → 15``."""
+    """Return a line for each setting that differs from settings.yaml: ``training.steps: 10 → 15``."""
     try:
         before = flatten(load_settings(settings.run / "settings.yaml").model_dump(mode="json"))
     except SettingsError:
@@ -146,7 +148,7 @@ def _changed_names(before: dict[str, Any], current: dict[str, Any]) -> list[str]
 
 
 def _describe_change(name: str, before: dict[str, Any], current: dict[str, Any], settings: Settings) -> str:
-    default = _defaults(settings).get(name)
+    default = _default_settings(settings).get(name)
     note = (
         f" (the rate of schedule {settings.training.schedule.kind} depends on it)"
         if name == STEPS_SETTING
@@ -155,7 +157,7 @@ def _describe_change(name: str, before: dict[str, Any], current: dict[str, Any],
     return f"{name} was {before.get(name, default)} and is now {current.get(name, default)}{note}"
 
 
-def _defaults(settings: Settings) -> dict[str, Any]:
+def _default_settings(settings: Settings) -> dict[str, Any]:
     """Return the default of every setting, for a model of the same family as ``settings``."""
     data = DataSettings(train=settings.data.train, dev=settings.data.dev)
     default = Settings(run=settings.run, data=data)

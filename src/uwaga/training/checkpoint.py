@@ -1,9 +1,9 @@
 """Training checkpoints, which contain everything that a run needs to resume exactly.
 
-Each is a safetensors file, ``step-00001234.safetensors``: the weights and the optimiser's moments as tensors,
-the position in the data and the scores so far as JSON in the header. The random numbers of a run are a
-function of its seed and its position, so no random state is stored. A checkpoint is written atomically, and
-its checksum is verified on reading.
+A checkpoint is a safetensors file, ``step-00001234.safetensors``. It contains the weights and the moments of
+the optimiser as tensors, and the position in the data and the scores so far as JSON in its header. The random
+numbers of a run are a function of its seed and its position, so no random state is stored. A checkpoint is
+written atomically, and its checksum is verified on reading.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ERROR_NUMBER = re.compile(r"os error (\d+)")  # in messages of safetensors, whi
 
 
 def explain_write_error(error: Exception) -> str:
-    """Explain why a file could not be written, and what to do."""
+    """Return a text that says why a file could not be written, and what to do."""
     number = error.errno if isinstance(error, OSError) else None
     if number is None and (match := _ERROR_NUMBER.search(str(error))):
         number = int(match[1])
@@ -44,15 +44,15 @@ def explain_write_error(error: Exception) -> str:
         return f"{reason}; free some space and rerun the same command to resume"
     if number == errno.ENOENT:
         return (
-            f"{reason}: the file was deleted by another program while it was written. Rerun the same command "
-            "to resume from the newest checkpoint that is left"
+            f"{reason}: another program deleted the file while it was written. Rerun the same command to "
+            "resume from the newest existing checkpoint"
         )
     return f"{reason}; rerun the same command to resume from the newest checkpoint"
 
 
 @contextlib.contextmanager
 def wrap_write_errors(run: Path) -> Iterator[None]:
-    """Convert an OSError about a file of the run or a full disk to a CheckpointError."""
+    """Convert an OSError within the block to a CheckpointError if it is about a run file or a full disk."""
     try:
         yield
     except OSError as error:
@@ -65,8 +65,8 @@ def wrap_write_errors(run: Path) -> Iterator[None]:
         raise CheckpointError(f"{location}: cannot be written: {explain_write_error(error)}") from None
 
 
-def append(path: Path, content: bytes) -> None:
-    """Append ``content`` to a file, either completely or not at all."""
+def append_to_file(path: Path, content: bytes) -> None:
+    """Append ``content`` to a file; if this fails, the file is unchanged."""
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o644)
     try:
         size = os.fstat(handle).st_size
@@ -83,7 +83,7 @@ def append(path: Path, content: bytes) -> None:
 
 
 def remove_leftovers(run: Path) -> None:
-    """Remove incomplete files of a killed process; the caller must hold the run's lock."""
+    """Delete incomplete files that a killed process has left; the caller must hold the lock of the run."""
     for pattern in ("checkpoints/.*.part", ".*.part", "text/.*.part"):
         for path in run.glob(pattern):
             path.unlink(missing_ok=True)
@@ -96,12 +96,18 @@ _CHECKPOINT_PATTERN = "step-*.safetensors"
 class Progress:
     """The progress of a run, as a checkpoint stores it.
 
-    ``epoch`` and ``batch`` are the position of the next batch; ``best`` maps the steps of the best
-    checkpoints to their validation scores (higher is better); ``stale`` counts validations since the best
-    one. ``settings`` are those that must not change when the run is resumed, ``scoring`` those that must not
-    change for the scores in ``best`` to be comparable (:mod:`uwaga.training.changes`). ``corpus`` describes
-    the size of the training data; ``base`` is the checksum of the base model, and ``before`` its score on
-    each dev set.
+    Attributes:
+        step: number of updates so far.
+        epoch: epoch of the next batch.
+        batch: index of the next batch in its epoch.
+        best: validation scores of the best checkpoints by step; higher is better.
+        stale: number of validations since the best one.
+        settings: settings that must not change when the run is resumed (:mod:`uwaga.training.changes`).
+        scoring: settings that must not change for the scores in ``best`` to be comparable.
+        corpus: description of the size of the training data.
+        base: checksum of the base model; empty if there is none.
+        before: scores of the base model by dev set.
+        interrupted: whether the checkpoint was written because of an interrupt.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -120,7 +126,7 @@ class Progress:
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
-    """Return the path of a step's checkpoint."""
+    """Return the path of the checkpoint of a step in a folder."""
     return folder / f"step-{step:08d}.safetensors"
 
 
@@ -130,20 +136,20 @@ def checkpoint_steps(folder: Path) -> list[int]:
 
 
 def regular_steps(folder: Path, training: TrainingSettings) -> list[int]:
-    """Return the steps of the checkpoints that an uninterrupted run would also have, oldest first."""
+    """Return the steps of the existing checkpoints that are :func:`is_regular`, oldest first."""
     return [step for step in checkpoint_steps(folder) if is_regular(step, training)]
 
 
 def is_regular(step: int, training: TrainingSettings) -> bool:
-    """Return True if a checkpoint is due at this step regardless of its score."""
+    """Return True if every run writes a checkpoint at this step, whatever its score."""
     return step % training.save_every == 0 or step == training.steps
 
 
 def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Tensor]) -> Path:
-    """Write a checkpoint atomically."""
+    """Write a checkpoint atomically, and return its path."""
     path = checkpoint_path(folder, progress.step)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"progress": json.dumps(asdict(progress)), "checksum": _checksum(plain)}
+    header = {"progress": json.dumps(asdict(progress)), "checksum": _compute_checksum(plain)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replace_file(path) as file:
@@ -154,20 +160,21 @@ def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Ten
 
 
 def read_progress(path: Path) -> Progress:
-    """Read the progress from a checkpoint's header; its tensors are neither read nor verified."""
+    """Return the progress in the header of a checkpoint, without reading or verifying its tensors."""
     with _wrap_read_errors(path), safe_open(path, framework="pt") as file:
-        return _progress(file.metadata() or {})
+        return _parse_progress(file.metadata() or {})
 
 
 def read_checkpoint(path: Path) -> tuple[Progress, dict[str, Tensor]]:
-    """Read a checkpoint and verify it."""
+    """Return the progress and the tensors of a checkpoint, after verification of its checksum."""
     with _wrap_read_errors(path), safe_open(path, framework="pt") as file:
         header = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        progress = _progress(header)
-    if header.get("checksum") != _checksum(tensors):
+        progress = _parse_progress(header)
+    if header.get("checksum") != _compute_checksum(tensors):
         raise CheckpointError(
-            f"{path}: checksum mismatch: the file is damaged; delete it to resume from the previous one"
+            f"{path}: the checksum is wrong: the file is damaged; delete it to resume from the previous "
+            "checkpoint"
         )
     return progress, tensors
 
@@ -181,11 +188,11 @@ def _wrap_read_errors(path: Path) -> Iterator[None]:
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{path}: damaged or not a uwaga checkpoint ({reason(error)}); delete it to resume from the "
-            "previous one"
+            "previous checkpoint"
         ) from None
 
 
-def _progress(header: Mapping[str, str]) -> Progress:
+def _parse_progress(header: Mapping[str, str]) -> Progress:
     return TypeAdapter(Progress).validate_json(header["progress"])
 
 
@@ -196,7 +203,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def average_checkpoints(paths: list[Path], prefix: str = "model.") -> dict[str, Tensor]:
-    """Return the mean weights of several checkpoints, by names without ``prefix``."""
+    """Return the means of the weights of several checkpoints, by name of the weight without ``prefix``."""
     if not paths:
         raise CheckpointError("there are no checkpoints to average")
     total: dict[str, Tensor] = {}
@@ -204,13 +211,13 @@ def average_checkpoints(paths: list[Path], prefix: str = "model.") -> dict[str, 
         _, tensors = read_checkpoint(path)
         weights = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
         if total and weights.keys() != total.keys():
-            raise CheckpointError(f"{path}: names of weights differ from those in {paths[0]}")
+            raise CheckpointError(f"{path}: the names of the weights differ from those in {paths[0]}")
         for name, weight in weights.items():
             total[name] = total[name] + weight.double() if name in total else weight.double()
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
 
 
-def _checksum(tensors: Mapping[str, Tensor]) -> str:
+def _compute_checksum(tensors: Mapping[str, Tensor]) -> str:
     value = 0
     for name in sorted(tensors):
         value = zlib.crc32(name.encode(), value)

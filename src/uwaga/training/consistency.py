@@ -16,25 +16,25 @@ from uwaga.errors import SettingsError
 from uwaga.files.lock import LOCK
 from uwaga.files.store import identify
 from uwaga.settings import Settings
-from uwaga.training.base import Base
+from uwaga.training.base import BaseCheckpoint
 from uwaga.training.changes import flatten
 from uwaga.training.final_model import uwaga_version
 from uwaga.training.ranks import Ranks
 
 _PACKAGE = Path(__file__).parents[1]
-_VISIBILITY_SECONDS = 30.0  # seconds within which a network file system shows files of other machines
+_VISIBILITY_SECONDS = 30.0  # seconds until files of other machines must be visible in a shared folder
 
 
-def check_consistent(ranks: Ranks, settings: Settings, base: Base | None) -> None:
-    """Check that every process has the same inputs as rank 0."""
+def check_consistent(ranks: Ranks, settings: Settings, base: BaseCheckpoint | None) -> None:
+    """Raise SettingsError in all processes if the inputs of one differ from those of rank 0."""
     if ranks.world == 1:
         return
-    facts_by_rank = ranks.gather(ranks.run_on_all(lambda: facts(settings, base)))
-    ranks.run_on_all(lambda: compare(facts_by_rank, ranks))
+    inputs_by_rank = ranks.gather(ranks.run_on_all(lambda: collect_inputs(settings, base)))
+    ranks.run_on_all(lambda: compare_inputs(inputs_by_rank, ranks))
 
 
-def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
-    """Return the inputs that must be equal in all processes, as JSON values."""
+def collect_inputs(settings: Settings, base: BaseCheckpoint | None) -> dict[str, Any]:
+    """Return the inputs that must be equal in all processes, as JSON values by name."""
     data = settings.data
     files = []
     for corpora in (data.train, data.dev, *data.also.values()):
@@ -49,10 +49,10 @@ def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
     }
 
 
-def compare(facts_by_rank: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
-    """Compare the inputs of every process with those of rank 0."""
-    first = facts_by_rank[0]
-    for rank, current in enumerate(facts_by_rank):
+def compare_inputs(inputs_by_rank: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
+    """Raise SettingsError if the inputs of a process differ from those of rank 0."""
+    first = inputs_by_rank[0]
+    for rank, current in enumerate(inputs_by_rank):
         names = [name for name in {**first, **current} if first.get(name) != current.get(name)]
         if names:
             differences = "; ".join(
@@ -65,7 +65,7 @@ def compare(facts_by_rank: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
 
 
 def check_shared_folder(ranks: Ranks, run: Path) -> None:
-    """Check that every process sees the folder of the run, which rank 0 has locked."""
+    """Check that every process sees the same run folder: it must contain the lock file of rank 0."""
     if ranks.world == 1:
         return
     owner = ranks.run_on_rank_0(lambda: (run / LOCK).read_text(encoding="utf-8"))
@@ -84,7 +84,7 @@ def check_shared_folder(ranks: Ranks, run: Path) -> None:
 
 
 def code_digest() -> str:
-    """Return a short digest of the package's modules, which distinguishes builds of the same version."""
+    """Return a short hash of the package's source files, which distinguishes builds of the same version."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(str(path.relative_to(_PACKAGE)).encode())

@@ -24,11 +24,12 @@ from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.tokenizers.training import train_tokeniser
 
 
-def corpus_links(
+def prepare_links(
     corpus: CorpusSettings, guided: GuidedAlignmentSettings, path: Path, log: Callable[[str], None]
 ) -> LinkFile:
-    """Return the alignments of a corpus: its file, or ``path``, which the aligner writes if needed.
+    """Return the word alignment file of a corpus.
 
+    If the settings name none, the aligner writes the alignments to ``path``, unless that file is up to date.
     The aligner holds all words of the corpus in memory.
     """
     if corpus.alignment:
@@ -64,11 +65,12 @@ def _read_json(path: Path) -> object:
 
 
 Position = tuple[int, int]
+"""Epoch, and index of a batch in it."""
 
 
 @dataclass(frozen=True)
 class DevSet:
-    """Pairs to validate on: batches for the loss, and texts to decode."""
+    """A dev set: batches to compute the loss, and pairs of texts to decode and score."""
 
     batches: list[Batch]
     pairs: list[Pair]
@@ -84,7 +86,7 @@ class Corpora:
         train: training batches.
         dev: the dev set.
         also: additional dev sets by name.
-        size: description of the training data, to detect a changed corpus.
+        size: text with the numbers of training pairs and tokens, to detect a changed corpus.
     """
 
     source: TrainingSubwords
@@ -97,10 +99,10 @@ class Corpora:
     def stream(
         self, epoch: int, batch_index: int, rank: int = 0, world: int = 1
     ) -> Generator[tuple[Position, Batch], None, None]:
-        """Yield training batches endlessly from this position: numbers ``rank``, ``rank + world``, ...
+        """Yield the training batches of a process endlessly, from the given epoch and batch index on.
 
-        Each batch comes with the position of the last batch in its group of ``world`` batches, which is the
-        last one that the processes have read together.
+        Of each group of ``world`` successive batches, process ``rank`` gets the batch with index ``rank``. It
+        is yielded with the position of the last batch in the group.
         """
         return prefetch(self._positioned_batches(epoch, batch_index, rank, world))
 
@@ -129,27 +131,27 @@ def prepare_corpora(
     Args:
         settings: settings of the run.
         log: function called with each line of progress.
-        tokenisers: tokenisers of source and target; None to train subword models, or load those in the run's
-            folder.
+        tokenisers: tokenisers of source and target; None to load the subword models in the run's folder,
+            or to train them if there are none.
     """
     for corpora in (settings.data.train, settings.data.dev, *settings.data.also.values()):
         for corpus in settings.data.resolve(corpora):
             check_rereadable(find_sources(corpus))
-    source, target = pair = tokenisers or _tokenisers(settings, log)
+    source, target = pair = tokenisers or _prepare_tokenisers(settings, log)
     for tag in settings.data.tags:
         tag_ids(source, tag)  # raises before a corpus is read
     data = settings.data
     guided = settings.training.guided_alignment
-    train = _stores(settings, data.train, "train", pair, data, log, guided)
+    train = _build_stores(settings, data.train, "train", pair, data, log, guided)
     weights = [1.0 if corpus.weight is None else corpus.weight for corpus in data.train]
     mixture = Mixture(train, weights, data.temperature)
     if len(train) > 1:
         for store, draws in zip(mixture.stores, mixture.draws, strict=True):
             share = draws / mixture.epoch_pairs
             log(f"{store.folder.name}: {draws:,} draws of {len(store):,} pairs an epoch, {share:.1%} of all")
-    dev = _dev_set(settings, data.dev, "dev", pair, log)
+    dev = _prepare_dev_set(settings, data.dev, "dev", pair, log)
     also = {
-        name: _dev_set(settings, corpora, f"also-{number}", pair, log)
+        name: _prepare_dev_set(settings, corpora, f"also-{number}", pair, log)
         for number, (name, corpora) in enumerate(data.also.items())
     }
     training = settings.training
@@ -157,15 +159,15 @@ def prepare_corpora(
     return Corpora(source, target, batches, dev, also, mixture.describe())
 
 
-def _dev_set(
+def _prepare_dev_set(
     settings: Settings,
     corpora: list[CorpusSettings],
-    side: str,
+    data_set: str,
     tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     log: Callable[[str], None],
 ) -> DevSet:
     plain = settings.data.model_copy(update={"augment": {}, "subword_sampling": 0.0})
-    mixture = Mixture(_stores(settings, corpora, side, tokenisers, plain, log))
+    mixture = Mixture(_build_stores(settings, corpora, data_set, tokenisers, plain, log))
     dev_batches = Batches(mixture, tokenisers, plain, 0, settings.training.batch_tokens)
     batches = [dev_batches.batch(0, index) for index in range(dev_batches.count(0))]
     resolved = settings.data.resolve(corpora)
@@ -174,28 +176,28 @@ def _dev_set(
     )
 
 
-def _stores(
+def _build_stores(
     settings: Settings,
     corpora: list[CorpusSettings],
-    side: str,
+    data_set: str,
     tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     data: DataSettings,
     log: Callable[[str], None],
     guided: GuidedAlignmentSettings | None = None,
 ) -> list[Store]:
-    """Build the stores of a data set, one per corpus; that of a single unnamed corpus is named ``side``."""
+    """Build the store of each corpus; the store of a single unnamed corpus is named ``data_set``."""
     is_single = len(corpora) == 1 and not corpora[0].name
     keep_text = data.subword_sampling > 0 or guided is not None
     stores = []
     for corpus in data.resolve(corpora):
-        folder = settings.run / "data" / (side if is_single else f"{side}.{corpus.name}")
+        folder = settings.run / "data" / (data_set if is_single else f"{data_set}.{corpus.name}")
         links = None
         if guided is not None:
-            links = corpus_links(corpus, guided, folder.with_name(f"{folder.name}.alignment"), log)
+            links = prepare_links(corpus, guided, folder.with_name(f"{folder.name}.alignment"), log)
         reader = read_corpus(corpus, links=links)
         stores.append(build_store(reader, tokenisers, folder, data, keep_text, log=log))
         for line in reader.report.summary():
-            log(f"{side} data: {line}")
+            log(f"{data_set} data: {line}")
     return stores
 
 
@@ -204,24 +206,24 @@ def _add_tag(pairs: Iterable[Pair], tag: str) -> Iterator[Pair]:
         yield pair._replace(source=f"{tag} {pair.source}") if tag else pair
 
 
-def _tokenisers(settings: Settings, log: Callable[[str], None]) -> tuple[Tokeniser, Tokeniser]:
+def _prepare_tokenisers(settings: Settings, log: Callable[[str], None]) -> tuple[Tokeniser, Tokeniser]:
     folder = settings.run / "text"
     names = ("joint",) if settings.text.joint else ("source", "target")
     paths = [folder / f"{name}.spm" for name in names]
     if not all(path.exists() for path in paths):
         log(f"training {len(paths)} subword model{'s' if len(paths) > 1 else ''} of {settings.text.size}")
-    tokenisers = [_tokeniser(settings, path) for path in paths]
+    tokenisers = [_prepare_tokeniser(settings, path) for path in paths]
     return tokenisers[0], tokenisers[-1]
 
 
-def _tokeniser(settings: Settings, path: Path) -> Tokeniser:
+def _prepare_tokeniser(settings: Settings, path: Path) -> Tokeniser:
     if path.exists():
         return Tokeniser.load(path)
     tags = settings.data.tags if path.stem != "target" else []
-    return train_tokeniser(_lines(settings, path.stem), settings.text, path.with_suffix(""), tags)
+    return train_tokeniser(_read_side(settings, path.stem), settings.text, path.with_suffix(""), tags)
 
 
-def _lines(settings: Settings, side: str) -> Iterator[str]:
+def _read_side(settings: Settings, side: str) -> Iterator[str]:
     for corpus in settings.data.resolved("train"):
         for pair in read_corpus(corpus):
             if side in ("joint", "source"):

@@ -24,9 +24,9 @@ from uwaga.models.build import build_model, check_model
 from uwaga.search import SearchInput, SearchOptions, from_settings, search
 from uwaga.settings import CorpusSettings, Settings
 from uwaga.tokenizers.subwords import TrainingSubwords
-from uwaga.training.base import Base, open_base
+from uwaga.training.base import BaseCheckpoint, open_base
 from uwaga.training.corpus import prepare_corpora
-from uwaga.training.initial_model import start_model
+from uwaga.training.initial_model import make_initial_model
 from uwaga.training.optimiser import make_optimiser
 from uwaga.training.process import prepare_process
 from uwaga.training.step import Updater
@@ -34,19 +34,27 @@ from uwaga.training.validation import mean_loss, validation_decoder
 
 MAX_SECONDS = 60.0
 """Maximum duration of an estimate, except for its last update."""
-_SAMPLE_PAIRS = 10_000  # pairs of the corpus that are used
-_RANDOM_LENGTH = 25  # tokens of a random sentence: news text in subwords
-_MIN_UPDATES, _MAX_ERROR = 5, 0.02  # minimum number of updates, and maximum relative error of their mean
-_MIN_PIECES = 64
-_DECODED_SENTENCES = 100  # sentences that are translated to estimate validations
+_SAMPLE_PAIRS = 10_000  # number of pairs of the corpus that are used
+_RANDOM_LENGTH = 25  # number of tokens in a random sentence, about that of a sentence in news
+_MIN_UPDATES, _MAX_ERROR = (
+    5,
+    0.02,
+)  # minimum number of updates, and maximum relative error of their mean
+_MIN_PIECES = 64  # minimum size of the vocabulary of a small corpus
+_DECODED_SENTENCES = 100  # number of sentences translated to estimate the time of validations
 
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """The duration of a run: ``seconds`` in total, including ``validation`` for validations.
+    """An estimate of the duration of a run.
 
-    ``updates`` is the number of measured updates, ``rate`` their target tokens per second. ``real`` is True
-    if they used the run's corpus, False for random sentences; ``device`` describes the device.
+    Attributes:
+        seconds: total duration in seconds.
+        validation: seconds of it that are spent on validations.
+        rate: target tokens per second in the measured updates.
+        updates: number of measured updates.
+        real: whether they used the corpus of the run, not random sentences.
+        device: description of the device.
     """
 
     seconds: float
@@ -59,23 +67,24 @@ class TimeEstimate:
     def __str__(self) -> str:
         description = "of your corpus" if self.real else f"of random sentences of {_RANDOM_LENGTH} tokens"
         return (
-            f"about {_duration(self.seconds)} on this machine ({self.device}), "
-            f"of which {_duration(self.validation)} for validations: "
+            f"about {_format_duration(self.seconds)} on this machine ({self.device}), "
+            f"of which {_format_duration(self.validation)} for validations: "
             f"{self.rate:,.0f} target tokens/s in {self.updates} updates {description}"
         )
 
 
 def estimate_time(settings: Settings, seconds: float = MAX_SECONDS) -> TimeEstimate:
-    """Measure updates of a run for at most ``seconds``, and extrapolate; no files remain.
+    """Estimate the duration of a run from updates measured for at most ``seconds`` seconds.
 
-    The updates use the first pairs of the corpus, or random sentences if it does not exist.
+    The updates use the first pairs of the corpus, or random sentences if it does not exist. No files are
+    left behind.
     """
     settings, base = open_base(settings)
     check_model(settings.model)
     device = prepare_process(settings)
     tokenisers = None if base is None else (base.source, base.target)
     try:
-        model = _model(settings, base).to(device)
+        model = _make_model(settings, base).to(device)
     except RuntimeError as error:
         raise SettingsError(f"training.device: {settings.training.device}: {error}") from None
     updater = Updater(model.train(), make_optimiser(model, settings.training), settings.training)
@@ -107,7 +116,7 @@ def estimate_time(settings: Settings, seconds: float = MAX_SECONDS) -> TimeEstim
     name = "GPU" if device.type == "cuda" else f"{updater.workers} CPU cores"
     training_seconds = statistics.fmean(measured) * settings.training.steps
     options = from_settings(settings.decoding)[0] if base is None else base.search
-    validation = _validation_seconds(settings, model, options, group[0], sum(tokens) / sentences)
+    validation = _measure_validations(settings, model, options, group[0], sum(tokens) / sentences)
     return TimeEstimate(
         training_seconds + validation,
         validation,
@@ -118,22 +127,25 @@ def estimate_time(settings: Settings, seconds: float = MAX_SECONDS) -> TimeEstim
     )
 
 
-def _model(settings: Settings, base: Base | None) -> Seq2Seq:
-    """Return the run's model; if its vocabulary is new, return the base model with the old one."""
+def _make_model(settings: Settings, base: BaseCheckpoint | None) -> Seq2Seq:
+    """Return the model of the run; for a run with a new vocabulary, the base model with its vocabulary."""
     if base is not None:
         adapt = settings.adapt.model_copy(update={"vocabulary": "keep"})
-        return start_model(settings.model_copy(update={"adapt": adapt}), base, base.source, base.target)
+        return make_initial_model(
+            settings.model_copy(update={"adapt": adapt}), base, base.source, base.target
+        )
     symbols = Symbols(start=2, end=3, pad=0, unknown=1)
     torch.manual_seed(settings.training.seed)
     return build_model(settings.model, symbols, settings.text.size, settings.text.size)
 
 
-def _validation_seconds(
+def _measure_validations(
     settings: Settings, model: Seq2Seq, options: SearchOptions, batch: Batch, length: float
 ) -> float:
-    """Measure a batch, and return the estimated time of a run's validations for sentences of this length.
+    """Return the estimated number of seconds of a run's validations, after measuring a batch.
 
-    Translations are as long as the longest target of the batch, because an untrained model does not end them.
+    ``length`` is the average number of tokens in a sentence. Translations are as long as the longest target
+    of the batch, because an untrained model does not end them.
     """
     training, data = settings.training, settings.data
     model.eval()
@@ -155,12 +167,12 @@ def _validation_seconds(
     for corpora in (data.dev, *data.also.values()):
         pairs = _count_pairs(data.resolve(corpora)) or training.validation_sentences
         seconds += per_pair * pairs + per_translation * min(pairs, training.validation_sentences)
-    number = math.ceil(training.steps / training.validate_every) + 1 + bool(training.average)
-    return number * seconds
+    validation_count = math.ceil(training.steps / training.validate_every) + 1 + bool(training.average)
+    return validation_count * seconds
 
 
 def _count_pairs(corpora: list[CorpusSettings]) -> int:
-    """Return the number of pairs of a dev set; 0 if it cannot be read yet."""
+    """Return the number of pairs in a dev set; 0 if it cannot be read yet."""
     try:
         return sum(1 for corpus in corpora for _ in read_corpus(corpus))
     except DataError:
@@ -197,7 +209,7 @@ def _random_batches(settings: Settings, size: int) -> Iterator[Batch]:
 def _sample_batches(
     settings: Settings, folder: Path, tokenisers: tuple[TrainingSubwords, TrainingSubwords] | None
 ) -> Iterator[Batch]:
-    """Yield batches of the first pairs of the corpus, after training a subword model on them if needed."""
+    """Yield batches of the first pairs of the corpus; train a subword model on them if there is none."""
     path = folder / "sample.tsv"
     with path.open("w", encoding="utf-8") as file:
         corpora = settings.data.resolved("train")
@@ -228,7 +240,7 @@ def _sample_batches(
         epoch += 1
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes = max(1, round(seconds / 60))
     if minutes < 100:
         return f"{minutes} min"

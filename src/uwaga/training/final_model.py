@@ -1,4 +1,4 @@
-"""The finished model of a run: final weights, model card and folder."""
+"""The finished model of a run: its weights, model card and folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from uwaga.settings import (
 )
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.tokeniser import Tokeniser
-from uwaga.training.base import Base, open_base
+from uwaga.training.base import BaseCheckpoint, open_base
 from uwaga.training.checkpoint import (
     Progress,
     average_checkpoints,
@@ -37,7 +37,7 @@ from uwaga.training.checkpoint import (
     checkpoint_steps,
     regular_steps,
 )
-from uwaga.training.initial_model import start_model
+from uwaga.training.initial_model import make_initial_model
 from uwaga.training.run import Run, load_weights
 from uwaga.training.validation import Validation
 
@@ -53,10 +53,10 @@ def model_card(
 
     Args:
         settings: settings of the run.
-        origin: description of the weights.
+        origin: description of how the weights were obtained.
         result: validation on the dev set; None if it was not measured.
         progress: progress of the run.
-        changes: a line per dev set with the scores before and after training.
+        changes: one line per dev set with the scores before and after training.
     """
     source, target = settings.data.languages
     lines = [
@@ -66,8 +66,8 @@ def model_card(
         "",
         "| | |",
         "|---|---|",
-        f"| training data | {_file_names(settings.data.train)} |",
-        f"| dev data | {_file_names(settings.data.dev)} |",
+        f"| training data | {_list_file_names(settings.data.train)} |",
+        f"| dev data | {_list_file_names(settings.data.dev)} |",
         f"| licence of the data | {settings.data.licence or 'not stated'} |",
     ]
     if settings.init is not None:
@@ -85,21 +85,21 @@ def model_card(
 
 
 def uwaga_version() -> str:
-    """Return name and version, ``uwaga 0.1.0``; only the name if the package is not installed."""
+    """Return the name and version, as in ``uwaga 0.1.0``, or only the name if uwaga is not installed."""
     try:
         return f"uwaga {version('uwaga')}"
     except PackageNotFoundError:
         return "uwaga"
 
 
-def _file_names(corpora: Sequence[CorpusSettings]) -> str:
-    """Return the file names of the corpora."""
+def _list_file_names(corpora: Sequence[CorpusSettings]) -> str:
+    """Return the names of the files of the corpora, without folders, joined with commas."""
     return ", ".join(file.rpartition("/")[2] for corpus in corpora for file in corpus.files)
 
 
 @dataclass(frozen=True)
 class FinalWeights:
-    """The origin of a finished model's weights: steps of the checkpoints, and a description."""
+    """The origin of the weights of a finished model: steps of its checkpoints, and a description."""
 
     steps: tuple[int, ...]
     origin: str
@@ -108,29 +108,29 @@ class FinalWeights:
 def load_final_weights(run: Run) -> FinalWeights:
     """Load the finished model's weights into the run's model.
 
-    The mean of the newest ``training.average`` checkpoints is validated like a checkpoint. If its
-    ``training.early_stopping_metric`` is worse than that of the best checkpoint, the best checkpoint is used.
-    Both scores are reported and logged.
+    The mean of the newest ``training.average`` checkpoints is validated. It is used unless its score in
+    ``training.early_stopping_metric`` is worse than that of the best checkpoint, which is used then. Both
+    scores are reported and logged.
     """
     best = _best_step(run)
     if run.training.average and (
         steps := tuple(regular_steps(run.folder, run.training)[-run.training.average :])
     ):
         mean = describe_mean(steps)
-        _load(run, steps)
+        _load_mean(run, steps)
         if best is None or steps == (best,):
             return FinalWeights(steps, mean)
         result = run.validate("the mean", run.training.validation_beam)
         run.reporter.validation(run.progress, result, "mean", steps)
-        scores = _comparison(run, result, best)
+        scores = _describe_comparison(run, result, best)
         if result.score(run.training.early_stopping_metric) >= run.progress.best[best]:
             return FinalWeights(steps, f"{mean}, not worse on the dev set than step {best} ({scores})")
-        _load(run, (best,))
+        _load_mean(run, (best,))
         return FinalWeights(
             (best,), f"checkpoint of step {best}, better on the dev set than the {mean} ({scores})"
         )
     if best is not None:
-        _load(run, (best,))
+        _load_mean(run, (best,))
         return FinalWeights((best,), f"checkpoint of step {best}, the best on the dev set")
     return FinalWeights((run.progress.step,), f"weights of step {run.progress.step}")
 
@@ -140,13 +140,13 @@ def _best_step(run: Run) -> int | None:
     return max(existing, key=lambda step: run.progress.best[step], default=None)
 
 
-def _load(run: Run, steps: tuple[int, ...]) -> None:
+def _load_mean(run: Run, steps: tuple[int, ...]) -> None:
     paths = [checkpoint_path(run.folder, step) for step in steps]
     load_weights(run.model, average_checkpoints(paths), paths[-1])
 
 
-def _comparison(run: Run, mean: Validation, best: int) -> str:
-    """Return a comparison such as ``dev loss 4.281 of the mean, 3.120 of step 240``."""
+def _describe_comparison(run: Run, mean: Validation, best: int) -> str:
+    """Return a text such as ``dev loss 4.281 of the mean, 3.120 of step 240``."""
     metric = run.training.early_stopping_metric
     sign = -1 if metric == "loss" else 1
     return (
@@ -158,25 +158,25 @@ def _comparison(run: Run, mean: Validation, best: int) -> str:
 def write_final_model(
     folder: Path,
     settings: Settings,
-    base: Base | None,
+    base: BaseCheckpoint | None,
     model: Seq2Seq,
     tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     card: str,
     score_stats: ScoreStats | None = None,
 ) -> None:
-    """Write a run's model, or with ``adapt.lora`` its adapter, to ``folder``.
+    """Write the finished model of a run, or with ``adapt.lora`` its adapter, to ``folder``.
 
     Args:
-        folder: folder to create; an existing one of the same kind is replaced.
+        folder: folder to create; an existing model or adapter folder is replaced.
         settings: settings of the run.
         base: base model, or None.
         model: model with the weights to write.
         tokenisers: tokenisers of source and target.
         card: model card as Markdown.
-        score_stats: distribution of the model's scores.
+        score_stats: distribution of the model's scores on the dev set, or None.
     """
     if base is not None and settings.adapt.lora is not None:
-        write_adapter(folder, _adapter(folder, settings, base, model), card)
+        write_adapter(folder, _make_adapter(folder, settings, base, model), card)
         return
     source, target = tokenisers
     if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
@@ -188,13 +188,13 @@ def write_final_model(
             settings.data.languages,
             card,
             score_stats,
-            guided_head(settings) or (base.checkpoint.alignment_head if base else None),
+            trained_alignment_head(settings) or (base.checkpoint.alignment_head if base else None),
         )
         plain = _without_quantisation(settings, model, source, target)
         save_model(folder, plain, contents, settings.training.save_dtype)
         return
     assert base is not None
-    check_dtype(settings, base)
+    check_save_dtype(settings, base)
     state = model.state_dict()
 
     def read(name: str) -> Floats:
@@ -202,13 +202,13 @@ def write_final_model(
         return values
 
     checkpoint = replace(
-        base.checkpoint, alignment_head=guided_head(settings) or base.checkpoint.alignment_head
+        base.checkpoint, alignment_head=trained_alignment_head(settings) or base.checkpoint.alignment_head
     )
     rewrite(checkpoint, folder, read, card, half=settings.training.save_dtype == "float16")
 
 
-def guided_head(settings: Settings) -> AlignmentHead | None:
-    """Return the head that guided alignment trains, or None."""
+def trained_alignment_head(settings: Settings) -> AlignmentHead | None:
+    """Return the attention head that guided alignment trains; None without guided alignment."""
     guided = settings.training.guided_alignment
     if guided is None:
         return None
@@ -218,24 +218,24 @@ def guided_head(settings: Settings) -> AlignmentHead | None:
     return AlignmentHead(layer=layer, head=guided.head or 1, step=guided.step)
 
 
-def check_dtype(settings: Settings, base: Base | None) -> None:
-    """Check before training that the format of the finished folder supports ``training.save_dtype``."""
+def check_save_dtype(settings: Settings, base: BaseCheckpoint | None) -> None:
+    """Raise SettingsError if the format of the finished model does not support ``training.save_dtype``."""
     foreign = base is not None and not base.is_native and settings.adapt.vocabulary == "keep"
     if foreign and settings.training.save_dtype in ("bfloat16", "int8"):
         raise SettingsError(
-            "training.save_dtype: a folder in Hugging Face's layout is written in float32 or float16"
+            "training.save_dtype: a folder in Hugging Face's layout can be written only in float32 or float16"
         )
 
 
 def final_folder(settings: Settings) -> Path:
-    """Return the folder of the finished model or adapter."""
+    """Return the path of the folder of the finished model or adapter."""
     return settings.run / ("model" if settings.adapt.lora is None else "adapter")
 
 
 def _without_quantisation(
     settings: Settings, model: Seq2Seq, source: Tokeniser, target: Tokeniser
 ) -> Seq2Seq:
-    """Return the model without fake quantisation."""
+    """Return a copy of the model without simulated quantisation, or the model itself if it has none."""
     if settings.training.quantisation == "none":
         return model
     plain = build_model(settings.model, target.symbols, source.size, target.size)
@@ -243,7 +243,7 @@ def _without_quantisation(
     return plain
 
 
-def _adapter(folder: Path, settings: Settings, base: Base, model: Seq2Seq) -> Adapter:
+def _make_adapter(folder: Path, settings: Settings, base: BaseCheckpoint, model: Seq2Seq) -> Adapter:
     assert settings.adapt.lora is not None
     matrices = {
         name: (layer.lora_a.detach().cpu().numpy(), layer.lora_b.detach().cpu().numpy())
@@ -254,26 +254,26 @@ def _adapter(folder: Path, settings: Settings, base: Base, model: Seq2Seq) -> Ad
 
 
 def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
-    """Write the mean of a run's newest checkpoints to the model folder ``out``; the run is not changed.
+    """Write the mean of the newest checkpoints of a run to the model folder ``out``; the run is not changed.
 
-    The checkpoints are those that `uwaga train` would average at the end, and the newest one, even if it was
-    written because of an interrupt or a good score.
+    The checkpoints are the regular ones, which `uwaga train` averages at the end, and the newest one, even if
+    it was written because of an interrupt or a good score.
 
     Args:
-        run: folder of a run of ``uwaga train``; its corpora are not needed.
+        run: folder of a run of ``uwaga train``; the corpora are not needed.
         out: folder to create.
         count: number of checkpoints; None for the run's ``training.average``, or 1 if that is 0.
 
     Returns:
-        the steps of the checkpoints.
+        the steps of the averaged checkpoints.
     """
     if not (run / "settings.yaml").is_file():
         raise SettingsError(f"{run}/settings.yaml: no such file; give the folder of a run of `uwaga train`")
     settings, base = open_base(load_settings(run / "settings.yaml"))
-    steps, weights = _newest_mean(run / "checkpoints", settings.training, count)
+    steps, weights = _average_newest(run / "checkpoints", settings.training, count)
     newest = checkpoint_path(run / "checkpoints", steps[-1])
-    source, target = _tokenisers(run, settings, base)
-    model = start_model(settings, base, source, target)
+    source, target = _load_tokenisers(run, settings, base)
+    model = make_initial_model(settings, base, source, target)
     load_weights(model, weights, newest)
     model.eval()
     progress = Progress(step=steps[-1])
@@ -284,13 +284,13 @@ def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
 
 
 def describe_mean(steps: Sequence[int]) -> str:
-    """Describe the mean of checkpoints."""
+    """Return a text that describes the mean of the checkpoints of some steps."""
     if len(steps) == 1:
         return f"checkpoint of step {steps[0]}"
     return f"mean of the checkpoints of steps {', '.join(map(str, steps))}"
 
 
-def _newest_mean(
+def _average_newest(
     folder: Path, training: TrainingSettings, count: int | None
 ) -> tuple[list[int], dict[str, Tensor]]:
     requested = count or training.average or 1
@@ -298,8 +298,9 @@ def _newest_mean(
         steps = sorted({*regular_steps(folder, training), *checkpoint_steps(folder)[-1:]})
         if requested > len(steps):
             raise CheckpointError(
-                f"{folder}: has {len(steps)} checkpoints, not {requested}; average fewer, or keep more with "
-                "training.keep_last"
+                f"{folder}: has {len(steps)} checkpoints, not {requested}; average fewer checkpoints, "
+                "or keep more "
+                "of them with training.keep_last"
             )
         steps = steps[-requested:]
         paths = [checkpoint_path(folder, step) for step in steps]
@@ -311,8 +312,8 @@ def _newest_mean(
             # The run is still training and has removed one of them.
 
 
-def _tokenisers(
-    run: Path, settings: Settings, base: Base | None
+def _load_tokenisers(
+    run: Path, settings: Settings, base: BaseCheckpoint | None
 ) -> tuple[TrainingSubwords, TrainingSubwords]:
     if base is not None and settings.adapt.vocabulary == "keep":
         return base.source, base.target

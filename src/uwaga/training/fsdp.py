@@ -22,11 +22,11 @@ from uwaga.training.step import BatchPart, TrainableModel, Updater, batch_loss
 
 
 class ShardedModel(nn.Module):
-    """A sharded copy of a model; its forward pass returns the loss of a batch.
+    """A sharded copy of a model, whose forward pass returns the loss of a batch.
 
-    Each block of a Transformer is gathered for its computation and freed afterwards. The remaining weights,
-    and all weights of other models, are gathered for an entire batch. The loss is part of the module because
-    it reads the output layer.
+    The weights of each block of a Transformer are gathered before the block is computed and freed afterwards.
+    The remaining weights of a Transformer, and all weights of other models, are gathered for an entire batch.
+    The loss is computed in this module because it uses the weights of the output layer.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ShardedModel(nn.Module):
 
 
 class ShardedTrainableModel(TrainableModel):
-    """The shards of this process; the run's model stays on the CPU and gets the full weights on demand."""
+    """The shards of this process; the full weights are copied to the run's model, on the CPU, on demand."""
 
     def __init__(
         self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
@@ -95,7 +95,7 @@ class ShardedTrainableModel(TrainableModel):
 
 
 class ShardedUpdater(Updater):
-    """Updates a sharded model; each process computes one batch at a time."""
+    """Updates a sharded model; each process computes one batch at a time, without splitting it."""
 
     def __init__(
         self, model: ShardedModel, optimiser: torch.optim.Optimizer, settings: TrainingSettings, ranks: Ranks
@@ -113,7 +113,7 @@ class ShardedUpdater(Updater):
                 # FSDP averages gradients over the processes.
                 (loss.smoothed * (self.ranks.world / tokens)).backward()  # type: ignore[no-untyped-call]
                 losses += torch.stack([loss.smoothed.detach(), loss.plain]).to("cpu", torch.float64)
-        self.ranks.add([losses])
+        self.ranks.sum_tensors([losses])
         return float(losses[0]), float(losses[1])
 
     def forward(self, batch: Batch) -> Loss:

@@ -17,26 +17,28 @@ from uwaga.models.transformer import Transformer
 from uwaga.settings import ModelSettings, Settings, TransformerSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.tokeniser import Tokeniser
-from uwaga.training.base import Base
+from uwaga.training.base import BaseCheckpoint
 
-SPACE = "\u2581"
+SPACE_SYMBOL = "\u2581"
 TokeniserPair = tuple[TrainingSubwords, TrainingSubwords]
 
 
 def replace_vocabulary(
     model: Seq2Seq, settings: ModelSettings, old: TokeniserPair, new: tuple[Tokeniser, Tokeniser]
 ) -> Seq2Seq:
-    """Return the model with new vocabularies; all other weights are unchanged.
+    """Return a copy of a model with new vocabularies; all weights except embeddings and output are unchanged.
 
     Args:
         model: a Transformer.
         settings: settings of the model.
-        old: old tokenisers of source and target.
-        new: new tokenisers of source and target.
+        old: tokenisers of the old source and target vocabularies.
+        new: tokenisers of the new source and target vocabularies.
     """
     if not isinstance(settings, TransformerSettings):
         raise SettingsError(
-            f"adapt.vocabulary: new vocabularies are for Transformers, not the family {settings.family!r}"
+            "adapt.vocabulary: only Transformers support new vocabularies, not the family "
+            f"{settings.family!r}; "
+            "set it to keep"
         )
     if settings.tie in ("all", "embeddings") and new[0].model_bytes != new[1].model_bytes:
         raise SettingsError(
@@ -62,14 +64,14 @@ def replace_vocabulary(
 
 
 def remap_rows(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -> Tensor:
-    """Return the rows of a table for a new vocabulary.
+    """Return the rows of a table, such as embeddings, for a new vocabulary.
 
-    Pieces of the old vocabulary and special symbols keep their rows. Any other piece gets the mean row of the
-    old pieces into which it is split, by the old tokeniser that needs the fewest.
+    Special symbols and pieces of the old vocabulary keep their rows. The row of any other piece is the mean
+    of the rows of the old pieces into which it is split, by the old tokeniser that needs the fewest pieces.
 
     Args:
         table: (old vocabulary, ...).
-        old: tokenisers of the old vocabulary; of both sides if they share it.
+        old: tokenisers of the old vocabulary; those of both sides if the sides share it.
         new: tokeniser of the new vocabulary.
 
     Returns:
@@ -90,26 +92,30 @@ def remap_rows(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -
         elif piece in piece_ids:
             rows.append(table[piece_ids[piece]])
         else:
-            parts = min((_parts(tokeniser, piece) for tokeniser in old), key=lambda ids: (not ids, len(ids)))
+            parts = min(
+                (_split_piece(tokeniser, piece) for tokeniser in old), key=lambda ids: (not ids, len(ids))
+            )
             rows.append(table[parts].mean(0) if parts else mean_row)
     return torch.stack(rows)
 
 
-def _parts(tokeniser: TrainingSubwords, piece: str) -> list[int]:
-    """Split a new piece into the pieces of an old tokeniser."""
+def _split_piece(tokeniser: TrainingSubwords, piece: str) -> list[int]:
+    """Return the ids of the pieces of an old tokeniser into which it splits a new piece."""
     if isinstance(tokeniser, Tokeniser):
         return tokeniser.encode_piece(piece)
     unknown, end = tokeniser.symbols.unknown, tokeniser.symbols.end
-    ids = [token for token in tokeniser.encode(piece.replace(SPACE, " ")) if token not in (unknown, end)]
-    if not piece.startswith(SPACE) and ids and tokeniser.pieces(ids[:1]) == [SPACE]:
+    ids = [
+        token for token in tokeniser.encode(piece.replace(SPACE_SYMBOL, " ")) if token not in (unknown, end)
+    ]
+    if not piece.startswith(SPACE_SYMBOL) and ids and tokeniser.pieces(ids[:1]) == [SPACE_SYMBOL]:
         ids = ids[1:]  # the space that the tokeniser adds before every text
     return ids
 
 
-def start_model(
-    settings: Settings, base: Base | None, source: TrainingSubwords, target: TrainingSubwords
+def make_initial_model(
+    settings: Settings, base: BaseCheckpoint | None, source: TrainingSubwords, target: TrainingSubwords
 ) -> Seq2Seq:
-    """Return the model of a run on the CPU; its trainable weights require gradients.
+    """Return the initial model of a run, on the CPU; only the weights to train require gradients.
 
     Args:
         settings: settings of the run, completed by :func:`uwaga.training.base.open_base`.
@@ -126,20 +132,20 @@ def start_model(
     if guided is not None and isinstance(model, Transformer):
         model.guided_head = guided_head(model, guided.layer, guided.head)
     elif guided is not None and (guided.layer or guided.head):
-        raise SettingsError("training.guided_alignment: layer and head apply to Transformers only; omit both")
+        raise SettingsError("training.guided_alignment: layer and head apply only to Transformers; omit both")
     if settings.training.quantisation == "int8":
         if settings.adapt.lora is not None:
             raise SettingsError(
-                "training.quantisation: the engine does not support adapters of quantised matrices; merge "
-                "the adapter (`uwaga merge`), then train with quantisation from the merged model"
+                "training.quantisation: adapters of quantised matrices are not supported; train the adapter "
+                "without quantisation, merge it (`uwaga merge`), then train the merged model with it"
             )
         round_as_int8(model)
     return model
 
 
-def learning_rates(settings: Settings, model: Seq2Seq) -> dict[str, float]:
-    """Return the factors of the learning rate by name of weight."""
-    names, first = _names(model)
+def learning_rate_factors(settings: Settings, model: Seq2Seq) -> dict[str, float]:
+    """Return the factors of the learning rate that ``adapt.rates`` sets, by name of the weight."""
+    names, first = _weight_names(model)
     rates: dict[str, float] = {}
     for pattern, rate in settings.adapt.rates.items():
         for name in names_matching(pattern, names, "adapt.rates", "weight"):
@@ -148,7 +154,7 @@ def learning_rates(settings: Settings, model: Seq2Seq) -> dict[str, float]:
 
 
 def _model_from_base(
-    settings: Settings, base: Base, source: TrainingSubwords, target: TrainingSubwords
+    settings: Settings, base: BaseCheckpoint, source: TrainingSubwords, target: TrainingSubwords
 ) -> Seq2Seq:
     model = to_torch(replace(base.checkpoint, settings=settings.model))
     assert isinstance(model, Seq2Seq)
@@ -165,7 +171,7 @@ def _model_from_base(
         if base.checkpoint.family != "t5":  # T5 treats padding as an ordinary token
             model.source_embedding.padding_idx = model.symbols.pad
             model.target_embedding.padding_idx = model.symbols.pad
-    names, _ = _names(model)
+    names, _ = _weight_names(model)
     weights = dict(model.named_parameters(remove_duplicate=False))
     for pattern in settings.adapt.freeze:
         for name in names_matching(pattern, names, "adapt.freeze", "weight"):
@@ -173,12 +179,12 @@ def _model_from_base(
     if settings.adapt.lora is not None:
         add_adapters(model, settings.adapt.lora)
     if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise SettingsError("adapt.freeze: nothing is left to train; freeze less")
+        raise SettingsError("adapt.freeze: all weights are frozen; remove a pattern")
     return model.train()
 
 
-def _names(model: Seq2Seq) -> tuple[list[str], dict[str, str]]:
-    """Return all names of all weights, and for each name the first name of its tensor."""
+def _weight_names(model: Seq2Seq) -> tuple[list[str], dict[str, str]]:
+    """Return all names of the weights, and a mapping from each name to the first name of its tensor."""
     first: dict[int, str] = {}
     names = {
         name: first.setdefault(id(parameter), name)
@@ -201,7 +207,7 @@ def guided_head(model: Transformer, layer: int | None, head: int | None) -> tupl
     layers, heads = len(model.decoder), model.settings.decoder_heads or model.settings.heads
     layer, head = max(1, layers - 1) if layer is None else layer, head or 1
     if layer > layers:
-        raise SettingsError(f"training.guided_alignment.layer: {layer}, but the decoder has {layers}")
+        raise SettingsError(f"training.guided_alignment.layer: {layer}, but the decoder has {layers} layers")
     if head > heads:
-        raise SettingsError(f"training.guided_alignment.head: {head}, but the layer has {heads}")
+        raise SettingsError(f"training.guided_alignment.head: {head}, but the layer has {heads} heads")
     return layer - 1, head - 1

@@ -13,7 +13,7 @@ from uwaga.models.layers.scores import soft_cap
 
 
 class Loss(NamedTuple):
-    """Sums over rows in nats: ``smoothed`` is minimised, ``plain`` is the negative log-likelihood."""
+    """Sums over tokens in nats: ``smoothed`` is minimised, ``plain`` is the negative log-likelihood."""
 
     smoothed: Tensor
     plain: Tensor
@@ -31,14 +31,15 @@ def cross_entropy(
 
     Args:
         features: (rows, width), without padding positions.
-        output: layer from features to logits.
-        targets: (rows,) next tokens of the reference.
-        smoothing: share of the target distribution spread over the whole vocabulary.
+        output: output layer, which maps features to logits.
+        targets: (rows,) ids of the tokens to predict.
+        smoothing: share of the probability that is spread evenly over the vocabulary.
         dtype: number format of the matrix products; sums are in float32 or wider.
         chunk: number of rows whose logits are in memory at a time.
 
     Returns:
-        two scalars, float64 if ``dtype`` is, else float32; only ``smoothed`` has a gradient.
+        two scalars, in float64 if ``dtype`` is float64, otherwise in float32; only ``smoothed`` has a
+            gradient.
     """
     smoothed, plain = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         features, output.weight, output.bias, targets, _LossOptions(output.cap, smoothing, dtype, chunk)
@@ -54,7 +55,7 @@ def alignment_cross_entropy(weights: Tensor, links: Tensor) -> Tensor:
 
     Args:
         weights: (sentences, target, source) attention weights.
-        links: (links, 3) sentence, target and source.
+        links: (links, 3): index of the sentence, target position, source position.
 
     Returns:
         a scalar, the sum over the target tokens.
@@ -77,7 +78,7 @@ class _LossOptions(NamedTuple):
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
-    """Loss and gradient in one pass: no (rows, vocabulary) tensor outlives its chunk.
+    """Computes loss and gradient in one pass, so that no (rows, vocabulary) tensor is kept.
 
     With probabilities p, smoothing e, vocabulary V and target y, the gradient of a row's logits is
     ``p - e/V - (1 - e) [y]``. Its last two terms are applied to the results of the matrix products, so that a

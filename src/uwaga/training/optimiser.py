@@ -1,4 +1,4 @@
-"""Adam with decoupled weight decay, and its state as plain named tensors."""
+"""Adam with decoupled weight decay, and saving and restoring of its state as named tensors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from uwaga.training.ranks import distribute_like
 def learning_rate(settings: ScheduleSettings, step: int, steps: int) -> float:
     """Return the learning rate of update ``step`` (from 1) of ``steps``.
 
-    After a linear warm-up to the peak: ``inverse_sqrt`` falls as √(warmup / step) (Vaswani 2017 eq. 3,
-    with an explicit peak), ``cosine`` and ``linear`` fall to the floor at the last step.
+    The rate rises linearly to the peak during the warm-up. Then ``inverse_sqrt`` decreases it by the factor
+    √(warmup / step) (Vaswani 2017 eq. 3, with an explicit peak); ``cosine`` and ``linear`` decrease it to the
+    floor at the last step; ``constant`` keeps it.
     """
     warmup = settings.warmup
     if step < warmup:
@@ -33,13 +34,13 @@ def learning_rate(settings: ScheduleSettings, step: int, steps: int) -> float:
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 MULTIPLIER = "multiplier"
-"""Key of a parameter group: factor of the learning rate."""
+"""Key in a parameter group for the factor of its learning rate."""
 
 
 def make_optimiser(
     model: nn.Module, settings: TrainingSettings, rates: Mapping[str, float] | None = None
 ) -> torch.optim.AdamW:
-    """Return an AdamW optimiser (Kingma 2015, Loshchilov 2019); vectors (biases and norms) are not decayed.
+    """Return an AdamW optimiser (Kingma 2015, Loshchilov 2019) without weight decay of biases and norms.
 
     Args:
         model: model to train; weights that do not require gradients are skipped.
@@ -68,7 +69,7 @@ def make_optimiser(
 
 
 def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimiser's moments by name of parameter."""
+    """Return the moments of the optimiser, by names such as ``exp_avg.encoder.0.attention.query.weight``."""
     tensors = {}
     for name, parameter in model.named_parameters():
         for moment in _MOMENTS:
@@ -84,7 +85,7 @@ def restore_optimiser(
     """Restore the moments that :func:`optimiser_tensors` returned after ``step`` updates.
 
     Raises:
-        CheckpointError: a moment is missing or its shape differs from its parameter's.
+        CheckpointError: a moment is missing, or its shape differs from that of its parameter.
     """
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:

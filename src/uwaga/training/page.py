@@ -11,20 +11,20 @@ from typing import Any, TypeGuard
 from uwaga.errors import DataError
 from uwaga.results.html import Series, chart, details, heading, page, paragraph, preformatted, table
 
-METRICS = "metrics.jsonl"
-"""Name of the file with averages over updates and validation results."""
-SAMPLES = "samples.jsonl"
-"""Name of the file with sample translations and BLEU by length of each validation."""
-REPORT = "report.html"
+METRICS_FILE = "metrics.jsonl"
+"""Name of the file with averages over updates, and with results of validations."""
+SAMPLES_FILE = "samples.jsonl"
+"""Name of the file with sample translations and BLEU by source length for each validation."""
+REPORT_FILE = "report.html"
 MAX_NUMBER = 1 << 63
-"""Greater than any step or count of a run."""
+"""Limit on integers in records: steps and counts of a run are always smaller."""
 
 
 def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Return the lines of a file with their values; an empty list if the file does not exist.
+    """Return the lines of a file of records, each with its parsed values; an empty list without a file.
 
-    A record has an integer ``step`` and a string ``part``. Other lines are skipped: a full disk or a power
-    cut may have truncated one.
+    A record has an integer ``step`` and a string ``part``. Other lines are skipped, because a full disk or a
+    power cut may have truncated a line.
     """
     if not path.is_file():
         return []
@@ -45,11 +45,11 @@ Records = Sequence[Mapping[str, Any]]
 
 SAMPLED_VALIDATIONS = 8
 """Number of validations whose samples are shown, including the first and the last."""
-SETTINGS = "settings.yaml"
+SETTINGS_FILE = "settings.yaml"
 STORE_PATTERN = "data/*/store.json"
 
 
-def run_page(run: Path) -> str:
+def format_run_report(run: Path) -> str:
     """Return the HTML report of a finished or unfinished run.
 
     Args:
@@ -57,32 +57,38 @@ def run_page(run: Path) -> str:
     """
     if not run.is_dir():
         raise DataError(f"{run}: no such folder; give the folder of a training run (`run` in its settings)")
-    records = [values for _, values in read_records(run / METRICS)]
+    records = [values for _, values in read_records(run / METRICS_FILE)]
     if not records:
         raise DataError(
-            f"{run}: nothing is logged in {METRICS}: not the folder of a training run, or the run has just "
-            "started"
+            f"{run}: nothing is logged in {METRICS_FILE}: this is not the folder of a training run, or "
+            "the run has "
+            "just started"
         )
-    samples = [values for _, values in read_records(run / SAMPLES)]
-    parts = [*_summary(records), *_curves(records), *_lengths(samples), *_samples(samples)]
-    return page(f"Training of {run.name or run}", [*parts, *_data(run), *_settings(run)])
+    samples = [values for _, values in read_records(run / SAMPLES_FILE)]
+    parts = [
+        *_format_summary(records),
+        *_format_curves(records),
+        *_format_length_scores(samples),
+        *_format_samples(samples),
+    ]
+    return page(f"Training of {run.name or run}", [*parts, *_format_data(run), *_format_settings(run)])
 
 
-def _summary(records: Records) -> list[str]:
+def _format_summary(records: Records) -> list[str]:
     text = f"{max(int(record['step']) for record in records):,} updates"
     rows = []
     for part in ("dev", "mean", "final"):
         validations = [record for record in records if record["part"] == part]
         if validations:
-            best = min(validations, key=_loss)
+            best = min(validations, key=_loss_or_infinity)
             name = {"dev": "best dev loss", "mean": "mean of checkpoints", "final": "finished model"}[part]
             rows.append(
-                [name, int(best["step"]), *(_cell(best.get(key)) for key in ("loss", "bleu", "chrf"))]
+                [name, int(best["step"]), *(_format_cell(best.get(key)) for key in ("loss", "bleu", "chrf"))]
             )
     return [paragraph(f"{text}."), table(["", "step", "dev loss", "BLEU", "chrF"], rows) if rows else ""]
 
 
-def _curves(records: Records) -> list[str]:
+def _format_curves(records: Records) -> list[str]:
     def make_series(name: str, part: str, key: str) -> Series:
         points = [
             (float(record["step"]), float(record[key]))
@@ -104,18 +110,18 @@ def _curves(records: Records) -> list[str]:
     ]
 
 
-def _lengths(samples: Records) -> list[str]:
-    validations = [sample for sample in samples if _rows(sample, "by_length")]
+def _format_length_scores(samples: Records) -> list[str]:
+    validations = [sample for sample in samples if _get_rows(sample, "by_length")]
     if not validations:
         return []
     last = validations[-1]
     rows = [
         (
             f"{row.get('least')}–{row.get('most')}" if row.get("most") else f"{row.get('least')} or more",
-            _cell(row.get("sentences")),
-            _cell(row.get("bleu")),
+            _format_cell(row.get("sentences")),
+            _format_cell(row.get("bleu")),
         )
-        for row in _rows(last, "by_length")
+        for row in _get_rows(last, "by_length")
     ]
     return [
         heading("BLEU by length"),
@@ -124,18 +130,18 @@ def _lengths(samples: Records) -> list[str]:
     ]
 
 
-def _samples(samples: Records) -> list[str]:
-    validations = [sample for sample in samples if _rows(sample, "samples")]
+def _format_samples(samples: Records) -> list[str]:
+    validations = [sample for sample in samples if _get_rows(sample, "samples")]
     if not validations:
         return []
     indices = sorted(
         {round(i * (len(validations) - 1) / (SAMPLED_VALIDATIONS - 1)) for i in range(SAMPLED_VALIDATIONS)}
     )
     parts = [heading("Translations over time")]
-    for number, sample in enumerate(_rows(validations[-1], "samples")):
+    for number, sample in enumerate(_get_rows(validations[-1], "samples")):
         rows: list[tuple[object, object]] = [("source", sample.get("source"))]
         for index in indices:
-            translations = _rows(validations[index], "samples")
+            translations = _get_rows(validations[index], "samples")
             if number < len(translations):
                 rows.append(
                     (f"step {int(validations[index]['step']):,}", translations[number].get("translation"))
@@ -145,41 +151,41 @@ def _samples(samples: Records) -> list[str]:
     return parts
 
 
-def _data(run: Path) -> list[str]:
-    """Tabulate the lines read and skipped, by corpus."""
+def _format_data(run: Path) -> list[str]:
+    """Return HTML with the numbers of lines read and skipped in each corpus."""
     rows: list[tuple[object, ...]] = []
     stores = sorted(run.glob(STORE_PATTERN), key=lambda path: (path.parent.name.startswith("dev"), path))
-    for name, report in ((path.parent.name, _json(path).get("report")) for path in stores):
+    for name, report in ((path.parent.name, _read_json(path).get("report")) for path in stores):
         if isinstance(report, dict):
-            rows.append((name, "lines read", _cell(report.get("read")), ""))
-            rows.append((name, "pairs kept", _cell(report.get("kept")), ""))
+            rows.append((name, "lines read", _format_cell(report.get("read")), ""))
+            rows.append((name, "pairs kept", _format_cell(report.get("kept")), ""))
             faults, lines = report.get("faults"), report.get("lines")
             for fault, count in faults.items() if isinstance(faults, dict) else ():
                 first = lines.get(fault, []) if isinstance(lines, dict) else []
-                rows.append((name, fault, _cell(count), ", ".join(map(str, first))))
+                rows.append((name, fault, _format_cell(count), ", ".join(map(str, first))))
     if not rows:
         return []
     return [heading("Data"), table(["corpus", "result", "lines", "first lines"], rows)]
 
 
-def _settings(run: Path) -> list[str]:
+def _format_settings(run: Path) -> list[str]:
     try:
-        path = run / SETTINGS
+        path = run / SETTINGS_FILE
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     except OSError:
         return []
     if not text:
         return []
-    return [heading("Settings"), details(SETTINGS, preformatted(text))]
+    return [heading("Settings"), details(SETTINGS_FILE, preformatted(text))]
 
 
-def _rows(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+def _get_rows(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     value = record.get(key)
     rows: Iterable[Any] = value if isinstance(value, list) else []
     return [row for row in rows if isinstance(row, Mapping)]
 
 
-def _json(path: Path) -> Mapping[str, Any]:
+def _read_json(path: Path) -> Mapping[str, Any]:
     try:
         values = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, ValueError, RecursionError):
@@ -187,17 +193,17 @@ def _json(path: Path) -> Mapping[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def _loss(record: Mapping[str, Any]) -> float:
+def _loss_or_infinity(record: Mapping[str, Any]) -> float:
     value = record.get("loss")
     return float(value) if _is_number(value) and value == value else math.inf
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
-    """Return True for a number that fits a float: an integer in a file may have hundreds of digits."""
+    """Return True for numbers that fit a float; an integer in a file may have hundreds of digits."""
     if isinstance(value, bool):
         return False
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < MAX_NUMBER)
 
 
-def _cell(value: object) -> object:
+def _format_cell(value: object) -> object:
     return value if _is_number(value) else "–" if value is None else str(value)

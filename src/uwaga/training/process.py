@@ -15,14 +15,14 @@ from uwaga.errors import SettingsError
 from uwaga.settings import Settings
 from uwaga.training.ranks import SINGLE_PROCESS, Ranks
 
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # parameters of mallopt(3)
 
 
 def keep_freed_memory() -> None:
-    """Make glibc serve large blocks from its heap and never shrink the heap.
+    """Make glibc allocate large blocks on its heap, and never shrink the heap; do nothing without glibc.
 
-    Every training step frees and allocates the same hundreds of megabytes; by default, each block is unmapped
-    and faulted in again, at microseconds per page. Do nothing if the C library is not glibc.
+    Every training step frees and allocates the same hundreds of megabytes. By default, glibc unmaps each
+    freed block, and mapping it again takes microseconds per page.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -36,10 +36,10 @@ def keep_freed_memory() -> None:
 
 
 class Interrupt:
-    """Context manager in which SIGINT and SIGTERM only set ``requested``, so that an update can finish.
+    """Context manager within which SIGINT and SIGTERM only set ``requested``, so that an update can finish.
 
-    A second SIGINT raises KeyboardInterrupt unless ``ignore_repeats`` is True: torchrun forwards to its
-    processes the signal that the terminal has already sent them.
+    A second SIGINT raises KeyboardInterrupt, unless ``ignore_repeats`` is True. This is for torchrun, which
+    forwards a signal that its processes have already received from the terminal.
     """
 
     def __init__(self, ignore_repeats: bool = False) -> None:
@@ -65,9 +65,9 @@ class Interrupt:
 
 
 def prepare_process(settings: Settings, ranks: Ranks = SINGLE_PROCESS) -> torch.device:
-    """Set up the allocator, threads outside updates, and the seed; return the device to train on.
+    """Set the allocator, the number of threads and the seed; return the device to train on.
 
-    Each of several processes on a machine gets its own GPU and a share of the cores.
+    If there are several processes on a machine, each uses a different GPU and an equal share of the cores.
     """
     training = settings.training
     keep_freed_memory()

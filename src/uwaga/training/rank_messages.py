@@ -23,23 +23,23 @@ from uwaga.errors import FailedElsewhereError, RankLostError, reason
 HEARTBEAT_SECONDS = 0.5
 """Seconds between heartbeats."""
 SILENCE_SECONDS = 1.5
-"""Seconds without a heartbeat after which, once a connection has broken, a process counts as ended."""
+"""Seconds without a heartbeat after which a process counts as ended, once a connection is lost."""
 JOIN_SECONDS = 600.0
-"""Seconds in which all processes must join."""
-_POLL_SECONDS = (0.001, 0.05)  # first and maximum interval of polling
+"""Seconds within which all processes must join the run."""
+_POLL_SECONDS = (0.001, 0.05)  # first and longest interval between two polls
 
 
 def agree_on_name(store: Store, rank: int, world: int, seconds: float = JOIN_SECONDS) -> str:
-    """Agree on a random name that only the current processes share.
+    """Return a random name on which only the current processes agree.
 
-    A store may outlive its processes: torchrun's still holds the messages of processes that it has restarted.
-    Rank 0 publishes a new name, the other ranks answer with random names, and an echo of its answer proves to
-    a process that rank 0 is alive.
+    A store may outlive its processes: that of torchrun still contains messages from before a restart. Rank 0
+    publishes a new name, and every other rank answers with a random name. When rank 0 repeats that name, the
+    rank knows that rank 0 is running.
     """
     name, deadline = secrets.token_hex(8), time.monotonic() + seconds
 
     def wait(key: str, sender: str, call: str = "") -> bool:
-        """Wait for a key; return False if rank 0 publishes another name meanwhile."""
+        """Return True when a key exists, or False when rank 0 has published another name."""
         while not store.check([key]):
             if call and store.get("uwaga/call").decode() != call:
                 return False
@@ -63,10 +63,10 @@ def agree_on_name(store: Store, rank: int, world: int, seconds: float = JOIN_SEC
 
 
 class RankMessages:
-    """Messages from each of ``world`` processes to all, received in the same order by all.
+    """Sends messages between ``world`` processes, which all receive them in the same order.
 
-    ``timeout``: seconds without a heartbeat after which a process counts as lost; :data:`SILENCE_SECONDS` if
-    ``is_stopping`` returns True, that is, if this process has been asked to stop.
+    ``timeout`` is the number of seconds without a heartbeat after which a process counts as lost;
+    :data:`SILENCE_SECONDS` applies instead if ``is_stopping`` returns True: this process was asked to stop.
     """
 
     def __init__(self, store: Store, rank: int, world: int, timeout: float = 600.0) -> None:
@@ -74,16 +74,20 @@ class RankMessages:
         self.is_stopping: Callable[[], bool] = lambda: False
         self.store = store
         self._store = PrefixStore("uwaga", store)
-        self._count = 0
-        self._heartbeats: dict[int, tuple[int, float]] = {}  # by rank: last count and its time
+        self._message_count = 0
+        self._heartbeats: dict[
+            int, tuple[int, float]
+        ] = {}  # by rank: last heartbeat count, and when it was read
         self._stop = threading.Event()
         self._store.set(f"who/{rank}", f"process {os.getpid()} on host {socket.gethostname()}")
-        self._thread = threading.Thread(target=self._send_heartbeats, name="uwaga-life", daemon=True)
-        self._thread.start()
+        self._heartbeat_thread = threading.Thread(
+            target=self._send_heartbeats, name="uwaga-life", daemon=True
+        )
+        self._heartbeat_thread.start()
 
     @classmethod
     def join(cls, rank: int, world: int) -> RankMessages:
-        """Connect to the store that torchrun has set in the environment."""
+        """Connect to the key-value store given by torchrun's environment variables."""
         try:
             store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=JOIN_SECONDS)))
             return cls(PrefixStore(agree_on_name(store, rank, world), store), rank, world)
@@ -95,23 +99,23 @@ class RankMessages:
             ) from None
 
     def gather(self, text: str) -> list[str]:
-        """Send a message and return those of all processes, by rank."""
-        self._count += 1
+        """Send a message, and return the messages of all processes by rank."""
+        self._message_count += 1
         with self._store_errors():
-            self._store.set(f"{self._count}/{self.rank}", text)
-            return [self._read(f"{self._count}/{rank}", rank) for rank in range(self.world)]
+            self._store.set(f"{self._message_count}/{self.rank}", text)
+            return [self._read(f"{self._message_count}/{rank}", rank) for rank in range(self.world)]
 
     def send(self, text: str) -> None:
-        """Send a message from rank 0, which the others :meth:`receive`."""
-        self._count += 1
+        """Send a message from rank 0, which all other ranks must :meth:`receive`."""
+        self._message_count += 1
         with self._store_errors():
-            self._store.set(f"{self._count}/0", text)
+            self._store.set(f"{self._message_count}/0", text)
 
     def receive(self) -> str:
-        """Return the next message of rank 0."""
-        self._count += 1
+        """Return the next message that rank 0 sends."""
+        self._message_count += 1
         with self._store_errors():
-            return self._read(f"{self._count}/0", 0)
+            return self._read(f"{self._message_count}/0", 0)
 
     def fail(self) -> None:
         """Announce that this process has failed and has reported its error."""
@@ -119,9 +123,10 @@ class RankMessages:
             self._store.set("failed", str(self.rank))
 
     def connection_error(self, timed_out: bool) -> FailedElsewhereError | RankLostError:
-        """Return the error to raise after a connection broke; it names the process that has ended.
+        """Return the error to raise when a connection is lost; it names the processes that have ended.
 
-        Only one of the remaining processes reports it. ``timed_out``: the wait for an answer has timed out.
+        Only one of the remaining processes gets a RankLostError, which is reported. ``timed_out`` tells
+        whether the wait for an answer has timed out.
         """
         try:
             before = [self._heartbeat_count(rank) for rank in range(self.world)]
@@ -145,7 +150,7 @@ class RankMessages:
         )
 
     def describe(self, rank: int) -> str:
-        """Return a rank with its process and host: ``rank 1 (process 123 on host a)``."""
+        """Return a text with a rank, its process and its host: ``rank 1 (process 123 on host a)``."""
         if not self._store.check([f"who/{rank}"]):
             return f"rank {rank}, which never joined,"
         return f"rank {rank} ({self._store.get(f'who/{rank}').decode()})"
@@ -153,10 +158,10 @@ class RankMessages:
     def close(self) -> None:
         """Stop the heartbeats."""
         self._stop.set()
-        self._thread.join()
+        self._heartbeat_thread.join()
 
     def disconnect(self) -> None:
-        """Leave after all have finished; rank 0, which may host the store, leaves last."""
+        """Disconnect from the store; rank 0, which may host it, waits until the other ranks have left."""
         with contextlib.suppress(RuntimeError):
             self._store.add("left", 1)
             deadline = time.monotonic() + 10.0

@@ -1,6 +1,6 @@
 """The processes of a run, started by torchrun, and their collective operations.
 
-A run with a single process uses the same code; its operations return immediately.
+A run with a single process uses the same code; the operations then return immediately.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ from uwaga.errors import FailedElsewhereError, RankLostError, UwagaError, reason
 from uwaga.training.rank_messages import RankMessages
 
 
-def is_shared(tensor: Tensor) -> bool:
-    """Return True if each process holds only a shard of the tensor: a ``DTensor``."""
+def is_sharded(tensor: Tensor) -> bool:
+    """Return True for a ``DTensor``, of which each process holds only a shard."""
     return hasattr(tensor, "full_tensor")
 
 
 def to_full_tensor(tensor: Tensor) -> Tensor:
-    """Return the full tensor of a possibly sharded tensor; all processes must call this."""
-    return tensor.full_tensor() if is_shared(tensor) else tensor  # type: ignore[attr-defined]
+    """Return a tensor with all its shards gathered; all processes must call this together."""
+    return tensor.full_tensor() if is_sharded(tensor) else tensor  # type: ignore[attr-defined]
 
 
 def full_tensors(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
-    """Return the full tensors, or an empty dict unless ``keep``; all processes must call this."""
+    """Return the full tensors by name if ``keep`` is True, otherwise an empty dict.
+
+    All processes must call this together.
+    """
     full = {}
     for name, tensor in tensors.items():
         full_tensor = to_full_tensor(tensor.detach())
         if keep:
-            full[name] = full_tensor.cpu() if is_shared(tensor) else full_tensor
+            full[name] = full_tensor.cpu() if is_sharded(tensor) else full_tensor
     return full
 
 
@@ -44,7 +47,7 @@ def full_tensors(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]
 def distribute_like(tensor: Tensor, like: Tensor) -> Tensor:
     """Return the tensor with the device, type and sharding of ``like``."""
     converted = tensor.to(like.device, like.dtype)
-    if not is_shared(like):
+    if not is_sharded(like):
         return converted
     from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -55,13 +58,14 @@ def distribute_like(tensor: Tensor, like: Tensor) -> Tensor:
 
 
 Result = TypeVar("Result")
-_BUCKET_BYTES = 25 * 2**20  # summed together
+_BUCKET_BYTES = 25 * 2**20  # maximum size of the tensors that are summed in one operation
 
 
 class Ranks:
-    """Process number ``rank`` of ``world``, and number ``local`` of ``local_world`` on its machine.
+    """The processes of a run, as seen by the process with number ``rank`` of ``world``.
 
-    The methods that communicate are collective: all processes must call them in the same order.
+    It is number ``local`` of the ``local_world`` processes on its machine, also counted from 0. The methods
+    that communicate are collective: all processes must call them in the same order.
     """
 
     def __init__(
@@ -77,16 +81,16 @@ class Ranks:
         self._connected = False
 
     @property
-    def first(self) -> bool:
-        """True for rank 0, the only one that writes, validates and prints."""
+    def is_first(self) -> bool:
+        """True for rank 0, the only process that writes files, validates and prints."""
         return self.rank == 0
 
     def thread_count(self, requested: int) -> int:
-        """Return the number of CPU threads: ``requested``, or for 0 an equal share of the machine's cores."""
+        """Return ``requested``, or if that is 0, this process's share of the usable cores, at least 1."""
         return requested or max(1, usable_cores() // self.local_world)
 
     def run_on_all(self, work: Callable[[], Result]) -> Result:
-        """Run ``work`` in every process and return its result; if it fails in one, all raise an error."""
+        """Run ``work`` in every process and return its result; if one fails, all processes raise an error."""
         if self._messages is None:
             return work()
         failure: Exception | None = None
@@ -109,7 +113,7 @@ class Ranks:
         """Run ``work`` in rank 0 and return its result, which must be JSON-serialisable, in all processes."""
         if self._messages is None:
             return work()
-        if not self.first:
+        if not self.is_first:
             succeeded, result = json.loads(self._messages.receive())
             if not succeeded:
                 raise FailedElsewhereError(f"rank 0: {result}")
@@ -123,7 +127,7 @@ class Ranks:
         return result
 
     def run_rank_0_first(self, work: Callable[[], Result]) -> Result:
-        """Run ``work`` in rank 0, which writes files, then in the others, which read them."""
+        """Run ``work`` in rank 0, which writes files, and then in all other ranks, which read these files."""
         results: list[Result] = []
         self.run_on_rank_0(lambda: results.append(work()))
         return self.run_on_all(lambda: results[0] if results else work())
@@ -135,16 +139,16 @@ class Ranks:
         return [json.loads(text) for text in self._messages.gather(json.dumps(value))]
 
     def set_stop_condition(self, is_stopping: Callable[[], bool]) -> None:
-        """Stop waiting for silent processes once ``is_stopping`` returns True."""
+        """Set a function; once it returns True, this process stops waiting for silent processes."""
         if self._messages is not None:
             self._messages.is_stopping = is_stopping
 
     def describe(self, rank: int) -> str:
-        """Return a rank with its process and host, for messages."""
+        """Return a text with a rank, its process and its host, for messages."""
         return f"rank {rank}" if self._messages is None else self._messages.describe(rank)
 
     def connect(self, device: torch.device, timeout: float) -> None:
-        """Initialise the process group for tensors on this device."""
+        """Initialise torch's process group for tensors on this device; ``timeout`` is in seconds."""
         if self._messages is None:
             return
         self._messages.timeout = timeout
@@ -159,7 +163,7 @@ class Ranks:
             self._connected = True
 
     def exchange(self, numbers: Sequence[int]) -> list[list[int]]:
-        """Return the numbers of all processes by rank; all must pass the same number of them."""
+        """Return the integers of each process by rank; all processes must pass equally many."""
         if self._messages is None:
             return [list(numbers)]
         local = torch.tensor(numbers, dtype=torch.int64)
@@ -168,11 +172,11 @@ class Ranks:
             distributed.all_gather(parts, local)
         return [values.tolist() for values in parts]
 
-    def add(self, tensors: Sequence[Tensor]) -> None:
+    def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor with its sum over all processes.
 
-        The buckets are the same in every update. Those of DistributedDataParallel change after the first
-        update, and so does the order of summation: a resumed run would not be bit-identical.
+        Tensors are summed in the same order in every update. DistributedDataParallel changes the order after
+        the first update, so that a resumed run would not be bit-identical.
         """
         if self._messages is None:
             return
@@ -188,7 +192,7 @@ class Ranks:
                     tensor.copy_(part.view_as(tensor))
 
     def broadcast(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor with that of rank 0."""
+        """Replace each tensor with the values that it has in rank 0."""
         if self._messages is not None:
             with self.connection_errors():
                 for tensor in tensors:
@@ -196,7 +200,7 @@ class Ranks:
 
     @contextlib.contextmanager
     def connection_errors(self) -> Iterator[None]:
-        """Convert a connection error within the block to an error that names the process that has ended."""
+        """Convert a connection error within the block to an error that names the processes that ended."""
         try:
             yield
         except RuntimeError as error:
@@ -205,7 +209,7 @@ class Ranks:
             raise self._messages.connection_error("time" in str(error).lower()) from None
 
     def leave(self) -> None:
-        """Wait until all processes have finished the run, and disconnect."""
+        """Wait until all processes have finished the run, then disconnect."""
         if self._messages is not None:
             self._messages.gather("")
             if self._connected:
@@ -214,12 +218,12 @@ class Ranks:
 
 
 SINGLE_PROCESS = Ranks()
-"""The only process of a run."""
+"""Ranks of a run with a single process."""
 
 
 @contextlib.contextmanager
 def join_ranks(environment: Mapping[str, str] = os.environ) -> Iterator[Ranks]:
-    """Join the processes that torchrun has started; without torchrun, yield :data:`SINGLE_PROCESS`."""
+    """Context manager for the processes started by torchrun; :data:`SINGLE_PROCESS` without torchrun."""
     world = int(environment.get("WORLD_SIZE", "1"))
     if world == 1:
         yield SINGLE_PROCESS
@@ -256,6 +260,6 @@ def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
 
 
 def _is_connection_error(error: RuntimeError) -> bool:
-    """Return True for an error of a connection between processes."""
+    """Return True if an error was caused by the connection between processes."""
     text = str(error).lower()
     return isinstance(error, distributed.DistError) or any(name in text for name in ("gloo", "nccl"))

@@ -26,18 +26,18 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from uwaga.files.atomic import write_file
 from uwaga.results.translation import shorten
-from uwaga.training.checkpoint import Progress, append
-from uwaga.training.page import METRICS, REPORT, SAMPLES, read_records, run_page
-from uwaga.training.step import Update
+from uwaga.training.checkpoint import Progress, append_to_file
+from uwaga.training.page import METRICS_FILE, REPORT_FILE, SAMPLES_FILE, format_run_report, read_records
+from uwaga.training.step import UpdateStats
 from uwaga.training.utilisation import Utilisation
 from uwaga.training.validation import Validation, samples_record
 
-_PACE_DECAY = 0.95  # weight of earlier updates in the pace: about the last twenty are averaged
-_BAR_WIDTH, _MIN_TERMINAL_WIDTH = 16, 100  # width of the bar, and of terminals with room for it
+_PACE_DECAY = 0.95  # weight of earlier updates in the pace, which averages about the last twenty
+_BAR_WIDTH, _MIN_TERMINAL_WIDTH = 16, 100  # width of the bar, and minimum width of a terminal that shows it
 
 
-class RemainingTime(ProgressColumn):
-    """A column with the remaining time; before the first update, with the elapsed time."""
+class RemainingTimeColumn(ProgressColumn):
+    """A progress bar column with the remaining time, or before the first update with the elapsed time."""
 
     max_refresh = None
 
@@ -55,7 +55,7 @@ class RemainingTime(ProgressColumn):
 
 
 class TrainingBar:
-    """A progress bar with epoch, step, figures and remaining time.
+    """A progress bar with the epoch, the step, current figures such as the loss, and the remaining time.
 
     Args:
         console: a terminal.
@@ -71,7 +71,7 @@ class TrainingBar:
             TextColumn("step {task.completed:,.0f}/{task.total:,.0f}", table_column=Column(no_wrap=True)),
             *bar_columns,
             TextColumn("{task.fields[figures]}"),
-            RemainingTime(clock),
+            RemainingTimeColumn(clock),
             console=console,
         )
         now = clock()
@@ -80,11 +80,11 @@ class TrainingBar:
         )
 
     def start(self, step: int, epoch: int, figures: str) -> None:
-        """Start or resume after ``step``; the pace is measured from this call."""
+        """Show that training starts or resumes after ``step``; the pace is measured from this call."""
         self.bar.update(self._task, completed=step, epoch=epoch, figures=figures, last=self._clock())
 
     def update(self, step: int, epoch: int, figures: str) -> None:
-        """Advance by one update, which took the time since the last call."""
+        """Show the state after an update, whose duration is the time since the last call."""
         fields: Mapping[str, float] = self.bar.tasks[self._task].fields
         now = self._clock()
         elapsed, pace = now - fields["last"], fields["pace"]
@@ -92,7 +92,7 @@ class TrainingBar:
         self.bar.update(self._task, completed=step, epoch=epoch, figures=figures, last=now, pace=pace)
 
     def show(self, figures: str) -> None:
-        """Show other figures between updates."""
+        """Show a text in place of the figures until the next update."""
         self.bar.update(self._task, figures=figures)
 
     def restart_pace(self) -> None:
@@ -101,7 +101,7 @@ class TrainingBar:
 
 
 def clock_time(seconds: float) -> str:
-    """Return seconds as h:mm:ss."""
+    """Return a number of seconds in the form h:mm:ss."""
     total = int(seconds)
     return f"{total // 3600}:{total // 60 % 60:02}:{total % 60:02}"
 
@@ -110,10 +110,10 @@ EVENT_FILE_VERSION = "brain.Event:2"
 
 
 class EventFile:
-    """An event file in ``folder``, created with its first record.
+    """A TensorBoard event file in ``folder``, created when the first record is written.
 
-    ``start`` is the step from which the run resumes: TensorBoard drops records of later steps in earlier
-    files of the folder.
+    ``start`` is the step from which the run resumes. TensorBoard then ignores records of later steps in the
+    earlier event files of the folder.
     """
 
     def __init__(self, folder: Path, start: int) -> None:
@@ -122,7 +122,7 @@ class EventFile:
         self._has_started = False
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
-        """Write the values of a step by tag."""
+        """Write the values of a step; ``values`` maps tags to numbers."""
         now = time.time()
         events = []
         if not self._has_started:
@@ -136,26 +136,27 @@ class EventFile:
         records = RecordWriter(content)
         for event in events:
             records.write(event.SerializeToString())
-        append(self.path, content.getvalue())
+        append_to_file(self.path, content.getvalue())
         self._has_started = True
 
 
-_LINE_SECONDS = 30.0
+_REPORT_SECONDS = 30.0
+"""Minimum number of seconds between two reports of averages."""
 
 ValidationPart = Literal["dev", "mean", "final", "before", "also", "after"]
-"""The weights and dev set of a validation.
+"""What a validation evaluates.
 
-``dev``: the run's weights at a step; ``mean``: the mean of checkpoints; ``final``: the finished model;
-``before``: the base model; ``also``: an additional dev set at a step; ``after``: each additional dev set at
-the end.
+On the dev set: ``dev``, the weights at a step; ``mean``, the mean of checkpoints; ``final``, the finished
+model. On an additional dev set: ``also``, the weights at a step; ``after``, the finished model. On every dev
+set: ``before``, the base model.
 """
 
 
 class Reporter:
-    """Collects updates and reports their averages; use it as a context manager.
+    """Reports averages over updates and validations to the log; used as a context manager.
 
-    ``metrics.jsonl`` has one line per report. Its ``part`` is ``train`` for averages over updates, or a value
-    of :data:`ValidationPart`. Tokens per second and ``utilisation`` cover all processes.
+    Each report is a line of ``metrics.jsonl``, whose ``part`` is ``train`` for averages over updates, or a
+    value of :data:`ValidationPart`. Tokens per second and ``utilisation`` cover all processes.
     """
 
     def __init__(self, folder: Path, steps: int, console: Console | None = None) -> None:
@@ -163,7 +164,7 @@ class Reporter:
         self.console = console or Console(stderr=True)
         self.bar: TrainingBar | None = None
         self._events = EventFile(folder / "logs", 0)
-        self._dev = ""
+        self._dev_score = ""
         self.utilisation: Utilisation | None = None
         self._reset()
 
@@ -181,41 +182,41 @@ class Reporter:
             self.bar.bar.stop()
 
     def log(self, text: str) -> None:
-        """Print a line, above the progress bar if there is one."""
+        """Print a line of text, above the progress bar if it is shown."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
         if not self.console.is_terminal:
             sys.stderr.flush()
 
     def start(self, progress: Progress) -> None:
-        """Start or resume the log at this position; records of later steps are dropped and logged again.
+        """Start the log, or resume it after the step of ``progress``: records of later steps are deleted.
 
-        The results of a finished run are kept when the run is extended.
+        The results of a finished run are kept if the run is extended.
         """
         self._events = EventFile(self.folder / "logs", progress.step)
         dev = self._truncate(progress.step, self.steps)
         if dev:
-            self._dev = _format_score(dev)
+            self._dev_score = _format_main_score(dev)
         if self.bar:
-            self.bar.start(progress.step, progress.epoch + 1, self._dev)
+            self.bar.start(progress.step, progress.epoch + 1, self._dev_score)
         self._reset()
 
-    def update(self, progress: Progress, result: Update) -> None:
-        """Add an update to the averages, and write them every half minute."""
+    def update(self, progress: Progress, result: UpdateStats) -> None:
+        """Add an update to the averages, which are written every half minute and after the last update."""
         self._loss += result.loss
         self._nll += result.nll
         self._tokens += result.tokens
-        self._source += result.source_tokens
+        self._source_tokens += result.source_tokens
         self._updates += 1
         seconds = time.perf_counter() - self._report_time
         if self.bar:
-            self.bar.update(progress.step, progress.epoch + 1, self._figures(seconds))
-        if seconds < _LINE_SECONDS and progress.step < self.steps:
+            self.bar.update(progress.step, progress.epoch + 1, self._format_figures(seconds))
+        if seconds < _REPORT_SECONDS and progress.step < self.steps:
             return
         if not self.bar:
             remaining = (self.steps - progress.step) * seconds / self._updates
             self.log(
                 f"step {progress.step}/{self.steps}  epoch {progress.epoch + 1}  "
-                f"{self._figures(seconds)}  {remaining / 60:.0f} min left"
+                f"{self._format_figures(seconds)}  {remaining / 60:.0f} min left"
             )
         values = {
             "loss": self._loss / self._tokens,
@@ -225,13 +226,13 @@ class Reporter:
             "learning_rate": result.rate,
         }
         if self.utilisation:
-            values["utilisation"] = self.utilisation.share(self._source, self._tokens, seconds)
+            values["utilisation"] = self.utilisation.share(self._source_tokens, self._tokens, seconds)
         self._record("train", progress, values, {})
         self._reset()
 
     @contextlib.contextmanager
     def validating(self, name: str) -> Iterator[None]:
-        """Show the name of a validation, and exclude the time of the block from the training speed."""
+        """Show the name of a validation, and exclude the time spent in the block from the training speed."""
         start = time.perf_counter()
         if self.bar:
             self.bar.show(f"validating {name}")
@@ -243,45 +244,43 @@ class Reporter:
     def validation(
         self, progress: Progress, result: Validation, part: ValidationPart = "dev", steps: Sequence[int] = ()
     ) -> None:
-        """Report a validation; ``steps`` are the steps of the averaged checkpoints."""
+        """Report a validation on the dev set; ``steps`` are the steps of the averaged checkpoints, if any."""
         values = {"loss": result.loss, "perplexity": math.exp(min(50.0, result.loss))}
         values |= {score.metric: score.value for score in (result.bleu, result.chrf) if score}
         self._record(part, progress, values, {"steps": list(steps)} if steps else {})
         name = {"dev": f"step {progress.step}", "mean": "mean", "final": "final model"}[part]
         self.log(f"{name}: {_format_scores(values)}")
         if part == "dev":
-            self._dev = _format_score(values)
+            self._dev_score = _format_main_score(values)
         if result.samples and part != "mean":
             sample = result.samples[0]
             for title in ("source", "translation", "reference"):
-                self.log(f"  {title:<11} {shorten(getattr(sample, title), MAX_SAMPLE)}")
+                self.log(f"  {title:<11} {shorten(getattr(sample, title), MAX_SAMPLE_LENGTH)}")
         if result.samples:
             record = {"part": part, "step": progress.step, **samples_record(result.samples, result.by_length)}
-            append(self.folder / SAMPLES, json.dumps(record).encode() + b"\n")
+            append_to_file(self.folder / SAMPLES_FILE, json.dumps(record).encode() + b"\n")
 
     def finish(self) -> None:
-        """Write the run's HTML report."""
-        write_file(self.folder / REPORT, run_page(self.folder))
+        """Write the HTML report of the run to its folder."""
+        write_file(self.folder / REPORT_FILE, format_run_report(self.folder))
 
-    def extra_validation(
-        self, progress: Progress, name: str, result: Validation, part: ValidationPart
-    ) -> None:
-        """Report a validation on the additional dev set ``name``."""
+    def report_dev_set(self, progress: Progress, name: str, result: Validation, part: ValidationPart) -> None:
+        """Report a validation on the dev set ``name``, without samples."""
         values = {"loss": result.loss}
         values |= {score.metric: score.value for score in (result.bleu, result.chrf) if score}
         record = {"part": part, "step": progress.step, "epoch": progress.epoch, "corpus": name, **values}
-        append(self.folder / METRICS, json.dumps(record).encode() + b"\n")
+        append_to_file(self.folder / METRICS_FILE, json.dumps(record).encode() + b"\n")
         self._events.add(progress.step, {f"{part}/{name}/{key}": value for key, value in values.items()})
         position = part if part != "also" else f"step {progress.step}"
         self.log(f"{name}, {position}: {_format_scores(values)}")
 
-    def _figures(self, seconds: float) -> str:
-        dev = f"  {self._dev}" if self._dev else ""
+    def _format_figures(self, seconds: float) -> str:
+        dev = f"  {self._dev_score}" if self._dev_score else ""
         rate = self._tokens / max(seconds, 1e-9)
         utilisation = ""
         if self.utilisation:
             utilisation = (
-                f"  {self.utilisation.share(self._source, self._tokens, max(seconds, 1e-9)):.0%} MFU"
+                f"  {self.utilisation.share(self._source_tokens, self._tokens, max(seconds, 1e-9)):.0%} MFU"
             )
         return f"loss {self._loss / self._tokens:.3f}{dev}  {rate:,.0f} tokens/s{utilisation}"
 
@@ -289,13 +288,13 @@ class Reporter:
         self, part: str, progress: Progress, values: dict[str, float], details: Mapping[str, object]
     ) -> None:
         record = {"part": part, "step": progress.step, "epoch": progress.epoch, **details, **values}
-        append(self.folder / METRICS, json.dumps(record).encode() + b"\n")
+        append_to_file(self.folder / METRICS_FILE, json.dumps(record).encode() + b"\n")
         self._events.add(progress.step, {f"{part}/{name}": value for name, value in values.items()})
 
     def _truncate(self, step: int, steps: int) -> dict[str, Any] | None:
-        """Drop records of steps after ``step``; return the newest remaining dev validation."""
+        """Delete records of steps after ``step``; return the newest remaining dev validation, or None."""
         records: list[dict[str, Any]] = []
-        for name in (SAMPLES, METRICS):
+        for name in (SAMPLES_FILE, METRICS_FILE):
             path = self.folder / name
             records = []
             text = ""
@@ -316,7 +315,7 @@ class Reporter:
 
     def _reset(self) -> None:
         self._loss = self._nll = 0.0
-        self._tokens = self._source = self._updates = 0
+        self._tokens = self._source_tokens = self._updates = 0
         self._report_time = time.perf_counter()
 
 
@@ -326,21 +325,21 @@ SCORE_FORMATS = {
     "bleu": "BLEU {:.2f}",
     "chrf": "chrF {:.2f}",
 }
-MAX_SAMPLE = 160
-"""Maximum characters of a sample in the log: young models repeat words up to their limit of length."""
+MAX_SAMPLE_LENGTH = 160
+"""Maximum number of characters of a sample in the log: early in training, a model may repeat words."""
 
 
 def _format_scores(values: Mapping[str, float]) -> str:
     return "  ".join(SCORE_FORMATS[name].format(value) for name, value in values.items())
 
 
-def _format_score(values: Mapping[str, float]) -> str:
+def _format_main_score(values: Mapping[str, float]) -> str:
     name = "bleu" if "bleu" in values else "loss"
     return SCORE_FORMATS[name].format(values[name])
 
 
 class NullReporter(Reporter):
-    """A reporter that reports nothing, for ranks other than 0."""
+    """A reporter without output, for all ranks except 0."""
 
     def __enter__(self) -> NullReporter:
         return self
@@ -356,5 +355,5 @@ class NullReporter(Reporter):
     def start(self, progress: Progress) -> None:
         """Do nothing."""
 
-    def update(self, progress: Progress, result: Update) -> None:
+    def update(self, progress: Progress, result: UpdateStats) -> None:
         """Do nothing."""

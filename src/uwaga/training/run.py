@@ -28,7 +28,7 @@ from uwaga.errors import CheckpointError
 from uwaga.models.base import Seq2Seq
 from uwaga.search import from_settings
 from uwaga.settings import Settings
-from uwaga.training.base import Base
+from uwaga.training.base import BaseCheckpoint
 from uwaga.training.batch_sharding import shard_batches
 from uwaga.training.changes import check_unchanged, fixed_settings, scoring_settings
 from uwaga.training.checkpoint import (
@@ -42,21 +42,21 @@ from uwaga.training.checkpoint import (
     write_checkpoint,
 )
 from uwaga.training.corpus import Corpora, DevSet
-from uwaga.training.initial_model import learning_rates
+from uwaga.training.initial_model import learning_rate_factors
 from uwaga.training.optimiser import make_optimiser, optimiser_tensors, restore_optimiser
 from uwaga.training.process import Interrupt
 from uwaga.training.ranks import SINGLE_PROCESS, Ranks, full_tensors
 from uwaga.training.report import Reporter, ValidationPart
-from uwaga.training.step import TrainableModel, Update
+from uwaga.training.step import TrainableModel, UpdateStats
 from uwaga.training.validation import Validation, validate
 
 
 class Run:
-    """A model, its optimiser and its position in the data, advanced one update at a time.
+    """A training run: a model, its optimiser and its position in the data.
 
-    After every update, the complete state depends only on the settings and the corpora (for one kind of
-    device and a fixed number of processes and threads), however often the run was interrupted: the order of
-    the data is a function of seed and epoch, and random numbers are a function of seed and update.
+    On the same kind of device, with the same numbers of processes and threads, the state after an update
+    depends only on the settings and the corpora, not on interruptions: the order of the data is a function of
+    the seed and the epoch, and random numbers are a function of the seed and the update.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Run:
         model: Seq2Seq,
         corpora: Corpora,
         reporter: Reporter,
-        base: Base | None = None,
+        base: BaseCheckpoint | None = None,
         ranks: Ranks = SINGLE_PROCESS,
         trainable: TrainableModel | None = None,
     ) -> None:
@@ -84,7 +84,7 @@ class Run:
         self.model, self.corpora, self.reporter, self.ranks = model, corpora, reporter, ranks
         self.trainable = trainable or TrainableModel(model, self.training, ranks)
         self.optimiser = make_optimiser(
-            self.trainable.model, self.training, learning_rates(settings, self.trainable.model)
+            self.trainable.model, self.training, learning_rate_factors(settings, self.trainable.model)
         )
         self.folder = settings.run / "checkpoints"
         self.progress = Progress(
@@ -95,7 +95,7 @@ class Run:
         )
 
     def resume(self) -> bool:
-        """Restore the newest checkpoint; return False if there is none."""
+        """Restore the newest checkpoint; return True if there is one, otherwise False."""
         path = newest_checkpoint(self.folder)
         if path is None:
             return False
@@ -116,15 +116,15 @@ class Run:
         return True
 
     def _with_current_settings(self, saved: Progress) -> Progress:
-        """Return a checkpoint's progress, updated for the current settings and corpora."""
+        """Return the progress of a checkpoint, updated for the current settings and corpora."""
         current = self.progress
         if saved.corpus not in ("", current.corpus):
             self.reporter.log(
                 f"data.train has changed: {saved.corpus} before, {current.corpus} now; the run continues "
                 "with the new data, so its result differs from an uninterrupted run"
             )
-        comparable = saved.scoring in ({}, current.scoring)
-        if not comparable:
+        is_comparable = saved.scoring in ({}, current.scoring)
+        if not is_comparable:
             self.reporter.log(
                 "the validation settings have changed: earlier scores no longer count for the best checkpoint"
             )
@@ -133,44 +133,44 @@ class Run:
             settings=current.settings,
             scoring=current.scoring,
             corpus=current.corpus,
-            best=saved.best if comparable else {},
-            stale=saved.stale if comparable else 0,
+            best=saved.best if is_comparable else {},
+            stale=saved.stale if is_comparable else 0,
             interrupted=False,
         )
 
     def score_base(self) -> None:
-        """Score the base model on every dev set, for the comparison at the end."""
+        """Store the scores of the base model on every dev set in the progress, for the final comparison."""
         sets = {"dev": self.corpora.dev, **self.corpora.also}
         self.progress = replace(self.progress, before=self.score_dev_sets(sets, "before"))
 
     def score_dev_sets(self, sets: Mapping[str, DevSet], part: ValidationPart) -> dict[str, float]:
-        """Return the :attr:`Validation.main` score of the model on each dev set by name."""
+        """Return the main score of the current weights on each dev set by name; report the validations."""
         scores: dict[str, float] = {}
         for name, dev_set in sets.items():
             result = self.validate(f"{name}, {part}", self.beam, dev_set)
-            self.reporter.extra_validation(self.progress, name, result, part)
+            self.reporter.report_dev_set(self.progress, name, result, part)
             scores[name] = result.main
         return scores
 
     @property
     def beam(self) -> int:
-        """Beam size of the finished model."""
+        """The default beam size of the finished model."""
         return self.settings.decoding.beam if self.base is None else self.base.search.beam
 
     def save(self, interrupted: bool = False) -> None:
-        """Write a checkpoint of the trainable weights, and remove checkpoints that are no longer needed."""
-        self.trainable.copy_to(self.model, self.ranks.first)
+        """Write a checkpoint, and delete checkpoints that are no longer needed."""
+        self.trainable.copy_to(self.model, self.ranks.is_first)
         moments = optimiser_tensors(self.trainable.model, self.optimiser)
-        full_moments = full_tensors(moments, self.ranks.first)
-        self.ranks.run_on_rank_0(lambda: self._write(full_moments, interrupted))
+        full_moments = full_tensors(moments, self.ranks.is_first)
+        self.ranks.run_on_rank_0(lambda: self._write_and_prune(full_moments, interrupted))
 
-    def _write(self, moments: Mapping[str, Tensor], interrupted: bool) -> None:
+    def _write_and_prune(self, moments: Mapping[str, Tensor], interrupted: bool) -> None:
         frozen = {
             name for name, p in self.model.named_parameters(remove_duplicate=False) if not p.requires_grad
         }
         state = self.model.state_dict()
         tensors: dict[str, Tensor] = {f"model.{k}": v for k, v in state.items() if k not in frozen}
-        for name, tied in self._aliases().items():
+        for name, tied in self._find_aliases().items():
             if name not in frozen:
                 del tensors[f"model.{name}"]
                 assert f"model.{tied}" in tensors
@@ -182,8 +182,8 @@ class Run:
             if step not in keep:
                 checkpoint_path(self.folder, step).unlink(missing_ok=True)
 
-    def _aliases(self) -> dict[str, str]:
-        """Return the further names of tied tensors, mapped to the first name of each."""
+    def _find_aliases(self) -> dict[str, str]:
+        """Return the additional names of tied tensors, each mapped to the first name of its tensor."""
         first: dict[int, str] = {}
         aliases = {}
         for name, tensor in self.model.state_dict().items():
@@ -194,7 +194,7 @@ class Run:
         return aliases
 
     def train(self, interrupt: Interrupt) -> bool:
-        """Train until the last step, early stopping or an interrupt; return True if the run is finished."""
+        """Train until the last step, early stopping or an interrupt; return False after an interrupt."""
         self.model.train()
         updater = self.trainable.updater(self.optimiser)
         ranks, accumulate = self.ranks, self.training.accumulate
@@ -221,13 +221,13 @@ class Run:
             batches.close()
             updater.close()
 
-    def _after_update(self, result: Update) -> bool:
-        """Report, validate and save as due; return True if the run is finished."""
+    def _after_update(self, result: UpdateStats) -> bool:
+        """Report an update; validate and save if due; return True if training should stop early."""
         self.reporter.update(self.progress, result)
         step = self.progress.step
         keep, continues = is_regular(step, self.training), True
         if step == self.training.steps or step % self.training.validate_every == 0:
-            self.trainable.copy_to(self.model, self.ranks.first)
+            self.trainable.copy_to(self.model, self.ranks.is_first)
             is_best, continues = self.ranks.run_on_rank_0(self._validate_step)
             keep = keep or is_best
         if keep:
@@ -235,24 +235,24 @@ class Run:
         return not continues
 
     def _validate_step(self) -> tuple[bool, bool]:
-        """Validate; return whether this step is one of the best, and whether training continues."""
+        """Validate on all dev sets; return whether this step is one of the best, and whether to continue."""
         label, beam = f"step {self.progress.step}", self.training.validation_beam
         result = self.validate(label, beam)
         self.reporter.validation(self.progress, result)
         for name, dev_set in self.corpora.also.items():
             validation = self.validate(f"{name}, {label}", beam, dev_set)
-            self.reporter.extra_validation(self.progress, name, validation, "also")
+            self.reporter.report_dev_set(self.progress, name, validation, "also")
         self._update_best(result)
         patience = self.training.patience
         return self.progress.step in self.progress.best, not patience or self.progress.stale < patience
 
     def validate(self, label: str, beam: int, dev_set: DevSet | None = None) -> Validation:
-        """Validate the current weights.
+        """Return the result of a validation of the current weights.
 
         Args:
             label: name of the validation, for the progress display.
             beam: beam size.
-            dev_set: dev set; the run's main one by default.
+            dev_set: dev set; the main dev set of the run by default.
         """
         selected = dev_set or self.corpora.dev
         decoding = from_settings(self.settings.decoding)[0] if self.base is None else self.base.search
@@ -271,16 +271,20 @@ class Run:
         score = result.score(self.training.early_stopping_metric)
         before = self.progress.best
         is_improved = not before or score > max(before.values())
-        ranked = sorted({**before, self.progress.step: score}.items(), key=lambda item: -item[1])
+        steps_by_score = sorted({**before, self.progress.step: score}.items(), key=lambda item: -item[1])
         self.progress = replace(
             self.progress,
-            best=dict(ranked[: max(1, self.training.keep_best)]),
+            best=dict(steps_by_score[: max(1, self.training.keep_best)]),
             stale=0 if is_improved else self.progress.stale + 1,
         )
 
 
 def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None:
-    """Load weights into a model; tied tensors are stored once, and frozen ones may be missing."""
+    """Load weights into a model; only one name of a tied tensor is needed, and no frozen weights.
+
+    Raises:
+        CheckpointError: a weight is unknown or missing, or has another shape; ``path`` is in the message.
+    """
     expected = model.state_dict()
     for name, tensor in weights.items():
         if name not in expected:

@@ -1,8 +1,9 @@
 """One update: forward, loss and backward passes over the batches of all processes, then the optimiser.
 
-Unusual: on a CPU, each core computes the gradients of a part of the batch by itself, with a random state that
-depends on seed, update and part only, and gradients are added in a fixed order; so a resumed run has the same
-bits. This file does not know which pairs a batch has, when to validate, or how processes reach each other.
+Unusual: on a CPU, each core computes the gradients of one part of a batch, with a random state that depends
+only on the seed, the update and the part; gradients are added in a fixed order. A resumed run therefore gives
+bit-identical results. This file does not know which pairs a batch has, when to validate, or how processes
+reach each other.
 """
 
 from __future__ import annotations
@@ -29,12 +30,21 @@ from uwaga.training.optimiser import MULTIPLIER, learning_rate
 from uwaga.training.ranks import SINGLE_PROCESS, Ranks, to_full_tensor
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
-"""Types of matrix products by their names in ``training.precision``."""
+"""Number formats of matrix products by their names in ``training.precision``."""
 
 
 @dataclass(frozen=True)
-class Update:
-    """Statistics of an update: sums of the loss in nats, and target and source tokens (with end symbols)."""
+class UpdateStats:
+    """Statistics of an update.
+
+    Attributes:
+        loss: sum of the training loss over the target tokens, in nats.
+        nll: sum of the negative log-likelihood of the target tokens, in nats.
+        tokens: number of target tokens, including end symbols.
+        norm: norm of the gradients before clipping.
+        rate: learning rate.
+        source_tokens: number of source tokens, including end symbols.
+    """
 
     loss: float
     nll: float
@@ -54,10 +64,10 @@ class BatchPart(NamedTuple):
 class Updater:
     """Updates a model, dividing the batches of each update among CPU cores and processes.
 
-    Each core computes the gradients of a part alone, which is much faster than splitting every operation over
-    the cores. Each part has a random state derived from seed, update and part, and gradients are added in a
-    fixed order. The result therefore depends only on the settings and the number of processes and threads,
-    and checkpoints need no random state.
+    Each core computes the gradients of a part of a batch, which is much faster than splitting every operation
+    over the cores. Each part has a random state derived from the seed, the update and its number, and
+    gradients are added in a fixed order. The result therefore depends only on the settings and the numbers of
+    processes and threads, and checkpoints need no random state.
     """
 
     def __init__(
@@ -74,7 +84,9 @@ class Updater:
         self.all_workers = sum(ranks.gather(self.workers))
         self._pool = ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,))
 
-    def update(self, batches: Sequence[Batch], step: int, sharding: BatchSharding | None = None) -> Update:
+    def update(
+        self, batches: Sequence[Batch], step: int, sharding: BatchSharding | None = None
+    ) -> UpdateStats:
         """Minimise the mean loss over the target tokens of all batches by one step.
 
         Args:
@@ -90,7 +102,7 @@ class Updater:
         parts = [
             BatchPart(part, number)
             for batch, first in zip(batches, sharding.first_part_numbers(parts_per_batch), strict=True)
-            for number, part in enumerate(split(batch, parts_per_batch), first)
+            for number, part in enumerate(split_batch(batch, parts_per_batch), first)
         ]
         loss, nll = self.backward(parts, sharding.tokens, step)
         norm = to_full_tensor(nn.utils.clip_grad_norm_(self.parameters, self.settings.clip or float("inf")))
@@ -99,10 +111,10 @@ class Updater:
             group["lr"] = rate * group[MULTIPLIER]
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        return Update(loss, nll, sharding.tokens, float(norm), rate, sharding.source_tokens)
+        return UpdateStats(loss, nll, sharding.tokens, float(norm), rate, sharding.source_tokens)
 
     def backward(self, parts: Sequence[BatchPart], tokens: int, step: int) -> tuple[float, float]:
-        """Set the gradients of the parameters; return the sums of the smoothed and the plain loss.
+        """Set the gradients of the parameters, and return the sums of the smoothed and of the plain loss.
 
         Gradients and sums are reduced over all processes, once per update.
         """
@@ -118,8 +130,8 @@ class Updater:
                 torch._foreach_add_(total, gradients)
         assert total is not None
         losses = torch.tensor([loss, nll], dtype=torch.float64)
-        self.ranks.add([losses])
-        self.ranks.add(total)
+        self.ranks.sum_tensors([losses])
+        self.ranks.sum_tensors(total)
         for parameter, gradient in zip(self.parameters, total, strict=True):
             parameter.grad = gradient
         return float(losses[0]), float(losses[1])
@@ -129,7 +141,7 @@ class Updater:
         self._pool.shutdown()
 
     def loss(self, part: BatchPart, step: int) -> Loss:
-        """Return the loss of a part, computed with its random state."""
+        """Return the loss of a part; the dropout depends only on the seed, the step and the part number."""
         key = [self.settings.seed % 2**64, step, part.number]
         seed = int(np.random.SeedSequence(key).generate_state(1)[0])
         with seeded_dropout(seed, self.device):
@@ -150,8 +162,8 @@ class Updater:
         return Loss(loss.smoothed.detach(), loss.plain), list(gradients)
 
 
-def split(batch: Batch, parts: int) -> list[Batch]:
-    """Split a batch into at most ``parts`` non-empty batches of every parts-th pair."""
+def split_batch(batch: Batch, parts: int) -> list[Batch]:
+    """Split a batch into at most ``parts`` non-empty batches; pair i goes to batch ``i % parts``."""
     parts = min(parts, batch.sentences)
     if parts == 1:
         return [batch]
@@ -220,20 +232,20 @@ def batch_loss(
 
 
 class TrainableModel:
-    """The weights that updates change; in this class, those of the run's model."""
+    """Access to the weights that updates change; in this class, those are the weights of the run's model."""
 
     def __init__(self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks) -> None:
         self.model, self.settings, self.ranks = model, settings, ranks
 
     def updater(self, optimiser: torch.optim.Optimizer) -> Updater:
-        """Return the updater of these weights."""
+        """Return an updater for these weights."""
         return Updater(self.model, optimiser, self.settings, self.ranks)
 
     def copy_from(self, model: Seq2Seq) -> None:
-        """Copy the weights from the run's model."""
+        """Copy the weights of the run's model to these weights."""
 
     def copy_to(self, model: Seq2Seq, keep: bool) -> None:
-        """Copy the weights to the run's model if ``keep`` is True; all processes must call this."""
+        """Copy these weights to the run's model if ``keep`` is True; all processes must call this."""
 
     @contextlib.contextmanager
     def on_device(self, model: Seq2Seq) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Hyperparameter search: runs of ``uwaga train``, with settings sampled and runs pruned by Optuna."""
+"""Hyperparameter search: runs of ``uwaga train`` whose settings Optuna samples and which it prunes."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from uwaga.files.atomic import write_file
 from uwaga.files.lock import RunLock
 from uwaga.settings import Settings, change_setting, parse
 from uwaga.settings.training import ParameterSettings, SweepSettings, Value
-from uwaga.training.page import METRICS, read_records
+from uwaga.training.page import METRICS_FILE, read_records
 from uwaga.training.process import Interrupt
 
 LOG_FILE = "train.log"
 STOP_SECONDS = 120.0
-"""Maximum seconds for a run to write its checkpoint and exit."""
+"""Maximum number of seconds in which an interrupted run writes its checkpoint and exits."""
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
-def set_arguments(values: Mapping[str, Value]) -> list[str]:
-    """Return the values as arguments of ``--set``, in JSON, which is also valid YAML."""
+def format_set_arguments(values: Mapping[str, Value]) -> list[str]:
+    """Return values as arguments of ``--set``; they are written as JSON, which is also valid YAML."""
     return [f"{name}={json.dumps(value)}" for name, value in values.items()]
 
 
@@ -54,17 +54,17 @@ class TrialRun:
     """A run of ``uwaga train`` in a separate process.
 
     Args:
-        settings: settings file that all runs share.
-        values: settings changed in this run.
-        folder: folder of the run; an interrupted run in it is resumed.
-        metric: metric of its validations; a loss is negated, so that higher is better.
+        settings: settings file of all runs.
+        values: settings of this run that differ from the file.
+        folder: folder of the run; if it contains an interrupted run, that is resumed.
+        metric: metric of the validations; the loss is negated, so that higher is better.
     """
 
     def __init__(self, settings: Path, values: Mapping[str, Value], folder: Path, metric: str) -> None:
         self.folder, self._metric = folder, metric
         self._last_step, self._interrupted = -1, False
         folder.mkdir(parents=True, exist_ok=True)
-        changes = [*set_arguments(values), f"run={json.dumps(str(folder))}"]
+        changes = [*format_set_arguments(values), f"run={json.dumps(str(folder))}"]
         command = python_command("-m", "uwaga", "train", str(settings))
         with (folder / LOG_FILE).open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - this program, with checked settings
@@ -87,7 +87,7 @@ class TrialRun:
         return self.has_exited and self._process.returncode != 0
 
     def validations(self) -> Iterator[tuple[int, float]]:
-        """Yield the steps and scores of validations since the last call."""
+        """Yield the step and the score of each validation since the last call."""
         for step, score in self._scores("dev"):
             if step > self._last_step:
                 self._last_step = step
@@ -97,11 +97,11 @@ class TrialRun:
         """Return the score of the finished model.
 
         Raises:
-            DataError: the run has not reported it.
+            DataError: the run has not reported a score of the finished model.
         """
         scores = [score for _, score in self._scores("final")]
         if not scores:
-            raise DataError(f"{self.folder / METRICS}: the finished model has no {self._metric}")
+            raise DataError(f"{self.folder / METRICS_FILE}: the finished model has no {self._metric}")
         return scores[-1]
 
     def interrupt(self) -> None:
@@ -128,7 +128,7 @@ class TrialRun:
         return text.rstrip().rpartition("\n")[2]
 
     def _scores(self, part: str) -> Iterator[tuple[int, float]]:
-        for _, values in read_records(self.folder / METRICS):
+        for _, values in read_records(self.folder / METRICS_FILE):
             score = values.get(self._metric)
             if values["part"] == part and isinstance(score, int | float):
                 value = -float(score) if self._metric == "loss" else float(score)
@@ -144,20 +144,20 @@ def _die_with_parent() -> None:
 
 STUDY_FILE = "study.db"
 CHECKSUM_ATTRIBUTE = "uwaga"
-"""Attribute of a study: checksum of its parameters and settings."""
+"""Name of the study attribute with a checksum of the parameters and settings."""
 ERROR_ATTRIBUTE = "error"
-"""Attribute of a trial whose run failed: the last line of its log."""
-FINISHED_STATES = TrialState.COMPLETE, TrialState.PRUNED
+"""Name of the attribute of a failed trial with the last line of its log."""
+FINISHED_TRIAL_STATES = TrialState.COMPLETE, TrialState.PRUNED
 
 
 def open_study(folder: Path, settings: SweepSettings, metric: str, base: object) -> optuna.Study:
-    """Open the study in a folder, or create it.
+    """Return the study in a folder, which is created if it does not exist.
 
     Args:
         folder: folder of the sweep.
         settings: settings of the sweep.
         metric: metric to maximise.
-        base: settings that all runs share, as JSON values.
+        base: settings of all runs, as JSON values.
 
     Raises:
         SettingsError: the existing study has other parameters or other settings.
@@ -172,18 +172,18 @@ def open_study(folder: Path, settings: SweepSettings, metric: str, base: object)
         storage=f"sqlite:///{(folder / STUDY_FILE).resolve()}",
         study_name="uwaga",
         direction="maximize",
-        sampler=_sampler(settings),
-        pruner=_pruner(settings),
+        sampler=_make_sampler(settings),
+        pruner=_make_pruner(settings),
         load_if_exists=True,
     )
     if study.user_attrs.setdefault(CHECKSUM_ATTRIBUTE, checksum) != checksum:
         raise SettingsError(
             f"{folder / STUDY_FILE}: the study has other parameters or other settings; choose another folder "
-            "with the sweep's `run`, or delete this one"
+            "with the setting `run` of the sweep, or delete this folder"
         )
     study.set_user_attr(CHECKSUM_ATTRIBUTE, checksum)
     if settings.sampler == "grid":
-        grid = {name: _grid(parameter) for name, parameter in settings.parameters.items()}
+        grid = {name: _grid_values(parameter) for name, parameter in settings.parameters.items()}
         for point in product(*grid.values()):
             study.enqueue_trial(dict(zip(grid, point, strict=True)), skip_if_exists=True)
     return study
@@ -195,22 +195,22 @@ def is_exhausted(study: optuna.Study, settings: SweepSettings) -> bool:
 
 
 def finished_trials(study: optuna.Study) -> list[FrozenTrial]:
-    """Return the trials that have ended on their own; those interrupted with the sweep are repeated."""
+    """Return the trials that were completed, pruned or failed, without those interrupted with the sweep."""
     return [
         trial
         for trial in study.trials
-        if trial.state in FINISHED_STATES or ERROR_ATTRIBUTE in trial.user_attrs
+        if trial.state in FINISHED_TRIAL_STATES or ERROR_ATTRIBUTE in trial.user_attrs
     ]
 
 
 def requeue_unfinished(study: optuna.Study) -> None:
-    """Enqueue the values of trials that a killed sweep left unfinished."""
+    """Enqueue the values of trials that were running when a sweep was killed."""
     for trial in study.get_trials(states=(TrialState.RUNNING,)):
         requeue(study, trial.number, trial.params)
 
 
 def requeue(study: optuna.Study, number: int, values: Mapping[str, Any]) -> None:
-    """Enqueue the values of a trial again; its run will resume from its checkpoint."""
+    """Enqueue the values of a trial again; its run will resume from the newest checkpoint."""
     study.tell(number, state=TrialState.FAIL)
     study.enqueue_trial(dict(values))
 
@@ -221,11 +221,11 @@ def find_duplicate(study: optuna.Study, values: Mapping[str, Any]) -> FrozenTria
 
 
 def distributions(parameters: Mapping[str, ParameterSettings]) -> dict[str, BaseDistribution]:
-    """Return the parameters as Optuna's distributions."""
-    return {name: _distribution(parameter) for name, parameter in parameters.items()}
+    """Return Optuna's distribution for each parameter by name."""
+    return {name: _make_distribution(parameter) for name, parameter in parameters.items()}
 
 
-def _distribution(parameter: ParameterSettings) -> BaseDistribution:
+def _make_distribution(parameter: ParameterSettings) -> BaseDistribution:
     if parameter.values is not None:
         return CategoricalDistribution(parameter.values)
     low, high = parameter.range
@@ -236,20 +236,20 @@ def _distribution(parameter: ParameterSettings) -> BaseDistribution:
     return FloatDistribution(low, high, parameter.log, parameter.step)
 
 
-def _sampler(settings: SweepSettings) -> optuna.samplers.BaseSampler:
+def _make_sampler(settings: SweepSettings) -> optuna.samplers.BaseSampler:
     if settings.sampler != "tpe":
         return optuna.samplers.RandomSampler(settings.seed)
     return optuna.samplers.TPESampler(seed=settings.seed, constant_liar=settings.jobs > 1)
 
 
-def _grid(parameter: ParameterSettings) -> Sequence[Any]:
+def _grid_values(parameter: ParameterSettings) -> Sequence[Any]:
     if parameter.values is not None:
         return parameter.values
     (low, high), step = parameter.range, parameter.step or 1
     return [low + i * step for i in range(math.floor((high - low) / step + 1e-9) + 1)]
 
 
-def _pruner(settings: SweepSettings) -> optuna.pruners.BasePruner:
+def _make_pruner(settings: SweepSettings) -> optuna.pruners.BasePruner:
     if settings.pruner == "median":
         return optuna.pruners.MedianPruner(settings.warm_trials, n_warmup_steps=0)
     if settings.pruner == "hyperband":
@@ -260,7 +260,7 @@ def _pruner(settings: SweepSettings) -> optuna.pruners.BasePruner:
 TABLE_FILE = "trials.tsv"
 BEST_FILE = "best.yaml"
 POLL_SECONDS = 0.5
-"""Seconds between two checks of the runs."""
+"""Seconds between two checks of the running trials."""
 
 
 @dataclass
@@ -277,8 +277,8 @@ def sweep(
 
     Args:
         settings: settings of the sweep.
-        file: settings file that all runs share.
-        values: unchecked content of the file.
+        file: settings file of all runs.
+        values: content of the file, not yet checked.
         log: function called with each line of progress.
 
     Returns:
@@ -292,24 +292,28 @@ def sweep(
     base = _check_settings(settings, file, values)
     metric = settings.metric or base.training.early_stopping_metric
     if metric != "loss" and not base.training.validation_sentences:
-        raise SettingsError(f"metric {metric}: training.validation_sentences is 0, so no sentence is decoded")
+        raise SettingsError(
+            f"metric {metric}: no sentence is decoded, because training.validation_sentences is 0; set "
+            "metric: "
+            "loss, or training.validation_sentences"
+        )
     folder = settings.run or base.run
     folder.mkdir(parents=True, exist_ok=True)
     with RunLock(folder, "sweeps", "the sweep's run"), Interrupt() as interrupt:
         study = open_study(folder, settings, metric, base.model_dump(mode="json", exclude={"run"}))
         requeue_unfinished(study)
-        _Sweep(settings, file, folder, metric, study, log).run(interrupt)
+        _SweepRunner(settings, file, folder, metric, study, log).run(interrupt)
         if interrupt.requested:
             log(
                 f"stopped with {len(finished_trials(study))} of {settings.trials} trials; rerun the same "
                 "command to resume"
             )
             return None
-        return _best(study, folder, values, log)
+        return _report_best(study, folder, values, log)
 
 
-class _Sweep:
-    """The trials of a sweep and their running processes."""
+class _SweepRunner:
+    """Runs the trials of a sweep, several at a time."""
 
     def __init__(
         self,
@@ -326,7 +330,7 @@ class _Sweep:
         self.running: list[_RunningTrial] = []
 
     def run(self, interrupt: Interrupt) -> None:
-        """Run trials until all have ended; on an interrupt, stop and requeue the running ones."""
+        """Run trials until all have ended; after an interrupt, stop and requeue the running trials."""
         try:
             while not interrupt.requested:
                 self._start_trials()
@@ -355,7 +359,7 @@ class _Sweep:
                 self._report_duplicate(trial, duplicate)
                 continue
             name = f"trial {trial.number}"
-            self.log(f"{name}: {', '.join(set_arguments(trial.params))}")
+            self.log(f"{name}: {', '.join(format_set_arguments(trial.params))}")
             run = TrialRun(self.file, trial.params, self.folder / trial_folder(trial.params), self.metric)
             self.running.append(_RunningTrial(trial, run))
 
@@ -379,26 +383,26 @@ class _Sweep:
                 and trial.trial.should_prune()
             ):
                 trial.run.stop()
-                self._finish(trial, None, TrialState.PRUNED)
+                self._end_trial(trial, None, TrialState.PRUNED)
                 self.log(f"trial {number}: pruned")
                 return
         if not exited:
             return
         if trial.run.has_failed:
             trial.trial.set_user_attr(ERROR_ATTRIBUTE, trial.run.last_log_line())
-            self._finish(trial, None, TrialState.FAIL)
+            self._end_trial(trial, None, TrialState.FAIL)
             self.log(f"trial {number}: failed: {trial.run.last_log_line()} ({trial.run.folder})")
             return
         score = trial.run.result()
-        self._finish(trial, score, TrialState.COMPLETE)
+        self._end_trial(trial, score, TrialState.COMPLETE)
         best = self.study.best_trial
         best_so_far = f"best: trial {best.number}, {self._format_score(best.value)}"
         self.log(f"trial {number}: {self._format_score(score)}; {best_so_far}")
 
-    def _finish(self, trial: _RunningTrial, score: float | None, state: TrialState) -> None:
+    def _end_trial(self, trial: _RunningTrial, score: float | None, state: TrialState) -> None:
         self.study.tell(trial.trial, score, state)
         self.running.remove(trial)
-        write_file(self.folder / TABLE_FILE, _table(self.study, self.settings))
+        write_file(self.folder / TABLE_FILE, _format_table(self.study, self.settings))
 
     def _format_score(self, score: float | None) -> str:
         assert score is not None
@@ -406,31 +410,31 @@ class _Sweep:
 
 
 def trial_folder(values: Mapping[str, Value]) -> str:
-    """Return the name of a trial's folder, which depends only on its values."""
+    """Return the name of the folder of a trial, which depends only on the values of the trial."""
     text = json.dumps(dict(values), sort_keys=True)
     return f"trial-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
 def _check_settings(settings: SweepSettings, file: Path, values: Mapping[str, Any]) -> Settings:
-    """Return the settings that all runs share, after checking them with every listed value and range end."""
-    base = parse(Settings, _with_changes(values, []), str(file))
+    """Return the settings of all runs, after checking them with each listed value and each end of a range."""
+    base = parse(Settings, _apply_changes(values, []), str(file))
     for name, parameter in settings.parameters.items():
         if name == "run":
             raise SettingsError("run: cannot be varied, because each trial has its own folder")
         for value in parameter.extremes:
-            change = set_arguments({name: value})
-            parse(Settings, _with_changes(values, change), f"{file} with {change[0]}")
+            change = format_set_arguments({name: value})
+            parse(Settings, _apply_changes(values, change), f"{file} with {change[0]}")
     return base
 
 
-def _with_changes(values: Mapping[str, Any], changes: list[str]) -> dict[str, Any]:
+def _apply_changes(values: Mapping[str, Any], changes: list[str]) -> dict[str, Any]:
     copied: dict[str, Any] = json.loads(json.dumps(values))
     for change in changes:
         change_setting(copied, change)
     return copied
 
 
-def _table(study: optuna.Study, settings: SweepSettings) -> str:
+def _format_table(study: optuna.Study, settings: SweepSettings) -> str:
     text = io.StringIO()
     table = csv.writer(text, dialect="excel-tab", lineterminator="\n")
     table.writerow(["trial", "state", "score", "folder", *settings.parameters])
@@ -441,20 +445,24 @@ def _table(study: optuna.Study, settings: SweepSettings) -> str:
     return text.getvalue()
 
 
-def _best(study: optuna.Study, folder: Path, values: Mapping[str, Any], log: Callable[[str], None]) -> Path:
+def _report_best(
+    study: optuna.Study, folder: Path, values: Mapping[str, Any], log: Callable[[str], None]
+) -> Path:
     trials = finished_trials(study)
     if not any(trial.state is TrialState.COMPLETE for trial in trials):
         failures = [
             trial.user_attrs[ERROR_ATTRIBUTE] for trial in trials if ERROR_ATTRIBUTE in trial.user_attrs
         ]
         details = f"; the last failure: {failures[-1]}" if failures else ""
-        raise SettingsError(f"{folder}: none of {len(trials)} trials has succeeded{details}")
+        raise SettingsError(f"{folder}: none of the {len(trials)} trials has succeeded{details}")
     best = study.best_trial
     run = folder / trial_folder(best.params)
-    best_settings = _with_changes(values, [*set_arguments(best.params), f"run={json.dumps(str(run))}"])
+    best_settings = _apply_changes(
+        values, [*format_set_arguments(best.params), f"run={json.dumps(str(run))}"]
+    )
     write_file(folder / BEST_FILE, yaml.safe_dump(best_settings, sort_keys=False, allow_unicode=True))
     log(
-        f"best: trial {best.number}, {', '.join(set_arguments(best.params))}: {run}; "
+        f"best: trial {best.number}, {', '.join(format_set_arguments(best.params))}: {run}; "
         f"settings: {folder / BEST_FILE}"
     )
     return run

@@ -14,7 +14,7 @@ from uwaga.errors import SettingsError
 from uwaga.files.lines import COMPRESSED_SUFFIXES
 from uwaga.settings import Settings, StrictModel, change_setting, parse, preset_name, preset_training
 
-_EXAMPLE = {
+_EXAMPLE_SETTINGS = {
     "run": "runs/my-model",
     "data": {
         "train": ["train.src.txt", "train.tgt.txt"],
@@ -22,11 +22,11 @@ _EXAMPLE = {
     },
 }
 _FIRST_SETTINGS = ("family", "encoder_layers", "decoder_layers")
-"""Settings of a model that are listed first."""
+"""Names of the settings that are listed first in their group."""
 _PAIR_BYTES, _COMPRESSION_RATIO = 130, 3
-"""Bytes of a sentence pair, and of text per byte of a compressed file."""
+"""Average number of bytes of a sentence pair, and of bytes of text per byte of a compressed file."""
 _PRESET_MAX_PAIRS = {"transformer-tiny": 100_000, "transformer-small": 1_000_000}
-"""Maximum number of pairs of the presets for small corpora."""
+"""Number of pairs from which the next larger preset is chosen, by preset."""
 _HEADER = """\
 # Settings of a training run: uwaga train THIS-FILE
 # It lists every setting with {values}. Delete those that you do not change; an unknown key is an error.
@@ -35,7 +35,7 @@ _HEADER = """\
 
 
 def preset_for(files: Sequence[Path]) -> tuple[str, int]:
-    """Return the preset for a corpus, and its approximate number of pairs, estimated from the file sizes.
+    """Return the preset for a corpus, and the approximate number of its pairs, from the sizes of the files.
 
     Args:
         files: a TSV file, or two aligned files.
@@ -50,8 +50,8 @@ def preset_for(files: Sequence[Path]) -> tuple[str, int]:
 
 
 def template_settings(preset: str | None = None, changes: Sequence[str] = ()) -> Settings:
-    """Return a preset's model and training settings, with ``KEY=VALUE`` changes applied."""
-    values: dict[str, Any] = copy.deepcopy(_EXAMPLE)
+    """Return example settings with the model and training of a preset, and with changes ``KEY=VALUE``."""
+    values: dict[str, Any] = copy.deepcopy(_EXAMPLE_SETTINGS)
     if preset is not None:
         try:
             values |= {"model": preset_name(preset), "training": copy.deepcopy(preset_training(preset))}
@@ -66,14 +66,14 @@ def template_settings(preset: str | None = None, changes: Sequence[str] = ()) ->
 
 
 def settings_template(preset: str | None = None, changes: Sequence[str] = ()) -> str:
-    """Return YAML with a comment on every setting; it is valid if the corpora exist."""
+    """Return a settings file as YAML, with a comment on every setting; its corpora are placeholders."""
     settings = template_settings(preset, changes)
     values = "its default" if preset is None else f"the values of the preset {preset_name(preset)}"
-    return _HEADER.format(values=values) + "\n".join(_group(settings, 0)) + "\n"
+    return _HEADER.format(values=values) + "\n".join(_format_group(settings, 0)) + "\n"
 
 
 def write_template(path: Path, preset: str | None = None, changes: Sequence[str] = ()) -> None:
-    """Write the template to a new file."""
+    """Write the result of :func:`settings_template` to a new file."""
     text = settings_template(preset, changes)
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -84,7 +84,7 @@ def write_template(path: Path, preset: str | None = None, changes: Sequence[str]
         raise SettingsError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _group(values: StrictModel, depth: int) -> list[str]:
+def _format_group(values: StrictModel, depth: int) -> list[str]:
     lines = []
     indent = "  " * depth
     fields = type(values).model_fields.items()
@@ -95,20 +95,20 @@ def _group(values: StrictModel, depth: int) -> list[str]:
             title = (type(value).__doc__ or "").strip().splitlines()[0]
             comment = [f"{indent}# {field.description}"] if field.description else []
             header = ["", f"{indent}# {title}", *comment, f"{indent}{name}:"]
-            lines += [*header, *_group(value, depth + 1)]
+            lines += [*header, *_format_group(value, depth + 1)]
         else:
-            lines.append(f"{indent}{name}: {_plain(dumped[name])}{_comment(field)}")
+            lines.append(f"{indent}{name}: {_format_value(dumped[name])}{_format_comment(field)}")
     return lines
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, float) and value != 0 and abs(value) < 1e-3:
         mantissa, exponent = f"{value:e}".split("e")
         return f"{float(mantissa)}e{int(exponent):+03d}"
     return json.dumps(value, default=str)  # JSON is YAML
 
 
-def _comment(field: FieldInfo) -> str:
+def _format_comment(field: FieldInfo) -> str:
     parts = [field.description] if field.description else []
     choices = _choices(field.annotation)
     if choices:

@@ -1,8 +1,8 @@
 """The entry point of training: :func:`train` turns settings into a model folder.
 
 Unusual: there is one call for a new run, an interrupted one and a finished one, and every process of a run
-makes it; what a process must not do alone goes through ``ranks``. This file does not know the model's family,
-the loss, or the order of the corpora; :mod:`uwaga.training.run` has the loop.
+makes it; work that needs several processes, or only one of them, goes through ``ranks``. This file does not
+know the model's family, the loss, or the order of the corpora; :mod:`uwaga.training.run` has the loop.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from uwaga.files.lock import RunLock
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import check_model
 from uwaga.settings import Settings, TrainingSettings
-from uwaga.training.base import Base, open_base
-from uwaga.training.batch_sharding import check_world
-from uwaga.training.changes import check_text, check_unchanged, describe_changes
+from uwaga.training.base import BaseCheckpoint, open_base
+from uwaga.training.batch_sharding import check_process_count
+from uwaga.training.changes import check_subword_models, check_unchanged, describe_changes
 from uwaga.training.checkpoint import newest_checkpoint, read_progress, remove_leftovers, wrap_write_errors
 from uwaga.training.consistency import check_consistent, check_shared_folder
 from uwaga.training.corpus import Corpora, prepare_corpora
 from uwaga.training.final_model import (
-    check_dtype,
+    check_save_dtype,
     final_folder,
     load_final_weights,
     model_card,
     write_final_model,
 )
-from uwaga.training.initial_model import start_model
+from uwaga.training.initial_model import make_initial_model
 from uwaga.training.process import Interrupt, prepare_process
 from uwaga.training.ranks import SINGLE_PROCESS, Ranks
 from uwaga.training.report import NullReporter, Reporter
@@ -47,7 +47,7 @@ FINISHED_FILE = "finished.json"
 
 
 def train(settings: Settings, ranks: Ranks = SINGLE_PROCESS) -> Path | None:
-    """Train a model, or resume an interrupted run with the same call. A finished run is not changed.
+    """Train a model, or resume an interrupted run. A finished run is not changed.
 
     Args:
         settings: settings of the run.
@@ -59,8 +59,8 @@ def train(settings: Settings, ranks: Ranks = SINGLE_PROCESS) -> Path | None:
     Raises:
         RunInUseError: another process is training in the folder.
         RankLostError: another process has ended or does not answer.
-        FailedElsewhereError: another process has failed and has reported why.
-        UwagaError: an error in the settings, the corpora, a checkpoint or on the disk.
+        FailedElsewhereError: another process has failed and has reported the reason.
+        UwagaError: the settings, the corpora, a checkpoint or the disk have a problem.
     """
     settings, base, device = ranks.run_on_all(lambda: _check_settings(settings, ranks))
     check_consistent(ranks, settings, base)
@@ -69,7 +69,7 @@ def train(settings: Settings, ranks: Ranks = SINGLE_PROCESS) -> Path | None:
         ranks.run_on_rank_0(lambda: _lock_folder(settings, stack))
         check_shared_folder(ranks, settings.run)
         reporter = stack.enter_context(
-            (Reporter if ranks.first else NullReporter)(settings.run, settings.training.steps)
+            (Reporter if ranks.is_first else NullReporter)(settings.run, settings.training.steps)
         )
         if ranks.run_on_rank_0(lambda: _is_finished(settings)):
             folder = final_folder(settings)
@@ -77,19 +77,19 @@ def train(settings: Settings, ranks: Ranks = SINGLE_PROCESS) -> Path | None:
             return folder
         interrupt = stack.enter_context(Interrupt(ignore_repeats=ranks.world > 1))
         ranks.set_stop_condition(lambda: interrupt.requested)
-        run = _open_run(settings, base, device, reporter, ranks)
+        run = _start_or_resume(settings, base, device, reporter, ranks)
         if not run.train(interrupt):
             reporter.log(f"stopped at step {run.progress.step}; rerun the same command to resume")
             return None
-        return Path(ranks.run_on_rank_0(lambda: str(_finish(run))))
+        return Path(ranks.run_on_rank_0(lambda: str(_write_model(run))))
 
 
-def _check_settings(settings: Settings, ranks: Ranks) -> tuple[Settings, Base | None, torch.device]:
-    """Complete and check the settings; return them with the base model and the device. Write nothing."""
+def _check_settings(settings: Settings, ranks: Ranks) -> tuple[Settings, BaseCheckpoint | None, torch.device]:
+    """Return the completed and checked settings, the base model and the device; write no files."""
     settings, base = open_base(settings)
-    check_dtype(settings, base)
+    check_save_dtype(settings, base)
     check_model(settings.model)
-    check_world(settings.training, ranks.world)
+    check_process_count(settings.training, ranks.world)
     return settings, base, prepare_process(settings, ranks)
 
 
@@ -100,23 +100,23 @@ def _lock_folder(settings: Settings, stack: ExitStack) -> None:
     remove_leftovers(settings.run)
     newest = newest_checkpoint(settings.run / "checkpoints")
     if newest is None:
-        check_text(settings.run, settings)
+        check_subword_models(settings.run, settings)
     else:
         check_unchanged(newest, read_progress(newest).settings, settings)
 
 
-def _open_run(
-    settings: Settings, base: Base | None, device: torch.device, reporter: Reporter, ranks: Ranks
+def _start_or_resume(
+    settings: Settings, base: BaseCheckpoint | None, device: torch.device, reporter: Reporter, ranks: Ranks
 ) -> Run:
-    """Return the run, either restored from its newest checkpoint or new."""
-    if ranks.first and newest_checkpoint(settings.run / "checkpoints") is not None:
+    """Return the run, restored from its newest checkpoint if there is one."""
+    if ranks.is_first and newest_checkpoint(settings.run / "checkpoints") is not None:
         for change in describe_changes(settings):
             reporter.log(f"changed: {change}")
     ranks.run_on_rank_0(lambda: _write_settings(settings))
     tokenisers = None if base is None or settings.adapt.vocabulary == "new" else (base.source, base.target)
     corpora = ranks.run_rank_0_first(lambda: prepare_corpora(settings, reporter.log, tokenisers))
-    model = _start_model(settings, base, corpora, ranks)
-    trainable = ranks.run_on_all(lambda: _trainable_model(model, settings.training, ranks, device))
+    model = _make_model(settings, base, corpora, ranks)
+    trainable = ranks.run_on_all(lambda: _make_trainable(model, settings.training, ranks, device))
     reporter.utilisation = find_utilisation(model, settings.training, ranks, device)
     run = Run(settings, model, corpora, reporter, base, ranks, trainable)
     resumed = ranks.run_on_all(run.resume)
@@ -128,9 +128,9 @@ def _open_run(
     return run
 
 
-def _start_model(settings: Settings, base: Base | None, corpora: Corpora, ranks: Ranks) -> Seq2Seq:
-    """Return a model with the initial weights of rank 0."""
-    model = ranks.run_on_all(lambda: start_model(settings, base, corpora.source, corpora.target))
+def _make_model(settings: Settings, base: BaseCheckpoint | None, corpora: Corpora, ranks: Ranks) -> Seq2Seq:
+    """Return the initial model, with the same weights in all processes."""
+    model = ranks.run_on_all(lambda: make_initial_model(settings, base, corpora.source, corpora.target))
     if settings.training.precision == "float64":
         model.double()
     ranks.broadcast([parameter.data for parameter in model.parameters()])
@@ -150,10 +150,10 @@ def _log_start(run: Run, resumed: bool) -> None:
     run.reporter.log(f"starting a new run in {run.settings.run}: {size}")
 
 
-def _trainable_model(
+def _make_trainable(
     model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
 ) -> TrainableModel:
-    """Return the trainable weights on the device; unless sharded, the model is moved there, too."""
+    """Return the trainable weights on the device; without sharding, the model itself is moved there."""
     if ranks.world == 1 or settings.distributed == "ddp":
         return TrainableModel(model.to(device), settings, ranks)
     from uwaga.training.fsdp import ShardedTrainableModel
@@ -162,7 +162,7 @@ def _trainable_model(
 
 
 def _log_ranks(training: TrainingSettings, ranks: Ranks, device: torch.device, reporter: Reporter) -> None:
-    """Log how an update is divided among several processes, and the peak to which utilisation refers."""
+    """Log how updates are divided among processes, and the peak speed to which utilisation refers."""
     if ranks.world > 1:
         batches = training.accumulate // ranks.world
         reporter.log(
@@ -173,14 +173,14 @@ def _log_ranks(training: TrainingSettings, ranks: Ranks, device: torch.device, r
         reporter.log(str(reporter.utilisation))
 
 
-def _finish(run: Run) -> Path:
-    """Select the final weights, validate them with the final beam size, and write the model folder."""
+def _write_model(run: Run) -> Path:
+    """Choose the final weights, validate them, and write the model folder; return its path."""
     settings, corpora, reporter = run.settings, run.corpora, run.reporter
     weights = load_final_weights(run)
     reporter.log(f"final model: {weights.origin}")
     result = run.validate("the final model", run.beam)
     reporter.validation(run.progress, result, "final", weights.steps)
-    changes = _changes(run, result)
+    changes = _describe_score_changes(run, result)
     for change in changes:
         reporter.log(change)
     folder = final_folder(settings)
@@ -195,7 +195,7 @@ def _finish(run: Run) -> Path:
 
 
 def _is_finished(settings: Settings) -> bool:
-    """Return True if the model has been written, and neither settings nor checkpoints have changed since."""
+    """Return True if the finished model exists and neither settings nor checkpoints have changed since."""
     try:
         saved = json.loads((settings.run / FINISHED_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -209,8 +209,8 @@ def _finished_state(settings: Settings) -> dict[str, object]:
     return {"checkpoint": newest and newest.name, "settings": hashlib.sha256(values.encode()).hexdigest()}
 
 
-def _changes(run: Run, result: Validation) -> list[str]:
-    """Return a line per dev set with the scores before and after: ``dev: BLEU 13.7 → 22.9 (+9.2)``."""
+def _describe_score_changes(run: Run, result: Validation) -> list[str]:
+    """Return one line per dev set with its scores before and after: ``dev: BLEU 13.7 → 22.9 (+9.2)``."""
     if not run.progress.before and not run.corpora.also:
         return []
     lines = []

@@ -1,4 +1,4 @@
-"""Model-FLOPs utilisation (MFU): the share of the devices' peak speed that a run uses (Chowdhery 2022, B)."""
+"""Model FLOPs utilisation (MFU): the share of peak device speed that a run uses (Chowdhery 2022, app. B)."""
 
 from __future__ import annotations
 
@@ -15,34 +15,43 @@ from uwaga.settings import TrainingSettings
 from uwaga.training.ranks import Ranks
 from uwaga.training.step import DTYPES
 
-_SHORT_LENGTH, _LONG_LENGTH = 8, 16  # tokens of the sentences whose operations are counted
-_SIZES = {"cpu": 512, "cuda": 8192}  # rows and columns of the measured matrices
+_SHORT_LENGTH, _LONG_LENGTH = 8, 16  # numbers of tokens of sentences whose operations are counted
+_MATRIX_SIZES = {
+    "cpu": 512,
+    "cuda": 8192,
+}  # number of rows and of columns of the matrices that are multiplied
 _MEASURING_SECONDS = 0.1
-_PASSES = 3  # a forward pass, and a backward pass that costs two
+_PASSES = 3  # cost of an update in forward passes: a backward pass costs two
 
 
 @dataclass(frozen=True)
 class ModelFlops:
-    """Floating-point operations of training per source and per target token, without padding."""
+    """Numbers of floating-point operations in training per source token and per target token."""
 
     source: float
     target: float
 
     def total(self, source_tokens: int, target_tokens: int) -> float:
-        """Return the operations for these numbers of tokens."""
+        """Return the number of operations for these numbers of tokens."""
         return self.source * source_tokens + self.target * target_tokens
 
 
 @dataclass(frozen=True)
 class Utilisation:
-    """The peak to which updates are compared: ``peak`` operations per second of all processes together."""
+    """The peak speed with which the speed of updates is compared.
+
+    Attributes:
+        flops: operations of the model per token.
+        peak: peak speed of all processes together, in operations per second.
+        configured: whether ``training.peak_flops`` states the peak; otherwise it was measured.
+    """
 
     flops: ModelFlops
     peak: float
     configured: bool
 
     def share(self, source_tokens: int, target_tokens: int, seconds: float) -> float:
-        """Return the share of the peak speed that updates with these numbers of tokens used in this time."""
+        """Return the utilisation of updates that processed these numbers of tokens in ``seconds`` seconds."""
         return self.flops.total(source_tokens, target_tokens) / (seconds * self.peak)
 
     def __str__(self) -> str:
@@ -53,7 +62,7 @@ class Utilisation:
 def find_utilisation(
     model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
 ) -> Utilisation | None:
-    """Return the peak to which the updates of a run are compared; all processes must call this.
+    """Return the peak speed with which the updates of a run are compared; all processes must call this.
 
     Returns:
         None for a single process on a CPU without ``training.peak_flops``, and for a model whose operations
@@ -61,7 +70,7 @@ def find_utilisation(
     """
     if not settings.peak_flops and ranks.world == 1 and device.type == "cpu":
         return None
-    flops = model_flops(model)
+    flops = count_flops(model)
     if flops is None:
         return None
     threads = ranks.thread_count(settings.threads) if device.type == "cpu" else 1
@@ -69,8 +78,8 @@ def find_utilisation(
     return Utilisation(flops, sum(ranks.gather(peak)), bool(settings.peak_flops))
 
 
-def model_flops(model: Seq2Seq) -> ModelFlops | None:
-    """Count the operations of short sentences; return None if torch cannot count those of a layer."""
+def count_flops(model: Seq2Seq) -> ModelFlops | None:
+    """Return the operations per token of a model, or None if torch cannot count those of a layer."""
     if any(isinstance(module, nn.RNNBase) for module in model.modules()):
         return None
     short_length_count = _count_operations(model, _SHORT_LENGTH, _SHORT_LENGTH)
@@ -85,10 +94,10 @@ def model_flops(model: Seq2Seq) -> ModelFlops | None:
 
 
 def measure_peak(device: torch.device, dtype: torch.dtype, threads: int = 1) -> float:
-    """Measure the operations per second of large matrix products, summed over concurrent threads."""
-    size = _SIZES[device.type]
+    """Return the speed of large matrix products in operations per second, summed over all threads."""
+    size = _MATRIX_SIZES[device.type]
 
-    def rate(_: int) -> float:
+    def measure(_: int) -> float:
         left, right = (torch.full((size, size), 0.5, device=device, dtype=dtype) for _ in range(2))
         best, deadline = 0.0, time.perf_counter() + _MEASURING_SECONDS
         torch.mm(left, right)
@@ -101,7 +110,7 @@ def measure_peak(device: torch.device, dtype: torch.dtype, threads: int = 1) -> 
         return best
 
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        return sum(pool.map(rate, range(threads)))
+        return sum(pool.map(measure, range(threads)))
 
 
 def _synchronise(device: torch.device) -> None:
@@ -110,7 +119,7 @@ def _synchronise(device: torch.device) -> None:
 
 
 def _count_operations(model: Seq2Seq, source: int, target: int) -> int:
-    """Count the operations of the features of a sentence with these lengths."""
+    """Return the number of operations that compute the features of a pair with these lengths."""
     token = model.symbols.end
     training = model.training
     model.eval()

@@ -1,4 +1,4 @@
-"""Validation: loss on the references, metrics of decoded text, and sample translations."""
+"""Validation on a dev set: loss of the references, metrics of translations, and sample translations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from uwaga.training.step import batch_loss
 
 SAMPLE_COUNT = 5
 LENGTH_BOUNDS = (5, 10, 20, 40)
-"""Maximum number of source words of each group except the last."""
+"""Maximum number of source words in each length group except the last, which has no maximum."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class LengthScore:
-    """BLEU of the sentences with ``min_words`` to ``max_words`` source words (None: no limit)."""
+    """BLEU of the sentences with ``min_words`` to ``max_words`` source words; None stands for no limit."""
 
     min_words: int
     max_words: int | None
@@ -50,14 +50,17 @@ class LengthScore:
 
 
 def choose_samples(pairs: Sequence[Pair], texts: Sequence[str]) -> tuple[Sample, ...]:
-    """Return :data:`SAMPLE_COUNT` translations of evenly spaced sentences, the same at each validation."""
+    """Return at most :data:`SAMPLE_COUNT` samples, for evenly spaced sentences.
+
+    The sentences are the same in each validation; ``texts`` are the translations of ``pairs``.
+    """
     count = min(SAMPLE_COUNT, len(pairs))
     indices = [number * len(pairs) // count for number in range(count)]
     return tuple(Sample(pairs[index].source, texts[index], pairs[index].references[0]) for index in indices)
 
 
 def scores_by_length(pairs: Sequence[Pair], texts: Sequence[str], tokenize: str) -> tuple[LengthScore, ...]:
-    """Return BLEU by source length; empty groups are omitted."""
+    """Return BLEU for each group of source lengths; empty groups are omitted."""
     scores = []
     for minimum, maximum in zip(
         (1, *(bound + 1 for bound in LENGTH_BOUNDS)), (*LENGTH_BOUNDS, None), strict=True
@@ -80,7 +83,7 @@ def scores_by_length(pairs: Sequence[Pair], texts: Sequence[str], tokenize: str)
 
 
 def samples_record(samples: Sequence[Sample], lengths: Sequence[LengthScore]) -> dict[str, Any]:
-    """Return samples and scores as JSON values."""
+    """Return samples and scores by length as a dict of JSON values."""
     return {
         "samples": [
             {"source": entry.source, "translation": entry.translation, "reference": entry.reference}
@@ -104,10 +107,10 @@ class Validation:
 
     Attributes:
         loss: mean negative log-likelihood per target token, in nats.
-        bleu: BLEU of the decoded texts; None if none were decoded.
-        chrf: chrF of the decoded texts.
-        score_stats: distribution of the scores of the decoded texts.
-        samples: some of the decoded texts.
+        bleu: BLEU of the translations; None if no sentence was translated.
+        chrf: chrF of the translations; None if no sentence was translated.
+        score_stats: distribution of the model's scores of the translations.
+        samples: some of the translations.
         by_length: BLEU by source length.
     """
 
@@ -120,11 +123,11 @@ class Validation:
 
     @property
     def main(self) -> float:
-        """BLEU, or the mean log-probability of a target token if nothing was decoded."""
+        """BLEU, or the mean log-probability of a target token if no sentence was translated."""
         return -self.loss if self.bleu is None else self.bleu.value
 
     def score(self, metric: str) -> float:
-        """Return the value of a metric, negated for the loss so that higher is better."""
+        """Return the value of a metric; the loss is negated, so that higher is better."""
         if metric == "loss":
             return -self.loss
         metric_score = self.bleu if metric == "bleu" else self.chrf
@@ -140,10 +143,10 @@ def validate(
     training: TrainingSettings,
     search_options: SearchOptions,
 ) -> Validation:
-    """Validate on all ``batches`` and by decoding ``pairs``; the model is left in training mode.
+    """Return the loss of a model on ``batches``, and metrics of its translations of ``pairs``.
 
-    Models that the native engine supports are decoded with it in float32; the scores equal those of torch
-    except for ties.
+    The native engine translates in float32 if it supports the model; the scores equal those of torch except
+    for ties. The model is in training mode afterwards.
     """
     model.eval()
     try:
@@ -174,9 +177,9 @@ def validate(
 
 @torch.no_grad()
 def validation_decoder(model: Seq2Seq) -> Seq2Seq | NativeModel:
-    """Return the native engine with the model's weights, or the model itself if only torch supports it.
+    """Return the native engine with the weights of a model, or the model itself.
 
-    The latter applies to models on a GPU, in float64, or with fake int8 quantisation.
+    The model itself is returned if it is on a GPU, in float64, quantised, or not supported by the engine.
     """
     state = model.state_dict()
     kinds = {(weight.device.type, weight.dtype) for weight in state.values()}
@@ -196,7 +199,7 @@ def validation_decoder(model: Seq2Seq) -> Seq2Seq | NativeModel:
 
 @torch.no_grad()
 def mean_loss(model: Seq2Seq, batches: Sequence[Batch], precision: str) -> float:
-    """Return the mean negative log-likelihood of a target token, in nats."""
+    """Return the mean negative log-likelihood per target token, in nats."""
     nll, tokens = 0.0, 0
     for batch in batches:
         nll += float(batch_loss(model, batch, 0.0, precision).plain)
