@@ -14,7 +14,7 @@ from uwaga.training.corpus import prepare_corpora
 from uwaga.training.process import Interrupt, prepare_process
 from uwaga.training.report import Reporter
 from uwaga.training.run import Run
-from uwaga.training.step import Update
+from uwaga.training.step import UpdateStats
 
 
 class CountingReporter(Reporter):
@@ -25,7 +25,7 @@ class CountingReporter(Reporter):
         self.tokens, self.updates = 0, job.updates
         self.interrupt = interrupt
 
-    def update(self, progress: Progress, result: Update) -> None:
+    def update(self, progress: Progress, result: UpdateStats) -> None:
         super().update(progress, result)
         self.tokens += result.tokens
         self.interrupt.requested |= progress.step == self.updates

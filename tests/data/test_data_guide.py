@@ -48,7 +48,7 @@ def test_piece_ranges_contain_all_pieces_that_overlap_the_word(words, data) -> N
 
 @pytest.mark.parametrize("text", [text for pair in TEXTS for text in pair])
 @pytest.mark.parametrize("kind", ["words", "spaces"])
-def test_count_piece_bytes_sum_to_word_bytes(text: str, kind) -> None:
+def test_piece_bytes_sum_to_word_bytes(text: str, kind) -> None:
     tokeniser_ = tokeniser()
     widths = count_piece_bytes(tokeniser_)[tokeniser_.encode(text)]
     assert widths.sum() == sum(len(word.encode()) for word in split_words(text, kind))

@@ -13,7 +13,7 @@ from precision import EXACT
 
 from uwaga.decoder import Choice, Symbols
 from uwaga.engine.interventions import Heads, Positions
-from uwaga.models.blocks import norm
+from uwaga.models.blocks import make_norm
 from uwaga.models.decoder_only import DecoderOnly
 from uwaga.models.interventions import scale_scores, with_interventions
 from uwaga.models.layers.feedforward import FeedForward
@@ -282,7 +282,7 @@ def test_M38_grouped_attention_matches_repeated_heads(groups: int) -> None:
 
 
 def test_M39_rms_norm_matches_its_formula() -> None:
-    layer = norm(settings(norm_epsilon=0.5)).double()
+    layer = make_norm(settings(norm_epsilon=0.5)).double()
     assert [name for name, _ in layer.named_parameters()] == ["weight"]
     with torch.no_grad():
         layer.weight.copy_(torch.linspace(-1, 2, 24))
@@ -291,7 +291,8 @@ def test_M39_rms_norm_matches_its_formula() -> None:
     torch.testing.assert_close(layer(x), expected, **EXACT)
     assert float((layer(x + 10) - layer(x)).detach().abs().max()) > 1e-3  # the mean is not subtracted
     torch.testing.assert_close(
-        norm(settings(norm_epsilon=1e-30)).double()(7 * x), norm(settings(norm_epsilon=1e-30)).double()(x)
+        make_norm(settings(norm_epsilon=1e-30)).double()(7 * x),
+        make_norm(settings(norm_epsilon=1e-30)).double()(x),
     )
 
 

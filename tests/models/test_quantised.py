@@ -10,7 +10,7 @@ import torch
 from native_models import ALL_TOKENS, native_model, random_model, sentences
 
 from uwaga.errors import SettingsError
-from uwaga.models.adapters import round_as_int8
+from uwaga.models.adapters import simulate_int8
 from uwaga.models.build import build_model
 from uwaga.models.layers.quantised import fake_quantise
 from uwaga.settings import LuongSettings, TransformerSettings
@@ -35,7 +35,7 @@ def compare_engine(shape: TransformerSettings) -> tuple[bool, float, float]:
     model = random_model(shape)
     engine = native_model(model, "int8")
     rounded = copy.deepcopy(model)
-    round_as_int8(rounded)
+    simulate_int8(rounded)
     sources = sentences(4)
     start = np.full(4, model.symbols.start)
     log_probs = []
@@ -91,9 +91,9 @@ def test_M36_models_that_int8_engine_cannot_run_are_rejected() -> None:
         20,
     )
     with pytest.raises(SettingsError, match=r"training\.quantisation: .* not for Luong"):
-        round_as_int8(recurrent)
+        simulate_int8(recurrent)
     average = TransformerSettings(
         encoder_layers=1, decoder_layers=1, width=8, heads=2, feed_forward=8, self_attention="aan"
     )
     with pytest.raises(SettingsError, match=r"not for self_attention: aan"):
-        round_as_int8(random_model(average))
+        simulate_int8(random_model(average))

@@ -125,7 +125,7 @@ def test_E3_models_without_attention_encode_the_sentence_as_one_vector() -> None
     for name in ("cho", "sutskever"):
         memory = make(VARIANTS[name]).encode([[5, 6, 7, 8, 2]])
         assert memory.values is None
-        assert all(part.shape == (1, 8) for part in memory.first)
+        assert all(part.shape == (1, 8) for part in memory.initial_state)
     for name, width in (("bahdanau", 16), ("luong", 8), ("gnmt", 8)):
         memory = make(VARIANTS[name]).encode([[5, 6, 7, 8, 2]])
         assert memory.values.shape == (1, 5, width)

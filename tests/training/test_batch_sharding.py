@@ -60,7 +60,7 @@ def test_process_count_must_divide_batches() -> None:
     for world in (4, 5, 7, 12):
         with pytest.raises(SettingsError, match=rf"6 batches of 4,000 tokens.* evenly among {world} proc"):
             check_process_count(training, world)
-    with pytest.raises(SettingsError, match=r"Start 1 or 2 or 3 or 6 of them") as error:
+    with pytest.raises(SettingsError, match=r"Start 1 or 2 or 3 or 6 processes") as error:
         check_process_count(training, 4)
     assert "accumulate=8 --set training.batch_tokens=3000, whose updates have the same size" in str(
         error.value

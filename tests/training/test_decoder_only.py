@@ -154,7 +154,7 @@ def test_invalid_settings_are_rejected_with_a_remedy(tmp_path: Path) -> None:
         SettingsError, match=r"up to 513 positions, .* is 96: raise it, or lower data.max_tok"
     ):
         parse(Settings, raw | {"data": raw["data"] | {"max_tokens": 256}}, "toy")
-    with pytest.raises(SettingsError, match=r"one vocabulary, not two of 23 and 24; set text.joint"):
+    with pytest.raises(SettingsError, match=r"there are two, of 23 and 24 tokens; set text.joint"):
         build_model(MODEL_PRESETS["llama-tiny"](), Symbols(start=1, end=2, pad=0, unknown=3), 23, 24)
     write_reversal_corpus(tmp_path, pairs=20)
     raw["training"]["quantisation"] = "int8"

@@ -17,7 +17,7 @@ from uwaga.training import checkpoint
 from uwaga.training.checkpoint import Progress, checkpoint_path
 from uwaga.training.page import METRICS_FILE
 from uwaga.training.report import MAX_SAMPLE_LENGTH, EventFile, Reporter, TrainingBar, clock_time
-from uwaga.training.step import Update
+from uwaga.training.step import UpdateStats
 from uwaga.training.train import train
 from uwaga.training.validation import Sample, Validation
 
@@ -85,7 +85,7 @@ def test_metrics_are_truncated_to_resumed_step(tmp_path: Path) -> None:
 
 def test_log_append_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "log"
-    checkpoint.append(path, b"one\n")
+    checkpoint.append_to_file(path, b"one\n")
     write = checkpoint.os.write
 
     def partial_write(handle: int, content: memoryview) -> int:
@@ -95,7 +95,7 @@ def test_log_append_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(checkpoint.os, "write", partial_write)
     with pytest.raises(OSError, match="No space") as error:
-        checkpoint.append(path, b"two\n")
+        checkpoint.append_to_file(path, b"two\n")
     assert error.value.filename == str(path) and path.read_bytes() == b"one\n"
 
 
@@ -147,7 +147,7 @@ def test_progress_bar_shows_the_best_score_after_resume(tmp_path: Path) -> None:
             if validated:
                 result = Validation(1.0, MetricScore("bleu", 12.34, "s"), None)
                 reporter.validation(Progress(step=step), result)
-            reporter.update(Progress(step=step + 1), Update(20.0, 20.0, 10, 1.0, 1e-3))
+            reporter.update(Progress(step=step + 1), UpdateStats(20.0, 20.0, 10, 1.0, 1e-3))
             assert reporter.bar is not None
             return screen(console, reporter.bar)
 

@@ -191,11 +191,11 @@ def test_full_disk_stops_all_processes(tmp_path: Path) -> None:
     run_to_end(tmp_path, 2)
 
 
-def test_count_flops_match_the_formula(tmp_path: Path) -> None:
+def test_flop_counts_match_the_formula(tmp_path: Path) -> None:
     from uwaga.decoder import Symbols
     from uwaga.models.build import build_model
     from uwaga.training.ranks import SINGLE_PROCESS
-    from uwaga.training.utilisation import find_utilisation, count_flops
+    from uwaga.training.utilisation import count_flops, find_utilisation
 
     settings = toy_settings(tmp_path, peak_flops=1e9)
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Adapters (M34) and int8 quantisation (M36) of models in training."""
+"""Adapters (M34) and simulated int8 quantisation (M36) for models in training."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def replace_layers(
     Args:
         model: model, changed in place.
         names: dotted names of layers.
-        make_layer: function from a layer to its replacement, with the same interface; tied weights stay tied
-            if it shares them. A layer with two names gets one replacement.
+        make_layer: function that returns the replacement of a layer, with the same interface. It is called
+            once for a layer with two names. Tied weights stay tied if replacements share them.
     """
     replacements: dict[int, nn.Module] = {}
     layers = {name: model.get_submodule(name) for name in names}
@@ -38,23 +38,24 @@ def replace_layers(
         setattr(model.get_submodule(owner), leaf, replacements[id(layer)])
 
 
-SUGGESTIONS = 3
+MAX_SUGGESTIONS = 3
+"""Maximum number of names suggested in a message."""
 
 
-def names_matching(pattern: str, names: Sequence[str], key: str, noun: str) -> list[str]:
-    """Return the names that match a pattern.
+def match_names(pattern: str, names: Sequence[str], key: str, noun: str) -> list[str]:
+    """Return the names that match a pattern; raise SettingsError if there are none.
 
     Args:
         pattern: pattern with ``*`` and ``?``, such as ``encoder.*``.
-        names: all names.
-        key: name of the setting, for the message.
-        noun: kind of the named objects, for the message.
+        names: names of all weights or layers.
+        key: name of the setting that contains the pattern, for the message.
+        noun: what the names denote, such as ``weight``, for the message.
     """
     matching = [name for name in names if fnmatchcase(name, pattern)]
     if matching:
         return matching
-    suggestions = difflib.get_close_matches(pattern.replace("*", ""), names, n=SUGGESTIONS, cutoff=0.3)
-    suggestions = suggestions or [*names[:SUGGESTIONS]]
+    suggestions = difflib.get_close_matches(pattern.replace("*", ""), names, n=MAX_SUGGESTIONS, cutoff=0.3)
+    suggestions = suggestions or [*names[:MAX_SUGGESTIONS]]
     examples = ", ".join(suggestions) if suggestions else "none"
     raise SettingsError(
         f"{key}: {quoted(pattern)} matches no {noun} of the model; choose for example from {examples}"
@@ -62,7 +63,7 @@ def names_matching(pattern: str, names: Sequence[str], key: str, noun: str) -> l
 
 
 def add_adapters(model: Seq2Seq, settings: LoraSettings) -> None:
-    """Freeze a Transformer and add adapters to its linear layers, in place."""
+    """Freeze the weights of a Transformer, and add adapters to its linear layers, in place."""
     if not isinstance(model, Transformer):
         raise SettingsError(
             f"adapt.lora: only Transformers support adapters, not {type(model).__name__}; "
@@ -72,7 +73,7 @@ def add_adapters(model: Seq2Seq, settings: LoraSettings) -> None:
     selected = {
         name
         for pattern in settings.targets
-        for name in names_matching(pattern, names, "adapt.lora.targets", "linear layer")
+        for name in match_names(pattern, names, "adapt.lora.targets", "linear layer")
     }
     model.requires_grad_(False)
     replace_layers(
@@ -87,8 +88,11 @@ def adapted_layers(model: nn.Module) -> dict[str, LoraLinear]:
     return {name: layer for name, layer in model.named_modules() if isinstance(layer, LoraLinear)}
 
 
-def round_as_int8(model: Seq2Seq) -> None:
-    """Make a Transformer compute like the int8 engine, in place; its weights are not changed."""
+def simulate_int8(model: Seq2Seq) -> None:
+    """Make a Transformer round its weights and inputs as the int8 engine does, in place.
+
+    The weights themselves are not changed.
+    """
     if not isinstance(model, Transformer) or model.settings.self_attention == "aan":
         unsupported = "self_attention: aan" if isinstance(model, Transformer) else type(model).__name__
         raise SettingsError(
@@ -102,7 +106,7 @@ def round_as_int8(model: Seq2Seq) -> None:
         ("source_embedding", "target_embedding"),
         lambda layer: QuantisedEmbedding(cast(nn.Embedding, layer)),
     )
-    model.rounded = True
+    model.simulates_int8 = True
 
 
 def _quantise_layer(layer: nn.Module, cached: bool) -> QuantisedLinear:

@@ -9,19 +9,21 @@ from uwaga.decoder import Symbols
 from uwaga.models.layers.recurrent import Gru, GruSteps, reverse_padded
 from uwaga.models.layers.scores import make_score
 from uwaga.models.recurrent import (
+    DecoderOutput,
     Maxout,
     Recurrent,
     RecurrentMemory,
     StepAttention,
     Tensors,
-    Unrolled,
-    with_annotations,
+    make_attention_memory,
 )
 from uwaga.settings.recurrent import BahdanauSettings
 
 
 class Bahdanau(Recurrent):
-    """Annotations ``h_j = [→h_j; ←h_j]``, start ``s_0 = tanh(W_s ←h_1)``, and at each step
+    """The model of Bahdanau 2014: a bidirectional encoder, and attention from the previous decoder state.
+
+    Annotations are ``h_j = [→h_j; ←h_j]``, and the initial state is ``s_0 = tanh(W_s ←h_1)``. Each step is
 
     - ``paper``: ``c_i = attention(s_{i-1}, h)``, ``s_i = GRU(s_{i-1}, [E y_{i-1}; c_i])``;
     - ``conditional`` (Sennrich 2017, eq. 4 ff.): ``s' = GRU1(s_{i-1}, E y_{i-1})``,
@@ -56,7 +58,7 @@ class Bahdanau(Recurrent):
         )
         values = self.dropout(torch.cat([forward_states, backward_states], dim=-1))
         first = torch.tanh(self.bridge(backward_states[:, 0]))  # (sentences, units): s_0
-        return with_annotations(self.score, values, lengths, (first,))
+        return make_attention_memory(self.score, values, lengths, (first,))
 
     def unroll(
         self,
@@ -65,7 +67,7 @@ class Bahdanau(Recurrent):
         parts: Tensors,
         position: int = 0,
         need_weights: bool = False,
-    ) -> Unrolled:
+    ) -> DecoderOutput:
         (state,) = parts
         rows, time, words = embedded.shape
         projected = (self.inner or self.decoder).project(embedded)  # (rows, time, 3 units)
@@ -87,4 +89,6 @@ class Bahdanau(Recurrent):
             contexts.append(context)
         joined = torch.cat([torch.stack(states, dim=1), embedded, torch.stack(contexts, dim=1)], dim=-1)
         features = self.dropout(self.read_out(joined))
-        return Unrolled(features, (state,), torch.stack(attention.weights, dim=1) if need_weights else None)
+        return DecoderOutput(
+            features, (state,), torch.stack(attention.weights, dim=1) if need_weights else None
+        )

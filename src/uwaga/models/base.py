@@ -16,14 +16,15 @@ from uwaga.models.layers.scores import soft_cap
 from uwaga.results.attention import Attentions, Floats, require_cross_attention, select_head
 from uwaga.search.length_batching import map_batches
 
-RECORDED_TOKENS = 256
-"""Tokens of a batch, counted on its longer side with padding, whose attention is recorded at once."""
+RECORDING_BATCH_TOKENS = 256
+"""Maximum number of tokens on the longer side of a batch, with padding, when attention is recorded."""
 
 
 class OutputLayer(NamedTuple):
-    """``logits = weight · features + bias`` (M20): weight (vocabulary, width), bias (vocabulary,) or None.
+    """The output layer: ``logits = weight · features + bias`` (M20).
 
-    With a ``cap`` they become ``cap tanh(logits / cap)`` (M41).
+    ``weight`` is (vocabulary, width), ``bias`` (vocabulary,) or None. With a ``cap``, the logits
+    become ``cap tanh(logits / cap)`` (M41).
     """
 
     weight: Tensor
@@ -31,15 +32,15 @@ class OutputLayer(NamedTuple):
     cap: float | None = None
 
     def logits(self, features: Tensor) -> Tensor:
-        """Return logits (..., vocabulary) of features (..., width), in float32 or float64."""
+        """Return the logits (..., vocabulary) of features (..., width), in float32 or float64."""
         logits = at_least_float32(nn.functional.linear(features, self.weight, self.bias))
         return logits if self.cap is None else soft_cap(logits, self.cap)
 
 
 class Seq2Seq(nn.Module):
-    """A trainable torch model that is a :class:`uwaga.decoder.Decoder`.
+    """Base class of trainable torch models, each of which is a :class:`uwaga.decoder.Decoder`.
 
-    ``features`` excludes the output layer, so that the loss can process the vocabulary in chunks.
+    ``features`` excludes the output layer, so that the loss can compute logits for a few rows at a time.
     """
 
     symbols: Symbols
@@ -61,29 +62,29 @@ class Seq2Seq(nn.Module):
         """
 
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
-        """Return :meth:`features` and the attention (sentences, target, source) trained to align.
+        """Return :meth:`features`, and the attention (sentences, target, source) that is trained to align.
 
-        In a Transformer, it is that of the head ``guided_head``.
+        In a Transformer, this is the attention of the head ``guided_head``.
 
         Raises:
             SettingsError: the model has no such attention.
         """
         raise SettingsError(
             "training.guided_alignment: the decoder has no attention to the source; "
-            "choose a model that has it, or omit guided_alignment"
+            "choose a model with attention, or omit guided_alignment"
         )
 
     def training_features(self, source: Tensor, target_in: Tensor) -> Sequence[tuple[Tensor, float]]:
-        """Return the outputs for the loss, each with its weight.
+        """Return the decoder outputs for the loss, each with its weight in the loss.
 
-        The first are those of :meth:`features`; models that predict more than the next token add more.
+        The first output is that of :meth:`features`; a model that predicts several tokens returns more.
         """
         return ((self.features(source, target_in), 1.0),)
 
     @property
     @abstractmethod
     def output(self) -> OutputLayer:
-        """The layer from features to logits."""
+        """The output layer, which maps features to logits."""
 
     @abstractmethod
     def encode(self, sources: Sequence[Sequence[int]]) -> Memory: ...
@@ -96,19 +97,19 @@ class Seq2Seq(nn.Module):
 
     @property
     def verify(self) -> Verify | None:
-        """See :attr:`uwaga.decoder.Decoder.verify`; equal to steps up to rounding. None if unsupported."""
+        """See :attr:`uwaga.decoder.Decoder.verify`; None if the model does not support it."""
         return None
 
     def attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Attentions]:
-        """See :attr:`uwaga.decoder.Decoder.attentions`; sentences are batched by length."""
+        """See :attr:`uwaga.decoder.Decoder.attentions`. Sentences of similar length are batched."""
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
 
         def record(indices: list[int]) -> list[Attentions]:
             return self.record([sources[index] for index in indices], [targets[index] for index in indices])
 
-        return map_batches(record, lengths, RECORDED_TOKENS)
+        return map_batches(record, lengths, RECORDING_BATCH_TOKENS)
 
     def cross_attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
@@ -132,29 +133,29 @@ class Seq2Seq(nn.Module):
 
     @abstractmethod
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
-        """Return the :meth:`attentions` of a padded batch, computed as in training."""
+        """Return the :meth:`attentions` of sentences, computed in a single padded batch as in training."""
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
-        """Return log-probabilities (sentences, target, vocabulary) of every next token (M20)."""
+        """Return the log-probabilities (sentences, target, vocabulary) of the next token (M20)."""
         return torch.log_softmax(self.logits(self.features(source, target_in)), dim=-1)
 
     def logits(self, features: Tensor) -> Tensor:
-        """Return logits (..., vocabulary) of features (..., width), in float32 or float64."""
+        """Return the logits (..., vocabulary) of features (..., width), in float32 or float64."""
         return self.output.logits(features)
 
     @property
     def description(self) -> str:
-        """Class, engine, number format, device and threads of a call, for display."""
+        """A text with class, library, number format, device and number of threads, for display."""
         return describe_model(self)
 
     @property
     def device(self) -> torch.device:
-        """Device of the weights."""
+        """The device of the weights."""
         return next(self.parameters()).device
 
 
 def describe_model(model: nn.Module) -> str:
-    """Return a one-line description of a torch model."""
+    """Return a line of text that describes a torch model: class, number format, device and threads."""
     weight = next(model.parameters())
     threads = getattr(model, "threads", 0) or torch.get_num_threads()
     name = getattr(model, "title", type(model).__name__)
@@ -167,6 +168,6 @@ def describe_model(model: nn.Module) -> str:
 
 
 def pad(rows: Sequence[Sequence[int]], filler: int, device: torch.device) -> Tensor:
-    """Return the ids (sentences, longest), with shorter rows padded with ``filler``."""
+    """Return a tensor of ids (rows, longest row), in which shorter rows are padded with ``filler``."""
     width = max(map(len, rows))
     return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows], device=device)

@@ -26,9 +26,9 @@ from uwaga.settings import BlockSettings, DecoderOnlySettings, TransformerSettin
 
 @dataclass(frozen=True)
 class Recording:
-    """Attention weights (sentences, heads, query, key) of each layer of a forward pass, lowest first.
+    """Attention weights (sentences, heads, query, key) of each layer, to which a forward pass appends.
 
-    A forward pass appends to the recording passed to it.
+    The lowest layer is first.
     """
 
     encoder: list[Tensor] = field(default_factory=list)
@@ -36,11 +36,11 @@ class Recording:
     cross: list[Tensor] = field(default_factory=list)
 
     def sentences(self, sources: Sequence[int], targets: Sequence[int]) -> list[Attentions]:
-        """Return the matrices of each sentence, without padding.
+        """Return the attention matrices of each sentence, without padding.
 
         Args:
-            sources: (sentences,) number of tokens of each source.
-            targets: (sentences,) number of decoder steps of each target.
+            sources: number of tokens of each source.
+            targets: number of decoder steps of each target.
         """
         encoder, decoder, cross = map(_stack_layers, (self.encoder, self.decoder, self.cross))
         return [
@@ -54,7 +54,7 @@ class Recording:
 
 
 def _stack_layers(layers: Sequence[Tensor]) -> Floats | None:
-    """Return (layers, sentences, heads, query, key), or None if there are no layers."""
+    """Return the weights in one array (layers, sentences, heads, query, key); None without layers."""
     return torch.stack(list(layers)).float().cpu().numpy() if layers else None
 
 
@@ -63,11 +63,11 @@ def _crop(table: Floats | None, row: int, queries: int, keys: int) -> Floats | N
 
 
 LayerState = KeysValues | SsruState | AverageState
-"""State of a decoder layer for earlier positions; the first axis of every tensor is rows."""
+"""State of a decoder layer after the earlier positions; the first axis of each tensor is rows."""
 
 
 class ResidualBlock(nn.Module):
-    """A block with pre-norm, ``x + f(norm(x))``, or post-norm, ``norm(x + f(x))``."""
+    """Base class of blocks with pre-norm, ``x + f(norm(x))``, or post-norm, ``norm(x + f(x))``."""
 
     def __init__(self, settings: BlockSettings) -> None:
         super().__init__()
@@ -75,26 +75,26 @@ class ResidualBlock(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def sublayer_input(self, x: Tensor, norm: nn.Module) -> Tensor:
-        """Return the input of a sublayer from the residual stream (rows, positions, width)."""
+        """Return the input of a sublayer, given the residual stream (rows, positions, width)."""
         out: Tensor = norm(x) if self.is_pre_norm else x
         return out
 
     def sublayer_output(self, x: Tensor, branch: Tensor, norm: nn.Module) -> Tensor:
-        """Return the residual stream plus a sublayer's output, both (rows, positions, width)."""
+        """Return the residual stream after the output of a sublayer is added, (rows, positions, width)."""
         x = x + self.dropout(branch)
         out: Tensor = x if self.is_pre_norm else norm(x)
         return out
 
 
 class EncoderBlock(ResidualBlock):
-    """Self-attention and feed-forward, each with a residual connection and a layer norm."""
+    """An encoder block: self-attention and feed-forward, each with a residual connection and a norm."""
 
     def __init__(self, settings: BlockSettings) -> None:
         super().__init__(settings)
-        self.attention = _attention(settings, settings.heads)
-        self.attention_norm = norm(settings)
-        self.feed_forward = _feed_forward(settings, settings.feed_forward)
-        self.feed_forward_norm = norm(settings)
+        self.attention = _make_attention(settings, settings.heads)
+        self.attention_norm = make_norm(settings)
+        self.feed_forward = _make_feed_forward(settings, settings.feed_forward)
+        self.feed_forward_norm = make_norm(settings)
 
     def forward(
         self,
@@ -103,9 +103,13 @@ class EncoderBlock(ResidualBlock):
         bias: Tensor | None = None,
         recorded: list[Tensor] | None = None,
     ) -> Tensor:
-        """Map (sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source), ``bias`` of scores.
+        """Return the outputs of the block, (sentences, source, width).
 
-        The weights (sentences, heads, source, source) are appended to ``recorded``.
+        Args:
+            x: (sentences, source, width).
+            mask: (sentences, 1, 1, source), False on padding; None without padding.
+            bias: bias of the scores, (heads, source, source), or None.
+            recorded: list to which the weights (sentences, heads, source, source) are appended.
         """
         inner = self.sublayer_input(x, self.attention_norm)
         projected = self.attention.project(inner)
@@ -141,12 +145,12 @@ class CausalBlock(ResidualBlock):
                 epsilon=settings.norm_epsilon,
             ),
         )
-        self.attention_norm = norm(settings)
-        self.feed_forward = _feed_forward(settings, settings.feed_forward)
-        self.feed_forward_norm = norm(settings)
+        self.attention_norm = make_norm(settings)
+        self.feed_forward = _make_feed_forward(settings, settings.feed_forward)
+        self.feed_forward_norm = make_norm(settings)
         norm_outputs = settings.norm == "both"
-        self.attention_after_norm = norm(settings) if norm_outputs else nn.Identity()
-        self.feed_forward_after_norm = norm(settings) if norm_outputs else nn.Identity()
+        self.attention_after_norm = make_norm(settings) if norm_outputs else nn.Identity()
+        self.feed_forward_after_norm = make_norm(settings) if norm_outputs else nn.Identity()
 
     def forward(
         self,
@@ -156,7 +160,7 @@ class CausalBlock(ResidualBlock):
         rotation: Rotation | None = None,
         recorded: list[Tensor] | None = None,
     ) -> tuple[Tensor, KeysValues]:
-        """Run the block over new positions after cached ones.
+        """Return the outputs at new positions after cached positions, and the extended cache.
 
         Args:
             x: (rows, new, width).
@@ -166,7 +170,7 @@ class CausalBlock(ResidualBlock):
             recorded: list to which the weights (rows, heads, new, past + new) are appended.
 
         Returns:
-            x of the same shape and the longer cache.
+            outputs of the same shape as ``x``, and the extended cache.
         """
         inner = self.sublayer_input(x, self.attention_norm)
         cache = extend(past, self.attention.project(inner, rotation))
@@ -179,22 +183,25 @@ class CausalBlock(ResidualBlock):
 
 
 class DecoderBlock(ResidualBlock):
-    """Causal self-attention, cross-attention and feed-forward, each with a residual connection and a norm.
+    """A decoder block: causal self-attention, cross-attention and feed-forward.
 
-    Self-attention may be replaced by an :class:`Ssru` (M26) or :class:`AverageAttention` (M35).
+    Each has a residual connection and a norm. Self-attention may be replaced by an
+    :class:`Ssru` (M26) or :class:`AverageAttention` (M35).
     """
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__(settings)
         heads, kind = settings.decoder_heads or settings.heads, settings.self_attention
-        self.self_attention = _attention(settings, heads) if kind == "attention" else None
+        self.self_attention = _make_attention(settings, heads) if kind == "attention" else None
         self.ssru = Ssru(settings.width) if kind == "ssru" else None
-        self.aan = _average(settings) if kind == "aan" else None
-        self.self_attention_norm = norm(settings)
-        self.cross_attention = _attention(settings, heads)
-        self.cross_attention_norm = norm(settings)
-        self.feed_forward = _feed_forward(settings, settings.decoder_feed_forward or settings.feed_forward)
-        self.feed_forward_norm = norm(settings)
+        self.aan = _make_average_attention(settings) if kind == "aan" else None
+        self.self_attention_norm = make_norm(settings)
+        self.cross_attention = _make_attention(settings, heads)
+        self.cross_attention_norm = make_norm(settings)
+        self.feed_forward = _make_feed_forward(
+            settings, settings.decoder_feed_forward or settings.feed_forward
+        )
+        self.feed_forward_norm = make_norm(settings)
 
     def forward(
         self,
@@ -206,7 +213,7 @@ class DecoderBlock(ResidualBlock):
         bias: Tensor | None = None,
         recording: Recording | None = None,
     ) -> tuple[Tensor, LayerState, Tensor | None]:
-        """Run the block over all target positions, or over new ones after earlier ones.
+        """Return the outputs at all target positions, or at new positions after those of ``past``.
 
         Args:
             x: (sentences * beams, target, width).
@@ -214,13 +221,13 @@ class DecoderBlock(ResidualBlock):
                 (sentences * beams, heads, past, head width).
             causal: (target, past + target) bool, or None for one new position that attends to all before it.
             source: keys and values (sentences, heads, source, head width), mask (sentences, 1, 1, source).
-            need_weights: return the cross-attention weights.
+            need_weights: whether to return the cross-attention weights.
             bias: bias of the self-attention scores, (heads, target, past + target), or None.
-            recording: recording to which the weights of both attentions are appended, per head.
+            recording: recording to which the weights of self-attention and cross-attention are appended.
 
         Returns:
-            x of the same shape, the new state, and weights (sentences, heads, beams * target, source) or
-            None.
+            outputs of the same shape as ``x``; the new state; and cross-attention weights (sentences, heads,
+            beams * target, source) or None.
         """
         branch, state = self._attend_to_target(x, past, causal, bias, recording)
         x = self.sublayer_output(x, branch, self.self_attention_norm)
@@ -266,13 +273,13 @@ class DecoderBlock(ResidualBlock):
         return context, cache
 
 
-def norm(settings: BlockSettings) -> nn.Module:
+def make_norm(settings: BlockSettings) -> nn.Module:
     """Return a layer norm (Ba 2016) or an RMS norm without bias (Zhang 2019), as configured."""
     norm_class = nn.LayerNorm if settings.norm_kind == "layer" else nn.RMSNorm
     return norm_class(settings.width, eps=settings.norm_epsilon)
 
 
-def _attention(settings: BlockSettings, heads: int) -> MultiHeadAttention:
+def _make_attention(settings: BlockSettings, heads: int) -> MultiHeadAttention:
     return MultiHeadAttention(
         settings.width,
         heads,
@@ -282,7 +289,7 @@ def _attention(settings: BlockSettings, heads: int) -> MultiHeadAttention:
     )
 
 
-def _feed_forward(settings: BlockSettings, inner: int) -> FeedForward:
+def _make_feed_forward(settings: BlockSettings, inner: int) -> FeedForward:
     return FeedForward(
         settings.width,
         inner,
@@ -293,7 +300,7 @@ def _feed_forward(settings: BlockSettings, inner: int) -> FeedForward:
     )
 
 
-def _average(settings: TransformerSettings) -> AverageAttention:
+def _make_average_attention(settings: TransformerSettings) -> AverageAttention:
     return AverageAttention(
         settings.width,
         settings.aan_sizes,

@@ -25,7 +25,7 @@ from uwaga.settings.recurrent import (
 
 
 def check_model(settings: ModelSettings) -> None:
-    """Check the names in settings that refer to a registry; this needs torch."""
+    """Check that the attention score that the settings name is registered; this imports torch."""
     if isinstance(settings, (BahdanauSettings, LuongSettings, GnmtSettings)):
         try:
             SCORES.check(settings.score)
@@ -64,7 +64,7 @@ def build_model(
         case DecoderOnlySettings():
             if source_vocabulary != target_vocabulary:
                 raise SettingsError(
-                    f"model.family: decoder-only has one vocabulary, not two of {source_vocabulary} and "
-                    f"{target_vocabulary}; set text.joint: true"
+                    f"model.family: a decoder-only model has one vocabulary, but there are two, of "
+                    f"{source_vocabulary} and {target_vocabulary} tokens; set text.joint: true"
                 )
             return DecoderOnly(settings, symbols, target_vocabulary)

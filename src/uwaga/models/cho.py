@@ -9,17 +9,25 @@ from torch.nn import functional
 from uwaga.decoder import Symbols
 from uwaga.models.layers.kernels import StepProduct, gru_cell
 from uwaga.models.layers.recurrent import Gru, last_states, reverse_padded
-from uwaga.models.recurrent import Maxout, Recurrent, RecurrentMemory, Tensors, Unrolled, repeat_for_beams
+from uwaga.models.recurrent import (
+    DecoderOutput,
+    Maxout,
+    Recurrent,
+    RecurrentMemory,
+    Tensors,
+    repeat_for_beams,
+)
 from uwaga.settings.recurrent import ChoSettings
 
 
 class Cho(Recurrent):
-    """``c = tanh(V h_N)`` starts the decoder, ``h'_0 = tanh(V' c)``, and enters each step and read-out.
+    """The model of Cho 2014 §A.1, which encodes a source as one vector ``c = tanh(V h_N)``.
 
-    Cho 2014 §A.1. In both gates of the decoder's GRU ``c`` is part of the input, with the word. In the
-    candidate, with ``gru: paper``, it is added to the state under the reset gate, ``n = tanh(W' e(y) + r (U'
-    h' + C c))`` (§A.1.2; the encoder has ``U (r h)``). With ``gru: fused`` it is part of the input there too,
-    and a target is processed in one call.
+    ``c`` gives the initial state of the decoder, ``h'_0 = tanh(V' c)``, and is an input of each step and of
+    the read-out. In both gates of the decoder's GRU, ``c`` is part of the input, together with the word. With
+    ``gru: paper``, the candidate state is ``n = tanh(W' e(y) + r (U' h' + C c))`` (§A.1.2; the encoder has
+    ``U (r h)``). With ``gru: fused``, ``c`` is part of the input of the candidate, too, and a target is
+    processed in one call.
     """
 
     def __init__(
@@ -52,20 +60,23 @@ class Cho(Recurrent):
         parts: Tensors,
         position: int = 0,
         need_weights: bool = False,
-    ) -> Unrolled:
+    ) -> DecoderOutput:
         rows, time, _ = embedded.shape
         hidden, _ = parts
-        summary = repeat_for_beams(memory, memory.first[1], rows)  # (rows, units)
+        summary = repeat_for_beams(memory, memory.initial_state[1], rows)  # (rows, units)
         repeated = summary[:, None].expand(rows, time, -1)
         if self.is_paper_gru:
             states = self._states(embedded, summary, hidden)
         else:
             states = self.decoder.run(torch.cat([embedded, repeated], dim=-1), hidden)
         joined = torch.cat([states, embedded, repeated], dim=-1)
-        return Unrolled(self.dropout(self.read_out(joined)), (states[:, -1], summary), None)
+        return DecoderOutput(self.dropout(self.read_out(joined)), (states[:, -1], summary), None)
 
     def _states(self, embedded: Tensor, summary: Tensor, hidden: Tensor) -> Tensor:
-        """Return the states (rows, time, units); the contributions of words are computed in one step."""
+        """Return the decoder states (rows, time, units) with ``gru: paper``.
+
+        The contributions of all words to the gates are computed in one product.
+        """
         _, time, words = embedded.shape
         units = hidden.shape[1]
         word_gates = self.decoder.project(embedded)  # (rows, time, 3 units)

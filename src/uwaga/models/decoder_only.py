@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.models.blocks import CausalBlock, Recording, norm
+from uwaga.models.blocks import CausalBlock, Recording, make_norm
 from uwaga.models.layers.attention import mask_or_none
 from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
@@ -25,15 +25,16 @@ from uwaga.results.attention import Attentions, Floats
 from uwaga.settings import DecoderOnlySettings
 
 PADDING_POSITION = torch.iinfo(torch.int64).max // 2
-"""Position of padding, after all tokens, so that no token attends to it."""
+"""Position assigned to padding; it is after all tokens, so that no token attends to padding."""
 
 
 @dataclass(frozen=True)
 class PromptMemory:
     """Encoded prompts: keys and values of all tokens except the last (M21).
 
-    ``last`` (sentences,) is the last token, which the first step feeds; ``mask`` (sentences, read) bool is
-    True on tokens; ``layers`` (sentences, groups, read, head width) is empty if all prompts have one token.
+    ``last`` (sentences,) are the last tokens, which the first step reads; ``mask`` (sentences, read) is False
+    on padding; ``layers`` are keys and values (sentences, groups, read, head width) of each layer, and empty
+    if all prompts have one token.
     """
 
     last: Tensor
@@ -51,12 +52,17 @@ class PromptMemory:
 
 @dataclass(frozen=True)
 class PromptState:
-    """The cache of each row: ``mask`` (rows, past) bool and ``layers`` (rows, groups, past, head width).
+    """The state of a decoder-only model.
 
-    ``first`` (rows,) holds the tokens that the first step feeds, None after it; ``positions`` (rows,) the
-    positions of the next tokens, ``furthest`` the largest of them. Padding between a prompt and its
-    continuation is masked. After a draft is read (M42), rows share caches until some are selected:
-    ``cache_rows`` (rows,) is the row of ``layers`` for each row, None if rows share nothing.
+    Attributes:
+        beams: number of rows per sentence.
+        first: (rows,) tokens that the first step reads; None after the first step.
+        positions: (rows,) positions of the next tokens.
+        furthest: the largest of these positions.
+        mask: (rows, past), True at cached tokens, False at padding, also between prompt and continuation.
+        layers: cached keys and values of each layer, (rows, groups, past, head width).
+        cache_rows: (rows,) row of ``layers`` for each row after a draft is read (M42), because several rows
+            then share a cache until some are selected; None if no cache is shared.
     """
 
     beams: int
@@ -101,7 +107,7 @@ class PromptState:
 
 
 class DecoderOnly(Seq2Seq):
-    """Token embeddings, and blocks of causal self-attention with learned or rotary positions (M18, M37).
+    """The decoder-only Transformer (M18), with learned or rotary positions (M37).
 
     A source is a prompt of at least one token without an end symbol; a target is its continuation, whose
     start symbol represents the prompt's last token.
@@ -124,9 +130,9 @@ class DecoderOnly(Seq2Seq):
             for kind in rotary.values()
             if kind is not None
         }
-        self.embedding_norm = norm(settings) if settings.embedding_norm else None
+        self.embedding_norm = make_norm(settings) if settings.embedding_norm else None
         self.decoder = nn.ModuleList(CausalBlock(settings) for _ in range(settings.layers))
-        self.decoder_norm = norm(settings) if settings.norm != "post" else nn.Identity()
+        self.decoder_norm = make_norm(settings) if settings.norm != "post" else nn.Identity()
         self.output_weight = (
             self.embedding.weight
             if settings.tie_output
@@ -142,12 +148,12 @@ class DecoderOnly(Seq2Seq):
         return OutputLayer(self.output_weight, self.output_bias, self.settings.logit_cap)
 
     def read(self, tokens: Tensor) -> Tensor:
-        """Return features (sentences, length, width) of right-padded texts (sentences, length)."""
+        """Return the features (sentences, length, width) of right-padded texts (sentences, length)."""
         positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         return self._run(tokens, positions, None, positions)[0]
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
-        lengths = _real_lengths(source, self.symbols.pad)  # (sentences,)
+        lengths = _unpadded_lengths(source, self.symbols.pad)  # (sentences,)
         needed = int(lengths.max()) + target_in.shape[1] - 1
         if needed > self.settings.max_length:
             raise _too_long_error(needed, self.settings.max_length)
@@ -218,7 +224,7 @@ class DecoderOnly(Seq2Seq):
 
     @property
     def verify(self) -> Verify | None:
-        """See :attr:`uwaga.decoder.Decoder.verify`; equal to steps up to rounding."""
+        """See :attr:`uwaga.decoder.Decoder.verify`. Results equal those of :meth:`step` up to rounding."""
         return self._verify
 
     @torch.inference_mode()
@@ -248,7 +254,7 @@ class DecoderOnly(Seq2Seq):
         return Step(candidates, log_probs, following)
 
     def _read_prompts(self, prompts: Tensor, lengths: Tensor) -> PromptMemory:
-        """Return keys and values of padded prompts (sentences, longest) without their last tokens."""
+        """Return the memory of padded prompts (sentences, longest), whose last tokens are not read yet."""
         read = prompts.shape[1] - 1
         last = prompts.gather(1, lengths[:, None] - 1)[:, 0]
         positions = torch.arange(read, device=prompts.device)
@@ -267,14 +273,14 @@ class DecoderOnly(Seq2Seq):
         keys: Tensor,
         recorded: list[Tensor] | None = None,
     ) -> tuple[Tensor, tuple[KeysValues, ...]]:
-        """Return features of new tokens and the extended caches.
+        """Return the features of new tokens (rows, new, width), and the extended caches.
 
         Args:
-            tokens: (rows, new).
-            positions: (rows or 1, new) their positions.
+            tokens: (rows, new) ids.
+            positions: (rows or 1, new) positions of the new tokens.
             past: caches of earlier tokens.
             keys: (rows or 1, past + new) positions of all tokens, ``PADDING_POSITION`` for padding.
-            recorded: list to which each layer's weights are appended.
+            recorded: list to which the attention weights of each layer are appended.
         """
         x = self.embedding(tokens)  # (rows, new, width)
         if self.settings.embedding_scale:
@@ -294,7 +300,10 @@ class DecoderOnly(Seq2Seq):
         return self.decoder_norm(x), tuple(caches)
 
     def _masks(self, positions: Tensor, keys: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Return the masks (rows or 1, 1, new, past + new) of global and of local layers (M8, M41)."""
+        """Return the mask of global layers and that of local layers (M8, M41).
+
+        Each is (rows or 1, 1, new, past + new), True where a token may attend, or None if nothing is masked.
+        """
         distance = (positions[:, :, None] - keys[:, None, :])[:, None]  # (rows or 1, 1, new, past + new)
         visible = distance >= 0
         window = self.settings.window
@@ -305,12 +314,18 @@ class DecoderOnly(Seq2Seq):
 
 
 def key_positions(mask: Tensor) -> Tensor:
-    """Return the positions (rows, past) of cached tokens, in order where ``mask`` (rows, past) is True."""
+    """Return the positions (rows, past) of cached tokens, counted where ``mask`` (rows, past) is True.
+
+    Padding gets :data:`PADDING_POSITION`.
+    """
     return torch.where(mask, mask.cumsum(dim=1) - 1, PADDING_POSITION)
 
 
-def _real_lengths(source: Tensor, filler: int) -> Tensor:
-    """Return the lengths (sentences,) without trailing padding; a prompt may contain the padding symbol."""
+def _unpadded_lengths(source: Tensor, filler: int) -> Tensor:
+    """Return the lengths (sentences,) of prompts without trailing padding.
+
+    A prompt may contain the padding symbol before its end.
+    """
     real = source != filler
     positions = torch.arange(1, source.shape[1] + 1, device=source.device)
     return (real * positions).amax(dim=1).clamp_min(1)
@@ -318,6 +333,6 @@ def _real_lengths(source: Tensor, filler: int) -> Tensor:
 
 def _too_long_error(tokens: int, limit: int) -> TextTooLongError:
     return TextTooLongError(
-        f"prompt and continuation take {tokens} positions, and the model has {limit}: "
+        f"prompt and continuation need {tokens} positions, but the model has {limit}; "
         "shorten the prompt or lower max_length"
     )

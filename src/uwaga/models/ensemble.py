@@ -1,4 +1,4 @@
-"""Ensembles: a Decoder that averages the probabilities of Decoders (Sutskever 2014 §3.6)."""
+"""Ensembles: a Decoder that averages the probabilities of other Decoders (Sutskever 2014 §3.6)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from uwaga.search.choose import choose
 
 @dataclass(frozen=True)
 class EnsembleMemory:
-    """The memory of each member."""
+    """The encoded sources of each member."""
 
     members: tuple[Memory, ...]
 
@@ -41,7 +41,7 @@ class EnsembleMemory:
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """The state of each member, with the same hypotheses as rows."""
+    """The decoder state of each member; the rows are the same hypotheses in all states."""
 
     members: tuple[State, ...]
 
@@ -57,11 +57,12 @@ class EnsembleState:
 class Ensemble:
     """An ensemble of models of any kind: ``p(y | ...) = (1/n) Σ_m p_m(y | ...)`` at every step.
 
-    Attention is the mean over the members that have it. Length limits are those of the strictest member.
+    The attention of a step is the mean over the members that return attention. Length limits are the
+    smallest limits of all members.
 
     Args:
-        members: two or more models with the same vocabulary.
-        names: the names of the models, for messages.
+        members: at least two models with the same vocabulary.
+        names: names of the models, for messages.
 
     Raises:
         SettingsError: there are fewer than two members, or their vocabularies or special tokens differ.
@@ -70,19 +71,19 @@ class Ensemble:
     join: None = None
     beam_search: None = None
     attentions: None = None
-    """Not available: use the members' methods."""
+    """Not available in an ensemble; call this method of a member instead."""
     recording: None = None
 
     @property
     def cross_attention(self) -> CrossAttention | None:
-        """See :attr:`uwaga.decoder.Decoder.cross_attention`: the first member's."""
+        """The function of the first member; see :attr:`uwaga.decoder.Decoder.cross_attention`."""
         return self.members[0].cross_attention
 
     @property
     def cross_attentions(
         self,
     ) -> Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Floats]] | None:
-        """See :attr:`uwaga.decoder.Decoder.cross_attentions`: the first member's."""
+        """The function of the first member; see :attr:`uwaga.decoder.Decoder.cross_attentions`."""
         return self.members[0].cross_attentions
 
     def __init__(self, members: Sequence[Decoder], names: Sequence[str] | None = None) -> None:
@@ -101,7 +102,7 @@ class Ensemble:
 
     @property
     def description(self) -> str:
-        """Number of members and their descriptions, for display."""
+        """A text with the number of members and their descriptions, for display."""
         descriptions = [getattr(member, "description", type(member).__name__) for member in self.members]
         return f"ensemble of {len(descriptions)}: {'; '.join(dict.fromkeys(descriptions))}"
 
@@ -119,7 +120,7 @@ class Ensemble:
 
     @property
     def shared_positions(self) -> int | None:
-        """The smallest number of positions of the members that read prompts."""
+        """The smallest number of positions that a member has for a prompt and its continuation together."""
         return _minimum(list(map(shared_positions, self.members)))
 
     @property
@@ -127,7 +128,7 @@ class Ensemble:
         return _minimum([member.max_target for member in self.members])
 
     def encode(self, sources: Sequence[Sequence[int]]) -> EnsembleMemory:
-        """Encode sentences with every member."""
+        """Return the sources encoded by every member."""
         return EnsembleMemory(tuple(member.encode(sources) for member in self.members))
 
     def start(self, memory: Memory, beams: int) -> EnsembleState:
@@ -137,7 +138,7 @@ class Ensemble:
         return EnsembleState(tuple(member.start(member_memory, beams) for member, member_memory in pairs))
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
-        """Average the distributions of all members and choose from the mixture."""
+        """Return candidates chosen from the mean of the distributions of all members."""
         assert isinstance(state, EnsembleState)
         full_choice = self._all_tokens(choice)
         pairs = zip(self.members, state.members, strict=True)
@@ -159,7 +160,7 @@ class Ensemble:
         return _average_steps(steps, choice)
 
     def _all_tokens(self, choice: Choice) -> Choice:
-        """Return the choice that requests all tokens from the members."""
+        """Return a copy of ``choice`` for the members, from which all tokens are requested."""
         return Choice(
             self.vocabulary,
             attention=choice.attention,
@@ -170,7 +171,7 @@ class Ensemble:
 
 
 def _average_steps(steps: Sequence[Step], choice: Choice) -> Step:
-    """Return the candidates of the mean distribution of the members' steps."""
+    """Return a step with candidates from the mean of the distributions in the members' steps."""
     mixed = steps[0].log_probs.astype(np.float64)  # (rows, vocabulary)
     for step in steps[1:]:
         mixed = np.logaddexp(mixed, step.log_probs)
@@ -191,6 +192,6 @@ def _minimum(limits: Sequence[int | None]) -> int | None:
 
 
 def _mean(attentions: Sequence[Floats | None]) -> Floats | None:
-    """Return the mean (rows, source) of the attention of the members that have it."""
+    """Return the mean attention (rows, source) of the members that return it; None if none does."""
     present = [attention for attention in attentions if attention is not None]
     return np.mean(present, axis=0, dtype=np.float32) if present else None

@@ -9,20 +9,20 @@ from uwaga.decoder import Symbols
 from uwaga.models.layers.recurrent import Lstm, LstmStack, LstmState, LstmSteps, reverse_padded
 from uwaga.models.layers.scores import make_score
 from uwaga.models.recurrent import (
+    DecoderOutput,
     Recurrent,
     RecurrentMemory,
     StepAttention,
     Tensors,
-    Unrolled,
     flatten_states,
+    make_attention_memory,
     unflatten_states,
-    with_annotations,
 )
 from uwaga.settings.recurrent import GnmtSettings
 
 
 class Gnmt(Recurrent):
-    """The first decoder layer's previous output is the query of attention; every layer reads the context.
+    """The GNMT model: the first decoder layer queries the attention, and all decoder layers read the context.
 
     ``a_i = attention(h^1_{i-1}, x)`` (Wu 2016 eq. 4); layer 1 reads ``[E y_{i-1}; a_i]``, layer l
     ``[h^{l-1}_i; a_i]``. From the third layer on, the input of a layer is added to its output (§3.1);
@@ -53,7 +53,7 @@ class Gnmt(Recurrent):
         joined = torch.cat([forward_states, reverse_padded(backward_states, lengths)], dim=-1)
         values, _ = self.encoder.run(self.dropout(joined))
         zeros = values.new_zeros(values.shape[0], values.shape[2])
-        return with_annotations(self.score, self.dropout(values), lengths, (zeros,) * (2 * self.states))
+        return make_attention_memory(self.score, self.dropout(values), lengths, (zeros,) * (2 * self.states))
 
     def unroll(
         self,
@@ -62,7 +62,7 @@ class Gnmt(Recurrent):
         parts: Tensors,
         position: int = 0,
         need_weights: bool = False,
-    ) -> Unrolled:
+    ) -> DecoderOutput:
         rows, time, words = embedded.shape
         steps = LstmSteps(self.bottom, self.bottom.project(embedded), words)
         attention = StepAttention(self.score, memory, rows, time)
@@ -80,4 +80,4 @@ class Gnmt(Recurrent):
                 self.dropout(x), unflatten_states(parts[2:]), extra=torch.stack(contexts, dim=1)
             )
         weights = torch.stack(attention.weights, dim=1) if need_weights else None
-        return Unrolled(self.dropout(x), (*state, *flatten_states(ends)), weights)
+        return DecoderOutput(self.dropout(x), (*state, *flatten_states(ends)), weights)

@@ -1,4 +1,4 @@
-"""Interventions in torch models; :mod:`uwaga.engine.interventions` describes them."""
+"""Interventions in the attention and positions of torch models; see :mod:`uwaga.engine.interventions`."""
 
 from __future__ import annotations
 
@@ -24,35 +24,38 @@ from uwaga.models.layers.scores import AttentionScore
 from uwaga.models.transformer import Transformer, TransformerState
 
 
-class Intervened(Transformer):
-    """A Transformer with edited attention, created by :func:`with_interventions`."""
+class TransformerWithInterventions(Transformer):
+    """A Transformer whose attention is edited; :func:`with_interventions` creates it.
 
-    first: int | None
+    ``step_position`` is the position of the search step in progress, None in other calls.
+    """
+
+    step_position: int | None
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
-        self.first = None
+        self.step_position = None
         return super().features(source, target_in)
 
     def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
-        self.first = state.position
+        self.step_position = state.position
         try:
             return super().step(tokens, state, choice)
         finally:
-            self.first = None
+            self.step_position = None
 
-    def axes(self, kind: str, target: int, source: int) -> tuple[Tensor, Tensor]:
-        """Return the positions of the queries (1, target) and keys (1, source) of an attention.
+    def query_and_key_positions(self, kind: str, target: int, source: int) -> tuple[Tensor, Tensor]:
+        """Return the positions of queries, (1, target), and of keys, (1, source), in an attention layer.
 
         In a search step, all queries of the decoder have the same position.
         """
         rows = torch.arange(target)
-        if self.first is not None and kind != "encoder":
-            rows = torch.full((target,), self.first)
+        if self.step_position is not None and kind != "encoder":
+            rows = torch.full((target,), self.step_position)
         return rows[None], torch.arange(source)[None]
 
 
-class IntervenedDecoder(DecoderOnly):
-    """A decoder-only model with edited attention, created by :func:`with_interventions`."""
+class DecoderOnlyWithInterventions(DecoderOnly):
+    """A decoder-only model whose attention is edited; :func:`with_interventions` creates it."""
 
     call_positions: tuple[Tensor, Tensor]
     verify = None
@@ -68,10 +71,8 @@ class IntervenedDecoder(DecoderOnly):
         self.call_positions = positions, keys
         return super()._run(tokens, positions, past, keys, recorded)
 
-    def axes(self, kind: str, target: int, source: int) -> tuple[Tensor, Tensor]:
-        """Return the positions of the tokens of this call, (rows or 1, target), and of all tokens, (rows or
-        1, source).
-        """
+    def query_and_key_positions(self, kind: str, target: int, source: int) -> tuple[Tensor, Tensor]:
+        """Return the positions of queries, (rows or 1, target), and of keys, (rows or 1, source)."""
         return self.call_positions
 
 
@@ -79,25 +80,30 @@ Model = TypeVar("Model", Transformer, DecoderOnly)
 
 
 def with_interventions(model: Model, interventions: Sequence[Intervention]) -> Model:
-    """Return a copy of a model with interventions; it shares the weights, and the model is not changed.
+    """Return a copy of a model with interventions, which shares the weights of the model.
 
-    Edits are applied in order. The copy is not thread-safe.
+    The interventions are applied in order. The model is not changed. The copy is not thread-safe.
     """
     shared = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
     model_copy = copy.deepcopy(model, shared)
     for name in [name for name in vars(model_copy) if callable(getattr(type(model_copy), name, None))]:
         delattr(model_copy, name)  # wrapped methods would call the original model
     if isinstance(model_copy, Transformer):
-        model_copy.__class__ = Intervened
-        cast(Intervened, model_copy).first = None
+        model_copy.__class__ = TransformerWithInterventions
+        cast(TransformerWithInterventions, model_copy).step_position = None
     else:
-        model_copy.__class__ = IntervenedDecoder
+        model_copy.__class__ = DecoderOnlyWithInterventions
     for intervention in interventions:
         if isinstance(intervention, Heads):
             for attention in _attention_layers(model_copy, intervention):
-                attention.edits.append(_Edit(intervention, cast(Intervened | IntervenedDecoder, model_copy)))
+                attention.edits.append(
+                    _AttentionEdit(
+                        intervention,
+                        cast(TransformerWithInterventions | DecoderOnlyWithInterventions, model_copy),
+                    )
+                )
                 if intervention.scale is not None:
-                    scale_scores(attention, _slice(intervention), intervention.scale)
+                    scale_scores(attention, _head_slice(intervention), intervention.scale)
         elif isinstance(model_copy, DecoderOnly):
             _replace_positions(model_copy, intervention)
         else:
@@ -109,22 +115,22 @@ def with_interventions(model: Model, interventions: Sequence[Intervention]) -> M
 
 
 def _replace_positions(model: DecoderOnly, replacement: Positions) -> None:
-    """Replace the positions of a decoder-only model in place, in its table and its rotations."""
+    """Replace positions in a decoder-only model in place, both in its position table and its rotations."""
     replacement.check(False, model.settings.max_length)
     if replacement.side == "source":
         raise SettingsError("side source: a decoder-only model has only the side target")
     if model.positions is not None:
         model.positions = cast(
-            LearnedPositions, _RemappedFunction(model.positions.lookup, replacement.places)
+            LearnedPositions, _RemappedPositions(model.positions.lookup, replacement.places)
         )
     model.rotary = {
-        kind: cast(RotaryPositions, _RemappedFunction(rotary, replacement.places))
+        kind: cast(RotaryPositions, _RemappedPositions(rotary, replacement.places))
         for kind, rotary in model.rotary.items()
     }
 
 
-class _RemappedFunction(nn.Module):
-    """A function of positions whose arguments are remapped."""
+class _RemappedPositions(nn.Module):
+    """A function of positions that is called with other positions: p is replaced by ``replacements[p]``."""
 
     def __init__(self, function: Any, replacements: tuple[int, ...]) -> None:
         super().__init__()
@@ -140,12 +146,12 @@ class _RemappedFunction(nn.Module):
         return result
 
     def lookup(self, positions: Tensor) -> Tensor:
-        """Return the vectors of ``positions``."""
+        """Return the vectors (..., width) of ``positions`` (...), after replacement."""
         return cast(Tensor, self(positions))
 
 
 class _RemappedTable(nn.Module):
-    """A table of positions whose indices are remapped."""
+    """A position table with other indices: index p is replaced by ``replacements[p]``."""
 
     def __init__(self, table: nn.Module, replacements: tuple[int, ...]) -> None:
         super().__init__()
@@ -160,15 +166,19 @@ class _RemappedTable(nn.Module):
         return torch.cat(rows, dim=-2)
 
 
-class _Edit:
-    """An intervention in the attention of a layer."""
+class _AttentionEdit:
+    """A function that applies an intervention to the attention weights of a layer."""
 
-    def __init__(self, heads: Heads, model: Intervened | IntervenedDecoder) -> None:
+    def __init__(
+        self, heads: Heads, model: TransformerWithInterventions | DecoderOnlyWithInterventions
+    ) -> None:
         self.heads = heads
-        self._axes = model.axes  # not the model, which contains the edit: no reference cycle
+        self._query_and_key_positions = (
+            model.query_and_key_positions
+        )  # not the model, which contains the edit: no reference cycle
 
     def __call__(self, weights: Tensor, mask: Tensor | None) -> Tensor:
-        selected = _slice(self.heads)
+        selected = _head_slice(self.heads)
         edited = weights.clone()  # (batch, heads, target, source)
         only_head = isinstance(self.heads.weights, str) and self.heads.weights == "alone"
         if only_head:
@@ -177,7 +187,7 @@ class _Edit:
         part = edited[:, selected]
         allowed = torch.ones_like(weights, dtype=torch.bool) if mask is None else mask.expand_as(weights)
         allowed = allowed[:, selected]
-        rows, keys = self._axes(self.heads.kind, weights.shape[2], weights.shape[3])
+        rows, keys = self._query_and_key_positions(self.heads.kind, weights.shape[2], weights.shape[3])
         if self.heads.weights is not None and not only_head:
             part = self._replacement_weights(part, allowed, rows, keys)
         if self.heads.mask is not None:
@@ -200,26 +210,26 @@ class _Edit:
         return (columns == diagonal).to(part)
 
     def _table_rows(self, table: NDArray[Any], part: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
-        """Return the requested rows (batch or 1, heads or 1, target, source) of a sentence's table."""
-        real = keys < PADDING_POSITION
-        needed, width = int(rows.max()) + 1, int(keys[real].max()) + 1
+        """Return the entries (batch or 1, heads or 1, target, source) of a table at these rows and keys."""
+        is_token = keys < PADDING_POSITION
+        needed, width = int(rows.max()) + 1, int(keys[is_token].max()) + 1
         grows_with_target = self.heads.kind == "decoder"
         if table.shape[-2] < needed or (
             table.shape[-1] < width if grows_with_target else table.shape[-1] != width
         ):
             raise SettingsError(
                 f"a table of shape {table.shape} for {self.heads.kind} attention does not fit "
-                f"{needed} rows and {width} columns; give the table of one sentence with its end symbol"
+                f"{needed} rows and {width} columns; give a table for one sentence with its end symbol"
             )
-        columns = torch.where(real, keys, 0)[:, None, :]  # (batch or 1, 1, source)
+        columns = torch.where(is_token, keys, 0)[:, None, :]  # (batch or 1, 1, source)
         stored = torch.from_numpy(np.ascontiguousarray(table))
         weights = stored[..., rows.cpu()[:, :, None], columns.cpu()]  # (heads, batch or 1, target, source)
         weights = weights[:, None] if table.ndim == 2 else weights.transpose(0, 1)
-        return (weights * real.cpu()[:, None, None, :].to(weights)).to(part.device)
+        return (weights * is_token.cpu()[:, None, None, :].to(weights)).to(part.device)
 
 
-class HeadScales(AttentionScore):
-    """A score with a factor for each head."""
+class HeadScaledScore(AttentionScore):
+    """A score that is multiplied by a factor for each head."""
 
     def __init__(self, score: AttentionScore, heads: int) -> None:
         nn.Module.__init__(self)
@@ -235,19 +245,19 @@ class HeadScales(AttentionScore):
 
 
 def scale_scores(attention: MultiHeadAttention, heads: slice, scale: float) -> None:
-    """Replace the scale of the scores of some heads."""
-    if not isinstance(attention.score, HeadScales):
-        attention.score = HeadScales(attention.score, attention.heads)
+    """Replace the scale of the scores in some heads of an attention layer, in place."""
+    if not isinstance(attention.score, HeadScaledScore):
+        attention.score = HeadScaledScore(attention.score, attention.heads)
     for head in range(attention.heads)[heads]:
         attention.score.factors[head] = scale / attention.scale
 
 
-def _slice(heads: Heads) -> slice:
+def _head_slice(heads: Heads) -> slice:
     return slice(None) if heads.head is None else slice(heads.head - 1, heads.head)
 
 
 def _attention_layers(model: Transformer | DecoderOnly, heads: Heads) -> Iterator[MultiHeadAttention]:
-    """Yield the attention layers of an intervention."""
+    """Yield the attention layers to which an intervention applies."""
     if isinstance(model, DecoderOnly):
         blocks, name = list(model.decoder), "attention"
         heads.check(len(blocks), model.settings.heads)
@@ -262,7 +272,9 @@ def _attention_layers(model: Transformer | DecoderOnly, heads: Heads) -> Iterato
         assert isinstance(block, EncoderBlock | DecoderBlock | CausalBlock)
         attention = getattr(block, name)
         if not isinstance(attention, MultiHeadAttention):
-            raise SettingsError("the model's decoder has no self-attention, but another layer in its place")
+            raise SettingsError(
+                "the decoder has no self-attention: the model has another kind of layer in its place"
+            )
         yield attention
 
 

@@ -12,25 +12,26 @@ from uwaga.models.layers.local import MonotonicWindow, PredictiveWindow
 from uwaga.models.layers.recurrent import Lstm, LstmStack, LstmState, LstmSteps, reverse_padded
 from uwaga.models.layers.scores import make_score
 from uwaga.models.recurrent import (
+    DecoderOutput,
     Recurrent,
     RecurrentMemory,
     StepAttention,
     Tensors,
-    Unrolled,
     attend_memory,
     flatten_states,
+    make_attention_memory,
     unflatten_states,
-    with_annotations,
 )
 from uwaga.settings.recurrent import LuongSettings
 
 
 class Luong(Recurrent):
-    """``h̃_t = tanh(W_c [c_t; h_t])`` (eq. 5), with ``c_t`` from attention of ``h_t`` over the encoder.
+    """The model of Luong 2015: stacked LSTMs with attention from the current decoder state.
 
-    With input feeding, the first layer reads ``[E y_{t-1}; h̃_{t-1}]`` (§3.3), so steps are sequential;
-    without it, a target is one fused call per layer and one attention. If the source is reversed (a setting),
-    annotations are still in the order of the source.
+    The output of a step is ``h̃_t = tanh(W_c [c_t; h_t])`` (eq. 5), where ``c_t`` is the context of the query
+    ``h_t``. With input feeding, the first layer reads ``[E y_{t-1}; h̃_{t-1}]`` (§3.3), so steps are
+    sequential; without it, a target is processed in one fused call per layer and one call of attention.
+    If the source is reversed (a setting), the annotations are still in the order of the source.
     """
 
     def __init__(
@@ -41,7 +42,9 @@ class Luong(Recurrent):
         self.reverse, self.has_input_feeding = settings.reverse, settings.input_feeding
         bidirectional = settings.bidirectional
         self.encoder = (
-            _BidirectionalStack(settings, self.dropout) if bidirectional else _stack(settings, self.dropout)
+            _BidirectionalStack(settings, self.dropout)
+            if bidirectional
+            else _make_stack(settings, self.dropout)
         )
         self.decoder = LstmStack(
             settings.embedding + (units if self.has_input_feeding else 0),
@@ -68,7 +71,7 @@ class Luong(Recurrent):
         first = flatten_states(ends)
         if self.has_input_feeding:
             first = (torch.zeros_like(first[0]), *first)  # h̃_0
-        return with_annotations(self.score, self.dropout(values), lengths, first)
+        return make_attention_memory(self.score, self.dropout(values), lengths, first)
 
     def unroll(
         self,
@@ -77,16 +80,16 @@ class Luong(Recurrent):
         parts: Tensors,
         position: int = 0,
         need_weights: bool = False,
-    ) -> Unrolled:
+    ) -> DecoderOutput:
         if self.has_input_feeding:
             return self._unroll_with_feeding(embedded, memory, parts, position, need_weights)
         states, ends = self.decoder.run(embedded, unflatten_states(parts))
         features, weights = self._attentional_states(states, memory, position)
-        return Unrolled(self.dropout(features), flatten_states(ends), weights if need_weights else None)
+        return DecoderOutput(self.dropout(features), flatten_states(ends), weights if need_weights else None)
 
     def _unroll_with_feeding(
         self, embedded: Tensor, memory: RecurrentMemory, parts: Tensors, position: int, need_weights: bool
-    ) -> Unrolled:
+    ) -> DecoderOutput:
         rows, time, words = embedded.shape
         feed, states = parts[0], list(unflatten_states(parts[1:]))
         layers = [layer for layer in self.decoder.layers if isinstance(layer, Lstm)]
@@ -110,7 +113,7 @@ class Luong(Recurrent):
             feed = _apply_dropout(features, masks[0], index)
             features_by_step.append(feed)
         weights = torch.stack(attention.weights, dim=1) if need_weights else None
-        return Unrolled(torch.stack(features_by_step, dim=1), (feed, *flatten_states(states)), weights)
+        return DecoderOutput(torch.stack(features_by_step, dim=1), (feed, *flatten_states(states)), weights)
 
     def _step_masks(self, rows: int, time: int, like: Tensor) -> tuple[Tensor, ...] | None:
         mask = self.dropout.mask(rows, time, like.shape[1], like)
@@ -119,13 +122,13 @@ class Luong(Recurrent):
     def _attentional_states(
         self, states: Tensor, memory: RecurrentMemory, position: int
     ) -> tuple[Tensor, Tensor]:
-        """Return ``h̃`` (rows, time, units) of decoder states (rows, time, units) and the weights."""
+        """Return ``h̃`` (rows, time, units) and the attention weights, given decoder states."""
         context, weights = attend_memory(self.score, states, memory, position, self.window)
         return torch.tanh(self.combine(torch.cat([context, states], dim=-1))), weights
 
 
 class _BidirectionalStack(nn.Module):
-    """Bidirectional LSTM layers, half as wide per direction, with concatenated final states."""
+    """A stack of bidirectional LSTM layers; each direction has half of the units."""
 
     def __init__(self, settings: LuongSettings, dropout: SequenceDropout) -> None:
         super().__init__()
@@ -158,10 +161,10 @@ class _BidirectionalStack(nn.Module):
         return x, tuple(final_states)
 
 
-def _stack(settings: LuongSettings, dropout: SequenceDropout) -> LstmStack:
+def _make_stack(settings: LuongSettings, dropout: SequenceDropout) -> LstmStack:
     return LstmStack(settings.embedding, settings.hidden, settings.layers, dropout)
 
 
 def _apply_dropout(x: Tensor, masks: tuple[Tensor, ...] | None, step: int) -> Tensor:
-    """Apply the dropout mask of a step to (rows, units)."""
+    """Return ``x`` (rows, units) multiplied by the dropout mask of a step, or ``x`` without masks."""
     return x if masks is None else x * masks[step]

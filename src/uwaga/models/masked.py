@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, describe_model, pad
-from uwaga.models.blocks import EncoderBlock, Recording, norm
+from uwaga.models.blocks import EncoderBlock, Recording, make_norm
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import ACTIVATIONS
 from uwaga.models.layers.positions import LearnedPositions
@@ -17,17 +17,20 @@ from uwaga.results.attention import Attentions
 from uwaga.settings import EncoderOnlySettings
 
 PADDING_TOKEN = 0
-"""Token used for padding; it is masked, so any token works."""
+"""Token used as padding; any token can be used, because padding is masked."""
 
 
 class MaskedHead(nn.Module):
-    """The prediction head ``W_emb norm(f(W h + b)) + c``: logits of a masked token, W_emb the embeddings."""
+    """The prediction head, which maps states to logits of masked tokens: ``W_emb norm(f(W h + b)) + c``.
+
+    W_emb are the embeddings, or a separate matrix without ``tie_output``.
+    """
 
     def __init__(self, settings: EncoderOnlySettings, embedding: Tensor) -> None:
         super().__init__()
         self.transform = nn.Linear(settings.width, settings.width)
         self.activation = ACTIVATIONS[settings.activation]
-        self.norm = norm(settings)
+        self.norm = make_norm(settings)
         self.weight = embedding if settings.tie_output else nn.Parameter(torch.empty_like(embedding))
         self.bias = nn.Parameter(torch.zeros(len(embedding)))
         if not settings.tie_output:
@@ -35,17 +38,19 @@ class MaskedHead(nn.Module):
 
     @property
     def output(self) -> OutputLayer:
-        """The layer from transformed states to logits."""
+        """The output layer, which maps transformed states to logits."""
         return OutputLayer(self.weight, self.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Return logits (..., vocabulary) of states (..., width), in float32 or float64."""
+        """Return the logits (..., vocabulary) of states (..., width), in float32 or float64."""
         inner = self.norm(self.activation(self.transform(states)))
         return self.output.logits(inner)
 
 
 class MaskedEncoder(nn.Module):
-    """Embeddings of tokens, positions and token types, a norm, and bidirectional blocks (M17).
+    """The encoder-only Transformer (M17).
+
+    It has embeddings of tokens, positions and token types, a norm, and bidirectional blocks.
 
     Args:
         settings: settings of the encoder and its head.
@@ -58,7 +63,7 @@ class MaskedEncoder(nn.Module):
         self.embedding = nn.Embedding(vocabulary, settings.width)
         self.positions = LearnedPositions(settings.max_length, settings.width, settings.position_offset)
         self.types = nn.Embedding(settings.token_types, settings.width)
-        self.embedding_norm = norm(settings)
+        self.embedding_norm = make_norm(settings)
         self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.layers))
         self.dropout = Dropout(settings.dropout)
         self.head = MaskedHead(settings, self.embedding.weight) if settings.head else None
@@ -67,12 +72,12 @@ class MaskedEncoder(nn.Module):
 
     @property
     def description(self) -> str:
-        """Class, engine, number format, device and threads of a call, for display."""
+        """A text with class, library, number format, device and number of threads, for display."""
         return describe_model(self)
 
     @property
     def device(self) -> torch.device:
-        """Device of the weights."""
+        """The device of the weights."""
         return self.embedding.weight.device
 
     def forward(
@@ -82,7 +87,7 @@ class MaskedEncoder(nn.Module):
         types: Tensor | None = None,
         recorded: list[Tensor] | None = None,
     ) -> Tensor:
-        """Return states (texts, length, width) of padded texts.
+        """Return the states (texts, length, width) of padded texts.
 
         Args:
             tokens: (texts, length) ids, with the special tokens that the model expects.
@@ -104,11 +109,11 @@ class MaskedEncoder(nn.Module):
     def encode(
         self, texts: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None
     ) -> list[Tensor]:
-        """Return the states (tokens, width) of each text, independent of the others.
+        """Return the states (tokens, width) of each text, which do not depend on the other texts.
 
         Args:
             texts: token ids, with the special tokens that the model expects.
-            types: type of each token.
+            types: token types of each text; all 0 if None.
 
         Raises:
             TextTooLongError: a text has more tokens than the model has positions.
@@ -120,7 +125,7 @@ class MaskedEncoder(nn.Module):
     def attentions(
         self, texts: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None
     ) -> list[Attentions]:
-        """Return the self-attention of each text as ``encoder`` (layers, heads, query, key).
+        """Return the self-attention of each text, in the field ``encoder`` (layers, heads, query, key).
 
         Arguments and errors are those of :meth:`encode`.
         """
@@ -139,8 +144,8 @@ class MaskedEncoder(nn.Module):
         for number, text in enumerate(texts, start=1):
             if len(text) > limit:
                 raise TextTooLongError(
-                    f"text {number}: {len(text)} tokens, special ones included, but the model accepts "
-                    f"at most {limit}: shorten it"
+                    f"text {number}: has {len(text)} tokens, including special tokens, but the model accepts "
+                    f"at most {limit}; shorten it"
                 )
         if not texts:
             return torch.zeros(0, 0, self.settings.width, device=self.device)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.models.blocks import EncoderBlock, Recording, ResidualBlock, norm
+from uwaga.models.blocks import EncoderBlock, Recording, ResidualBlock, make_norm
 from uwaga.models.layers.attention import mask_or_none
 from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
@@ -34,9 +34,9 @@ class StreamBlock(ResidualBlock):
         self.self_attention = StreamAttention(
             width, heads, settings.relative_buckets, settings.relative_distance, settings.attention_dropout
         )
-        self.self_attention_norm = norm(settings)
+        self.self_attention_norm = make_norm(settings)
         self.cross_attention = MultiHeadAttention(width, heads, settings.attention_dropout)
-        self.cross_attention_norm = norm(settings)
+        self.cross_attention_norm = make_norm(settings)
         self.feed_forward = FeedForward(
             width,
             settings.decoder_feed_forward or settings.feed_forward,
@@ -44,7 +44,7 @@ class StreamBlock(ResidualBlock):
             settings.gated,
             settings.activation_dropout,
         )
-        self.feed_forward_norm = norm(settings)
+        self.feed_forward_norm = make_norm(settings)
 
     def forward(
         self,
@@ -54,19 +54,20 @@ class StreamBlock(ResidualBlock):
         need_weights: bool = False,
         recording: Recording | None = None,
     ) -> tuple[Tensor, KeysValues, Tensor | None]:
-        """Run the block over all target positions, or over new ones after earlier ones.
+        """Return the outputs at all target positions, or at new positions after those of ``past``.
 
         Args:
             x: (sentences * beams, streams, target, width).
             past: cached keys and values of stream 0, (sentences * beams, heads, past, head width).
             source: keys and values (sentences, heads, source, head width), mask (sentences, 1, 1, source).
-            need_weights: return the cross-attention weights.
-            recording: recording to which each head's weights are appended: self-attention of stream 0 and
-                cross-attention of stream 1.
+            need_weights: whether to return the cross-attention weights.
+            recording: recording to which the weights of all heads are appended: self-attention of stream 0
+                and cross-attention of stream 1.
 
         Returns:
-            x of the same shape, the longer cache, and the cross-attention weights of stream 1, which
-            predicts the next token: (sentences * beams, target, source), the mean over heads, or None.
+            outputs of the same shape as ``x``; the extended cache; and the cross-attention weights of stream
+            1, which predicts the next token, (sentences * beams, target, source), averaged over heads, or
+            None.
         """
         branch, cache = self.self_attention(x, past, None if recording is None else recording.decoder)
         x = self.sublayer_output(x, branch, self.self_attention_norm)
@@ -92,7 +93,7 @@ class ProphetNet(Seq2Seq):
     streams train it to plan ahead and are not used afterwards.
 
     Raises:
-        SettingsError: the vocabularies differ; source, target and output share one table.
+        SettingsError: the sizes of the vocabularies differ; source, target and output share one table.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class ProphetNet(Seq2Seq):
         self.streams = nn.Embedding(settings.ngram, width)
         self.source_positions = LearnedPositions(rows, width, settings.position_offset)
         self.target_positions = LearnedPositions(rows, width, settings.position_offset)
-        self.source_norm, self.target_norm = norm(settings), norm(settings)
+        self.source_norm, self.target_norm = make_norm(settings), make_norm(settings)
         self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.encoder_layers))
         self.decoder = nn.ModuleList(StreamBlock(settings) for _ in range(settings.decoder_layers))
         self.dropout = Dropout(settings.dropout)
@@ -127,7 +128,10 @@ class ProphetNet(Seq2Seq):
         return OutputLayer(self.embedding.weight, None)
 
     def encode_ids(self, source: Tensor, recording: Recording | None = None) -> tuple[Tensor, Tensor]:
-        """Return encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
+        """Return the encodings (sentences, source, width) of padded ids (sentences, source), and the mask.
+
+        The mask (sentences, 1, 1, source) is False on padding.
+        """
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
         x = self.embedding(source) + self.source_positions(0, source.shape[1])
         x = self.dropout(self.source_norm(x))
@@ -141,9 +145,10 @@ class ProphetNet(Seq2Seq):
     def future_features(
         self, source: Tensor, target_in: Tensor, ngram: int, recording: Recording | None = None
     ) -> Tensor:
-        """Return outputs (sentences, ngram, target, width) of the first predicting streams, next token first.
+        """Return the outputs (sentences, ngram, target, width) of the predicting streams.
 
-        Stream j at position t reads the target up to t - j, and predicts the same token as the first stream.
+        Output j, counted from 0, at position t depends on the target up to position t - j; all outputs at t
+        predict the same token.
         """
         encodings, mask = self.encode_ids(source, recording)
         x = self._embed(target_in, 0, ngram)
@@ -197,7 +202,10 @@ class ProphetNet(Seq2Seq):
         return cast(list[StreamBlock], list(self.decoder))
 
     def _embed(self, ids: Tensor, start: int, ngram: int) -> Tensor:
-        """Return (rows, 1 + ngram, target, width) of ids (rows, target), the first at position ``start``."""
+        """Return the inputs of all streams, (rows, 1 + ngram, target, width), for ids (rows, target).
+
+        The first id is at position ``start``.
+        """
         rows, target = ids.shape
         reading = self.embedding(ids) + self.target_positions(start, target)  # (rows, target, width)
         next_positions = self.target_positions(start + 1, target)  # (target, width)

@@ -1,8 +1,8 @@
-"""Base of the recurrent models: embeddings, unrolling, memory, state and attention over a memory.
+"""Base class of the recurrent models, and their memory, state and attention.
 
-A model implements encoding (:meth:`Recurrent.encode_ids`) and unrolling its decoder over any number of inputs
-from any state (:meth:`Recurrent.unroll`). Training unrolls a complete target, search one token at a time,
-with the same code.
+A model implements :meth:`Recurrent.encode_ids`, and :meth:`Recurrent.unroll`, which runs its decoder over any
+number of inputs from any state. Training unrolls a complete target, search one token at a time; both use the
+same code.
 """
 
 from __future__ import annotations
@@ -37,42 +37,45 @@ Tensors = tuple[Tensor, ...]
 class RecurrentMemory:
     """Encoded sources.
 
-    ``tokens`` (sentences,) source lengths; ``first`` the decoder's state before the first token, each part
-    (sentences, units). With attention, ``values`` (sentences, source, width) are the annotations,
-    ``prepared`` the result of ``score.prepare`` (M21), and ``mask`` (sentences, 1, source) is True on
-    tokens, None if all are. Without attention, the state is the only memory (E3).
+    Attributes:
+        source_lengths: (sentences,) number of tokens of each source.
+        initial_state: state of the decoder before the first token, each part (sentences, units). Without
+            attention, this is all that the decoder knows of the source (E3).
+        values: (sentences, source, width) annotations, or None without attention.
+        prepared: result of ``score.prepare`` (M21), or None without attention.
+        mask: (sentences, 1, source), False on padding; None if there is no padding or no attention.
     """
 
-    tokens: Tensor
-    first: Tensors
+    source_lengths: Tensor
+    initial_state: Tensors
     values: Tensor | None = None
     prepared: Tensor | None = None
     mask: Tensor | None = None
 
     @property
     def sentences(self) -> int:
-        return self.tokens.shape[0]
+        return self.source_lengths.shape[0]
 
     @property
     def lengths(self) -> Ids:
-        return self.tokens.cpu().numpy().astype(np.int64)
+        return self.source_lengths.cpu().numpy().astype(np.int64)
 
     def select(self, sentences: Tensor) -> RecurrentMemory:
-        """Return the memory of these sentences, without source columns that none of them uses."""
-        tokens = self.tokens[sentences]
-        used = int(tokens.max())
+        """Return the memory of the given sentences, cropped to the longest of their sources."""
+        lengths = self.source_lengths[sentences]
+        used = int(lengths.max())
 
         def crop(table: Tensor | None) -> Tensor | None:
             return None if table is None else table[sentences, :used]
 
         mask = None if self.mask is None else self.mask[sentences, :, :used]
-        first = tuple(part[sentences] for part in self.first)
-        return RecurrentMemory(tokens, first, crop(self.values), crop(self.prepared), mask)
+        initial_state = tuple(part[sentences] for part in self.initial_state)
+        return RecurrentMemory(lengths, initial_state, crop(self.values), crop(self.prepared), mask)
 
 
 @dataclass(frozen=True)
 class RecurrentState:
-    """State of the decoder; each of ``parts`` is (rows, units)."""
+    """State of a recurrent decoder; each of ``parts`` is (rows, units)."""
 
     memory: RecurrentMemory
     beams: int
@@ -86,16 +89,22 @@ class RecurrentState:
     def select(self, sentences: Ids) -> RecurrentState:
         """See :meth:`uwaga.decoder.State.select`."""
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
-        indices = torch.from_numpy(sentences).to(self.memory.tokens.device)
+        indices = torch.from_numpy(sentences).to(self.memory.source_lengths.device)
         return replace(self, memory=self.memory.select(indices), parts=self._rows(rows))
 
     def _rows(self, rows: Ids) -> Tensors:
-        index = torch.from_numpy(rows).to(self.memory.tokens.device)
+        index = torch.from_numpy(rows).to(self.memory.source_lengths.device)
         return tuple(part.index_select(0, index) for part in self.parts)
 
 
-class Unrolled(NamedTuple):
-    """Features (rows, time, width), the state after them, and weights (rows, time, source) on request."""
+class DecoderOutput(NamedTuple):
+    """The result of :meth:`Recurrent.unroll`.
+
+    Attributes:
+        features: (rows, time, width) inputs of the output layer.
+        parts: state after the last input, each part (rows, units).
+        weights: (rows, time, source) attention weights; None if not requested or without attention.
+    """
 
     features: Tensor
     parts: Tensors
@@ -144,7 +153,7 @@ class Recurrent(Seq2Seq):
 
     @abstractmethod
     def encode_ids(self, source: Tensor) -> RecurrentMemory:
-        """Encode padded ids (sentences, source)."""
+        """Return the memory of padded sources, given as ids (sentences, source)."""
 
     @abstractmethod
     def unroll(
@@ -154,8 +163,8 @@ class Recurrent(Seq2Seq):
         parts: Tensors,
         position: int = 0,
         need_weights: bool = False,
-    ) -> Unrolled:
-        """Run the decoder over a sequence of inputs.
+    ) -> DecoderOutput:
+        """Return the outputs of the decoder for a sequence of inputs, and its final state.
 
         Args:
             embedded: (rows, time, embedding) inputs; ``rows`` is a multiple of the number of sentences.
@@ -174,14 +183,16 @@ class Recurrent(Seq2Seq):
         # is cast.
         with torch.autocast(source.device.type, enabled=False):
             memory = self.encode_ids(source)
-            return self.unroll(self._embed_target(target_in), memory, memory.first).features
+            return self.unroll(self._embed_target(target_in), memory, memory.initial_state).features
 
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(source.device.type, enabled=False):
             memory = self.encode_ids(source)
             if memory.values is None:
                 return super().guided_features(source, target_in)  # raises SettingsError
-            unrolled = self.unroll(self._embed_target(target_in), memory, memory.first, need_weights=True)
+            unrolled = self.unroll(
+                self._embed_target(target_in), memory, memory.initial_state, need_weights=True
+            )
         assert unrolled.weights is not None
         return unrolled.features, unrolled.weights
 
@@ -189,7 +200,7 @@ class Recurrent(Seq2Seq):
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
         recording, memory = Recording(), self.encode(sources)
         embedded = self._embed_target(pad(targets, self.symbols.pad, self.device))
-        weights = self.unroll(embedded, memory, memory.first, need_weights=True).weights
+        weights = self.unroll(embedded, memory, memory.initial_state, need_weights=True).weights
         if weights is not None:
             recording.cross.append(weights[:, None])  # one head
         return recording.sentences(list(map(len, sources)), list(map(len, targets)))
@@ -200,7 +211,7 @@ class Recurrent(Seq2Seq):
 
     def start(self, memory: Memory, beams: int) -> RecurrentState:
         assert isinstance(memory, RecurrentMemory)
-        parts = tuple(part.repeat_interleave(beams, dim=0) for part in memory.first)
+        parts = tuple(part.repeat_interleave(beams, dim=0) for part in memory.initial_state)
         return RecurrentState(memory, beams, 0, parts)
 
     @torch.inference_mode()
@@ -225,10 +236,10 @@ class Recurrent(Seq2Seq):
         return self.dropout(self.target_embedding(ids))  # type: ignore[no-any-return]
 
 
-def with_annotations(
+def make_attention_memory(
     score: AttentionScore, values: Tensor, lengths: Tensor, first: Tensors
 ) -> RecurrentMemory:
-    """Return the memory of a model that attends to ``values`` (sentences, source, width)."""
+    """Return the memory of a model that attends to annotations, ``values`` (sentences, source, width)."""
     mask = torch.arange(values.shape[1], device=values.device) < lengths[:, None]
     values = values.masked_fill(~mask[..., None], 0.0)
     memory_mask = None if bool(mask.all()) else mask[:, None]
@@ -242,9 +253,10 @@ def attend_memory(
     position: int = 0,
     window: MonotonicWindow | PredictiveWindow | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return contexts (rows, time, width) and weights (rows, time, source) of queries (rows, time, units).
+    """Return the contexts (rows, time, width) and weights (rows, time, source) of queries.
 
-    The beams of a sentence become its queries, so that its memory is not copied.
+    ``query`` is (rows, time, units). The beams of a sentence are treated as additional queries, so that its
+    memory is not copied.
     """
     assert memory.values is not None
     assert memory.prepared is not None
@@ -254,7 +266,7 @@ def attend_memory(
     mask, gain = memory.mask, None
     if window is not None:
         steps = torch.arange(position, position + time, device=query.device).repeat(beams)
-        mask, gain = window(query, steps, memory.tokens, source)
+        mask, gain = window(query, steps, memory.source_lengths, source)
     context, weights = attend(
         query,
         memory.prepared,
@@ -271,8 +283,8 @@ def attend_memory(
 class StepAttention:
     """Attention of successive decoder states over the same memory.
 
-    ``weights`` holds the weights of each step, (rows, source). If each sentence has one row, as in training,
-    the gradients of all steps are computed together
+    ``weights`` contains the attention weights of each step so far, (rows, source). If each sentence has one
+    row, as in training, the gradients of all steps are computed together
     (:class:`uwaga.models.layers.kernels.StepProduct`).
     """
 
@@ -289,8 +301,8 @@ class StepAttention:
         assert memory.prepared is not None
         self.score, self.memory, self.position, self.window = score, memory, position, window
         self.weights: list[Tensor] = []
-        self.single_row = rows == memory.sentences
-        if self.single_row:
+        self.has_single_beam = rows == memory.sentences
+        if self.has_single_beam:
             self.source = memory.values.shape[1]
             self.scores = score.steps(memory.prepared, time)
             zeros = memory.values.new_zeros(()).expand(rows, time, memory.values.shape[2])
@@ -299,14 +311,14 @@ class StepAttention:
     def __call__(self, query: Tensor) -> Tensor:
         """Return the context (rows, width) of the next query (rows, units)."""
         position = self.position + len(self.weights)
-        if not self.single_row:
+        if not self.has_single_beam:
             context, weights = attend_memory(self.score, query[:, None], self.memory, position, self.window)
             self.weights.append(weights[:, 0])
             return context[:, 0]
         mask, gain = self.memory.mask, None
         if self.window is not None:
             steps = torch.full((1,), position, device=query.device)
-            mask, gain = self.window(query[:, None], steps, self.memory.tokens, self.source)
+            mask, gain = self.window(query[:, None], steps, self.memory.source_lengths, self.source)
         weights = masked_softmax(self.scores(query)[:, None], mask)
         weights = (weights if gain is None else weights * gain)[:, 0]  # (rows, source)
         self.weights.append(weights)
@@ -314,22 +326,22 @@ class StepAttention:
 
 
 def repeat_for_beams(memory: RecurrentMemory, part: Tensor, rows: int) -> Tensor:
-    """Repeat (sentences, width) to one row for each hypothesis."""
+    """Return ``part`` (sentences, width) with each sentence repeated for its beams, (rows, width)."""
     return part if rows == memory.sentences else part.repeat_interleave(rows // memory.sentences, dim=0)
 
 
 def flatten_states(states: Sequence[LstmState]) -> Tensors:
-    """Flatten the states of a stack to the parts of a :class:`RecurrentState`."""
+    """Return the states of a stack of LSTM layers as the parts of a :class:`RecurrentState`."""
     return tuple(part for state in states for part in state)
 
 
 def unflatten_states(parts: Tensors) -> tuple[LstmState, ...]:
-    """Invert :func:`flatten_states`."""
+    """Return the states of a stack of LSTM layers, given the result of :func:`flatten_states`."""
     return tuple(LstmState(parts[i], parts[i + 1]) for i in range(0, len(parts), 2))
 
 
 class Maxout(nn.Module):
-    """A maxout layer: the maximum of pairs of linear units (Goodfellow 2013)."""
+    """A maxout layer, whose units are the maxima of two linear units each (Goodfellow 2013)."""
 
     def __init__(self, inputs: int, units: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A Transformer that verifies drafts: it reads several tokens of each sentence in one pass (M42)."""
+"""A Transformer that verifies draft tokens: it reads several tokens per sentence in one pass (M42)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from uwaga.models.transformer import Transformer, TransformerMemory, Transformer
 
 @dataclass(frozen=True)
 class RaggedState(TransformerState):
-    """The state of rows that are at different positions; there is one row per sentence.
+    """A decoder state whose rows, one per sentence, are at different positions.
 
-    ``mask`` (rows, past) bool is True at the cached positions that a row uses. After several tokens are read,
-    rows share caches and memory until some are selected: ``row_sentences`` (rows,) is the sentence of each
-    row, None if rows share nothing.
+    ``mask`` (rows, past) is True at the cached positions that a row uses. After draft tokens are read, there
+    is one row per token, and the rows of a sentence share caches and memory until some are selected.
+    ``row_sentences`` (rows,) is then the sentence of each row; otherwise it is None.
     """
 
     mask: Tensor
@@ -45,7 +45,7 @@ class RaggedState(TransformerState):
         return self if self.row_sentences is None else self.select(np.arange(len(self.row_sentences)))
 
     def _rows(self, rows: Tensor, memory: TransformerMemory) -> TransformerState:
-        """Return the state of some rows, which is no longer ragged if all are at the same position."""
+        """Return the state of some rows, as a plain TransformerState if all are at the same position."""
         cached = rows if self.row_sentences is None else self.row_sentences[rows]
         layers = tuple(
             KeysValues(layer.keys.index_select(0, cached), layer.values.index_select(0, cached))
@@ -58,13 +58,16 @@ class RaggedState(TransformerState):
 
 
 class SpeculativeTransformer(Transformer):
-    """A Transformer with :attr:`uwaga.decoder.Decoder.verify`; everything else is the same."""
+    """A Transformer that also supports :attr:`uwaga.decoder.Decoder.verify`."""
 
     title = "Transformer"
 
     @property
     def verify(self) -> Verify | None:
-        """See :attr:`uwaga.decoder.Decoder.verify`; equal to steps up to rounding. None for SSRU and AAN."""
+        """See :attr:`uwaga.decoder.Decoder.verify`. None for SSRU and AAN, which do not support it.
+
+        The results equal those of :meth:`step` up to rounding.
+        """
         return self._verify if self.settings.self_attention == "attention" else None
 
     @torch.inference_mode()
@@ -82,11 +85,11 @@ class SpeculativeTransformer(Transformer):
         ids = pad(tokens, self.symbols.pad, self.device)  # (sentences, new)
         counts = torch.tensor([[len(sentence)] for sentence in tokens], device=self.device)
         token_mask = torch.arange(ids.shape[1], device=self.device) < counts  # (sentences, new)
-        unshare = state.unshare() if isinstance(state, RaggedState) else state
-        return self._read(ids, token_mask, unshare, choice)
+        unshared = state.unshare() if isinstance(state, RaggedState) else state
+        return self._read(ids, token_mask, unshared, choice)
 
     def _read(self, ids: Tensor, token_mask: Tensor, state: TransformerState, choice: Choice) -> Step:
-        """Feed the ids (rows, new) where ``token_mask`` is True to rows at different positions."""
+        """Return the step after reading ``ids`` (rows, new) where ``token_mask`` is True."""
         if isinstance(state, RaggedState):
             past = state.mask
         else:

@@ -7,10 +7,10 @@ from torch import Tensor
 from uwaga.decoder import Symbols
 from uwaga.models.layers.recurrent import LstmStack, reverse_padded
 from uwaga.models.recurrent import (
+    DecoderOutput,
     Recurrent,
     RecurrentMemory,
     Tensors,
-    Unrolled,
     flatten_states,
     unflatten_states,
 )
@@ -18,9 +18,9 @@ from uwaga.settings.recurrent import SutskeverSettings
 
 
 class Sutskever(Recurrent):
-    """The encoder's final states initialise the decoder; the source is reversed except for its end symbol.
+    """The model of Sutskever 2014: an LSTM encoder whose final states are the initial states of the decoder.
 
-    Encoder and decoder run as fused calls, one per layer.
+    The source is reversed, except for its end symbol. Each layer processes a sentence in one fused call.
     """
 
     def __init__(
@@ -44,6 +44,6 @@ class Sutskever(Recurrent):
         parts: Tensors,
         position: int = 0,
         need_weights: bool = False,
-    ) -> Unrolled:
+    ) -> DecoderOutput:
         states, ends = self.decoder.run(embedded, unflatten_states(parts))
-        return Unrolled(self.dropout(states), flatten_states(ends), None)
+        return DecoderOutput(self.dropout(states), flatten_states(ends), None)

@@ -1,7 +1,7 @@
 """The Transformer encoder-decoder (M16; Vaswani 2017) and its variants.
 
 Unusual: training and search are two paths through the same blocks, :meth:`Transformer.features` over
-complete targets and :meth:`Transformer.step` over one token of each row, and a test holds them to each other;
+complete targets and :meth:`Transformer.step` over one token of each row, and a test checks that they agree;
 the state between steps is a value that the search passes back. This file does not know beams beyond their
 number, nor how tokens are chosen, nor any loss.
 """
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, Recording, norm
+from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, Recording, make_norm
 from uwaga.models.layers.attention import causal_mask, mask_or_none
 from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
@@ -32,9 +32,10 @@ from uwaga.settings import TransformerSettings
 
 @dataclass(frozen=True)
 class TransformerMemory:
-    """Encoded sources: the projected keys and values of each decoder layer, computed once (M21).
+    """Encoded sources, with the projected keys and values of each decoder layer (M21).
 
-    ``encodings`` (sentences, source, width); ``mask`` (sentences, 1, 1, source) bool, True on tokens.
+    ``encodings`` is (sentences, source, width); ``mask`` (sentences, 1, 1, source) is False on padding.
+    ``layers`` are the keys and values, each (sentences, heads, source, head width).
     """
 
     encodings: Tensor
@@ -50,7 +51,7 @@ class TransformerMemory:
         return self.mask[:, 0, 0].sum(-1).cpu().numpy().astype(np.int64)
 
     def select(self, sentences: Tensor) -> TransformerMemory:
-        """Return the memory of these sentences, without source columns that none of them uses."""
+        """Return the memory of the given sentences, cropped to the longest of their sources."""
         mask = self.mask[sentences]
         used = int(mask.sum(-1).max())
         layers = tuple(
@@ -62,10 +63,12 @@ class TransformerMemory:
 
 @dataclass(frozen=True)
 class TransformerState:
-    """The state of each decoder layer: caches (rows, heads, position, head width) of self-attention.
+    """The state of a Transformer decoder.
 
-    For M26 and M35, it is :class:`~uwaga.models.layers.ssru.SsruState` or
-    :class:`~uwaga.models.layers.average.AverageState`. ``position`` is the number of cached positions.
+    ``layers`` is the state of each layer: the keys and values of self-attention, each (rows, heads, position,
+    head width), :class:`~uwaga.models.layers.ssru.SsruState` for SSRU (M26), or
+    :class:`~uwaga.models.layers.average.AverageState` for average attention (M35). ``position`` is the number
+    of earlier positions.
     """
 
     memory: TransformerMemory
@@ -94,13 +97,13 @@ class TransformerState:
 
 
 class Transformer(Seq2Seq):
-    """Embeddings, followed by stacks of encoder and decoder blocks (M16).
+    """The Transformer encoder-decoder (M16).
 
-    The attention returned on request is that of the last decoder layer, averaged over heads. ``rounded``: the
-    output layer, like the others, is computed as in int8 (M36).
+    The attention returned on request is that of the last decoder layer, averaged over heads. If
+    ``simulates_int8`` is True, weights and inputs of all layers are rounded as in int8 (M36).
     """
 
-    rounded = False
+    simulates_int8 = False
     guided_head: tuple[int, int] | None = None
     """Decoder layer and head, from 0, whose cross-attention is trained to align (Garg 2019 §4)."""
 
@@ -127,10 +130,10 @@ class Transformer(Seq2Seq):
         self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.encoder_layers))
         self.decoder = nn.ModuleList(DecoderBlock(settings) for _ in range(settings.decoder_layers))
         pre = settings.norm == "pre"
-        self.encoder_norm = norm(settings) if pre else nn.Identity()
-        self.decoder_norm = norm(settings) if pre else nn.Identity()
-        self.source_norm = norm(settings) if settings.embedding_norm else None
-        self.target_norm = norm(settings) if settings.embedding_norm else None
+        self.encoder_norm = make_norm(settings) if pre else nn.Identity()
+        self.decoder_norm = make_norm(settings) if pre else nn.Identity()
+        self.source_norm = make_norm(settings) if settings.embedding_norm else None
+        self.target_norm = make_norm(settings) if settings.embedding_norm else None
         self.output_weight = (
             nn.Parameter(torch.empty(target_vocabulary, settings.width))
             if settings.tie in ("none", "embeddings")
@@ -145,11 +148,14 @@ class Transformer(Seq2Seq):
 
     @property
     def output(self) -> OutputLayer:
-        weight: Tensor = fake_quantise(self.output_weight) if self.rounded else self.output_weight
+        weight: Tensor = fake_quantise(self.output_weight) if self.simulates_int8 else self.output_weight
         return OutputLayer(weight, self.output_bias)
 
     def encode_ids(self, source: Tensor, recording: Recording | None = None) -> tuple[Tensor, Tensor]:
-        """Return encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
+        """Return the encodings (sentences, source, width) of padded ids (sentences, source), and the mask.
+
+        The mask (sentences, 1, 1, source) is False on padding.
+        """
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
         positions = position_vectors(self.source_positions, 0, source.shape[1])
         x = self._embed(self.source_embedding(source), positions, self.source_norm)
@@ -170,8 +176,10 @@ class Transformer(Seq2Seq):
     def _run(
         self, source: Tensor, target_in: Tensor, recording: Recording | None, layer: int | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the features of complete targets, and the cross-attention (sentences, heads, target, source)
-        of a decoder layer; append the attention of all layers to ``recording``.
+        """Return the features of complete targets, and the cross-attention of decoder layer ``layer``.
+
+        The cross-attention is (sentences, heads, target, source), or None without ``layer``. The attention of
+        all layers is appended to ``recording``.
         """
         encodings, mask = self.encode_ids(source, recording)
         causal = causal_mask(target_in.shape[1], target_in.shape[1], target_in.device)
@@ -187,7 +195,7 @@ class Transformer(Seq2Seq):
 
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
         if self.guided_head is None:
-            raise SettingsError("no head of the model is trained to align: set guided_head")
+            raise SettingsError("no attention head of the model is trained to align; set guided_head")
         layer, head = self.guided_head
         features, weights = self._run(source, target_in, None, layer)
         assert weights is not None
@@ -217,8 +225,9 @@ class Transformer(Seq2Seq):
     def _decode(
         self, x: Tensor, state: TransformerState, causal: Tensor | None, bias: Tensor | None, attention: bool
     ) -> tuple[Tensor, tuple[LayerState, ...], Tensor | None]:
-        """Return features (rows, new, width), the longer caches and, on request, the last layer's attention
-        (rows, new, source), averaged over heads.
+        """Return the features (rows, new, width), the new state of each layer, and the attention or None.
+
+        The attention, (rows, new, source), is that of the last layer, averaged over heads.
         """
         mask = mask_or_none(state.memory.mask)
         caches = []
@@ -237,10 +246,10 @@ class Transformer(Seq2Seq):
         return cast(list[DecoderBlock], list(self.decoder))
 
     def _output_features(self, x: Tensor) -> Tensor:
-        """Return the input of the output layer (rows, target, width) from the last block's output."""
+        """Return the input of the output layer (rows, target, width), given the output of the last block."""
         out: Tensor = self.decoder_norm(x)
         out = out * self.settings.width**-0.5 if self.settings.output_scale else out
-        return fake_quantise(out) if self.rounded else out
+        return fake_quantise(out) if self.simulates_int8 else out
 
     def _embed_target(self, ids: Tensor, positions: Tensor | None) -> Tensor:
         return self._embed(self.target_embedding(ids), positions, self.target_norm)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from uwaga.checkpoints.to_torch import to_torch
 from uwaga.errors import SettingsError
-from uwaga.models.adapters import add_adapters, names_matching, round_as_int8
+from uwaga.models.adapters import add_adapters, match_names, simulate_int8
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
 from uwaga.models.transformer import Transformer
@@ -139,7 +139,7 @@ def make_initial_model(
                 "training.quantisation: adapters of quantised matrices are not supported; train the adapter "
                 "without quantisation, merge it (`uwaga merge`), then train the merged model with it"
             )
-        round_as_int8(model)
+        simulate_int8(model)
     return model
 
 
@@ -148,7 +148,7 @@ def learning_rate_factors(settings: Settings, model: Seq2Seq) -> dict[str, float
     names, first = _weight_names(model)
     rates: dict[str, float] = {}
     for pattern, rate in settings.adapt.rates.items():
-        for name in names_matching(pattern, names, "adapt.rates", "weight"):
+        for name in match_names(pattern, names, "adapt.rates", "weight"):
             rates[first[name]] = rate
     return rates
 
@@ -174,7 +174,7 @@ def _model_from_base(
     names, _ = _weight_names(model)
     weights = dict(model.named_parameters(remove_duplicate=False))
     for pattern in settings.adapt.freeze:
-        for name in names_matching(pattern, names, "adapt.freeze", "weight"):
+        for name in match_names(pattern, names, "adapt.freeze", "weight"):
             weights[name].requires_grad_(False)
     if settings.adapt.lora is not None:
         add_adapters(model, settings.adapt.lora)

@@ -185,7 +185,7 @@ def validation_decoder(model: Seq2Seq) -> Seq2Seq | NativeModel:
     kinds = {(weight.device.type, weight.dtype) for weight in state.values()}
     if not isinstance(model, Transformer | Recurrent | DecoderOnly) or kinds != {("cpu", torch.float32)}:
         return model
-    if engine_refusal(model.settings) or (isinstance(model, Transformer) and model.rounded):
+    if engine_refusal(model.settings) or (isinstance(model, Transformer) and model.simulates_int8):
         return model
     state.update((f"{name}.weight", layer.merged()) for name, layer in adapted_layers(model).items())
     source = model.embedding if isinstance(model, DecoderOnly) else model.source_embedding

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from uwaga.checkpoints import registry as formats
-from uwaga.data.columns import LINE_BREAKS, Cells, cell_text
+from uwaga.data.columns import BREAKS_AND_TABS, Cells, cell_text
 from uwaga.data.report import Fault
 from uwaga.data.sources import check_rereadable, find_sources
 from uwaga.errors import DataError, SettingsError, quoted
@@ -384,7 +384,7 @@ def _corpus_line(number: int, cells: Cells | Fault) -> CorpusLine:
     if isinstance(cells, str):
         return CorpusLine(number, "") if cells == "empty source" else CorpusLine(number, "", fault=cells)
     try:
-        text, *references = (LINE_BREAKS.sub(" ", cell_text(cell)) for cell in cells)
+        text, *references = (BREAKS_AND_TABS.sub(" ", cell_text(cell)) for cell in cells)
     except UnicodeError:
         return CorpusLine(number, "", fault="bad UTF-8")
     if any("\0" in cell for cell in (text, *references)):

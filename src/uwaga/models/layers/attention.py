@@ -18,16 +18,16 @@ from uwaga.models.layers.dropout import dropout
 from uwaga.models.layers.scores import AttentionScore, ScaledDotScore
 
 Hook = Callable[[Tensor], Tensor]
-"""A function from weights (..., target, source) to weights."""
+"""A function that maps attention weights (..., target, source) to new weights."""
 
 
 class Adjustments(NamedTuple):
-    """Changes of the weights, in addition to the mask.
+    """Adjustments of attention weights, in addition to the mask.
 
     Attributes:
-        bias: added to the scores, broadcasts to (..., target, source); for example relative positions.
-        hook: called with the weights after the softmax; what it returns takes their place. It may change
-            weights, or only look at them.
+        bias: tensor added to the scores, such as that of relative positions; it is broadcast to (..., target,
+            source).
+        hook: function that is called with the weights after the softmax, and returns the weights to use.
         dropout: probability of dropping a weight from the sum.
     """
 
@@ -36,7 +36,7 @@ class Adjustments(NamedTuple):
     dropout: float = 0.0
 
 
-UNADJUSTED = Adjustments()
+NO_ADJUSTMENTS = Adjustments()
 
 
 def attend(
@@ -46,16 +46,17 @@ def attend(
     score: AttentionScore,
     mask: Tensor | None = None,
     need_weights: bool = False,
-    adjustments: Adjustments = UNADJUSTED,
+    adjustments: Adjustments = NO_ADJUSTMENTS,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return ``c_i = Σ_j w_ij v_j`` with ``w_i = softmax_j(F(s_i, h_j))`` (M1; Bahdanau 2014 §3.1, Vaswani
-    2017 eq. 1).
+    """Return the contexts ``c_i = Σ_j w_ij v_j`` and the weights ``w_i = softmax_j(F(s_i, h_j))`` (M1).
+
+    See Bahdanau 2014 §3.1 and Vaswani 2017 eq. 1.
 
     Args:
         query: (..., target, query width).
         prepared: (..., source, width): ``score.prepare(keys)``.
         values: (..., source, value width).
-        score: F.
+        score: the score F.
         mask: bool, broadcasts to (..., target, source); True where a query may attend. A masked position
             gets weight exactly 0; a query with all positions masked gets zeros (M8).
         need_weights: whether to return the weights, computed without fused kernels.
@@ -65,24 +66,27 @@ def attend(
         contexts (..., target, value width) and weights (..., target, source), or None if a fused
         kernel was used.
     """
-    bias, hook, drop = adjustments
+    bias, hook, dropout_rate = adjustments
     if (
         isinstance(score, ScaledDotScore)
         and not need_weights
         and bias is None
         and hook is None
-        and _fused_is_faster(query, drop)
+        and _fused_is_faster(query, dropout_rate)
     ):
         return _fused_attention(query, prepared, values, mask), None
     scores = score(query, prepared)  # (..., target, source)
     weights = masked_softmax(scores if bias is None else scores + bias, mask)
     if hook is not None:
         weights = hook(weights)
-    return torch.matmul(dropout(weights, drop), values), weights
+    return torch.matmul(dropout(weights, dropout_rate), values), weights
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the softmax over the last axis, exactly 0 where ``mask`` is False, even in entire rows (M8)."""
+    """Return the softmax over the last axis; masked weights are exactly 0, also in fully masked rows (M8).
+
+    ``mask`` is False at masked positions.
+    """
     if mask is None:
         return torch.softmax(scores, dim=-1)
     lowest = torch.finfo(scores.dtype).min
@@ -91,17 +95,18 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def causal_mask(target: int, source: int, device: torch.device | str | None = None) -> Tensor:
-    """Return (target, source) bool: query i may attend to the first ``source - target + i + 1`` keys (M8,
-    E2).
+    """Return a causal mask, (target, source), True where a query may attend (M8, E2).
+
+    Query i may attend to the first ``source - target + i + 1`` keys.
     """
     return torch.ones(target, source, dtype=torch.bool, device=device).tril(source - target)
 
 
-def _fused_is_faster(query: Tensor, drop: float) -> bool:
+def _fused_is_faster(query: Tensor, dropout_rate: float) -> bool:
     if query.device.type != "cpu":
-        return drop == 0.0
+        return dropout_rate == 0.0
     # torch's CPU kernel has a fast forward pass, but its 16-bit backward was measured nine times slower.
-    return drop == 0.0 and not (query.dtype != torch.float32 and torch.is_grad_enabled())
+    return dropout_rate == 0.0 and not (query.dtype != torch.float32 and torch.is_grad_enabled())
 
 
 def _fused_attention(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
@@ -114,5 +119,5 @@ def _fused_attention(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor |
 
 
 def mask_or_none(mask: Tensor) -> Tensor | None:
-    """Return the mask, or None if nothing is masked: attention without a mask is faster."""
+    """Return the mask, or None if it masks nothing, because attention without a mask is faster."""
     return None if bool(mask.all()) else mask

@@ -14,9 +14,9 @@ from uwaga.models.layers.feedforward import ACTIVATIONS
 
 
 class AverageState(NamedTuple):
-    """The sum of the inputs so far, ``total`` (rows, width), and their number, ``length`` (rows, 1).
+    """The state of average attention: the sum and the number of the inputs so far.
 
-    Both have at least float32 precision.
+    ``total`` is (rows, width), ``length`` is (rows, 1); both are in float32 or float64.
     """
 
     total: Tensor
@@ -24,14 +24,14 @@ class AverageState(NamedTuple):
 
 
 def running_mean(x: Tensor, past: AverageState | None) -> tuple[Tensor, AverageState]:
-    """Return ``(x_1 + ... + x_t) / t`` for every new position t (Zhang 2018 eq. 1).
+    """Return ``(x_1 + ... + x_t) / t`` for every new position t (Zhang 2018 eq. 1), and the new state.
 
     Args:
-        x: (rows, new, width).
+        x: (rows, new, width) vectors at the new positions.
         past: state after the earlier positions, or None if there are none.
 
     Returns:
-        (rows, new, width), and the state after the last position.
+        means (rows, new, width), and the state after the last position.
     """
     totals = torch.cumsum(at_least_float32(x), dim=1)
     counts = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=totals.dtype)[:, None]  # (new, 1)
@@ -42,18 +42,18 @@ def running_mean(x: Tensor, past: AverageState | None) -> tuple[Tensor, AverageS
 
 
 class AverageAttention(nn.Module):
-    """``i_t ⊙ x_t + f_t ⊙ g_t`` of an input and ``g_t``, the feed-forward of the running mean (Zhang 2018).
+    """Average attention (Zhang 2018): ``i_t ⊙ x_t + f_t ⊙ g_t``, with ``g_t = FFN(running mean)``.
 
     As in Marian, ``i_t = σ(W_i x_t + b_i)`` and ``f_t = σ(W_f g_t + b_f)``; in Zhang 2018 eq. 3, both gates
     read both vectors.
 
     Args:
         width: width of the vectors.
-        sizes: inputs and outputs of each layer of the feed-forward.
-        activated: number of layers that are followed by an activation.
-        activation: name of the activation in the settings.
-        gated: whether there are gates; without them, the output is ``g_t``.
-        dropout: dropout after each activation.
+        sizes: input and output width of each layer of the feed-forward network.
+        activated: number of layers that are followed by an activation function.
+        activation: name of the activation function in the settings.
+        gated: whether there are gates; without gates, the output is ``g_t``.
+        dropout: dropout probability after each activation.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class AverageAttention(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor, mean: Tensor) -> Tensor:
-        """Map inputs and their :func:`running_mean`, both (rows, new, width), to the same shape."""
+        """Return the outputs for inputs and their :func:`running_mean`; all three are (rows, new, width)."""
         for number, layer in enumerate(self.layers):
             mean = layer(mean)
             if number < self.activated:

@@ -1,4 +1,4 @@
-"""Choice of candidates on the device of the logits: the torch version of :mod:`uwaga.search.choose`."""
+"""Choice of candidate tokens on the device of the logits; torch version of :mod:`uwaga.search.choose`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from uwaga.search.choose import pick, vocabulary_ids
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """Return ``x`` (...) in float32 if it has fewer bits, else unchanged."""
+    """Return a tensor converted to float32 if its type has fewer bits, otherwise unchanged."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def requested_features(features: Tensor, choice: Choice) -> Floats | None:
-    """Return the features (rows, width) of a step if the choice asks for them, in float32 or float64."""
+    """Return the features (rows, width) of a step in float32 or float64; None if not requested."""
     return at_least_float32(features).cpu().numpy() if choice.features else None
 
 
@@ -26,13 +26,13 @@ CHUNK = 2**20
 """Number of logits processed at a time on a CPU, so that they stay in its cache."""
 
 INITIAL_CANDIDATES = 256
-"""Number of the most probable tokens in which a sample is first looked up."""
+"""Number of most probable tokens among which a sampled token is searched first."""
 
 
 def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
-    """Return the candidates of each row (M23 to M25), equal to :func:`uwaga.search.choose.choose`.
+    """Return the candidates of each row (M23 to M25), as :func:`uwaga.search.choose.choose` does.
 
-    Only the candidates leave the device.
+    Only the candidates are copied from the device.
 
     Args:
         logits: (rows, vocabulary) of any floating type; banned entries of float32 and float64 logits are
@@ -40,9 +40,10 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
         choice: what to return; see :class:`uwaga.decoder.Choice`.
 
     Returns:
-        ``tokens`` (rows, k) and the model's natural ``log_probs`` (rows, k), descending, ties by lower id; in
-        float64 if the logits are, else in float32. A candidate at -inf means that there are no more; its
-        token is arbitrary. Extra tokens follow.
+        ``tokens`` (rows, k) and the model's natural ``log_probs`` (rows, k), in descending order; of equal
+        candidates, the lower id is first. Log-probabilities are float64 if the logits are, otherwise float32.
+        If there are fewer than k candidates, the others have log-probability -inf and arbitrary tokens. Extra
+        tokens follow the candidates.
     """
     table = at_least_float32(logits.detach())  # (rows, vocabulary)
     rows, vocabulary = table.shape
@@ -62,7 +63,7 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
 
 
 def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: int) -> tuple[Ids, LogProbs]:
-    """Choose for rows ``start`` to ``stop``; ``table`` (rows, vocabulary) holds only these rows."""
+    """Return the candidates of rows ``start`` to ``stop``; ``table`` (rows, vocabulary) has only these."""
     log_probs = torch.log_softmax(table, dim=1)  # (rows, vocabulary)
     forced = None if choice.forced is None else choice.forced[start:stop]
     forced_log_probs = None if forced is None else _gather(log_probs, np.maximum(forced, 0)[:, None])
@@ -93,7 +94,10 @@ def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: i
 
 
 def _best(table: Tensor, count: int) -> tuple[Ids, LogProbs]:
-    """Return the ``count`` largest of each row and their indices, descending, ties by the lower index."""
+    """Return the indices and values of the ``count`` largest numbers of each row, in descending order.
+
+    Of equal numbers, the one with the lower index is first.
+    """
     if count == 1:
         maximum, index = table.max(dim=1, keepdim=True)  # torch returns the first maximum
         return index.cpu().numpy(), maximum.cpu().numpy()
@@ -110,7 +114,7 @@ def _best(table: Tensor, count: int) -> tuple[Ids, LogProbs]:
 
 
 def _resolve_last_ties(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, count: int) -> None:
-    """Take the lowest ids on ties at the last rank, where torch takes any."""
+    """Replace candidates that are tied at the last rank by those with the lowest ids, in place."""
     if not len(rows):
         return
     last = values[rows, count - 1]
@@ -124,7 +128,7 @@ def _resolve_last_ties(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, 
 
 
 def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tuple[Ids, LogProbs]:
-    """Sample a token for each row (rows, 1) from the shaped distribution; return it with its logit.
+    """Return a token sampled for each row, (rows, 1), and its logit.
 
     Tokens need to be sorted by probability only up to the sampled token: the most probable tokens are tried
     first, and more of them only if a row's sample is not among them.
@@ -148,7 +152,7 @@ def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tu
 
 
 def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
-    """Return the sum (rows,) of the probabilities relative to the largest, in float64."""
+    """Return, for each row, the sum of probabilities divided by the largest, (rows,), in float64."""
     top = table.amax(dim=1, keepdim=True)
     top = torch.where(torch.isneginf(top), 0.0, top)
     scaled = (table.double() - top) / temperature  # (rows, vocabulary)
@@ -163,7 +167,7 @@ def _gather(table: Tensor, tokens: Ids) -> LogProbs:
 
 
 def _sort_by_row(banned: Ids | None) -> Ids:
-    """Return the banned pairs sorted by row."""
+    """Return the pairs (row, token) of banned tokens, sorted by row, (banned, 2)."""
     if banned is None:
         return np.zeros((0, 2), dtype=np.int64)
     if (banned[1:, 0] >= banned[:-1, 0]).all():

@@ -1,4 +1,4 @@
-"""Dropout (Srivastava 2014), with cheap random bits on the CPU."""
+"""Dropout (Srivastava 2014), with fast generation of random bits on the CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _generator: ContextVar[torch.Generator | None] = ContextVar("dropout generator",
 
 @contextmanager
 def seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
-    """Make this thread's dropout depend only on the seed and, on a CPU, not on other threads."""
+    """Context manager within which dropout in this thread depends only on the seed.
+
+    On a CPU, other threads are not affected.
+    """
     if device.type != "cpu":
         torch.manual_seed(seed)
         yield
@@ -30,7 +33,7 @@ def seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
 
 
 class _BitDropout(torch.autograd.Function):
-    """Dropout from 16 random bits per element; on the CPU, torch draws 64 bits for each."""
+    """Dropout with 16 random bits for each element; torch draws 64 bits on the CPU."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
@@ -52,7 +55,7 @@ class _BitDropout(torch.autograd.Function):
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
-    """Zero each element with this probability and scale the rest by ``1 / (1 - probability)``.
+    """Return ``x`` with random elements set to 0 and the others multiplied by ``1 / (1 - probability)``.
 
     On the CPU, the probability is rounded to a multiple of 2**-16, and the scale matches the rounded value.
     """
@@ -75,7 +78,7 @@ class Dropout(nn.Module):
 
 
 class SequenceDropout(nn.Module):
-    """Dropout on the vectors of a sentence; ``shared``: one mask for all positions (Gal 2016)."""
+    """Dropout on the vectors of a sentence, with one mask for all positions if ``shared`` (Gal 2016)."""
 
     def __init__(self, probability: float, shared: bool) -> None:
         super().__init__()
@@ -87,9 +90,9 @@ class SequenceDropout(nn.Module):
         return x if mask is None else x * mask
 
     def mask(self, rows: int, time: int, width: int, like: Tensor) -> Tensor | None:
-        """Return factors (rows, time, width), 0 or ``1 / (1 - probability)``, or None without dropout.
+        """Return factors (rows, time, width), each 0 or ``1 / (1 - probability)``; None without dropout.
 
-        A loop over time draws the mask before it starts.
+        A recurrent loop calls this once, before its first step.
         """
         if not self.training or self.probability == 0.0:
             return None

@@ -1,4 +1,4 @@
-"""The two-layer feed-forward of a Transformer block (Vaswani 2017 §3.3) and its gated form (Shazeer 2020)."""
+"""Feed-forward network of a Transformer block (Vaswani 2017 §3.3), optionally gated (Shazeer 2020)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """``W2 f(W1 x + b1) + b2``; gated: ``W2 (f(W1 x + b1) ⊙ (W3 x + b3)) + b2``."""
+    """A feed-forward network: ``W2 f(W1 x + b1) + b2``, or gated ``W2 (f(W1 x + b1) ⊙ (W3 x + b3)) + b2``."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Operations with hand-written gradients: GRU and LSTM cells, additive scores, products of recurrent steps.
+"""Operations with hand-written gradients: GRU and LSTM cells, additive scores, products in a recurrence.
 
 Autograd allocates a tensor for each operation and concatenates the gradients of the gates; at the sizes of a
 single step, that costs as much as the matrix products (Cho 2014; Gers 2000).
@@ -17,8 +17,9 @@ _tanh_backward = torch.ops.aten.tanh_backward.default
 
 
 def gru_cell(inputs: Tensor, states: Tensor, hidden: Tensor) -> Tensor:
-    """Return the next state of torch's GRU: ``r, z = σ(a + b)``, ``n = tanh(a_n + r b_n)``, ``h' = n + z (h -
-    n)``.
+    """Return the next state (rows, units) of a GRU in torch's form.
+
+    ``r, z = σ(a + b)``, ``n = tanh(a_n + r b_n)``, ``h' = n + z (h - n)``.
 
     Args:
         inputs: a, (rows, 3 units), contribution of the input to the gates r, z, n.
@@ -29,10 +30,12 @@ def gru_cell(inputs: Tensor, states: Tensor, hidden: Tensor) -> Tensor:
 
 
 def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``h' = σ(o) tanh(c')`` and ``c' = σ(f) c + σ(i) tanh(g)``, each (rows, units).
+    """Return the next state of an LSTM: ``h' = σ(o) tanh(c')`` and ``c' = σ(f) c + σ(i) tanh(g)``.
+
+    Both are (rows, units).
 
     Args:
-        gates: (rows, 4 units): i, f, g, o.
+        gates: (rows, 4 units), i, f, g and o before their activations.
         cell: c, (rows, units).
     """
     return cast(tuple[Tensor, Tensor], _LstmCell.apply(gates, cell))  # type: ignore[no-untyped-call]
@@ -96,22 +99,23 @@ class _LstmCell(torch.autograd.Function):
 
 
 def energies(query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
-    """Return scores ``vᵀ tanh(s + h)`` (..., target, source) of every query with every key (M2, M5).
+    """Return the additive scores ``vᵀ tanh(s + h)`` (..., target, source) of all queries and keys (M2, M5).
 
-    It allocates one tensor of (..., target, source, hidden); autograd would store another.
+    One tensor of (..., target, source, hidden) is allocated; autograd would store another.
 
     Args:
-        query: (..., target, hidden).
-        keys: (..., source, hidden).
+        query: s, (..., target, hidden).
+        keys: h, (..., source, hidden).
         vector: v, (hidden,).
     """
     return cast(Tensor, _Energies.apply(query, keys, vector))  # type: ignore[no-untyped-call]
 
 
 def tanh_in_place(x: Tensor) -> Tensor:
-    """Compute tanh in place, with an absolute error of a few units in the last place of 1.
+    """Compute tanh in place, and return the tensor.
 
-    On a CPU, compute ``2 σ(2 x) - 1``: torch's sigmoid was measured six times as fast as its tanh.
+    On a CPU, this is ``2 σ(2 x) - 1``, because torch's sigmoid is six times as fast as its tanh; the absolute
+    error is a few units in the last place of 1.
     """
     if x.device.type != "cpu":
         return x.tanh_()
@@ -138,10 +142,10 @@ class _Energies(torch.autograd.Function):
 
 
 class StepProduct:
-    """``y_t = b_t + W x_t`` for t = 0, 1, ..., where ``x_t`` may depend on the ``y`` before it.
+    """Computes ``y_t = b_t + W x_t`` for t = 0, 1, ..., where ``x_t`` may depend on earlier ``y``.
 
-    Call it with x_0, x_1, ... in order. Autograd alone would compute the gradient ``dy_t x_tᵀ`` of W at each
-    step and add up the steps; here the same sum is computed once, after the last step, as one product.
+    It is called with x_0, x_1, ... in order. Autograd would compute the gradient ``dy_t x_tᵀ`` of W at each
+    step and add these gradients; here, their sum is computed after the last step as one product.
 
     Args:
         base: (rows, time, out), all b_t.
@@ -151,7 +155,7 @@ class StepProduct:
     def __init__(self, base: Tensor, matrix: Tensor) -> None:
         self._inputs: list[Tensor] = []
         if torch.is_grad_enabled() and matrix.requires_grad:
-            base = _Collect.apply(base, matrix, self._inputs)  # type: ignore[no-untyped-call]
+            base = _CollectInputs.apply(base, matrix, self._inputs)  # type: ignore[no-untyped-call]
             matrix = matrix.detach()
         self._base = base.unbind(1)  # one gradient tensor; indexing would allocate one per step
         self._matrix = matrix.transpose(-1, -2)  # (..., in, out)
@@ -165,8 +169,8 @@ class StepProduct:
         return torch.baddbmm(base[:, None], x[:, None], self._matrix)[:, 0]
 
 
-class _Collect(torch.autograd.Function):
-    """Return the bases; compute the gradient of the matrix from their gradient and the collected inputs."""
+class _CollectInputs(torch.autograd.Function):
+    """Returns ``base``; the gradient of the matrix is computed from that of ``base`` and the inputs."""
 
     @staticmethod
     def forward(ctx: Any, base: Tensor, matrix: Tensor, inputs: list[Tensor]) -> Tensor:

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 
 class Window(NamedTuple):
-    """The window of each query: a mask, and weights that decrease from its centre.
+    """The attention window of each query.
 
-    ``mask`` (sentences, target, source) bool; ``gain`` of the same shape, or None for a flat window.
+    ``mask`` (sentences, target, source) is True within the window. ``gain``, of the same shape, contains
+    factors of the attention weights that decrease from the centre; None if all factors are 1.
     """
 
     mask: Tensor
@@ -19,10 +20,10 @@ class Window(NamedTuple):
 
 
 class MonotonicWindow(nn.Module):
-    """local-m: ``[p_t - D, p_t + D]`` with ``p_t = t``.
+    """The window of local-m attention: ``[p_t - D, p_t + D]`` with ``p_t = t``.
 
-    The window is cut at the ends of the sentence. For targets longer than the source ``p_t`` stays at the
-    last source position.
+    It ends at the ends of the sentence. If the target is longer than the source, ``p_t`` stays at the last
+    source position.
     """
 
     def __init__(self, reach: int) -> None:
@@ -34,18 +35,19 @@ class MonotonicWindow(nn.Module):
 
         Args:
             query: (sentences, target, width).
-            steps: (target,) t of each query, from 0.
-            lengths: (sentences,) source tokens of each sentence.
-            source: tokens of the longest sentence.
+            steps: (target,) step t of each query, from 0.
+            lengths: (sentences,) number of source tokens of each sentence.
+            source: number of source tokens of the longest sentence.
         """
         centre = torch.minimum(steps[None, :], lengths[:, None] - 1)  # (sentences, target)
         return Window(_window_mask(centre, self.reach, lengths, source), None)
 
 
 class PredictiveWindow(nn.Module):
-    """local-p: ``p_t = S · sigmoid(v_pᵀ tanh(W_p h_t))``, S the length of the source (eq. 9).
+    """The window of local-p attention, around a predicted position.
 
-    Weights are multiplied by ``exp(-(s - p_t)² / (2 σ²))`` with ``σ = D / 2`` (eq. 10): p_t gets a gradient.
+    ``p_t = S · sigmoid(v_pᵀ tanh(W_p h_t))``, where S is the source length (eq. 9). Weights are multiplied by
+    ``exp(-(s - p_t)² / (2 σ²))`` with ``σ = D / 2`` (eq. 10), through which p_t gets a gradient.
     """
 
     def __init__(self, width: int, reach: int) -> None:

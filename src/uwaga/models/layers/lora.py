@@ -1,4 +1,4 @@
-"""Low-rank adaptation (M34; Hu 2021): a frozen matrix plus a trained product of two small ones."""
+"""Low-rank adaptation (M34; Hu 2021): a frozen matrix plus a trained product of two small matrices."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from uwaga.models.layers.dropout import Dropout
 
 
 class LoraLinear(nn.Linear):
-    """``h = W x + b + α/r · B A x`` (Hu 2021 eq. 3), ``W`` and ``b`` frozen.
+    """A linear layer with an adapter: ``h = W x + b + α/r · B A x`` (Hu 2021 eq. 3); W and b are frozen.
 
     Attributes:
-        lora_a: (rank, inputs), initialised randomly.
-        lora_b: (outputs, rank), initialised to zero, so that training starts from the original model (§4.1).
+        lora_a: A, (rank, inputs), initialised randomly.
+        lora_b: B, (outputs, rank), initialised to zero, so that training starts from the original model
+            (§4.1).
     """
 
     def __init__(self, frozen: nn.Linear, rank: int, alpha: float, dropout: float) -> None:
-        """Wrap the layer ``frozen``, whose weights are shared.
+        """Wrap the layer ``frozen``, whose weights are shared and not trained.
 
         Args:
-            frozen: linear layer; only its gradients are disabled.
+            frozen: linear layer.
             rank: rank of the update.
             alpha: the update is multiplied by ``alpha / rank``.
-            dropout: dropout on the adapter's input.
+            dropout: dropout probability on the input of the adapter.
         """
         with torch.device("meta"):
             super().__init__(frozen.in_features, frozen.out_features, bias=frozen.bias is not None)
@@ -44,5 +45,5 @@ class LoraLinear(nn.Linear):
         return super().forward(input) + self.scale * update
 
     def merged(self) -> Tensor:
-        """Return the equivalent matrix ``W + α/r · B A``, (outputs, inputs)."""
+        """Return the matrix of an equivalent linear layer, ``W + α/r · B A``, (outputs, inputs)."""
         return self.weight + self.scale * (self.lora_b @ self.lora_a)

@@ -31,8 +31,8 @@ class KeysValues(NamedTuple):
     values: Tensor
 
 
-Edit = Callable[[Tensor, Tensor | None], Tensor]
-"""A function from weights (batch, heads, target, source) and the mask to new weights."""
+WeightEdit = Callable[[Tensor, Tensor | None], Tensor]
+"""A function that maps attention weights (batch, heads, target, source) and the mask to new weights."""
 
 
 class AttendedSource(NamedTuple):
@@ -48,18 +48,18 @@ class AttendedSource(NamedTuple):
 
 @dataclass(frozen=True)
 class HeadOptions:
-    """Options in which the heads of later models differ from Vaswani 2017.
+    """Options of attention heads that differ from Vaswani 2017 in later models.
 
     Attributes:
-        width: width of a head; the width of the inputs, divided by the number of heads, by default.
+        width: width of a head; by default the width of the inputs divided by the number of heads.
         groups: number of key and value heads, each for ``heads / groups`` successive query heads (M38;
             Ainslie 2023 §2.2); 1 is multi-query attention (Shazeer 2019). As many as heads by default.
-        output_bias: whether the last projection has a bias; by default if the others have.
+        output_bias: whether the output projection has a bias; by default, as the other projections.
         scaled: whether to divide the scores by the square root of the head width.
-        scale: factor of the scores instead of the inverse of that root.
+        scale: factor of the scores, instead of the inverse of this square root.
         cap: scores become ``cap tanh(score / cap)`` (M41).
-        norm: RMS norm of each head's query and key, before or after their rotation (M41).
-        epsilon: epsilon of these norms.
+        norm: whether queries and keys of each head get an RMS norm, before or after their rotation (M41).
+        epsilon: epsilon of this norm.
     """
 
     width: int | None = None
@@ -72,21 +72,23 @@ class HeadOptions:
     epsilon: float = 1e-5
 
 
-VASWANI = HeadOptions()
+VASWANI_OPTIONS = HeadOptions()
 
 
 class MultiHeadAttention(nn.Module):
-    """``head_i = attention(Q W_i^Q, K W_i^K, V W_i^V)``, joined, times ``W^O`` (Vaswani 2017 §3.2.2).
+    """Multi-head attention (Vaswani 2017 §3.2.2).
+
+    ``head_i = attention(Q W_i^Q, K W_i^K, V W_i^V)``; the concatenated heads are multiplied by ``W^O``.
 
     Args:
         width: width of the inputs and outputs.
         heads: number of query heads.
-        dropout: dropout of the weights in training.
+        dropout: dropout probability of the attention weights in training.
         bias: whether the projections have biases.
-        options: how the heads differ from those of Vaswani 2017.
+        options: differences of the heads from those of Vaswani 2017.
 
     Attributes:
-        edits: functions that change the weights after the softmax, in this order; none by default.
+        edits: functions that change the attention weights after the softmax, in order; none by default.
     """
 
     def __init__(
@@ -95,13 +97,13 @@ class MultiHeadAttention(nn.Module):
         heads: int,
         dropout: float = 0.0,
         bias: bool = True,
-        options: HeadOptions = VASWANI,
+        options: HeadOptions = VASWANI_OPTIONS,
     ) -> None:
         super().__init__()
         head_width, groups = options.width or width // heads, options.groups or heads
         inner = heads * head_width
         self.heads, self.groups, self.dropout = heads, groups, dropout
-        self.edits: list[Edit] = []
+        self.edits: list[WeightEdit] = []
         self.query = nn.Linear(width, inner, bias=bias)
         self.key_value = nn.Linear(width, 2 * groups * head_width, bias=bias)
         self.output = nn.Linear(
@@ -130,21 +132,21 @@ class MultiHeadAttention(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def project(self, source: Tensor, rotation: Rotation | None = None) -> KeysValues:
-        """Return keys, at the positions of ``rotation``, and values of (batch, source, width) vectors."""
+        """Return the keys and values of vectors (batch, source, width); keys are rotated by ``rotation``."""
         batch, length, _ = source.shape
         projected = self.key_value(source).view(batch, length, 2, self.groups, -1)
         keys, values = projected.permute(2, 0, 3, 1, 4).unbind(0)  # (batch, groups, source, head width)
         return KeysValues(self._normalise_and_rotate(keys, self.key_norm, rotation), values)
 
     def queries(self, x: Tensor, rotation: Rotation | None = None) -> Tensor:
-        """Return the queries (batch, heads, target, head width) of (batch, target, width) vectors."""
+        """Return the queries (batch, heads, target, head width) of vectors (batch, target, width)."""
         batch, target, _ = x.shape
         query = self.query(x).view(batch, target, self.heads, -1).transpose(1, 2)
         query = self._normalise_and_rotate(query, self.query_norm, rotation)
         return query if self.factor == 1.0 else query * self.factor
 
     def expand_groups(self, memory: KeysValues) -> KeysValues:
-        """Return the keys and values repeated for each head of a group."""
+        """Return keys and values of all heads, by repeating those of each group."""
         group_size = self.heads // self.groups
         if group_size == 1:
             return memory
@@ -169,18 +171,18 @@ class MultiHeadAttention(nn.Module):
         bias: Tensor | None = None,
         rotation: Rotation | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from ``x`` (batch, target, width) to ``memory``.
+        """Return the outputs of attention from ``x`` to ``memory``, and the weights if requested.
 
         Args:
-            x: queries before their projection.
+            x: (batch, target, width) vectors from which the queries are projected.
             memory: the result of :meth:`project`.
             mask: bool, broadcasts to (batch, heads, target, source); True where a query may attend.
             need_weights: whether to return the weights.
-            bias: added to the scores, broadcasts to (batch, heads, target, source).
+            bias: tensor added to the scores; it is broadcast to (batch, heads, target, source).
             rotation: rotation of the positions of ``x``.
 
         Returns:
-            (batch, target, width) and weights (batch, heads, target, source) or None.
+            outputs (batch, target, width), and weights (batch, heads, target, source) or None.
         """
         batch, target, _ = x.shape
         keys, values = self.expand_groups(memory)
@@ -202,14 +204,14 @@ class MultiHeadAttention(nn.Module):
         return out, weights if need_weights else None
 
 
-def _apply_edits(edits: Sequence[Edit], mask: Tensor | None, weights: Tensor) -> Tensor:
+def _apply_edits(edits: Sequence[WeightEdit], mask: Tensor | None, weights: Tensor) -> Tensor:
     for edit in edits:
         weights = edit(weights, mask)
     return weights
 
 
 def extend(past: KeysValues | None, new: KeysValues) -> KeysValues:
-    """Return the cache with new positions appended."""
+    """Return the keys and values of ``past`` with those of new positions appended."""
     if past is None:
         return new
     return KeysValues(torch.cat([past.keys, new.keys], dim=2), torch.cat([past.values, new.values], dim=2))

@@ -1,4 +1,4 @@
-"""Caches of rows that are at different positions, packed (M42)."""
+"""Packing of the caches of rows that are at different positions (M42)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from uwaga.models.layers.multihead import KeysValues
 
 
 def pack_caches(layers: tuple[KeysValues, ...], mask: Tensor) -> tuple[tuple[KeysValues, ...], Tensor]:
-    """Return caches and their mask with the used positions of each row first, cropped to the longest row.
+    """Return caches and their mask with used positions moved to the front, cropped to the longest row.
 
     Args:
-        layers: (rows, groups, past, head width).
+        layers: keys and values of each layer, (rows, groups, past, head width).
         mask: (rows, past) bool, True at used positions.
     """
     used = mask.sum(dim=1)

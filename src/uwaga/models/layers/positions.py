@@ -10,15 +10,15 @@ from torch import Tensor, nn
 
 from uwaga.settings import TransformerSettings
 
-Sinusoids = Literal["interleaved", "halves", "tensor2tensor"]
+SinusoidOrder = Literal["interleaved", "halves", "tensor2tensor"]
 
 
-def sinusoids(positions: int, width: int, order: Sinusoids = "interleaved") -> Tensor:
-    """Return (positions, width) with ``sin(p / 10000^(2i/width))`` in even columns and the cosine in odd
-    columns.
+def sinusoids(positions: int, width: int, order: SinusoidOrder = "interleaved") -> Tensor:
+    """Return the sinusoidal vectors of positions, (positions, width): ``sin`` and ``cos`` of ``p · rate_i``.
 
-    ``halves``: all sines, then all cosines (Marian). ``tensor2tensor``: the same with the rates of that
-    library, ``10000^(-i / (width/2 - 1))`` (M2M100).
+    The rates are ``10000^(-2i/width)``. The order ``interleaved`` has sines in even and cosines in odd
+    columns; ``halves`` has all sines, then all cosines (Marian); ``tensor2tensor`` has the order of
+    ``halves``, but the rates of that library, ``10000^(-i / (width/2 - 1))`` (M2M100).
     """
     if order == "tensor2tensor":
         rates = torch.exp(
@@ -33,17 +33,19 @@ def sinusoids(positions: int, width: int, order: Sinusoids = "interleaved") -> T
 
 
 class SinusoidalPositions(nn.Module):
-    """Fixed sinusoids, without parameters."""
+    """Fixed sinusoidal vectors of positions; there are no parameters."""
 
     table: Tensor
 
-    def __init__(self, positions: int, width: int, order: Sinusoids = "interleaved", offset: int = 0) -> None:
+    def __init__(
+        self, positions: int, width: int, order: SinusoidOrder = "interleaved", offset: int = 0
+    ) -> None:
         super().__init__()
         table = sinusoids(positions + offset, width, order)[offset:]
         self.register_buffer("table", table, persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """Return the vectors (length, width) of positions start to start + length - 1."""
+        """Return the vectors (length, width) of positions ``start`` to ``start + length - 1``."""
         return self.table[start : start + length]
 
     def lookup(self, positions: Tensor) -> Tensor:
@@ -61,7 +63,7 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.weight, std=width**-0.5)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """Return the vectors (length, width) of positions start to start + length - 1."""
+        """Return the vectors (length, width) of positions ``start`` to ``start + length - 1``."""
         return self.weight[self.offset + start : self.offset + start + length]
 
     def lookup(self, positions: Tensor) -> Tensor:
@@ -70,7 +72,7 @@ class LearnedPositions(nn.Module):
 
 
 class RelativePositions(nn.Module):
-    """A bias of scores for each bucket of distances and each head (Raffel 2020 §2.1)."""
+    """Relative positions: a bias of the scores for each head and bucket of distances (Raffel 2020 §2.1)."""
 
     def __init__(self, heads: int, buckets: int, distance: int, bidirectional: bool) -> None:
         super().__init__()
@@ -79,8 +81,9 @@ class RelativePositions(nn.Module):
         nn.init.normal_(self.weight, std=heads**-0.5)
 
     def forward(self, start: int, target: int, source: int) -> Tensor:
-        """Return (heads, target, source) for queries ``start`` to ``start + target - 1``, keys 0 to ``source
-        - 1``.
+        """Return the bias (heads, target, source) of the scores.
+
+        Queries are at positions ``start`` to ``start + target - 1``, keys at 0 to ``source - 1``.
         """
         device = self.weight.device
         queries = torch.arange(start, start + target, device=device)[:, None]
@@ -88,27 +91,28 @@ class RelativePositions(nn.Module):
         return self.weight[bucket].permute(2, 0, 1)
 
     def pairwise_bias(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Return (rows, heads, target, source) for positions of queries (rows, target) and keys (rows,
-        source).
+        """Return the bias (rows, heads, target, source) of scores, given positions of queries and keys.
+
+        ``queries`` are (rows, target), ``keys`` are (rows, source).
         """
         bucket = self.bucket(keys[:, None, :] - queries[:, :, None])  # (rows, target, source)
         return self.weight[bucket].permute(0, 3, 1, 2)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """Return the :func:`relative_bucket` of ``key position - query position``."""
+        """Return the :func:`relative_bucket` of each ``key position - query position``."""
         return relative_bucket(distance, self.buckets, self.distance, self.bidirectional)
 
 
 def relative_bucket(distance: Tensor, buckets: int, max_distance: int, bidirectional: bool) -> Tensor:
     """Return the bucket of ``key position - query position`` (Raffel 2020 §2.1).
 
-    Half of a direction's buckets hold one distance each, the others logarithmically increasing ranges up to
-    ``max_distance``. Unidirectional buckets put all later keys into bucket 0.
+    Half of the buckets of a direction are for one distance each, the other half for ranges up to
+    ``max_distance`` that increase logarithmically. Without ``bidirectional``, all later keys are in bucket 0.
 
     Args:
-        distance: (...).
+        distance: key position minus query position, (...).
         buckets: number of buckets of both directions together.
-        max_distance: larger distances share a bucket with it.
+        max_distance: distance with which all larger distances share a bucket.
         bidirectional: whether later keys have separate buckets.
     """
     count = buckets // 2 if bidirectional else buckets
@@ -124,7 +128,7 @@ Positions = SinusoidalPositions | LearnedPositions | RelativePositions
 
 
 def make_positions(settings: TransformerSettings, heads: int, bidirectional: bool) -> Positions:
-    """Return the positions of the source or of the target of a Transformer."""
+    """Return the layer for the positions of the source or of the target of a Transformer."""
     length, width, offset = settings.max_length, settings.width, settings.position_offset
     if settings.positions == "relative":
         return RelativePositions(heads, settings.relative_buckets, settings.relative_distance, bidirectional)
@@ -134,7 +138,7 @@ def make_positions(settings: TransformerSettings, heads: int, bidirectional: boo
 
 
 def position_vectors(positions: Positions, start: int, length: int) -> Tensor | None:
-    """Return the vectors (length, width) of positions after ``start``; None if positions have none."""
+    """Return the vectors (length, width) of positions from ``start`` on; None for relative positions."""
     if isinstance(positions, RelativePositions):
         return None
     vectors: Tensor = positions(start, length)
@@ -142,7 +146,10 @@ def position_vectors(positions: Positions, start: int, length: int) -> Tensor | 
 
 
 def position_bias(positions: Positions, start: int, length: int) -> Tensor | None:
-    """Return the bias (heads, target, source) of scores for ``length`` new positions after ``start``."""
+    """Return the bias (heads, target, source) of scores at ``length`` positions from ``start`` on.
+
+    None for positions that are not relative.
+    """
     if isinstance(positions, RelativePositions):
         bias: Tensor = positions(start, length, start + length)
         return bias

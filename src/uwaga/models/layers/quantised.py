@@ -17,7 +17,10 @@ from uwaga.engine.packing import MAX_LEVELS, MIN_QUANTISED
 
 
 def fake_quantise(x: Tensor) -> Tensor:
-    """Round (..., numbers) as in int8: ``s · round(x / s)`` with ``s = max |x| / 127`` of each row."""
+    """Return a tensor rounded as in int8: ``s · round(x / s)`` with ``s = max |x| / 127`` of each row.
+
+    Rows are along the last axis. The gradient is passed through unchanged.
+    """
     max_magnitude = x.detach().abs().amax(dim=-1, keepdim=True).clamp_min(MIN_QUANTISED)
     # As in the kernels: multiply by the inverse of the scale, ties to even.
     return _straight_through(
@@ -26,7 +29,7 @@ def fake_quantise(x: Tensor) -> Tensor:
 
 
 def fake_float16(x: Tensor) -> Tensor:
-    """Round each number to float16."""
+    """Return a tensor with each number rounded to float16; the gradient is passed through unchanged."""
     return _straight_through(x, x.detach().to(torch.float16).to(x.dtype))
 
 
@@ -47,10 +50,13 @@ class _StraightThrough(torch.autograd.Function):
 
 
 class QuantisedLinear(nn.Linear):
-    """A linear layer with rounded inputs and weights; it shares the weights of another."""
+    """A linear layer with rounded inputs and weights, which shares the weights of another layer."""
 
     def __init__(self, exact: nn.Linear, cached: bool = False) -> None:
-        """Wrap ``exact``; ``cached``: the outputs are keys and values, which the engine stores in float16."""
+        """Wrap the layer ``exact``.
+
+        ``cached`` tells whether the outputs are keys and values, which the engine stores in float16.
+        """
         with torch.device("meta"):
             super().__init__(exact.in_features, exact.out_features, bias=exact.bias is not None)
         self.weight, self.bias = exact.weight, exact.bias
@@ -63,7 +69,7 @@ class QuantisedLinear(nn.Linear):
 
 
 class QuantisedEmbedding(nn.Embedding):
-    """An embedding with rounded rows; it shares the table of another."""
+    """An embedding layer with rounded rows, which shares the table of another layer."""
 
     def __init__(self, exact: nn.Embedding) -> None:
         with torch.device("meta"):
@@ -71,5 +77,5 @@ class QuantisedEmbedding(nn.Embedding):
         self.weight, self.padding_idx = exact.weight, exact.padding_idx
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
-        """Map (...) ids to (..., width)."""
+        """Map ids (...) to vectors (..., width)."""
         return fake_quantise(super().forward(input))

@@ -19,14 +19,14 @@ linear = nn.functional.linear
 
 
 class LstmState(NamedTuple):
-    """``hidden`` and ``cell``, each (rows, units)."""
+    """The state of an LSTM: ``hidden`` and ``cell``, each (rows, units)."""
 
     hidden: Tensor
     cell: Tensor
 
 
 class _Weights(NamedTuple):
-    """Matrices and biases (gates * units, ...) of the inputs and the previous state."""
+    """Matrices and biases, (gates * units, ...), for the input and for the previous state."""
 
     inputs: Tensor
     recurrent: Tensor
@@ -35,7 +35,7 @@ class _Weights(NamedTuple):
 
 
 class _GatedLayer(nn.Module):
-    """Base of GRU and LSTM: torch's layer holds the weights, for sentences and single steps."""
+    """Base class of GRU and LSTM layers; a torch layer holds the weights, also for single steps."""
 
     layer: nn.RNNBase
 
@@ -45,10 +45,10 @@ class _GatedLayer(nn.Module):
         return _Weights(*(cast(Tensor, getattr(self.layer, name)) for name in names))
 
     def project(self, x: Tensor, first: int = 0) -> Tensor:
-        """Return the contribution of (..., part of the inputs) to the gates, (..., gates * units).
+        """Return the contribution of a slice of the inputs to the gates, (..., gates * units).
 
         Args:
-            x: inputs from index ``first``; the bias is added if ``first`` is 0.
+            x: (..., slice) inputs; the bias is added if ``first`` is 0.
             first: index of the first input in ``x``.
         """
         weights = self.weights
@@ -56,20 +56,23 @@ class _GatedLayer(nn.Module):
         return linear(x, matrix, weights.input_bias if first == 0 else None)
 
     def input_product(self, projected: Tensor, first: int) -> StepProduct:
-        """Return a product that maps the inputs from index ``first``, step by step, to the projection of all.
+        """Return a product that projects inputs step by step, given those that are known in advance.
 
-        ``projected`` (rows, time, gates * units) is the projection of the inputs before ``first``, with the
-        bias.
+        Args:
+            projected: (rows, time, gates * units) projection of the inputs before ``first``, with the bias.
+            first: index of the first input that is passed to the product.
         """
         return StepProduct(projected, self.weights.inputs[:, first:])
 
     def bias_only(self, rows: int, time: int) -> Tensor:
-        """Return the bias alone as ``projected`` for :meth:`input_product` with ``first`` 0."""
+        """Return the bias of each step, (rows, time, gates * units), for :meth:`input_product` from 0."""
         return self.weights.input_bias.expand(rows, time, -1)
 
     def reset(self) -> None:
-        """Initialise input matrices (Glorot, per gate), recurrent matrices (variance-preserving) and biases
-        (zero).
+        """Initialise the weights.
+
+        Input matrices get Glorot-uniform values per gate, recurrent matrices variance-preserving normal
+        values, and biases zeros.
         """
         weights, units = self.weights, self.layer.hidden_size
         bound = (6.0 / (self.layer.input_size + units)) ** 0.5
@@ -112,7 +115,7 @@ class Gru(_GatedLayer):
 
 
 class GruSteps:
-    """A GRU over ``time`` steps whose inputs are passed step by step."""
+    """A GRU over ``time`` steps, to which the inputs are passed step by step."""
 
     def __init__(self, layer: Gru, rows: int, time: int) -> None:
         _, matrix, _, bias = layer.weights
@@ -130,8 +133,8 @@ class GruSteps:
         """Return the next state (rows, units).
 
         Args:
-            projected: (rows, 3 units): :meth:`Gru.project` of the input, for the gates r, z, n.
-            hidden: (rows, units).
+            projected: (rows, 3 units) :meth:`Gru.project` of the input, for the gates r, z, n.
+            hidden: (rows, units) previous state.
         """
         units = self.units
         if self.form == "fused":
@@ -156,12 +159,12 @@ class Lstm(_GatedLayer):
     def run(
         self, x: Tensor, start: LstmState | None = None, lengths: Tensor | None = None
     ) -> tuple[Tensor, LstmState]:
-        """Process a sentence in one call.
+        """Return the hidden states of complete sentences, and the final state.
 
         Args:
             x: (rows, time, inputs).
             start: initial state; zeros if None.
-            lengths: (rows,) number of vectors without padding; None if there is no padding.
+            lengths: (rows,) number of vectors of each sentence, without padding; None if there is no padding.
 
         Returns:
             hidden states (rows, time, units), undefined after the length of a row, and the state after its
@@ -181,7 +184,7 @@ class Lstm(_GatedLayer):
 
 
 class LstmSteps:
-    """An LSTM over several steps whose inputs are passed step by step.
+    """An LSTM over several steps, to which some inputs are passed step by step.
 
     Args:
         layer: LSTM layer.
@@ -207,8 +210,8 @@ def matrix_product(matrix: Tensor, bias: Tensor, rows: int, time: int) -> StepPr
 class LstmStack(nn.Module):
     """A stack of LSTM layers, with dropout before each except the first, and optional residuals.
 
-    ``residual_from``: the first layer (from 0) whose input is added to its output (Wu 2016 §3.1), or None.
-    ``extra``: width of a vector that every layer reads besides its input.
+    ``residual_from`` is the first layer, counted from 0, whose input is added to its output (Wu 2016 §3.1);
+    None for no residuals. ``extra`` is the width of a vector that every layer reads in addition to its input.
     """
 
     def __init__(
@@ -249,9 +252,10 @@ class LstmStack(nn.Module):
 
 
 def reverse_padded(x: Tensor, lengths: Tensor, keep_last: bool = False) -> Tensor:
-    """Return (rows, time, ...) with each row reversed within its length; padding stays in place.
+    """Return ``x`` (rows, time, ...) with each row reversed; the padding after its length stays in place.
 
-    ``keep_last`` keeps the last entry of a row, the end symbol, in place. The function is its own inverse.
+    If ``keep_last`` is True, the last entry of a row, the end symbol, stays in place, too. Applied twice, the
+    function returns ``x``.
     """
     positions = torch.arange(x.shape[1], device=x.device)  # (time,)
     reversed_positions = lengths[:, None] - (2 if keep_last else 1) - positions  # (rows, time)
@@ -260,5 +264,5 @@ def reverse_padded(x: Tensor, lengths: Tensor, keep_last: bool = False) -> Tenso
 
 
 def last_states(states: Tensor, lengths: Tensor) -> Tensor:
-    """Return the state (rows, units) after the last vector of each row of (rows, time, units)."""
+    """Return the last state of each row, (rows, units), given states (rows, time, units) and lengths."""
     return states[torch.arange(states.shape[0], device=states.device), lengths - 1]

@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys rotated by an angle for each position (M37; Su 2021)."""
+"""Rotary positions: rotation of queries and keys by angles that depend on the position (M37; Su 2021)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Rotation(NamedTuple):
 
 
 class RotaryPositions:
-    """The angles of positions: m θ_i for pair i at position m, without parameters.
+    """The angles of rotary positions, m θ_i for pair i at position m; there are no parameters.
 
     Angles are always computed in float64: in float32, those of distant positions lose precision.
     """
@@ -28,17 +28,18 @@ class RotaryPositions:
         self.factor = settings.score_factor
 
     def __call__(self, positions: Tensor, dtype: torch.dtype) -> Rotation:
-        """Return the rotation of ``positions`` (rows or 1, new), times YaRN's factor."""
+        """Return the rotation for ``positions`` (rows or 1, new), multiplied by the factor of YaRN."""
         frequencies = torch.from_numpy(self.frequencies).to(positions.device)
         angles = positions[:, None, :, None] * frequencies  # (rows or 1, 1, new, head width / 2)
         return Rotation((angles.cos() * self.factor).to(dtype), (angles.sin() * self.factor).to(dtype))
 
 
 def rotate(x: Tensor, rotation: Rotation) -> Tensor:
-    """Return heads ``x`` (rows, heads, positions, head width) rotated according to their positions.
+    """Return ``x`` (rows, heads, positions, head width), rotated according to the positions.
 
-    The numbers i and i + d/2 of a head of width d are a pair: ``(a cos - b sin, b cos + a sin)`` (Su 2021
-    eq. 34). The product of a rotated query and a rotated key depends only on the distance of their positions.
+    Elements i and i + d/2 of a head of width d are a pair (a, b), which becomes
+    ``(a cos - b sin, b cos + a sin)`` (Su 2021 eq. 34). The product of a rotated query and a rotated key
+    depends only on the distance of their positions.
     """
     first, second = x.chunk(2, dim=-1)
     rotated = (

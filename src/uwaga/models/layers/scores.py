@@ -23,7 +23,7 @@ POSITIONS = 512
 class AttentionScore(nn.Module):
     """A score between queries and keys.
 
-    ``positions`` is the maximum source length of a location-based score; other scores have no limit.
+    ``positions`` is the maximum source length of a location-based score; other scores do not use it.
     ``reads_keys`` is False for a score that does not depend on the keys.
     """
 
@@ -36,7 +36,7 @@ class AttentionScore(nn.Module):
         self.positions = positions
 
     def prepare(self, keys: Tensor) -> Tensor:
-        """Compute the part that depends only on the keys.
+        """Return the part of the score that depends only on the keys, (..., source, width).
 
         Args:
             keys: (..., source, key width).
@@ -44,18 +44,21 @@ class AttentionScore(nn.Module):
         return keys
 
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        """Return scores (..., target, source) of queries (..., target, query width)."""
+        """Return the scores (..., target, source) of queries (..., target, query width).
+
+        ``prepared`` is the result of :meth:`prepare`.
+        """
         raise NotImplementedError
 
     def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
-        """Return a function from successive queries (rows, query width) to scores (rows, source).
+        """Return a function from successive queries (rows, query width) to their scores (rows, source).
 
-        The function is called ``time`` times, with the results of :meth:`forward`; scores override it to make
-        the gradients of successive queries cheaper.
+        Its results equal those of :meth:`forward`. Subclasses override this method to make the gradients of
+        successive queries cheaper.
 
         Args:
-            prepared: (rows, source, width).
-            time: number of queries.
+            prepared: (rows, source, width) result of :meth:`prepare`.
+            time: number of times that the function is called.
         """
         return lambda query: self(query[:, None], prepared)[:, 0]
 
@@ -64,7 +67,7 @@ SCORES: Registry[type[AttentionScore]] = Registry("attention score", "uwaga.scor
 
 
 def make_score(name: str, query_width: int, key_width: int, positions: int = POSITIONS) -> AttentionScore:
-    """Return a new score of a registered class.
+    """Return a new instance of the score class that is registered under ``name``.
 
     Raises:
         SettingsError: there is no such score, or it does not support these widths.
@@ -74,7 +77,7 @@ def make_score(name: str, query_width: int, key_width: int, positions: int = POS
 
 @SCORES.register("dot")
 class DotScore(AttentionScore):
-    """``sᵀ h`` (M3; Luong 2015 eq. 8). Queries and keys have the same width."""
+    """The dot product ``sᵀ h`` (M3; Luong 2015 eq. 8). Queries and keys have the same width."""
 
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
         if query_width != key_width:
@@ -88,12 +91,15 @@ class DotScore(AttentionScore):
         return torch.matmul(query, prepared.transpose(-1, -2))  # (..., target, source)
 
     def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
-        return _products(prepared, time)
+        return _make_key_product(prepared, time)
 
 
 @SCORES.register("scaled_dot")
 class ScaledDotScore(DotScore):
-    """``q kᵀ / √d_k`` (M7; Vaswani 2017 §3.2.1), of variance 1 for entries of variance 1."""
+    """The scaled dot product ``q kᵀ / √d_k`` (M7; Vaswani 2017 §3.2.1).
+
+    Its variance is 1 if the elements of queries and keys are independent with variance 1.
+    """
 
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
         # Scaling the query costs target·width products instead of target·source.
@@ -105,7 +111,7 @@ class ScaledDotScore(DotScore):
 
 
 class CappedScore(AttentionScore):
-    """``c tanh(s / c)`` of another score s, which it bounds by c (M41; Gemma 2 report §2)."""
+    """Another score s, capped to values between -c and c: ``c tanh(s / c)`` (M41; Gemma 2 report §2)."""
 
     def __init__(self, score: AttentionScore, cap: float) -> None:
         super().__init__(score.query_width, score.key_width, score.positions)
@@ -119,13 +125,13 @@ class CappedScore(AttentionScore):
 
 
 def soft_cap(x: Tensor, cap: float) -> Tensor:
-    """Return ``cap tanh(x / cap)`` of each number."""
+    """Return ``cap tanh(x / cap)`` for each number of a tensor."""
     return cap * torch.tanh(x / cap)
 
 
 @SCORES.register("general")
 class GeneralScore(AttentionScore):
-    """``sᵀ W h`` (M4; Luong 2015 eq. 8)."""
+    """The bilinear form ``sᵀ W h`` (M4; Luong 2015 eq. 8)."""
 
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
         super().__init__(query_width, key_width, positions)
@@ -138,14 +144,14 @@ class GeneralScore(AttentionScore):
         return torch.matmul(query, prepared.transpose(-1, -2))  # (..., target, source)
 
     def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
-        return _products(prepared, time)
+        return _make_key_product(prepared, time)
 
 
 @SCORES.register("additive")
 class AdditiveScore(AttentionScore):
-    """``vᵀ tanh(W1 h + W2 s)`` (M2; Bahdanau 2014 §A.1.2), with a hidden layer as wide as the query.
+    """The additive score ``vᵀ tanh(W1 h + W2 s)`` (M2; Bahdanau 2014 §A.1.2).
 
-    ``W1 h`` is the prepared part.
+    The hidden layer is as wide as the query. :meth:`prepare` returns ``W1 h``.
     """
 
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
@@ -172,9 +178,9 @@ class AdditiveScore(AttentionScore):
 
 @SCORES.register("additive_joint")
 class JointAdditiveScore(AttentionScore):
-    """``vᵀ tanh(W [h; s])`` (M2), the same function with one matrix over the concatenated vectors.
+    """The additive score with one matrix for the concatenated vectors: ``vᵀ tanh(W [h; s])`` (M2).
 
-    It is computed literally: every pair of query and key is multiplied by W, and nothing is prepared.
+    It is computed as written: every pair of a query and a key is multiplied by W, and nothing is prepared.
     """
 
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
@@ -194,9 +200,9 @@ class JointAdditiveScore(AttentionScore):
 
 @SCORES.register("concat")
 class ConcatScore(AttentionScore):
-    """``vᵀ tanh(W [s; h])`` (M5; Luong 2015 eq. 8).
+    """The score ``vᵀ tanh(W [s; h])`` (M5; Luong 2015 eq. 8).
 
-    The key half of W is applied once per sentence, the query half once per query.
+    The columns of W for keys are applied once per sentence, those for queries once per query.
     """
 
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
@@ -216,7 +222,7 @@ class ConcatScore(AttentionScore):
 
 @SCORES.register("location")
 class LocationScore(AttentionScore):
-    """``W_a s_t``, a score per source position (M6; Luong 2015 eq. 7). The keys are ignored."""
+    """The score ``W_a s_t`` of each source position (M6; Luong 2015 eq. 7). The keys are ignored."""
 
     reads_keys = False
 
@@ -228,12 +234,13 @@ class LocationScore(AttentionScore):
         source = prepared.shape[-2]
         if source > self.positions:
             raise TextTooLongError(
-                f"a source of {source} tokens, but the location score has {self.positions} positions"
+                f"a source has {source} tokens, but the location score has only {self.positions} positions; "
+                "shorten the text"
             )
         return nn.functional.linear(query, self.weight.weight[:source])  # (..., target, source)
 
 
-def _products(prepared: Tensor, time: int) -> StepProduct:
-    """Return the products ``sᵀ h`` of successive queries with the same keys (rows, source, width)."""
+def _make_key_product(prepared: Tensor, time: int) -> StepProduct:
+    """Return a function for the products ``sᵀ h`` of successive queries with keys (rows, source, width)."""
     rows, source, _ = prepared.shape
     return StepProduct(prepared.new_zeros(()).expand(rows, time, source), prepared)

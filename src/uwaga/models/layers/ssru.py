@@ -12,16 +12,17 @@ from uwaga.models.layers.choose import at_least_float32
 
 
 class SsruState(NamedTuple):
-    """``cells`` (rows, width): c_t after the last position, in float32 or float64."""
+    """The state of an SSRU: ``cells`` (rows, width), c_t of the last position, in float32 or float64."""
 
     cells: Tensor
 
 
 class Ssru(nn.Module):
-    """``f_t = σ(W_f x_t + b_f)``, ``c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ W x_t``, ``relu(c_t)`` (Kim 2019 §3.1).
+    """The SSRU layer (Kim 2019 §3.1), whose output is ``relu(c_t)``.
 
-    The products don't depend on earlier positions and are computed for all positions at once; only
-    elementwise operations are sequential, as in the simple recurrent unit (Lei 2018 §3).
+    ``f_t = σ(W_f x_t + b_f)`` and ``c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ W x_t``. The products do not depend
+    on earlier positions and are computed for all positions at once; only elementwise operations
+    are sequential, as in the simple recurrent unit (Lei 2018 §3).
     """
 
     def __init__(self, width: int) -> None:
@@ -33,14 +34,11 @@ class Ssru(nn.Module):
         nn.init.zeros_(self.forget.bias)
 
     def forward(self, x: Tensor, past: SsruState | None) -> tuple[Tensor, SsruState]:
-        """Process new positions after earlier ones.
+        """Return the outputs (rows, new, width) at new positions, and the state after the last position.
 
         Args:
-            x: (rows, new, width).
+            x: (rows, new, width) vectors at the new positions.
             past: state after the earlier positions; None if there are none: ``c_0 = 0``.
-
-        Returns:
-            (rows, new, width), and the state after the last position.
         """
         gates, new = at_least_float32(self.forget(x)), at_least_float32(self.input(x))  # (rows, new, width)
         start = new.new_zeros(x.shape[0], x.shape[2]) if past is None else past.cells
@@ -51,8 +49,8 @@ class Ssru(nn.Module):
 def scan(gates: Tensor, new: Tensor, start: Tensor) -> Tensor:
     """Return ``c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ v_t`` with ``f_t = σ(a_t)`` for all t: (rows, time, width).
 
-    Autograd would store a tensor per step and operation; the hand-written gradient, like the forward pass,
-    takes one operation per step.
+    Autograd would store a tensor for each operation of each step. The hand-written backward pass has one
+    operation per step, as the forward pass has.
 
     Args:
         gates: a, (rows, time, width).

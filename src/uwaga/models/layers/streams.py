@@ -1,4 +1,4 @@
-"""Self-attention of several streams: one reads the target, the others predict it (M29; Qi 2020 §3.2)."""
+"""Multi-stream self-attention: stream 0 reads the target, other streams predict it (M29; Qi 2020 §3.2)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class StreamAttention(nn.Module):
     """Multi-stream attention: stream 0 attends to its positions up to t, as in any decoder.
 
     Stream s > 0 predicts the token after position t, s tokens ahead of its context: it attends to positions
-    up to ``t - (s - 1)`` of stream 0, always to the first, and to its own position. The scores are
-    ``(q kᵀ) / √d + b``, where b is a projection of the query's input, one number for each head and bucket of
-    distances.
+    up to ``t - (s - 1)`` of stream 0, always to the first position of stream 0, and to position t of stream
+    s. The scores are ``(q kᵀ) / √d + b``. The bias b is a projection of the query's input to one number for
+    each head and bucket of distances.
     """
 
     def __init__(self, width: int, heads: int, buckets: int, distance: int, dropout: float = 0.0) -> None:
@@ -37,7 +37,7 @@ class StreamAttention(nn.Module):
     def forward(
         self, x: Tensor, past: KeysValues | None = None, recorded: list[Tensor] | None = None
     ) -> tuple[Tensor, KeysValues]:
-        """Attend over all positions, or over new ones after those of ``past``.
+        """Return the outputs at all positions, or at new positions after those of ``past``, and the cache.
 
         Args:
             x: (rows, streams, target, width), stream 0 first.
@@ -45,7 +45,7 @@ class StreamAttention(nn.Module):
             recorded: list to which the weights of stream 0 (rows, heads, target, source) are appended.
 
         Returns:
-            x of the same shape, and the longer cache.
+            outputs of the same shape as ``x``, and the cache extended with stream 0.
         """
         rows, streams, target, width = x.shape
         query = self.query(x).view(rows, streams, target, self.heads, -1).transpose(2, 3)
@@ -66,9 +66,13 @@ class StreamAttention(nn.Module):
         return out, cache
 
     def bias(self, x: Tensor, source: int) -> Tensor:
-        """Return the bias (rows, streams, heads, target, source + 1) of scores, from x (rows, streams, ...).
+        """Return the bias (rows, streams, heads, target, source + 1) of the scores.
 
-        A predicting stream is one position further than the reading one, so its distances are one larger.
+        A predicting stream is one position further than stream 0, so its distances to keys are larger by one.
+
+        Args:
+            x: (rows, streams, target, width) inputs of the queries.
+            source: number of keys of stream 0.
         """
         rows, streams, target, _ = x.shape
         bucket_biases = self.relative(x).view(rows, streams, target, self.buckets, self.heads)
@@ -84,9 +88,10 @@ class StreamAttention(nn.Module):
 
 
 def stream_mask(streams: int, target: int, source: int, device: torch.device | str | None = None) -> Tensor:
-    """Return the mask (streams, target, source + 1) of attention; the last column is the stream.
+    """Return the attention mask (streams, target, source + 1), True where a query may attend.
 
-    ``target`` new positions follow ``source - target`` earlier ones.
+    The last column is the stream's own position; the others are the positions of stream 0. ``target`` new
+    positions follow ``source - target`` earlier ones.
     """
     keys = torch.arange(source, device=device)
     queries = torch.arange(source - target, source, device=device)[:, None]
