@@ -107,7 +107,7 @@ BYTE_PIECE_AFFIXES = ("<0x", ">")
 class LinkConverter:
     """Converts the word alignments of a corpus to subword alignments.
 
-    A piece is aligned with the links of all words whose letters it contains. Letters are counted in UTF-8
+    A piece gets the links of all words whose letters it contains. Letters are counted in UTF-8
     bytes, without white space, so that any segmentation and surface form is supported. If a tokeniser's
     normalisation changes the number of bytes, positions are scaled.
     """
@@ -124,7 +124,10 @@ class LinkConverter:
         self._target = self._source if tokenisers[0] is tokenisers[1] else count_piece_bytes(tokenisers[1])
 
     def links(self, rows: BatchRows) -> Ids:
-        """Return the links of a batch, (links, 3): sentence, position of target piece and of source piece."""
+        """Return the subword links of a batch, (links, 3).
+
+        The columns are the index of the sentence, the target position and the source position.
+        """
         triples: list[tuple[int, int, int]] = []
         texts = self._mixture.texts(rows.pairs)
         for row, ((links, kind), (source, target, tag)) in enumerate(

@@ -28,7 +28,10 @@ UnsignedInts = NDArray[np.uint64]
 
 
 def make_key(*numbers: int | Ids) -> UnsignedInts:
-    """Return the hash keys (keys,) of tuples of numbers; each argument is a scalar or (keys,)."""
+    """Return an array (keys,) of hash keys; key i is computed from element i of each argument.
+
+    Each argument is an array (keys,), or a scalar that is used for all keys.
+    """
     key = np.zeros(1, dtype=np.uint64)
     for number in numbers:
         word = np.atleast_1d(np.asarray(number)).astype(np.uint64)
@@ -177,7 +180,7 @@ class Mixture:
             yield self.stores[number], row - int(self._starts[number])
 
     def describe(self) -> str:
-        """Return the numbers of pairs and tokens as text, by which a changed corpus is usually detected."""
+        """Return the numbers of pairs and tokens as text, to detect changes of the corpora."""
         total = ", ".join(
             f"{store.tokens('source'):,} and {store.tokens('target'):,}" for store in self.stores
         )

@@ -228,7 +228,7 @@ class _UnitReader(XmlItems[NumberedRow]):
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Open a unit, a variant, a segment or markup."""
+        """Handle the start tag of a unit, a variant, a segment or markup."""
         if name == "tu":
             self._variants, self._unit_size = [], 0
         elif name == "tuv":
@@ -249,7 +249,7 @@ class _UnitReader(XmlItems[NumberedRow]):
                 self._text.append(text)
 
     def end(self, name: str) -> None:
-        """Close a segment, a unit or markup."""
+        """Handle the end tag of a unit, a segment or markup."""
         if name == "seg" and self._text is not None:
             is_short_enough = self._segment_size <= MAX_LINE_LENGTH and self._unit_size <= MAX_UNIT_LENGTH
             if is_short_enough and len(self._variants) < MAX_LINE_LENGTH >> 8:

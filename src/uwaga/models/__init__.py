@@ -1,1 +1,1 @@
-"""Models in torch."""
+"""Trainable models, implemented in torch."""

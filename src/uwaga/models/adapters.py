@@ -98,9 +98,9 @@ def simulate_int8(model: Seq2Seq) -> None:
         raise SettingsError(
             f"training.quantisation: the native engine supports int8 for Transformers, not for {unsupported}"
         )
-    for cached in (False, True):
-        names = [name for name in _linear_layers(model) if name.endswith("key_value") == cached]
-        replace_layers(model, names, partial(_quantise_layer, cached=cached))
+    for is_cached in (False, True):
+        names = [name for name in _linear_layers(model) if name.endswith("key_value") == is_cached]
+        replace_layers(model, names, partial(_quantise_layer, is_cached=is_cached))
     replace_layers(
         model,
         ("source_embedding", "target_embedding"),
@@ -109,8 +109,8 @@ def simulate_int8(model: Seq2Seq) -> None:
     model.simulates_int8 = True
 
 
-def _quantise_layer(layer: nn.Module, cached: bool) -> QuantisedLinear:
-    return QuantisedLinear(cast(nn.Linear, layer), cached)
+def _quantise_layer(layer: nn.Module, is_cached: bool) -> QuantisedLinear:
+    return QuantisedLinear(cast(nn.Linear, layer), is_cached)
 
 
 def _linear_layers(model: nn.Module) -> list[str]:

@@ -1,4 +1,4 @@
-"""Attention from the previous decoder state over a bidirectional encoder (M13; Bahdanau 2014 §A)."""
+"""A bidirectional GRU encoder, and attention from the previous decoder state (M13; Bahdanau 2014 §A)."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Bahdanau(Recurrent):
         self, settings: BahdanauSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
     ) -> None:
         super().__init__(settings, symbols, source_vocabulary, target_vocabulary)
-        units, words = settings.hidden, settings.embedding
-        self.forward_encoder = Gru(words, units, settings.gru)
-        self.backward_encoder = Gru(words, units, settings.gru)
+        units, word_width = settings.hidden, settings.embedding
+        self.forward_encoder = Gru(word_width, units, settings.gru)
+        self.backward_encoder = Gru(word_width, units, settings.gru)
         self.bridge = nn.Linear(units, units)  # W_s
         self.score = make_score(settings.score, units, 2 * units, settings.max_length)
         conditional = settings.decoder == "conditional"
-        self.inner = Gru(words, units, settings.gru) if conditional else None
-        self.decoder = Gru(2 * units if conditional else words + 2 * units, units, settings.gru)
-        self.read_out = Maxout(units + words + 2 * units, settings.read_out)
+        self.inner = Gru(word_width, units, settings.gru) if conditional else None
+        self.decoder = Gru(2 * units if conditional else word_width + 2 * units, units, settings.gru)
+        self.read_out = Maxout(units + word_width + 2 * units, settings.read_out)
         nn.init.xavier_uniform_(self.bridge.weight)
         nn.init.zeros_(self.bridge.bias)
 
@@ -69,13 +69,13 @@ class Bahdanau(Recurrent):
         need_weights: bool = False,
     ) -> DecoderOutput:
         (state,) = parts
-        rows, time, words = embedded.shape
+        rows, time, word_width = embedded.shape
         projected = (self.inner or self.decoder).project(embedded)  # (rows, time, 3 units)
         attention = StepAttention(self.score, memory, rows, time)
         steps = GruSteps(self.decoder, rows, time)
         inner = None if self.inner is None else GruSteps(self.inner, rows, time)
         add_context = (
-            self.decoder.input_product(projected, words)
+            self.decoder.input_product(projected, word_width)
             if inner is None
             else self.decoder.input_product(self.decoder.bias_only(rows, time), 0)
         )

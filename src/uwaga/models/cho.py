@@ -77,10 +77,10 @@ class Cho(Recurrent):
 
         The contributions of all words to the gates are computed in one product.
         """
-        _, time, words = embedded.shape
+        _, time, word_width = embedded.shape
         units = hidden.shape[1]
         word_gates = self.decoder.project(embedded)  # (rows, time, 3 units)
-        summary_gates = self.decoder.project(summary, words)  # (rows, 3 units): C_r c, C_z c, C c
+        summary_gates = self.decoder.project(summary, word_width)  # (rows, 3 units): C_r c, C_z c, C c
         in_gates = functional.pad(summary_gates[:, : 2 * units], (0, units))
         reset_terms = functional.pad(summary_gates[:, 2 * units :], (2 * units, 0))
         _, matrix, _, bias = self.decoder.weights

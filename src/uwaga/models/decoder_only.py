@@ -212,7 +212,7 @@ class DecoderOnly(Seq2Seq):
         mask = torch.cat([state.mask, state.mask.new_ones(len(state.mask), 1)], dim=1)  # (rows, past + 1)
         x, layers = self._run(ids[:, None], state.positions[:, None], state.layers, key_positions(mask))
         candidates, log_probs = choose(self.logits(x[:, 0]), choice)
-        following = replace(
+        next_state = replace(
             state,
             first=None,
             positions=state.positions + 1,
@@ -220,7 +220,7 @@ class DecoderOnly(Seq2Seq):
             mask=mask,
             layers=layers,
         )
-        return Step(candidates, log_probs, following, features=requested_features(x[:, 0], choice))
+        return Step(candidates, log_probs, next_state, features=requested_features(x[:, 0], choice))
 
     @property
     def verify(self) -> Verify | None:
@@ -248,10 +248,10 @@ class DecoderOnly(Seq2Seq):
         row_indices, last_columns = token_mask.nonzero(as_tuple=True)  # (tokens,)
         candidates, log_probs = choose(self.logits(x[row_indices, last_columns]), choice)
         row_mask = torch.cat([state.mask[row_indices], columns <= last_columns[:, None]], dim=1)
-        following = PromptState(
+        next_state = PromptState(
             1, None, state.positions[row_indices] + last_columns + 1, furthest, row_mask, layers, row_indices
         )
-        return Step(candidates, log_probs, following)
+        return Step(candidates, log_probs, next_state)
 
     def _read_prompts(self, prompts: Tensor, lengths: Tensor) -> PromptMemory:
         """Return the memory of padded prompts (sentences, longest), whose last tokens are not read yet."""

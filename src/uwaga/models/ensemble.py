@@ -176,12 +176,12 @@ def _average_steps(steps: Sequence[Step], choice: Choice) -> Step:
     for step in steps[1:]:
         mixed = np.logaddexp(mixed, step.log_probs)
     candidates, log_probs = choose(mixed - np.log(len(steps)), choice)
-    following = EnsembleState(tuple(step.state for step in steps))
+    next_state = EnsembleState(tuple(step.state for step in steps))
     features = [step.features for step in steps if step.features is not None]
     return Step(
         candidates,
         log_probs,
-        following,
+        next_state,
         _mean([step.attention for step in steps]),
         np.concatenate(features, axis=1) if features else None,
     )

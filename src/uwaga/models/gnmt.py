@@ -34,11 +34,11 @@ class Gnmt(Recurrent):
         self, settings: GnmtSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
     ) -> None:
         super().__init__(settings, symbols, source_vocabulary, target_vocabulary)
-        units, words = settings.hidden, settings.embedding
-        self.ahead, self.back = Lstm(words, units), Lstm(words, units)
+        units, word_width = settings.hidden, settings.embedding
+        self.ahead, self.back = Lstm(word_width, units), Lstm(word_width, units)
         self.encoder = LstmStack(2 * units, units, settings.encoder_layers - 1, self.dropout, residual_from=1)
         self.score = make_score(settings.score, units, units, settings.max_length)
-        self.bottom = Lstm(words + units, units)
+        self.bottom = Lstm(word_width + units, units)
         self.upper = LstmStack(
             units, units, settings.decoder_layers - 1, self.dropout, residual_from=1, extra=units
         )
@@ -63,8 +63,8 @@ class Gnmt(Recurrent):
         position: int = 0,
         need_weights: bool = False,
     ) -> DecoderOutput:
-        rows, time, words = embedded.shape
-        steps = LstmSteps(self.bottom, self.bottom.project(embedded), words)
+        rows, time, word_width = embedded.shape
+        steps = LstmSteps(self.bottom, self.bottom.project(embedded), word_width)
         attention = StepAttention(self.score, memory, rows, time)
         state = LstmState(parts[0], parts[1])
         states, contexts = [], []

@@ -1,4 +1,4 @@
-"""Attention from the current decoder state over stacked LSTMs (M14; Luong 2015)."""
+"""Stacked LSTMs with attention from the current decoder state (M14; Luong 2015)."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ class Luong(Recurrent):
     def _unroll_with_feeding(
         self, embedded: Tensor, memory: RecurrentMemory, parts: Tensors, position: int, need_weights: bool
     ) -> DecoderOutput:
-        rows, time, words = embedded.shape
+        rows, time, word_width = embedded.shape
         feed, states = parts[0], list(unflatten_states(parts[1:]))
         layers = [layer for layer in self.decoder.layers if isinstance(layer, Lstm)]
-        steps = [LstmSteps(layers[0], layers[0].project(embedded), words)]
+        steps = [LstmSteps(layers[0], layers[0].project(embedded), word_width)]
         steps += [LstmSteps(layer, layer.bias_only(rows, time), 0) for layer in layers[1:]]
         attention = StepAttention(self.score, memory, rows, time, position, self.window)
         combine = StepProduct(feed.new_zeros(()).expand(rows, time, feed.shape[1]), self.combine.weight)

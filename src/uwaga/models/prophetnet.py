@@ -195,8 +195,8 @@ class ProphetNet(Seq2Seq):
             caches.append(cache)
         candidates, log_probs = choose(self.logits(x[:, 1, 0]), choice)
         attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)
-        following = replace(state, position=state.position + 1, layers=tuple(caches))
-        return Step(candidates, log_probs, following, attention, requested_features(x[:, 1, 0], choice))
+        next_state = replace(state, position=state.position + 1, layers=tuple(caches))
+        return Step(candidates, log_probs, next_state, attention, requested_features(x[:, 1, 0], choice))
 
     def _blocks(self) -> list[StreamBlock]:
         return cast(list[StreamBlock], list(self.decoder))

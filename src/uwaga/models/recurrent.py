@@ -222,9 +222,9 @@ class Recurrent(Seq2Seq):
         )
         candidates, log_probs = choose(self.logits(unrolled.features[:, 0]), choice)
         attention = None if unrolled.weights is None else unrolled.weights[:, 0].float().cpu().numpy()
-        following = replace(state, position=state.position + 1, parts=unrolled.parts)
+        next_state = replace(state, position=state.position + 1, parts=unrolled.parts)
         features = requested_features(unrolled.features[:, 0], choice)
-        return Step(candidates, log_probs, following, attention, features)
+        return Step(candidates, log_probs, next_state, attention, features)
 
     def _lengths(self, source: Tensor) -> Tensor:
         return (source != self.symbols.pad).sum(dim=1)  # (sentences,)

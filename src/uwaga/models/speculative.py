@@ -115,5 +115,5 @@ class SpeculativeTransformer(Transformer):
             dim=1,
         )
         position = state.position + ids.shape[1]
-        following = RaggedState(state.memory, state.beams, position, layers, row_mask, sentence_indices)
-        return Step(candidates, log_probs, following, attention)
+        next_state = RaggedState(state.memory, state.beams, position, layers, row_mask, sentence_indices)
+        return Step(candidates, log_probs, next_state, attention)

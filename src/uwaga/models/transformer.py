@@ -219,8 +219,8 @@ class Transformer(Seq2Seq):
         x, layers, weights = self._decode(x, state, None, bias, choice.attention)
         candidates, log_probs = choose(self.logits(x[:, 0]), choice)
         attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)
-        following = replace(state, position=state.position + 1, layers=layers)
-        return Step(candidates, log_probs, following, attention, requested_features(x[:, 0], choice))
+        next_state = replace(state, position=state.position + 1, layers=layers)
+        return Step(candidates, log_probs, next_state, attention, requested_features(x[:, 0], choice))
 
     def _decode(
         self, x: Tensor, state: TransformerState, causal: Tensor | None, bias: Tensor | None, attention: bool

@@ -36,7 +36,8 @@ class RecurrentSettings(StrictModel):
     variational: bool = Field(False, description="use one dropout mask for all positions (Gal 2016)")
     tie: Literal["none", "decoder", "all"] = Field(
         "none",
-        description="share the decoder embeddings with the output (decoder), or also with the encoder (all)",
+        description="share the decoder embeddings with the output layer (decoder), or with it and the "
+        "encoder (all)",
     )
     max_length: PositiveInt = Field(512, description="maximum number of tokens on either side")
 

@@ -103,7 +103,7 @@ class GuidedAlignmentSettings(StrictModel):
         0.05, gt=0.0, description="weight of the alignment cross-entropy that is added to the loss"
     )
     layer: PositiveInt | None = Field(
-        None, description="layer of a Transformer's decoder, from 1; the penultimate if not given"
+        None, description="layer of a Transformer's decoder, from 1; the penultimate layer if not given"
     )
     head: PositiveInt | None = Field(None, description="head of the layer, from 1; 1 if not given")
     step: Literal["predicting", "reading"] = Field(
@@ -315,7 +315,9 @@ class SweepSettings(StrictModel):
         "median",
         description="which runs are stopped early: those below the median, by hyperband, or none",
     )
-    warm_trials: NonNegativeInt = Field(5, description="number of first runs that are never stopped early")
+    warm_trials: NonNegativeInt = Field(
+        5, description="number of runs at the start of the sweep that are never stopped early"
+    )
     warm_validations: NonNegativeInt = Field(
         1, description="number of validations of a run before it may be stopped early"
     )

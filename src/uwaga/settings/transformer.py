@@ -262,7 +262,7 @@ class ProphetNetSettings(BlockSettings):
         1.0,
         gt=0.0,
         le=1.0,
-        description="factor from the loss weight of a predicted token to that of the following one",
+        description="ratio of the loss weight of a predicted token to that of the token before it",
     )
     relative_buckets: int = Field(
         32, ge=4, description="number of buckets of relative positions, for earlier tokens only (Raffel 2020)"

@@ -1,1 +1,1 @@
-"""Training: loss, schedules, the loop, checkpoints, validation (torch)."""
+"""Training of models with torch: losses, schedules, the training loop, checkpoints and validation."""

@@ -1,1 +1,1 @@
-"""Building blocks: scores, attention, positions, feed-forward (torch)."""
+"""Layers of the torch models: attention and its scores, positions, feed-forward networks, recurrence."""

@@ -1,8 +1,8 @@
 """Attention: mask, softmax, weighted sum (M1, M8).
 
 Unusual: one function serves every score, with any leading axes; a query that may attend to nothing gets
-zeros, not NaN; torch's fused kernels are used only where nobody needs the weights and they are faster. This
-file does not know heads, projections or caches, nor where keys and values come from.
+zeros, not NaN; torch's fused kernels are used only where the weights are not needed and the kernels are
+faster. This file does not know heads, projections or caches, nor where keys and values come from.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def dropout(x: Tensor, probability: float) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """:func:`dropout` in training, the identity otherwise."""
+    """A layer that applies :func:`dropout` in training mode, and otherwise returns its input."""
 
     def __init__(self, probability: float) -> None:
         super().__init__()

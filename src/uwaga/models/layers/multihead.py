@@ -38,8 +38,8 @@ WeightEdit = Callable[[Tensor, Tensor | None], Tensor]
 class AttendedSource(NamedTuple):
     """Keys and values to attend to, and the mask of their positions.
 
-    ``mask`` is bool and broadcasts to (batch, heads, target, source), True where a query may attend; None if
-    nothing is masked.
+    ``mask`` is broadcast to (batch, heads, target, source), and True where a query may attend; None if no
+    position is masked.
     """
 
     memory: KeysValues

@@ -52,20 +52,20 @@ class _StraightThrough(torch.autograd.Function):
 class QuantisedLinear(nn.Linear):
     """A linear layer with rounded inputs and weights, which shares the weights of another layer."""
 
-    def __init__(self, exact: nn.Linear, cached: bool = False) -> None:
+    def __init__(self, exact: nn.Linear, is_cached: bool = False) -> None:
         """Wrap the layer ``exact``.
 
-        ``cached`` tells whether the outputs are keys and values, which the engine stores in float16.
+        ``is_cached`` tells whether the outputs are keys and values, which the engine stores in float16.
         """
         with torch.device("meta"):
             super().__init__(exact.in_features, exact.out_features, bias=exact.bias is not None)
         self.weight, self.bias = exact.weight, exact.bias
-        self.cached = cached
+        self.is_cached = is_cached
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
         """Map (..., inputs) to (..., outputs)."""
         out = nn.functional.linear(fake_quantise(input), fake_quantise(self.weight), self.bias)
-        return fake_float16(out) if self.cached else out
+        return fake_float16(out) if self.is_cached else out
 
 
 class QuantisedEmbedding(nn.Embedding):

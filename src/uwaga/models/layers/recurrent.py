@@ -65,7 +65,7 @@ class _GatedLayer(nn.Module):
         return StepProduct(projected, self.weights.inputs[:, first:])
 
     def bias_only(self, rows: int, time: int) -> Tensor:
-        """Return the bias of each step, (rows, time, gates * units), for :meth:`input_product` from 0."""
+        """Return the bias, (rows, time, gates * units), for an :meth:`input_product` of all inputs."""
         return self.weights.input_bias.expand(rows, time, -1)
 
     def reset(self) -> None:
