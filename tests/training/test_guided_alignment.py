@@ -133,11 +133,9 @@ def spelled_values(folder: Path, **training: Any) -> dict[str, Any]:
     write_reversal_corpus(folder, pairs=300)
     for name in ("train", "dev"):
         path = folder / f"{name}.tsv"
-        lines = [
-            [" ".join(side) for side in line.split_batch("\t")] for line in path.read_text().splitlines()
-        ]
+        lines = [[" ".join(side) for side in line.split("\t")] for line in path.read_text().splitlines()]
         path.write_text("".join(f"{source}\t{target}\n" for source, target in lines))
-        ends = [len(source.split_batch()) - 1 for source, _ in lines]
+        ends = [len(source.split()) - 1 for source, _ in lines]
         lines = [" ".join(f"{end - index}-{index}" for index in range(end + 1)) for end in ends]
         (folder / f"{name}.links").write_text("".join(f"{line}\n" for line in lines))
     values = toy_values(folder, **training)
@@ -195,7 +193,7 @@ def test_guided_head_learns_alignments(tmp_path: Path) -> None:
         translator = uwaga.load(folder, device="cpu", engine="torch")
         wrong = total = 0
         for line in (tmp_path / "dev.tsv").read_text().splitlines()[:30]:
-            source, target = line.split_batch("\t")
+            source, target = line.split("\t")
             result = translator.attend(source, target=target)
             assert result.attention is not None
             target_pieces = [piece.strip("▁") for piece in result.tokens]

@@ -60,7 +60,10 @@ def table(folder: Path) -> list[dict[str, str]]:
         ({"parameters": {}}, "at least 1"),
         ({"parameters": {"a": {}}}, "give values, or low and high"),
         ({"parameters": {"a": {"low": 2, "high": 1}}}, "low 2 is not below high 1"),
-        ({"parameters": {"a": {"low": 0.0, "high": 1.0, "log": True}}}, "needs low above 0"),
+        (
+            {"parameters": {"a": {"low": 0.0, "high": 1.0, "log": True}}},
+            "requires that low is greater than 0",
+        ),
         ({"parameters": {"a": {"low": 0, "high": 4, "step": 0.5}}}, "must be a whole number"),
         ({"parameters": {"a": {"values": [1], "low": 0}}}, "values cannot be combined with low"),
         ({"parameters": {"a": {"values": [1, 1]}}}, "contains a duplicate"),
