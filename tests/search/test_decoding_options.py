@@ -237,7 +237,7 @@ def test_generation_config_of_an_opus_model_is_read():
         ({"repetition_penalty": 1.2}, "'repetition_penalty' = 1.2 is not supported"),
         ({"num_beams": 4, "num_beam_groups": 2}, "num_beam_groups"),
         ({"bad_words_ids": [[4, 5]]}, "bad_words_ids"),
-        ({"num_beams": 2, "do_sample": True}, "do_sample with a beam"),
+        ({"num_beams": 2, "do_sample": True}, "do_sample with beam search"),
     ],
 )
 def test_generation_config_rejects_unsupported_settings(values, message):

@@ -296,7 +296,7 @@ def test_M42_incompatible_draft_models_are_rejected_and_short_ones_stop():
     options = SearchOptions(beam=1, max_length=30, max_ratio=float("inf"))
     sources = prompts(3, 1, max_length=5)
     for drafter, message in (
-        (native_decoder(random_decoder(SMALL, vocabulary=29)), "29 tokens and the model 23"),
+        (native_decoder(random_decoder(SMALL, vocabulary=29)), "29 tokens and the model one of 23"),
         (random_model(SHAPE.model_copy(update={"self_attention": "ssru"})), "one token at a time"),
     ):
         with pytest.raises(SettingsError, match=message):
@@ -372,7 +372,7 @@ def test_M42_invalid_drafts_are_rejected():
         return str(error.value)
 
     assert "token 99 of the draft is outside the vocabulary of 23" in error_message([Draft([99])])
-    assert "bias must be from 0 to below 0.5" in error_message([Draft([5], 0.5)])
+    assert "bias must be at least 0 and less than 0.5" in error_message([Draft([5], 0.5)])
     assert "set beam to 1" in error_message([Draft([5])], SearchOptions(beam=2))
     state = engine.start(engine.encode(SOURCES[:1]), 1)
     for tokens in ([[]], [[2], [2]]):

@@ -153,7 +153,7 @@ def test_M27_bank_sizes_count_the_hypotheses_selected_from_each_bank(phrases, be
     banks = Banks([compiled], beams, 30)
     banks.admit(np.array([0]))
     candidate_banks = np.repeat(np.arange(count), beams)[None]  # `beams` candidates of each bank
-    selected = banks.share(candidate_banks, np.ones(candidate_banks.shape, dtype=bool))
+    selected = banks.allocate(candidate_banks, np.ones(candidate_banks.shape, dtype=bool))
     assert (selected & (candidate_banks == count - 1)).sum() == banks.last_bank_size[0]
 
 

@@ -25,7 +25,7 @@ from uwaga.scheduling.call_context import while_active
 from uwaga.search import SearchOptions
 from uwaga.search.beam_batch import BeamBatch
 from uwaga.search.check import check_inputs, forced_tokens, uncounted_tokens
-from uwaga.search.constraints import start_token, starts_with_first
+from uwaga.search.constraints import start_token, with_first_token
 from uwaga.search.inputs import SearchInput
 from uwaga.settings import TransformerSettings
 from uwaga.settings.options import check_integer
@@ -176,7 +176,7 @@ class _Tracer:
             side = translator.target
             forced = tuple(side.add_special_tokens(side.encode(target.strip())))
             forced = check_length(forced, self._model.max_target, "the forced translation", "target")
-            self._forced = starts_with_first(forced, options)
+            self._forced = with_first_token(forced, options)
             self._options = options.changed({"beam": 1, "nbest": 1, "sample": False})
         self._start = start_token(self._options, self._model.symbols)
 
@@ -228,7 +228,7 @@ class _Tracer:
         batch = BeamBatch(model, options, [sentence], options.rows)
         batch.admit(1)
         for _ in while_active(count()):
-            if not batch.running.size:
+            if not batch.running_lengths.size:
                 break
             batch.step()
         return batch.hypotheses(np.zeros(1, dtype=np.int64))[0], batch.tree()

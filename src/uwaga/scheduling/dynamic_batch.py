@@ -128,12 +128,12 @@ class DynamicBatch:
         batch = _batch(self._decoder, sentences)
         batch.admit(len(sentences))
         while (
-            batch.running.size
+            batch.running_lengths.size
             and not self._closed
             and not all(sentence.ticket.closed for sentence in sentences)
         ):
             steps, rows, finished_sentences = self._counters
-            rows += len(batch.running) * sentences[0].ticket.rules.beams
+            rows += len(batch.running_lengths) * sentences[0].ticket.rules.beams
             finished = batch.step().finished
             self._counters = steps + 1, rows, finished_sentences + len(finished)
             for index, targets in zip(finished.tolist(), batch.finished(finished), strict=True):

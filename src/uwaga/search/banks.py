@@ -21,7 +21,7 @@ from uwaga.search.phrases import Phrases, word_continuations
 from uwaga.search.rank import Flags, Scores, gather
 
 MAX_BANKS = 16
-"""Maximum size of a widened beam; further banks share slots."""
+"""Maximum size of a widened beam; if there are more banks, they share slots."""
 WIDTH_MULTIPLE = 8
 """Beams are widened to a multiple of this size, because sentences of equal beam size are decoded together."""
 
@@ -38,7 +38,13 @@ def beam_size(options: SearchOptions, phrases: Phrases | None) -> int:
 
 @dataclass(frozen=True)
 class PhraseStates:
-    """Automaton states of continuations; axes (sentences, candidates), ``counts`` (..., phrases)."""
+    """The states of hypotheses in the automata of their phrases; axes (sentences, candidates).
+
+    Attributes:
+        nodes: automaton nodes.
+        counts: (sentences, candidates, phrases) number of completed occurrences of each phrase.
+        banks: number of phrase tokens that each hypothesis contains.
+    """
 
     nodes: Ids
     counts: Ids
@@ -54,7 +60,7 @@ class Banks:
     """The phrase states of the running hypotheses of a batch.
 
     Args:
-        phrases: the phrases of each sentence, None for none.
+        phrases: the phrases of each sentence, or None for a sentence without phrases.
         beams: beam size.
         vocabulary: number of target tokens.
     """
@@ -107,12 +113,12 @@ class Banks:
 
     @property
     def last_bank_size(self) -> Ids:
-        """Slots of the last bank, whose hypotheses contain all phrases and may end, (all sentences,)."""
+        """Number of slots (all sentences,) of the last bank, whose hypotheses contain all phrases."""
         banks = np.where(self._forced, self.totals + 1, 1)
         return np.asarray(-(-self._beams // np.minimum(banks, self._beams)))
 
     def admit(self, indices: Ids) -> None:
-        """Add sentences."""
+        """Add the sentences at ``indices`` (sentences,) in the initial state."""
         current, width = self._states, self._states.counts.shape[2]
         roots = np.repeat(self._roots[indices][:, None], self._beams, axis=1)
         self._indices = np.concatenate([self._indices, indices])
@@ -123,7 +129,14 @@ class Banks:
         )
 
     def extra_tokens(self, alive: Flags) -> Ids | None:
-        """Return the tokens (rows, extra) that continue a phrase of each running hypothesis, -1 for none."""
+        """Return the tokens that continue a phrase of each running hypothesis.
+
+        Args:
+            alive: (sentences, beams) True where there is a hypothesis.
+
+        Returns:
+            (rows, extra) tokens, padded with -1; None if there are none.
+        """
         sentences, beams = alive.shape
         missing = (
             self._occurrences(self._states.nodes, self._states.counts) < self._times[self._indices][:, None]
@@ -154,7 +167,7 @@ class Banks:
         return table
 
     def advance(self, beams: Ids, tokens: Ids) -> PhraseStates:
-        """Return the states after another token; ``beams`` and ``tokens`` are (sentences, n)."""
+        """Return the states of the hypotheses ``beams`` extended by ``tokens``; both are (sentences, n)."""
         previous = self._states.select(beams)
         occurrences = self._occurrences(previous.nodes, previous.counts)  # (sentences, n, phrases)
         continues = self._continues_word[tokens][:, :, None] & self._whole_word[self._indices][:, None]
@@ -185,7 +198,7 @@ class Banks:
         max_bank = np.where(alive, banks, 0).max(axis=1, keepdims=True)
         return np.asarray(banks >= np.where(last[:, None], np.minimum(needed, max_bank), needed))
 
-    def share(self, banks: Ids, eligible: Flags) -> Flags:
+    def allocate(self, banks: Ids, eligible: Flags) -> Flags:
         """Return a mask (sentences, n) of the candidates that get a slot in the beam.
 
         Args:
@@ -216,7 +229,7 @@ class Banks:
         return np.asarray(selected & eligible)
 
     def update(self, states: PhraseStates, remaining: Ids) -> None:
-        """Set the states (sentences, beams) and drop all sentences but ``remaining`` (remaining,)."""
+        """Replace the states (sentences, beams), and keep only the sentences ``remaining`` (remaining,)."""
         self._indices = self._indices[remaining]
         self._states = PhraseStates(
             states.nodes[remaining], states.counts[remaining], states.banks[remaining]
@@ -233,7 +246,9 @@ class Banks:
         return np.asarray(complete + partial.max(axis=2, initial=0))
 
     def _next(self, nodes: Ids, tokens: Ids) -> Ids:
-        """Return the next nodes: along an edge of the node, else along one of the root, else the root."""
+        """Return the next node of each: by an edge of the node, otherwise by an edge of the root or
+        the root.
+        """
         roots = np.broadcast_to(self._roots[self._indices][:, None], nodes.shape)
         result = roots
         for origin in (roots, nodes):

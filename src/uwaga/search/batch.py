@@ -16,7 +16,9 @@ from uwaga.search.rank import Ranking, StepOutcome, hypothesis
 
 
 class Batch(ABC):
-    """Sentences that enter a batch, are decoded step by step, and leave it; each is identified by its index.
+    """Sentences that are decoded together; each enters, is decoded step by step, and leaves the batch.
+
+    A sentence is identified by its index.
 
     Args:
         decoder: the model.
@@ -30,17 +32,20 @@ class Batch(ABC):
         self._entered = 0
 
     @property
-    def running(self) -> Ids:
-        """Numbers of source tokens of the sentences being decoded, (sentences,)."""
+    def running_lengths(self) -> Ids:
+        """Number of source tokens of each sentence being decoded, (sentences,)."""
         return np.asarray(self._lengths[self._running])
 
     @property
-    def waiting(self) -> Ids:
-        """Numbers of source tokens of the sentences that have not entered, in order, (sentences,)."""
+    def waiting_lengths(self) -> Ids:
+        """Number of source tokens of each sentence that has not entered yet, in order, (sentences,)."""
         return self._lengths[self._entered :]
 
     def admit(self, count: int) -> None:
-        """Add the next ``count`` sentences; to a batch in progress only if the decoder can join states."""
+        """Add the next ``count`` sentences.
+
+        Sentences can be added to a batch in progress only if the decoder can join states.
+        """
         sentences = self._sentences[self._entered : self._entered + count]
         memory = self._decoder.encode([sentence.ids for sentence in sentences])
         datastores = [sentence.datastore for sentence in sentences]
@@ -53,7 +58,11 @@ class Batch(ABC):
 
     @abstractmethod
     def step(self) -> StepOutcome | None:
-        """Decode at least one more token of each sentence; None if a batch does not report single tokens."""
+        """Decode at least one more token of each sentence.
+
+        Returns:
+            the new tokens and finished sentences; None if the batch does not report single tokens.
+        """
 
     @abstractmethod
     def finished(self, indices: Ids) -> list[list[FinishedTarget]]:
@@ -81,7 +90,7 @@ class StepBatch(Batch):
         decoder: the model.
         options: how to search.
         sentences: the sentences, in the order in which they enter.
-        ranking: length normalisation; None for that of the options.
+        ranking: length normalisation; None uses that of the options.
     """
 
     def __init__(

@@ -13,10 +13,13 @@ from uwaga.search.options import SearchOptions
 
 @dataclass(frozen=True)
 class BatchMaker:
-    """Makes the batches of a search.
+    """A factory for the batches of a search.
 
-    ``streaming``: the batches report each token as it is decoded. ``drafter``: a smaller model that drafts
-    for all sentences.
+    Attributes:
+        decoder: the model.
+        options: how to search.
+        streaming: whether the batches report each token as it is decoded.
+        drafter: a smaller model that drafts for all sentences, if there is one.
     """
 
     decoder: Decoder
@@ -30,18 +33,20 @@ class BatchMaker:
         return self.decoder.join is not None and (self.drafter is None or self.drafter.join is not None)
 
     def make(self, sentences: Sequence[SearchSentence]) -> Batch:
-        """Return a batch of sentences of equal beam size."""
+        """Return a batch of the given sentences, which must have the same beam size."""
         options, pool_size = self.options, self.options.rows
         if sentences[0].beam != pool_size:
             options = replace(options, beam=sentences[0].beam)
         drafter = self.drafter
         has_drafts = any(sentence.draft is not None for sentence in sentences)
-        if any(sentence.phrases is not None for sentence in sentences):  # which rule out drafts
+        if any(
+            sentence.phrases is not None for sentence in sentences
+        ):  # phrases cannot be combined with drafts
             drafter = None
             if has_drafts:
                 sentences = [replace(sentence, draft=None) for sentence in sentences]
                 has_drafts = False
-        if drafter is None and can_search(self.decoder, options, sentences):
+        if drafter is None and decoder_can_search(self.decoder, options, sentences):
             from uwaga.search.decoder_batch import DecoderBatch
 
             return DecoderBatch(self.decoder, options, sentences, pool_size, self.streaming)
@@ -61,7 +66,7 @@ def batch_maker(
     streaming: bool,
     drafter: Decoder | None,
 ) -> BatchMaker:
-    """Return the batch maker of a search; a drafter is not used if sentences have drafts."""
+    """Return the batch maker of a search; the drafter is ignored if a sentence has a draft."""
     if drafter is None or any(sentence.draft is not None for sentence in sentences):
         return BatchMaker(decoder, options, streaming)
     from uwaga.search.drafts import checked_drafter
@@ -70,10 +75,11 @@ def batch_maker(
 
 
 MAX_STEPS = 1 << 16
-"""Maximum steps of a search by the decoder; the divisors of all lengths are computed in advance."""
+"""Maximum number of steps of a decoder's beam search, which computes the divisors of all lengths in
+advance."""
 
 
-def can_search(decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]) -> bool:
+def decoder_can_search(decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]) -> bool:
     """Return True if the decoder has a beam search that supports these options."""
     needs_steps = options.sample or options.no_repeat_ngram or options.attention is True
     needs_steps = needs_steps or any(sentence.minimum != options.min_length for sentence in sentences)

@@ -2,8 +2,8 @@
 
 Unusual: hypotheses are not lists of tokens but nodes of a trellis, traced back only when a sentence is
 finished; all sentences and beams take a step in the same few numpy calls; the state is reordered only when
-beams change places. This file does not know the model, the number formats of the engine, or how sentences are
-distributed over batches.
+beams change places. This file does not depend on the model, the number formats of the engine, or how
+sentences are distributed over batches.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ class Trellis:
         self._layers.append(layer)
 
     def paths(self, nodes: Ids, starts: Ids, depths: Ids, sources: Ids) -> list[Path]:
-        """Trace back the paths that end at the given nodes.
+        """Return the paths that end at the given nodes.
 
         Args:
             nodes: (paths,) last nodes.
             starts: (paths,) first layer of the sentence.
-            depths: (paths,) tokens of each path; 0 is the empty path.
-            sources: (paths,) source tokens of the sentence, to which attention is trimmed.
+            depths: (paths,) number of tokens of each path; 0 is the empty path.
+            sources: (paths,) number of source tokens of the sentence, to which attention is trimmed.
         """
         max_depth, ends = int(depths.max(initial=0)), starts + depths
         current = nodes.copy()
@@ -163,9 +163,9 @@ class BeamBatch(StepBatch):
         decoder: the model.
         options: how to search.
         sentences: the sentences, in the order in which they enter.
-        pool_size: finished hypotheses after which a sentence stops, at most the beam size; fewer if its last
-            bank has few slots (:attr:`uwaga.search.banks.Banks.last_bank_size`).
-        ranking: length normalisation; None for that of the options.
+        pool_size: number of finished hypotheses after which the search of a sentence stops, at most the beam
+            size; fewer if its last bank has few slots (:attr:`uwaga.search.banks.Banks.last_bank_size`).
+        ranking: length normalisation; None uses that of the options.
     """
 
     # _starts, _pool_sizes (all sentences,): the step at which a sentence entered; the number of finished
@@ -189,7 +189,7 @@ class BeamBatch(StepBatch):
         self._pool = FinishedHypotheses(count, pool_size)
         self._pool_sizes: Ids = np.full(count, pool_size, dtype=np.int64)
         self._trellis = Trellis()
-        self._clock = 0
+        self._step_number = 0
         self._starts: Ids = np.zeros(count, dtype=np.int64)
         self._ranks: Scores = np.zeros((0, beams))
         self._nodes: Ids = np.zeros((0, beams), dtype=np.int64)
@@ -208,7 +208,7 @@ class BeamBatch(StepBatch):
         super()._enter(sentences, memory)
         count, beams = len(sentences), self._options.rows
         indices = self._indices[-count:]
-        self._starts[indices] = self._clock
+        self._starts[indices] = self._step_number
         ranks = np.zeros((count, beams))
         if not self._options.sample:
             ranks[:, 1:] = -np.inf  # before the first token all beams are equal: only one continues
@@ -231,9 +231,9 @@ class BeamBatch(StepBatch):
     def step(self) -> StepOutcome:
         """Extend every hypothesis by a token."""
         assert self._state is not None
-        self._clock += 1
+        self._step_number += 1
         rows = self._tokens.size
-        steps = self._clock - self._starts[self._indices]  # (sentences,)
+        steps = self._step_number - self._starts[self._indices]  # (sentences,)
         history = None if self._history is None else self._history.reshape(rows, -1)
         extra_tokens = None if self._banks is None else self._banks.extra_tokens(self._ranks > -np.inf)
         choice = self._constraints.choice(steps, self._indices, history, extra_tokens)
@@ -244,7 +244,7 @@ class BeamBatch(StepBatch):
         )
         nodes = self._record(step, candidates)
         self._finish(candidates, nodes, steps)
-        extended = (candidates.ranks[:, 0] > -np.inf) & ~self._end(candidates.tokens[:, 0])
+        extended = (candidates.ranks[:, 0] > -np.inf) & ~self._is_end(candidates.tokens[:, 0])
         indices = self._indices
         unfinished = self._continue(candidates, nodes, step.state, steps)
         return StepOutcome(
@@ -289,7 +289,7 @@ class BeamBatch(StepBatch):
             raise nan_error(steps[int(np.argmax(is_nan)) // self._options.rows])
 
     def _candidates(self, step: Step, choice: Choice, steps: Ids) -> Candidates:
-        """Return the best continuations over all beams, or that of each sample."""
+        """Return the best continuations over all beams or, when sampling, one continuation of each sample."""
         sentences, beams = self._tokens.shape
         k = step.tokens.shape[1]
         log_probs = step.log_probs.astype(np.float64).reshape(sentences, beams, k)
@@ -307,7 +307,7 @@ class BeamBatch(StepBatch):
         log_probs = gather(log_probs.reshape(sentences, beams * k), order)
         alive = ranks > -np.inf
         limited = (self._constraints.limits[self._indices] == steps)[:, None] & alive
-        ends = self._end(tokens) & alive
+        ends = self._is_end(tokens) & alive
         truncated = limited if self._options.force_end else limited & ~ends
         return Candidates(tokens, order // k, log_probs, ranks, ends | limited, truncated)
 
@@ -336,11 +336,12 @@ class BeamBatch(StepBatch):
         alive = ranks > -np.inf
         at_limit = self._constraints.limits[self._indices] == steps  # (sentences,)
         limited = at_limit[:, None] & alive
-        ends = self._end(tokens) & alive
+        ends = self._is_end(tokens) & alive
         none_finished = at_limit & (self._pool.scores[self._indices, 0] == -np.inf)
         ended = ends | limited
         alive &= ~ended | banks.may_end(phrase_states.banks, alive, none_finished)
-        selected = banks.share(phrase_states.banks, alive) | banks.share(phrase_states.banks, alive & ~ended)
+        selected = banks.allocate(phrase_states.banks, alive)
+        selected |= banks.allocate(phrase_states.banks, alive & ~ended)
         keep = np.argsort(~selected, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
         selected = gather(selected, keep)
         truncated = limited if self._options.force_end else limited & ~ends
@@ -354,12 +355,12 @@ class BeamBatch(StepBatch):
             phrase_states.select(keep),
         )
 
-    def _end(self, tokens: Ids) -> Flags:
-        """Return whether each token ends a target."""
+    def _is_end(self, tokens: Ids) -> Flags:
+        """Return a mask of the tokens that end a target."""
         return np.asarray((tokens[..., None] == self._ends).any(axis=-1))
 
     def _gains(self, log_probs: Scores, choice: Choice) -> Scores:
-        """Return the increments (sentences, beams, k) of the ranks by each candidate."""
+        """Return the value (sentences, beams, k) that each candidate adds to the rank of its hypothesis."""
         if choice.forced is None:
             return log_probs
         forced = (choice.forced >= 0).reshape(log_probs.shape[:2])
@@ -370,7 +371,7 @@ class BeamBatch(StepBatch):
         return gains
 
     def _record(self, step: Step, candidates: Candidates) -> Ids:
-        """Append the candidates to the trellis; return their nodes (sentences, candidates)."""
+        """Append the candidates to the trellis, and return their nodes (sentences, candidates)."""
         rows = candidates.beams + np.arange(len(self._indices))[:, None] * self._options.rows
         self._trellis.append(
             Layer(
@@ -384,7 +385,9 @@ class BeamBatch(StepBatch):
         return np.arange(rows.size).reshape(rows.shape)
 
     def _finish(self, candidates: Candidates, nodes: Ids, steps: Ids) -> None:
-        """Add ended hypotheses to the pool; for sentences without any, also stuck hypotheses."""
+        """Add ended hypotheses to the pool, and those that cannot continue if their sentence has no
+        others.
+        """
         # Only hypotheses among the best `beam` are finished; banks have already selected them.
         beams = candidates.ended.shape[1] if self._banks is not None else self._options.rows
         ended = candidates.ended[:, :beams]
@@ -420,7 +423,7 @@ class BeamBatch(StepBatch):
     def _stuck(self, continued: Flags) -> Flags:
         """Return a mask (sentences, beams) of hypotheses to truncate because all tokens are banned.
 
-        In beam search, only if no beam of the sentence continues and none has finished.
+        In beam search, they are truncated only if no beam of the sentence continues and none has finished.
 
         Args:
             continued: (sentences, candidates) True where there is a continuation.

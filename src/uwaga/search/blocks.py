@@ -1,8 +1,8 @@
-"""Drafts of a smaller model of the same vocabulary, a few tokens at a time (M42; Leviathan 2023).
+"""Drafts by a smaller model with the same vocabulary, a few tokens at a time (M42; Leviathan 2023).
 
-The smaller model continues the decided tokens with a block of at most a window of tokens, which the larger
-one verifies in one pass. The smaller one then reads the tokens decided since in one pass, so that a rejected
-block needs no rollback.
+The smaller model continues the decided tokens with a block of tokens, whose length is limited by a window.
+The larger model verifies the block in one pass. The smaller model then reads the newly decided tokens in one
+pass, so that a rejected block needs no rollback.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from uwaga.results.translation import DraftUse
 INITIAL_WINDOW, MAX_WINDOW = 4, 16
 """Initial and maximum number of tokens to draft."""
 PAUSE = 16
-"""Passes without drafts after a block of one token that was rejected."""
+"""Number of passes without drafts after a block of one token is rejected."""
 
 
 class BlockCursor:
@@ -43,11 +43,11 @@ class BlockCursor:
         return self.block[: max(0, limit)]
 
     def advance(self, token: int) -> None:
-        """Add a decided token."""
+        """Add a decided token, which the draft model has yet to read."""
         self.unread.append(token)
 
-    def count(self, proposed: int, accepted: int) -> None:
-        """Count a pass and adjust the number of tokens to draft."""
+    def record_pass(self, proposed: int, accepted: int) -> None:
+        """Record the result of a pass, and adjust the number of tokens to draft."""
         self.passes += 1
         self.proposed += proposed
         self.accepted += accepted
@@ -64,7 +64,7 @@ class BlockCursor:
 
     @property
     def use(self) -> DraftUse:
-        """Numbers of tokens proposed and accepted, and of passes."""
+        """Number of proposed tokens, of accepted tokens and of passes."""
         return DraftUse(self.proposed, self.accepted, self.passes)
 
 
@@ -81,7 +81,7 @@ class BlockDrafts:
         self._disabled = False
 
     def admit(self, sources: Sequence[Sequence[int]]) -> None:
-        """Add sentences."""
+        """Encode further sentences, given the tokens of each source."""
         if self._disabled:
             return
         try:
@@ -100,7 +100,7 @@ class BlockDrafts:
             self._state = self._state.select(indices) if len(indices) else None
 
     def draft(self, cursors: Sequence[BlockCursor], limits: Sequence[int]) -> None:
-        """Set the next block of each cursor; ``limits`` are the maximum tokens of each."""
+        """Draft the next block of each cursor; ``limits`` are the maximum numbers of tokens of the blocks."""
         sizes = {
             index: min(cursor.block_size, limit)
             for index, (cursor, limit) in enumerate(zip(cursors, limits, strict=True))
@@ -134,25 +134,25 @@ class BlockDrafts:
             cursor.unread = []
         state, indices = self._state, list(range(len(cursors)))
         while True:
-            continuing_cursors = []
+            continuing_rows = []
             for row, index in enumerate(indices):
                 if index not in sizes or int(tokens[row]) in ends:
                     continue
                 cursors[index].block.append(int(tokens[row]))
                 if len(cursors[index].block) < sizes[index]:
-                    continuing_cursors.append(row)
-            if not continuing_cursors:
+                    continuing_rows.append(row)
+            if not continuing_rows:
                 return
-            if len(continuing_cursors) < len(indices):
-                state = state.select(np.array(continuing_cursors, dtype=np.int64))
-            step = self.drafter.step(tokens[continuing_cursors], state, self._choice(len(continuing_cursors)))
+            if len(continuing_rows) < len(indices):
+                state = state.select(np.array(continuing_rows, dtype=np.int64))
+            step = self.drafter.step(tokens[continuing_rows], state, self._choice(len(continuing_rows)))
             state, tokens, indices = (
                 step.state,
                 step.tokens[:, 0],
-                [indices[row] for row in continuing_cursors],
+                [indices[row] for row in continuing_rows],
             )
 
     def _choice(self, rows: int) -> Choice:
-        """Return a choice of the best token of each row."""
+        """Return the :class:`Choice` of the best token that is not banned, for each row."""
         pairs = np.repeat(np.arange(rows), len(self._banned)), np.tile(self._banned, rows)
         return Choice(1, banned=np.stack(pairs, axis=1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uwaga.decoder import Decoder, target_limit
 from uwaga.errors import DataError, SettingsError, TextTooLongError
-from uwaga.search.constraints import banned_tokens, check_tokens, starts_with_first, step_limit
+from uwaga.search.constraints import banned_tokens, check_tokens, step_limit, with_first_token
 from uwaga.search.inputs import SearchInput, SearchSentence
 from uwaga.search.options import SearchOptions
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def check_inputs(
     decoder: Decoder, sentences: Sequence[SearchInput], options: SearchOptions, streaming: bool = False
 ) -> list[SearchSentence]:
-    """Check the sentences of a search and its options, before anything is encoded."""
+    """Check the sentences and options of a search, and return the sentences with their limits and
+    constraints.
+    """
     check_tokens(options, decoder.symbols, decoder.vocabulary)
     return [
         _check(decoder, sentence, options, streaming, f"sentence {number}")
@@ -33,7 +35,7 @@ def _check(
     prefix = sentence.prefix
     if len(prefix):
         _check_prefix(decoder, prefix, label)
-        prefix = starts_with_first(prefix, options)
+        prefix = with_first_token(prefix, options)
     phrases, draft, beam, required = None, sentence.draft, options.rows, 0
     if sentence.phrases is not None and sentence.phrases.total:
         phrases = _checked_phrases(decoder, sentence.phrases, options, streaming, label)
@@ -65,10 +67,10 @@ def _check(
 def _check_source(decoder: Decoder, source: Sequence[int], label: str) -> None:
     """Check the length of a source before anything is encoded."""
     if not len(source):
-        raise DataError(f"{label}: no tokens; a source has at least its end symbol")
+        raise DataError(f"{label}: the source has no tokens; it must have at least its end symbol")
     if decoder.max_source is not None and len(source) > decoder.max_source:
         raise TextTooLongError(
-            f"{label}: {len(source)} tokens, end symbol included, but the model accepts "
+            f"{label}: the source has {len(source)} tokens, end symbol included, but the model accepts "
             f"at most {decoder.max_source}: split it into shorter sentences"
         )
 
@@ -84,15 +86,17 @@ def _check_prefix(decoder: Decoder, prefix: Sequence[int], label: str) -> None:
             )
         if token in (*symbols.ends, symbols.pad):
             raise SettingsError(
-                f"{label}: the forced prefix holds the special token {token}: leave the end "
-                "and padding symbols out"
+                f"{label}: the forced prefix contains the special token {token}: leave out the end "
+                "and padding symbols"
             )
 
 
 def _checked_phrases(
     decoder: Decoder, phrases: Phrases, options: SearchOptions, streaming: bool, label: str
 ) -> Phrases | None:
-    """Return phrases without alternatives that contain banned tokens; None if none is left."""
+    """Return the phrases without the alternatives that contain banned tokens, or None if no phrase
+    remains.
+    """
     if options.sample or streaming:
         raise SettingsError("phrases need beam search: leave out sample, mbr and streaming, or the phrases")
     phrases.check(decoder.symbols, decoder.vocabulary, label)
@@ -100,10 +104,12 @@ def _checked_phrases(
 
 
 def forced_tokens(prefix: Sequence[int], options: SearchOptions) -> Sequence[int]:
-    """Return the first tokens of a target with a prefix; ``options.first`` with an empty prefix."""
+    """Return the tokens forced at the start of a target: its prefix or, if that is empty,
+    ``options.first``.
+    """
     return (options.first,) if not len(prefix) and options.first is not None else prefix
 
 
 def uncounted_tokens(prefix: Sequence[int], options: SearchOptions) -> int:
-    """Return the number of first tokens excluded from the score and from its length."""
+    """Return the number of initial tokens excluded from the score and its length normalisation."""
     return 0 if options.score_forced is not False else len(prefix)

@@ -29,9 +29,9 @@ def step_limit(
 
     Args:
         options: length limits.
-        max_target: the decoder's own limit.
-        source: source tokens.
-        prefix: tokens of the forced prefix.
+        max_target: the maximum number of target tokens of the decoder, or None.
+        source: number of source tokens.
+        prefix: number of tokens of the forced prefix.
         label: name of the sentence in messages.
         phrases: number of phrase tokens that the target must contain.
 
@@ -42,8 +42,8 @@ def step_limit(
     total = None if options.max_total is None else options.max_total - source
     if total is not None and total < 1:
         raise TextTooLongError(
-            f"{label}: has {source} tokens, and the model's settings allow {options.max_total} including new "
-            "tokens: set max_length"
+            f"{label}: the source has {source} tokens, but the model's settings allow {options.max_total} "
+            "including new tokens: set max_length"
         )
     hard_limits = [limit for limit in (options.max_length, max_target, total) if limit is not None]
     limits = list(hard_limits)
@@ -60,7 +60,7 @@ def step_limit(
     return min(limits)
 
 
-def starts_with_first(prefix: Sequence[int], options: SearchOptions) -> Sequence[int]:
+def with_first_token(prefix: Sequence[int], options: SearchOptions) -> Sequence[int]:
     """Return a forced prefix with ``options.first`` prepended, unless the prefix begins with it.
 
     ``transformers`` ignores ``forced_bos_token_id`` if a prefix is given; a multilingual model would then not
@@ -106,8 +106,8 @@ class Constraints:
     """Limits, banned and forced tokens, and random draws of a batch.
 
     Attributes:
-        limits: (sentences,) maximum steps.
-        uncounted: (sentences,) first tokens excluded from the score and from its length.
+        limits: (sentences,) maximum number of steps.
+        uncounted: (sentences,) number of initial tokens excluded from the score and its length normalisation.
     """
 
     def __init__(self, decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]) -> None:
@@ -137,7 +137,7 @@ class Constraints:
     def choice(
         self, steps: Ids, indices: Ids, history: Ids | None, extra_tokens: Ids | None = None
     ) -> Choice:
-        """Return the choice of a step.
+        """Return the :class:`Choice` that applies the constraints to a step.
 
         Args:
             steps: (sentences,) step of each sentence, from 1.
@@ -205,7 +205,7 @@ def repeated_ngrams(history: Ids, size: int) -> Ids:
 
     Args:
         history: (rows, target) tokens so far, padded with -1 on the left.
-        size: tokens of an n-gram.
+        size: number of tokens of an n-gram.
     """
     if history.shape[1] < size:
         return np.zeros((0, 2), dtype=np.int64)

@@ -27,7 +27,7 @@ from uwaga.decoder import (
 from uwaga.search.batch import Batch
 from uwaga.search.constraints import banned_tokens, start_token
 from uwaga.search.inputs import SearchSentence
-from uwaga.search.length_batching import next_entry
+from uwaga.search.length_batching import admission_threshold
 from uwaga.search.options import SearchOptions
 from uwaga.search.rank import Ranking, StepOutcome
 
@@ -36,14 +36,14 @@ MIN_DIVISORS = 1 << 9
 
 
 class DecoderBatch(Batch):
-    """A batch that the beam search of the decoder decodes.
+    """A batch decoded by a beam search that the decoder implements.
 
     Args:
         decoder: the model.
         options: how to search.
         sentences: the sentences, in the order in which they enter.
         pool_size: see :class:`uwaga.search.beam_batch.BeamBatch`.
-        streams: report each token as it is decided.
+        streams: whether to report each token as it is decided.
     """
 
     def __init__(
@@ -84,10 +84,12 @@ class DecoderBatch(Batch):
         self._search.enter(memory, new_sentences)
 
     def step(self) -> StepOutcome | None:
-        """Run steps until other sentences may enter or all are finished; a single step when streaming."""
+        """Run steps until waiting sentences may enter or all are finished; a single step when streaming."""
         if self._streams:
             return self._streaming_step()
-        self._search.run(next_entry(self.waiting, self._options.rows, self._options.batch_tokens))
+        self._search.run(
+            admission_threshold(self.waiting_lengths, self._options.rows, self._options.batch_tokens)
+        )
         return None
 
     def _streaming_step(self) -> StepOutcome:
@@ -114,7 +116,7 @@ def _start_search(
     streams: bool,
 ) -> BeamSearch:
     assert decoder.beam_search is not None
-    # Rounded up, so that searches share their rules.
+    # Rounded up, so that searches with similar limits share their rules.
     longest = max(1 << (longest - 1).bit_length(), MIN_DIVISORS)
     rules = _rules(decoder.symbols, options, pool_size, longest, streams)
     return decoder.beam_search(

@@ -2,7 +2,8 @@
 
 The model reads the tokens of a draft in one pass, as in training, and its best token after each is compared
 with the draft: the longest prefix on which they agree is accepted, and the model's next token follows (Stern
-2018; Leviathan 2023 for the deterministic choice). The result is that without a draft, in fewer passes.
+2018; Leviathan 2023 for the deterministic choice). The result is the same as without a draft, in fewer
+passes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from uwaga.results.translation import DraftUse
 from uwaga.search.batch import StepBatch
 from uwaga.search.beam_batch import IMPOSSIBLE_LOG_PROB, nan_error
 from uwaga.search.blocks import BlockCursor, BlockDrafts
-from uwaga.search.constraints import banned_tokens, start_token, starts_with_first
+from uwaga.search.constraints import banned_tokens, start_token, with_first_token
 from uwaga.search.inputs import SearchSentence
 from uwaga.search.options import SearchOptions
 from uwaga.search.rank import Ranking, StepOutcome
@@ -26,16 +27,16 @@ from uwaga.search.rank import Ranking, StepOutcome
 MISSING_COST = 5
 """Cost of a target token that the draft lacks; skipping a token of the draft costs 1."""
 INITIAL_WINDOW, MAX_WINDOW = 7, 63
-"""Initial and maximum number of tokens to propose: with the last token, multiples of 8 rows of a product."""
+"""Initial and maximum number of tokens to propose; with the last token, the model reads 8 and 64 rows."""
 
 
 def checked_drafter(decoder: Decoder, options: SearchOptions, drafter: Decoder) -> Decoder:
-    """Check that a model can draft for another, and return it."""
+    """Return ``drafter`` after checking that it can draft for ``decoder``."""
     _check_greedy(options)
     if drafter.vocabulary != decoder.vocabulary:
         raise SettingsError(
-            f"the draft model has {drafter.vocabulary} tokens and the model {decoder.vocabulary}: they must "
-            "share their vocabulary"
+            f"the draft model has a vocabulary of {drafter.vocabulary} tokens and the model one of "
+            f"{decoder.vocabulary}: they must share their vocabulary"
         )
     if drafter.verify is None:
         raise SettingsError("the draft model reads one token at a time: choose a Transformer")
@@ -56,7 +57,7 @@ def checked_draft(
     """
     _check_greedy(options)
     if not 0 <= draft.bias < 0.5:
-        raise SettingsError(f"bias must be from 0 to below 0.5, not {draft.bias}")
+        raise SettingsError(f"bias must be at least 0 and less than 0.5, not {draft.bias}")
     tokens = [int(token) for token in draft.tokens]
     for token in tokens:
         if not 0 <= token < decoder.vocabulary:
@@ -67,7 +68,7 @@ def checked_draft(
     tokens = tokens[: next((index for index, token in enumerate(tokens) if token in ends), len(tokens))]
     if not tokens:
         return None
-    forced = tuple(starts_with_first(tokens, options))
+    forced = tuple(with_first_token(tokens, options))
     biased = None if draft.biased is None else max(0, draft.biased) + len(forced) - len(tokens)
     return Draft(forced[:limit], draft.bias, biased)
 
@@ -105,7 +106,8 @@ class DraftCursor:
     def _align(self, token: int) -> tuple[int, bool]:
         """Add a token of the target to the alignment.
 
-        Return the nearest position, and whether the draft's token before it equals the token.
+        Returns:
+            the nearest position in the draft, and whether the draft's token before it equals the token.
         """
         next_position = min(self._next + 1, len(self.tokens))
         diagonal = self._distances[0]
@@ -121,8 +123,8 @@ class DraftCursor:
             best = min(best, (distance, not equal, abs(position - next_position), -position))
         return -best[3], not best[1]
 
-    def count(self, proposed: int, accepted: int) -> None:
-        """Count a pass and adjust the number of tokens to propose."""
+    def record_pass(self, proposed: int, accepted: int) -> None:
+        """Record the result of a pass, and adjust the number of tokens to propose."""
         self.passes += 1
         self.proposed += proposed
         self.accepted += accepted
@@ -135,21 +137,21 @@ class DraftCursor:
 
     @property
     def use(self) -> DraftUse:
-        """Numbers of tokens proposed and accepted, and of passes."""
+        """Number of proposed tokens, of accepted tokens and of passes."""
         return DraftUse(self.proposed, self.accepted, self.passes)
 
 
 class _Target:
     """The target of a sentence while it is decoded."""
 
-    def __init__(self, start: int, draft: Draft | None, blocks: bool) -> None:
+    def __init__(self, start: int, draft: Draft | None, has_blocks: bool) -> None:
         self.last = start
         self.tokens: list[int] = []
         self.log_probs: list[float] = []
         self.attention: list[np.ndarray] = []
         self.rank = 0.0
         self.cursor: DraftCursor | BlockCursor | None = None if draft is None else DraftCursor(draft.tokens)
-        if blocks:
+        if has_blocks:
             self.cursor = BlockCursor(start)
         self.bias = 0.0 if draft is None else draft.bias
         self.biased = 0 if draft is None else len(draft.tokens[: draft.biased])
@@ -165,7 +167,7 @@ class _Target:
         return self.cursor.tokens[position]
 
     def finished_targets(self) -> list[FinishedTarget]:
-        """Return the target, once it is finished."""
+        """Return the target in a list, which is empty if the target is not finished."""
         if self.finished is None:
             return []
         attention = np.stack(self.attention) if self.attention else None
@@ -182,7 +184,7 @@ class DraftBatch(StepBatch):
         decoder: the model.
         options: how to search.
         sentences: the sentences, in the order in which they enter.
-        ranking: length normalisation; None for that of the options.
+        ranking: length normalisation; None uses that of the options.
         drafter: a smaller model that drafts for every sentence, block by block; the sentences then have no
             drafts.
     """
@@ -200,8 +202,8 @@ class DraftBatch(StepBatch):
         if drafter is not None and decoder.verify is not None:
             self._blocks = BlockDrafts(drafter, banned_tokens(options, decoder.symbols))
         start = start_token(options, decoder.symbols)
-        blocks = self._blocks is not None
-        self._targets = [_Target(start, sentence.draft, blocks) for sentence in sentences]
+        has_blocks = self._blocks is not None
+        self._targets = [_Target(start, sentence.draft, has_blocks) for sentence in sentences]
 
     def _enter(self, sentences: Sequence[SearchSentence], memory: Memory) -> None:
         super()._enter(sentences, memory)
@@ -230,7 +232,7 @@ class DraftBatch(StepBatch):
                     break
                 accepted += 1
             if target.cursor is not None:
-                target.cursor.count(len(tokens) - 1, accepted)
+                target.cursor.record_pass(len(tokens) - 1, accepted)
             decided = range(len(target.tokens) - accepted - 1, len(target.tokens))
             extended += [
                 (index, target.tokens[position], target.log_probs[position])
@@ -281,7 +283,7 @@ class DraftBatch(StepBatch):
         steps = np.array(
             [1 + n + i for n, c in zip(lengths, counts, strict=True) for i in range(c)], dtype=np.int64
         )
-        favoured_token = np.array(
+        favoured_tokens = np.array(
             [
                 [self._targets[index].favoured_token(offset)]
                 for index, count in zip(self._indices, counts, strict=True)
@@ -291,10 +293,10 @@ class DraftBatch(StepBatch):
         )
         history = self._history(inputs) if self._options.no_repeat_ngram else None
         choice = self._constraints.choice(
-            steps, indices, history, favoured_token if (favoured_token >= 0).any() else None
+            steps, indices, history, favoured_tokens if (favoured_tokens >= 0).any() else None
         )
         self._forced = choice.forced
-        self._favoured = favoured_token[:, 0] if choice.extra_tokens is not None else None
+        self._favoured = favoured_tokens[:, 0] if choice.extra_tokens is not None else None
         assert self._state is not None
         if max(counts) > 1:
             assert self._decoder.verify is not None
@@ -316,7 +318,7 @@ class DraftBatch(StepBatch):
         return history
 
     def _decide(self, index: int, target: _Target, step: Step, row: int) -> None:
-        """Decide the token of a row."""
+        """Append the token that a row selects to a target, and finish the target if it ends."""
         if np.isnan(step.log_probs[row]).any():
             raise nan_error(len(target.tokens) + 1)
         column = self._column(target, step, row)

@@ -16,7 +16,7 @@ from uwaga.search.inputs import SearchInput
 from uwaga.search.length_batching import map_batches
 from uwaga.search.options import SearchOptions
 
-MAX_LOGITS = 1 << 24
+MAX_LOG_PROBS = 1 << 24
 """Maximum number of log-probabilities in a step."""
 
 
@@ -40,14 +40,14 @@ def with_entropies(
     nbest_lists: Sequence[Sequence[Hypothesis]],
     options: SearchOptions,
 ) -> list[list[Hypothesis]]:
-    """Return hypotheses with the entropy at each token, by force-decoding them.
+    """Return the hypotheses with the entropy at each token, which is measured by forced decoding.
 
     The entropy is that of the model's own distribution over the complete vocabulary, regardless of banned or
     forced tokens, of sampling and of datastores.
 
     Args:
         decoder: the model.
-        sentences: what the hypotheses translate.
+        sentences: the sentences that the hypotheses translate.
         nbest_lists: hypotheses of each sentence.
         options: the options of the search.
     """
@@ -77,7 +77,7 @@ def with_entropies(
         max(len(sentences[index].ids), len(target))
         for (index, _), target in zip(positions, targets, strict=True)
     ]
-    budget = max(1, min(options.batch_tokens, MAX_LOGITS // decoder.vocabulary))
+    budget = max(1, min(options.batch_tokens, MAX_LOG_PROBS // decoder.vocabulary))
     for (index, number), values in zip(positions, map_batches(entropies, lengths, budget), strict=True):
         results[index][number] = replace(results[index][number], entropies=values)
     return results

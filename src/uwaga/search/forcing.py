@@ -12,12 +12,12 @@ from uwaga.decoder import Choice, Decoder, Ids, Step
 
 
 class ForcedTokens(NamedTuple):
-    """One step of forced decoding: a target position, in all targets that are long enough.
+    """A step of forced decoding, at one position of all targets that are long enough.
 
     Attributes:
-        indices: (running,) indices of these targets, the longest first.
-        tokens: (running,) their tokens at this position.
-        step: the step that predicts them.
+        indices: (running,) indices of these targets, longest first.
+        tokens: (running,) the token of each target at this position.
+        step: the step that predicts these tokens.
     """
 
     indices: Ids
@@ -32,17 +32,17 @@ def force_targets(
     start: int,
     choice: Choice,
 ) -> Iterator[ForcedTokens]:
-    """Feed known targets, all together; finished targets are removed.
+    """Decode known targets together, and yield each step; targets that have ended are removed.
 
     Args:
         decoder: the model.
         sources: the tokens of each sentence.
-        targets: the tokens of its target, end symbol included; one or more targets.
+        targets: the tokens of each target, end symbol included; at least one target.
         start: the first decoder input.
-        choice: what each step returns; if it has a candidate, that is the target's token.
+        choice: what each step returns; if it asks for a candidate, the candidate is the target's token.
     """
     order = np.array(sorted(range(len(targets)), key=lambda index: -len(targets[index])), dtype=np.int64)
-    lengths = np.array([len(targets[index]) for index in order])  # (sentences,) falling
+    lengths = np.array([len(targets[index]) for index in order])  # (sentences,) descending
     padded: Ids = np.zeros((len(order), int(lengths[0])), dtype=np.int64)  # (sentences, target)
     for row, index in enumerate(order):
         padded[row, : lengths[row]] = targets[index]

@@ -53,7 +53,7 @@ def from_generation_config(values: Mapping[str, Any], decoder_only: bool = False
     Args:
         values: the mapping in ``generation_config.json``; keys that don't concern the search (special tokens,
             versions, what to return) are ignored.
-        decoder_only: whether the model continues prompts.
+        decoder_only: whether the model is decoder-only, so that it continues prompts.
     """
     for name, neutral in _NEUTRAL_VALUES.items():
         if values.get(name) is not None and values[name] not in neutral:
@@ -62,7 +62,7 @@ def from_generation_config(values: Mapping[str, Any], decoder_only: bool = False
     sample = bool(_value(values, "do_sample", False))
     if sample and beam > 1:
         raise SettingsError(
-            "generation settings combine do_sample with a beam: set num_beams 1 or do_sample false"
+            "generation settings combine do_sample with beam search; set num_beams to 1 or do_sample to false"
         )
     early_stopping = _value(values, "early_stopping", False)
     total = _value(values, "max_length", 20)
@@ -103,13 +103,13 @@ def to_generation_config(
     Args:
         options: how to search.
         symbols: the special symbols of the model in ``transformers``.
-        max_target: maximum target tokens of the model, None for no limit.
-        unused: further tokens to ban.
+        max_target: maximum number of target tokens of the model, None for no limit.
+        unused: further tokens to ban, because the model does not use them.
     """
     if options.length_formula == "gnmt" and options.beam > 1 and options.length_penalty != 0.0:
         raise SettingsError(
             "generation_config.json has no equivalent of decoding.length_formula 'gnmt': "
-            "set 'average' or 'none'"
+            "set it to 'average' or 'none'"
         )
     banned = ({*options.banned, *unused} | (set() if options.unknown else {symbols.unknown})) - {symbols.end}
     steps = min(limit for limit in (options.max_length, max_target, 1 << 30) if limit is not None)
@@ -145,5 +145,7 @@ def _banned_tokens(values: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the banned tokens; banned phrases of several tokens are not supported."""
     words = _value(values, "bad_words_ids", [])
     if any(len(word) != 1 for word in words):
-        raise SettingsError("generation setting 'bad_words_ids' bans phrases of several tokens: unsupported")
+        raise SettingsError(
+            "generation setting 'bad_words_ids' bans phrases of several tokens, which is not supported"
+        )
     return tuple(sorted({word[0] for word in words} | set(_value(values, "suppress_tokens", []))))

@@ -1,4 +1,4 @@
-"""The sentences of a search: the input, and their state while they are decoded."""
+"""The sentences of a search: as its input, and while they are decoded."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class SearchInput:
         history: the tokens that the target continues, whose n-grams it must not repeat either, if
             ``no_repeat_ngram`` is set: those of a prompt.
         prefix: the tokens that its target must begin with, after ``SearchOptions.first``.
-        phrases: what its target must contain (M27). The beam size is ``SearchOptions.beam``, or larger if the
-            banks need it (:func:`uwaga.search.banks.beam_size`). The search of the sentence stops when it has
-            one more finished hypothesis than its last bank has slots, between ``nbest`` and ``beam``. A
-            result lacks a phrase only if the length limits leave no room for it.
+        phrases: the phrases that its target must contain (M27). The beam size is ``SearchOptions.beam``, or
+            larger if the banks need it (:func:`uwaga.search.banks.beam_size`). The search of the sentence
+            stops when it has one more finished hypothesis than its last bank has slots, between ``nbest`` and
+            ``beam``. A result lacks a phrase only if the length limits leave no room for it.
         datastore: decoder states of similar sentences, with which its distributions are mixed (M44).
-        draft: a probable target, for greedy search only (M42). Without a bias the result is that without a
-            draft, with fewer passes of the model; a decoder that cannot verify drafts ignores it. With
-            phrases, drafts are ignored.
+        draft: a probable target, for greedy search only (M42). Without a bias the result is the same as
+            without a draft, but takes fewer passes of the model. It is ignored with phrases, and by a decoder
+            that cannot verify drafts.
     """
 
     ids: Sequence[int]
@@ -46,13 +46,13 @@ class SearchSentence:
     Attributes:
         ids: its tokens, end symbol included.
         forced: the first tokens of its target.
-        uncounted: number of them excluded from the score and from its length.
-        limit: maximum steps.
-        beam: beam size; number of samples, if the search samples.
-        phrases: what its target must contain.
+        uncounted: number of initial tokens excluded from the score and its length normalisation.
+        limit: maximum number of steps.
+        beam: beam size, or the number of samples if the search samples.
+        phrases: the phrases that its target must contain.
         draft: a probable target, without its end symbol.
-        minimum: minimum steps before the end symbol.
-        history: the tokens that it continues, for ``no_repeat_ngram``.
+        minimum: minimum number of steps before the end symbol.
+        history: the tokens that the target continues, for ``no_repeat_ngram``.
         datastore: decoder states of similar sentences.
     """
 

@@ -19,9 +19,9 @@ def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[l
     it is a single sentence.
 
     Args:
-        lengths: source tokens of each sentence.
-        rows: decoder rows per sentence.
-        budget: tokens.
+        lengths: number of source tokens of each sentence.
+        rows: number of decoder rows per sentence.
+        budget: maximum number of tokens of a batch.
     """
     batch: list[int] = []
     for sentence in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
@@ -40,8 +40,8 @@ def map_batches(
 
     Args:
         function: returns a result for each sentence index of a batch.
-        lengths: tokens of each sentence.
-        budget: tokens of a batch, counting padding.
+        lengths: number of tokens of each sentence.
+        budget: maximum number of tokens of a batch, counting padding.
     """
     results: dict[int, Result] = {}
     for indices in length_batches(lengths, 1, budget):
@@ -55,10 +55,10 @@ def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
     They enter in groups, when a quarter of the budget is free, since encoding many at once is faster.
 
     Args:
-        running: (sentences,) source tokens of the sentences being decoded.
-        waiting: (sentences,) source tokens of the waiting sentences, in order.
-        rows: decoder rows per sentence.
-        budget: tokens.
+        running: (sentences,) number of source tokens of each sentence being decoded.
+        waiting: (sentences,) number of source tokens of each waiting sentence, in order.
+        rows: number of decoder rows per sentence.
+        budget: maximum number of tokens of a batch.
     """
     used = rows * int(running.sum())
     if not len(waiting) or (4 * used > 3 * budget and len(running)):
@@ -67,6 +67,9 @@ def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
     return max(fitting, 0 if len(running) else 1)
 
 
-def next_entry(waiting: Ids, rows: int, budget: int) -> int:
-    """Return the most running source tokens at which :func:`free_slots` admits sentences; 0 if none wait."""
+def admission_threshold(waiting: Ids, rows: int, budget: int) -> int:
+    """Return the maximum number of running source tokens at which :func:`free_slots` admits sentences.
+
+    It is 0 if no sentence is waiting.
+    """
     return 3 * budget // (4 * rows) if len(waiting) else 0

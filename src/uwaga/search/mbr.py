@@ -35,8 +35,8 @@ Counts = NDArray[np.int64]
 class Overlap(NamedTuple):
     """Counts of the n-grams of one order.
 
-    ``matches`` (candidates, references): common n-grams, clipped to the smaller of the two counts.
-    ``candidates`` (candidates,), ``references`` (references,): n-grams of each sentence.
+    ``matches`` (candidates, references): number of common n-grams, clipped to the smaller of the two counts.
+    ``candidates`` (candidates,), ``references`` (references,): number of n-grams of each sentence.
     """
 
     matches: Counts
@@ -57,7 +57,7 @@ def utilities(candidates: Sequence[str], references: Sequence[str], metric: Util
         metric: ``chrf`` or ``bleu``.
 
     Returns:
-        (candidates, references).
+        scores (candidates, references).
     """
     check_choice("utility", metric, UTILITIES)
     if metric == "chrf":
@@ -132,11 +132,11 @@ def expected_utilities(
 
     Args:
         texts: candidates, at least one; may contain duplicates.
-        weights: probability of each, up to a factor; None for equal weights.
+        weights: probability of each text, up to a common factor; None for equal weights.
         utility: see :func:`utilities`.
 
     Returns:
-        (texts,) from 0 to 100; equal for equal texts.
+        expected utilities (texts,) from 0 to 100; equal for equal texts.
     """
     masses = np.ones(len(texts)) if weights is None else np.asarray(weights, dtype=np.float64)
     if (
@@ -146,7 +146,7 @@ def expected_utilities(
         or not masses.any()
     ):
         raise SettingsError(
-            f"weights must be {len(texts)} finite numbers, none negative and one positive, not "
+            f"weights must be {len(texts)} finite numbers, none negative and at least one positive, not "
             f"{quoted(masses.tolist())}"
         )
     distinct = list(dict.fromkeys(texts))

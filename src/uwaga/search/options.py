@@ -20,6 +20,7 @@ LengthFormula = Literal["average", "gnmt", "none"]
 Utility = Literal["chrf", "bleu"]
 
 MAX_SAMPLES = 1 << 16
+"""Maximum number of samples of a sentence."""
 
 SearchOverrides = dict[str, Any]
 """Some search options by name; the names are those of the fields of :class:`SearchOptions`."""
@@ -48,7 +49,7 @@ class SearchOptions:
             unset="the model's",
         ),
     )
-    """Hypotheses kept per sentence. Unused with ``sample``."""
+    """Number of hypotheses kept per sentence. Unused with ``sample``."""
 
     nbest: int = field(
         default=1,
@@ -117,7 +118,8 @@ class SearchOptions:
         default=256,
         metadata=option("Maximum tokens per sentence", section="Length", minimum=1, unset="the model's"),
     )
-    """Includes the end symbol, as a decoder's ``max_target`` does; None for only the decoder's limit."""
+    """Includes the end symbol, as a decoder's ``max_target`` does. With None, only the decoder's limit
+    applies."""
 
     max_ratio: float = field(
         default=3.0,
@@ -128,8 +130,8 @@ class SearchOptions:
             unset="the model's",
         ),
     )
-    """Steps are also limited to ``max_ratio * source tokens + max_extra``, but at least as many as
-    ``min_length`` or a prefix requires. Infinity disables this limit."""
+    """The number of steps is also limited to ``max_ratio * source tokens + max_extra``, or to the number that
+    ``min_length`` or a prefix requires if that is larger. Infinity disables this limit."""
 
     max_extra: int = field(
         default=20,
@@ -316,10 +318,10 @@ class SearchOptions:
         default=4096,
         metadata=option("Batch size in source tokens", section="Computation", minimum=1, unset="4096"),
     )
-    """Source tokens decoded together, counting padding and beams."""
+    """Number of source tokens decoded together, counting padding and beams."""
 
     def __post_init__(self) -> None:
-        """Check the values, then their combinations."""
+        """Check each value, then their combinations."""
         check_options(self)
         object.__setattr__(self, "banned", tuple(self.banned))
         if not self.sample and self.nbest > self.beam:
@@ -340,7 +342,7 @@ class SearchOptions:
 
     @property
     def rows(self) -> int:
-        """Decoder rows per sentence: the beam size, or the number of samples."""
+        """Number of decoder rows per sentence: the beam size, or the number of samples."""
         return self.nbest if self.sample else self.beam
 
     def changed(self, overrides: Mapping[str, Any]) -> SearchOptions:
@@ -389,10 +391,11 @@ class SearchOptions:
         """Check that the options allow streaming, which yields each token as soon as it is decided.
 
         Raises:
-            SettingsError: a beam, several samples, or output computed from complete translations.
+            SettingsError: the options ask for a beam larger than 1, for several samples, or for output that
+                is computed from complete translations.
         """
         if self.mbr:
-            raise SettingsError("streaming shows a single sample; mbr compares several whole samples")
+            raise SettingsError("mbr compares several whole samples: it cannot be combined with streaming")
         if self.alignment:
             raise SettingsError("streaming cannot return alignment, which needs the whole translation")
         if self.coverage:

@@ -21,8 +21,9 @@ from uwaga.settings.options import check_integer, check_number
 
 Number = TypeVar("Number", bound=np.generic)
 MAX_TIMES = 1 << 16
+"""Maximum number of required occurrences of a phrase."""
 MAX_BONUS = 100.0
-"""In nats."""
+"""Maximum bonus per phrase token, in nats."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,9 @@ class Phrases:
         targets: (edges,) target nodes.
         serves: (edges, phrases) True if the edge leads towards an end of the phrase.
         ends: (nodes, phrases) 1 if an alternative of the phrase ends at the node.
-        progress: (nodes, phrases) matched tokens of the phrase at the node, not counting alternatives that
-            end.
-        sizes: (phrases,) tokens of the phrase's shortest alternative.
+        progress: (nodes, phrases) number of tokens of the phrase matched at the node, not counting
+            alternatives that end there.
+        sizes: (phrases,) number of tokens of the phrase's shortest alternative.
         times: (phrases,) number of required occurrences.
         whole_word: (phrases,) True if it must end at the end of a word.
         total: number of required tokens: the sum of ``sizes`` times ``times``.
@@ -180,10 +181,10 @@ class Phrases:
 
     @classmethod
     def from_tables(cls, tables: PhraseTables, continues_word: NDArray[np.bool_]) -> Phrases:
-        """Return phrases from tables, without the attribute ``phrases``, which the search does not use.
+        """Return phrases from tables; their attribute ``phrases``, which the search does not use, is empty.
 
         Args:
-            tables: the tables of :attr:`tables`.
+            tables: as returned by :attr:`tables`.
             continues_word: see the attribute.
         """
         sizes, times, whole_word, tokens, first, targets, serves, ends, progress, bonus = tables
@@ -200,7 +201,9 @@ class Phrases:
         return phrases
 
     def check(self, symbols: Symbols, vocabulary: int, label: str) -> None:
-        """Check that targets over a vocabulary can contain the phrases."""
+        """Check that the tokens of the phrases are in the vocabulary, and that none is an end or padding
+        symbol.
+        """
         for token in self.tokens.tolist():
             if not 0 <= token < vocabulary:
                 raise SettingsError(
@@ -210,12 +213,15 @@ class Phrases:
                 raise SettingsError(f"{label}: a phrase contains the special token {token}: remove it")
         if len(self.continues_word) not in (0, vocabulary):
             raise SettingsError(
-                f"{label}: continues_word has {len(self.continues_word)} tokens, not {vocabulary}"
+                f"{label}: continues_word has {len(self.continues_word)} entries, but the vocabulary has "
+                f"{vocabulary} tokens"
             )
 
 
 def word_continuations(phrases: Sequence[Phrases | None]) -> NDArray[np.bool_]:
-    """Return the mask (vocabulary,) of tokens that continue a word, common to all phrases; may be empty."""
+    """Return the mask (vocabulary,) of tokens that continue a word, which all phrases share; it may
+    be empty.
+    """
     masks = [
         automaton.continues_word
         for automaton in phrases

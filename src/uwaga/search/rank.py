@@ -47,7 +47,7 @@ class Ranking:
         return np.array(powers).reshape(counted.shape)
 
     def bound(self, log_prob: Scores, shortest: Ids, longest: Ids) -> Scores:
-        """Return an upper bound of the final score of running hypotheses.
+        """Return an upper bound on the final scores of running hypotheses.
 
         Log-probabilities only decrease, and the divisor is monotonic in the length, so the bound is
         ``log_prob`` over the divisor at one end of the range of possible lengths.
@@ -99,7 +99,7 @@ class FinishedHypotheses:
 
         Args:
             indices: (added,) the sentences, each once.
-            scores: (added, candidates), -inf for nothing to add.
+            scores: (added, candidates), -inf for a candidate that is not added.
             nodes: (added, candidates) trellis nodes.
             depths: (added,) lengths of these hypotheses, end symbol included.
             truncated: (added, candidates) True if a limit cut them.
@@ -108,12 +108,12 @@ class FinishedHypotheses:
         merged = np.concatenate([self.scores[indices], scores], axis=1)  # (added, slots + candidates)
         best = np.argsort(-merged, axis=1, kind="stable")[:, :slots]  # (added, slots)
 
-        def keep(old: NDArray[Value], new: NDArray[Value]) -> NDArray[Value]:
+        def merge(old: NDArray[Value], new: NDArray[Value]) -> NDArray[Value]:
             return gather(np.concatenate([old[indices], new], axis=1), best)
 
-        self.nodes[indices] = keep(self.nodes, nodes)
-        self.depths[indices] = keep(self.depths, np.broadcast_to(depths[:, None], nodes.shape))
-        self.truncated[indices] = keep(self.truncated, truncated)
+        self.nodes[indices] = merge(self.nodes, nodes)
+        self.depths[indices] = merge(self.depths, np.broadcast_to(depths[:, None], nodes.shape))
+        self.truncated[indices] = merge(self.truncated, truncated)
         self.scores[indices] = gather(merged, best)
 
 
@@ -131,9 +131,9 @@ def search_finished(
     Args:
         options: the stopping rule and ``nbest``.
         ranking: the length formula.
-        running: (sentences,) log-probability as ranked of the best running hypothesis of each sentence.
+        running: (sentences,) log-probability of the best running hypothesis of each sentence, as ranked.
         finished: (sentences, slots) scores of the finished hypotheses, best first, -inf for none.
-        pool_sizes: (sentences,) finished hypotheses after which to stop.
+        pool_sizes: (sentences,) number of finished hypotheses after which to stop.
         length: (sentences,) length of the running hypotheses, without uncounted tokens.
         longest: (sentences,) the maximum of this length.
 
@@ -154,8 +154,11 @@ def search_finished(
 class StepOutcome:
     """The outcome of a step, for streaming.
 
-    ``extended``, ``tokens``, ``log_probs``: (extended,) the extended sentences, the new token of each and
-    its log-probability. ``finished``: (finished,) the finished sentences.
+    Attributes:
+        extended: (extended,) indices of the sentences with a new token.
+        tokens: (extended,) the new token of each.
+        log_probs: (extended,) the log-probability of each new token.
+        finished: (finished,) indices of the finished sentences.
     """
 
     extended: Ids
@@ -165,7 +168,10 @@ class StepOutcome:
 
 
 def hypothesis(target: FinishedTarget, end_symbols: Collection[int]) -> Hypothesis:
-    """Return a hypothesis without its end symbol, whose score is retained unless it is truncated."""
+    """Return a finished target as a hypothesis without its end symbol.
+
+    The score of the end symbol is kept, unless the target is truncated.
+    """
     tokens, token_scores, attention = target.tokens, target.log_probs, target.attention
     if tokens and tokens[-1] in end_symbols:
         tokens = tokens[:-1]

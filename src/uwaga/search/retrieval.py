@@ -20,7 +20,7 @@ from uwaga.search.forcing import force_targets
 from uwaga.search.length_batching import map_batches
 from uwaga.search.stepwise import StepwiseDecoder
 
-MAX_FEATURES = 1 << 16
+MAX_FORCED_TOKENS = 1 << 16
 """Maximum number of tokens, padding included, in a batch of forced targets."""
 
 
@@ -28,7 +28,7 @@ class Neighbours(NamedTuple):
     """The keys of a datastore that are near the features of a state.
 
     Attributes:
-        entries: (neighbours,) indices of the keys, the nearest first; empty if none is within the radius.
+        entries: (neighbours,) indices of the keys, nearest first; empty if none is within the radius.
         shares: (neighbours,) float64 probability of each in p_kNN.
         weight: λ, the probability of p_kNN in the mixture.
     """
@@ -45,7 +45,7 @@ def squared_distances(datastore: Datastore, features: Floats) -> NDArray[np.floa
 
 
 def nearest(datastore: Datastore, features: Floats) -> Neighbours:
-    """Return the neighbours of a state with ``features`` (width,), and their shares."""
+    """Return the neighbours of a state with ``features`` (width,), with their shares and weight."""
     distances = squared_distances(datastore, features)
     order = np.argsort(distances, kind="stable")[: datastore.neighbours]
     order = order[distances[order] < datastore.radius]
@@ -70,7 +70,7 @@ def mix(log_probs: NDArray[np.float64], neighbours: Neighbours, tokens: Ids) -> 
 
 @dataclass(frozen=True)
 class RetrievalMemory:
-    """Encoded sources with their datastores."""
+    """Encoded sources, and the datastore of each sentence."""
 
     inner: Memory
     datastores: Sequence[Datastore | None]
@@ -126,7 +126,7 @@ class RetrievalDecoder(StepwiseDecoder):
         return RetrievalState(self._decoder.start(memory.inner, beams), memory.datastores, beams)
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
-        """Choose from the mixtures."""
+        """See :meth:`uwaga.decoder.Decoder.step`; candidates are chosen from the mixed distributions."""
         assert isinstance(state, RetrievalState)
         every_token = Choice(1, attention=choice.attention, all_tokens=True, features=True)
         step = self._decoder.step(tokens, state.inner, every_token)
@@ -143,16 +143,16 @@ class RetrievalDecoder(StepwiseDecoder):
 def forced_features(
     decoder: Decoder, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], start: int
 ) -> list[Floats]:
-    """Return the features from which each token of known targets is predicted.
+    """Return the features from which the model predicts each token of known targets.
 
     Args:
         decoder: the model.
         sources: the tokens of each sentence.
-        targets: the tokens of its target, end symbol included.
+        targets: the tokens of each target, end symbol included.
         start: the first decoder input.
 
     Returns:
-        (target, width) of each sentence.
+        an array (target, width) for each sentence.
     """
 
     def features(indices: list[int]) -> list[Floats]:
@@ -171,4 +171,4 @@ def forced_features(
         return list(map(np.stack, rows))
 
     lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-    return map_batches(features, lengths, MAX_FEATURES)
+    return map_batches(features, lengths, MAX_FORCED_TOKENS)

@@ -7,8 +7,8 @@ rows.
 
 Unusual: sentences are decoded in order of length, and if the decoder can join states, finished ones are
 replaced by waiting ones, so that a batch stays full. A search that the decoder implements is used where it
-gives the same result. This file does not know what a batch does in a step, which kind of batch decodes a
-sentence, nor what the model is.
+gives the same result. This file does not depend on what a batch does in a step, on which kind of batch
+decodes a sentence, or on the model.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class StreamEvent:
 
 
 CONTINUOUS_BATCH_FACTOR = 16
-"""Size of a continuous batch, in ordinary batches; its tables grow with each step."""
+"""Size of a continuous batch relative to an ordinary one; it is limited because its tables grow with each
+step."""
 
 Stream = Generator[StreamEvent, None, list[list[Hypothesis]]]
 
@@ -145,11 +146,13 @@ def _decode_all(sentences: Sequence[SearchSentence], batches: BatchMaker) -> Str
 
 
 def _decode_batch(batch: Batch, batches: BatchMaker, indices: list[int], beam: int) -> Iterator[StreamEvent]:
-    """Decode a batch; ``indices`` are those of its sentences in the input."""
+    """Decode a batch; ``indices`` are the indices of its sentences in the input."""
     admitted = len(indices)
-    while batch.waiting.size or batch.running.size:
-        if batches.can_join and batch.waiting.size:
-            admitted = free_slots(batch.running, batch.waiting, beam, batches.options.batch_tokens)
+    while batch.waiting_lengths.size or batch.running_lengths.size:
+        if batches.can_join and batch.waiting_lengths.size:
+            admitted = free_slots(
+                batch.running_lengths, batch.waiting_lengths, beam, batches.options.batch_tokens
+            )
         if admitted:
             batch.admit(admitted)
         admitted = 0

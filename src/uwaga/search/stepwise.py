@@ -1,4 +1,4 @@
-"""Decoders around a model that change its distributions."""
+"""The base class of decoders that wrap a model to change its distributions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from uwaga.decoder import Decoder, shared_positions
 
 
 class StepwiseDecoder:
-    """A decoder around a model, which the search calls step by step; subclasses add the steps.
+    """A decoder that wraps a model and that the search calls step by step; subclasses define the steps.
 
     Args:
         decoder: the model.
