@@ -232,7 +232,8 @@ def _message_piece(
     pieces = [_text_piece(text, syntax, stand_ins, in_plural)]
     for message in messages.values():
         pieces += [
-            _branch_piece(branch, syntax, tags, in_plural or message.counts) for branch in message.branches
+            _branch_piece(branch, syntax, tags, in_plural or message.has_number)
+            for branch in message.branches
         ]
 
     def write(inlines: Sequence[Inline]) -> str:

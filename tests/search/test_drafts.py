@@ -387,7 +387,7 @@ def test_M42_draft_cursor_stays_within_its_draft(draft, decided):
         proposal = cursor.proposal(len(decided))
         accepted = int(bool(proposal) and proposal[0] == token)
         cursor.advance(token)
-        cursor.count(len(proposal), accepted)
+        cursor.record_pass(len(proposal), accepted)
         assert cursor.accepted <= cursor.proposed
 
 
@@ -402,7 +402,7 @@ def rejections(cursor, target):
         accepted = (*equal, False).index(False)
         for token in target[position : position + accepted + 1]:
             cursor.advance(token)
-        cursor.count(len(proposal), accepted)
+        cursor.record_pass(len(proposal), accepted)
         count += accepted < len(proposal)
         position += accepted + 1
     return count

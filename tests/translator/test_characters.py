@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import uwaga
 from uwaga.markup.inline import Tag, plain_text
-from uwaga.markup.typography import PLAIN_EQUIVALENTS, apply_edits, plain_equivalents
+from uwaga.markup.typography import ASCII_EQUIVALENTS, apply_edits, plain_equivalents
 from uwaga.results.translation import Translation
 from uwaga.search import search
 from uwaga.tokenizers.subwords import BYTE_PIECES, byte_tokens
@@ -158,7 +158,7 @@ def unreported_losses(translation: Translation) -> list[str]:
         for cluster in missing
         if not cluster.isascii()
         and not cluster.isspace()
-        and cluster not in PLAIN_EQUIVALENTS
+        and cluster not in ASCII_EQUIVALENTS
         and cluster not in warnings
         and not all(f"U+{ord(character):04X}" in warnings for character in cluster)
     ]

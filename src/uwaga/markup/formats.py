@@ -1,4 +1,4 @@
-"""The formats of strings."""
+"""Detection of a string's format, and the choice of the reader for each format."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ TAG = re.compile(
     r"</?(?:[A-Za-z][\w:.-]*+|\d++)"
     r"(?>(?:\s++[A-Za-z_:@][\w:.-]*+(?:=(?:\"[^\"<]*+\"|'[^'<]*+'|[^\s\"'<>=]++))?)*)\s*+/?>"
 )
-"""A complete tag of HTML, or of a placeholder."""
+"""A complete HTML tag, or a placeholder tag such as ``<0>``."""
 
 
 def text_format(text: str) -> Format:
-    """Return the format of a text without a stated format: ``message`` if it has tags, else ``text``."""
+    """Return the format of a text whose format is not given: ``message`` if it has tags, otherwise
+    ``text``.
+    """
     return "message" if TAG.search(text) else "text"
 
 
@@ -29,12 +31,12 @@ def read_fragment(
     ignored: frozenset[str] = frozenset(),
     outline: XmlOutline | None = None,
 ) -> Fragment:
-    """Read a string in a format, whose module is imported on demand.
+    """Read a string in the given format; the module of the format is imported on demand.
 
     Args:
         text: the string.
-        format: its format; ``text`` has no markup, ``message`` is a text of a program with HTML tags, in
-            which white space is significant.
+        format: its format; ``text`` has no markup, and ``message`` is a string of a user interface, which may
+            have HTML tags and in which white space is significant.
         ignored: for html and xml, names of elements that are never translated, in lower case.
         outline: for xml, which elements separate texts; None if the string is a single text.
     """

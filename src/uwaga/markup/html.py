@@ -30,26 +30,26 @@ INLINE_ELEMENTS = frozenset(
     "a abbr acronym b bdi bdo big br cite data del dfn em font i img ins label mark nobr q ruby rb rp rt s "
     "small span strike strong sub sup time u wbr".split()
 )
-"""Elements within sentences; all others separate texts."""
+"""Elements that occur within sentences; all other elements separate texts."""
 BLOCK_ELEMENTS = frozenset(
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset "
     "figcaption figure footer form h1 h2 h3 h4 h5 h6 head header hr html legend li main menu nav ol option p "
     "section select summary table tbody td tfoot th thead title tr ul".split()
 )
-"""Elements that separate texts in messages; all others are within sentences."""
+"""Elements that separate texts in messages; all other elements occur within sentences."""
 NUMBERED_NAME = re.compile(r"[a-z]+[0-9]+")
-"""The name of a heading, or of a placeholder element of a tool, which is within a sentence."""
+"""A name with a number: of a heading, or of a tool's placeholder element, which occurs within a sentence."""
 VOID_ELEMENTS = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 UNTRANSLATED_INLINE = frozenset("code kbd samp var tt math svg object canvas".split())
-"""Elements within sentences that are never translated."""
+"""Elements that occur within sentences and are never translated."""
 RAW_ELEMENTS = frozenset("script style xmp textarea noembed noframes plaintext".split())
 """Elements that are never translated and whose content is not markup."""
 UNTRANSLATED_BLOCKS = RAW_ELEMENTS | frozenset("pre template listing".split())
-"""Elements between texts that are never translated."""
-SCRIPTS = frozenset(("script", "style"))
+"""Elements that separate texts and are never translated."""
+SCRIPT_ELEMENTS = frozenset(("script", "style"))
 """Elements whose content readers do not see."""
-ANNOTATIONS = frozenset(("rt", "rp", "rtc"))
-"""Elements of ruby that annotate its base, such as with a pronunciation; they are copied."""
+RUBY_ANNOTATIONS = frozenset(("rt", "rp", "rtc"))
+"""Elements that annotate ruby base text, such as with its pronunciation; they are copied."""
 TEXT_ATTRIBUTES = frozenset("title alt placeholder aria-label aria-description label summary abbr".split())
 """Attributes with human-readable text."""
 TEXT_META_NAMES = frozenset(
@@ -65,7 +65,7 @@ MESSAGE_TAG_START = re.compile(rf"{TAG_START.pattern[:-1]}|\d+(?=\s*/?>))")
 """The start of a tag in a message, where the name may be a number."""
 DECLARATION = re.compile(r"<[!?][^<>]*>")
 TAG_REST = re.compile(r"[^<>]*>?")
-UNQUOTED = re.compile(r"[^\"'<>]*")
+UNQUOTED_CHARACTERS = re.compile(r"[^\"'<>]*")
 WHITE_SPACE = re.compile(r"[ \t\r\n\f]+")
 TAG_NAME = re.compile(r"</?\s*([^\s/>]*)")
 UNTRANSLATED_CLASS = re.compile(r"(?:^|\s)(?:notranslate|skiptranslate)(?:\s|$)")
@@ -76,7 +76,10 @@ TokenKind = Literal["open", "close", "empty", "raw", "other"]
 
 
 class Token(NamedTuple):
-    """A tag, comment or declaration; a ``raw`` token is an entire element, and its tag ends at ``inner``."""
+    """A tag, comment or declaration, from ``start`` to ``end``.
+
+    A ``raw`` token is an entire element; its opening tag ends at ``inner``, which otherwise equals ``end``.
+    """
 
     kind: TokenKind
     name: str
@@ -103,28 +106,28 @@ def html_pieces(
     Args:
         text: the page or fragment.
         ignored: names of further elements that are never translated, in lower case.
-        message: whether it is a message of a program, in which unknown elements, such as ``<0>``, are within
-            sentences, and white space is significant.
+        message: whether it is a string of a user interface, in which unknown elements, such as ``<0>``, occur
+            within sentences, and white space is significant.
     """
     return _HtmlReader(text, ignored, message).pieces()
 
 
 def unescape(raw: str) -> str:
-    """Replace character references as a browser does."""
+    """Return a text with its character references replaced, as a browser does."""
     if "&" not in raw:
         return raw
     return html.unescape(LONG_REFERENCE.sub("\ufffd", raw) if "&#" in raw else raw)
 
 
 class _HtmlReader:
-    """Reads the blocks of a page; holds the parts and the start of the current block."""
+    """A reader of the blocks of a page; it stores the parts and the start of the current block."""
 
     def __init__(self, text: str, ignored: frozenset[str], message: bool) -> None:
         self._text = text
         self._ignored = ignored | UNTRANSLATED_INLINE | UNTRANSLATED_BLOCKS
         self._message = message
         self._parts: list[str | Tag] = []
-        self._raw_words: list[str] = []  # as they are written
+        self._raw_words: list[str] = []  # the words with their character references
         self._attribute_pieces: dict[str, list[Piece]] = {}
         self._block_start = 0
 
@@ -137,7 +140,7 @@ class _HtmlReader:
                 continue
             self._add_words(position, token.start)
             raw, position = text[token.start : token.end], token.end
-            if token.kind == "open" and token.name in ANNOTATIONS:
+            if token.kind == "open" and token.name in RUBY_ANNOTATIONS:
                 if annotation_ends is None:
                     annotation_ends = _annotation_ends(self._tokens(token.start))
                 position = annotation_ends.get(token.start, len(text))
@@ -168,7 +171,7 @@ class _HtmlReader:
         yield from self._block(len(text))
 
     def _is_inline(self, name: str) -> bool:
-        """Return whether an element is within sentences."""
+        """Return whether an element occurs within sentences."""
         if self._message or NUMBERED_NAME.fullmatch(name):
             return name not in BLOCK_ELEMENTS | UNTRANSLATED_BLOCKS
         return name in INLINE_ELEMENTS
@@ -274,7 +277,7 @@ def _tag_end(text: str, position: int) -> int:
 
 
 class _Finder:
-    """Finds strings in a text, and records those without further occurrences."""
+    """A search for strings in a text that records the strings without further occurrences."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -296,7 +299,7 @@ class _Finder:
 
 
 class _TagEnds:
-    """Finds the ends of tags, skipping quoted attribute values.
+    """A search for the ends of tags that skips quoted attribute values.
 
     Positions from which no end is reached are recorded. Otherwise a text with unclosed quotes would be
     scanned again from each of its tags.
@@ -311,7 +314,7 @@ class _TagEnds:
         visited: list[int] = []
         while position not in self._unclosed:
             visited.append(position)
-            unquoted = UNQUOTED.match(self._text, position)
+            unquoted = UNQUOTED_CHARACTERS.match(self._text, position)
             assert unquoted is not None
             unquoted_end = unquoted.end()
             character = self._text[unquoted_end : unquoted_end + 1]
@@ -342,14 +345,14 @@ def _closing_tags(tokens: Iterable[Token], is_relevant: Callable[[Token], bool])
 
 
 def _annotation_ends(tokens: Iterable[Token]) -> dict[int, int]:
-    """Return the ends of ruby annotations by their starts; most of their closing tags are optional."""
+    """Return the end of each ruby annotation by its start; most of the closing tags are optional."""
     ends: dict[int, int] = {}
     start, name = -1, ""
     for token in tokens:
         if start >= 0 and token.kind == "close" and token.name in (name, "ruby", "rtc"):
             ends[start] = token.end if token.name == name else token.start
             start = -1
-        elif token.kind == "open" and (token.name in ANNOTATIONS or token.name == "rb"):
+        elif token.kind == "open" and (token.name in RUBY_ANNOTATIONS or token.name == "rb"):
             if start >= 0 and name != "rtc":
                 ends[start] = token.start
                 start = -1
@@ -360,14 +363,14 @@ def _annotation_ends(tokens: Iterable[Token]) -> dict[int, int]:
 
 def _untranslated_element(token: Token, raw: str) -> str:
     """Return the piece for an element that is never translated."""
-    if token.name in SCRIPTS:
+    if token.name in SCRIPT_ELEMENTS:
         return raw
     reason = "code and forms" if token.name in UNTRANSLATED_BLOCKS else "marked as untranslated"
     return untranslated(raw, reason, MARKUP.sub("", raw))
 
 
 def match_tags(parts: Sequence[str | Tag]) -> Inline:
-    """Return the parts; opening and closing tags without a partner of the same name become void tags.
+    """Return the parts with each opening or closing tag that has no partner turned into a void tag.
 
     A closing tag closes the nearest open tag of its name; tags opened in between remain unpaired.
     """
@@ -393,7 +396,7 @@ def match_tags(parts: Sequence[str | Tag]) -> Inline:
 
 
 def _has_untranslated_attribute(raw: str) -> bool:
-    """Return whether the attributes of a tag mark its content as untranslated."""
+    """Return whether the attributes of a tag mark its content as not to be translated."""
     if "translate" not in raw:
         return False
     values = html_attributes(raw)
@@ -403,7 +406,7 @@ def _has_untranslated_attribute(raw: str) -> bool:
 
 
 def tag_pieces(raw: str) -> list[Piece]:
-    """Return the pieces of a tag, or none if it has no attribute with human-readable text."""
+    """Return the pieces of a tag, or an empty list if it has no attribute with human-readable text."""
     token = next(html_tokens(raw), None)
     pieces = [] if token is None or token.end != len(raw) else list(_tag_pieces(token, raw))
     return [] if pieces == [raw] else pieces
@@ -429,7 +432,7 @@ def _tag_pieces(token: Token, raw: str) -> Iterator[Piece]:
 
 
 def _text_attributes(token: Token, raw: str) -> frozenset[str]:
-    """Return the names of a tag's attributes with human-readable text."""
+    """Return the names of the attributes in which a tag may have human-readable text."""
     if (
         token.kind not in ("open", "empty")
         or "=" not in raw

@@ -1,7 +1,7 @@
 """ICU messages such as ``{count, plural, one {# file} other {# files}}``; only their branches are translated.
 
 Syntax: https://unicode-org.github.io/icu/userguide/format_parse/messages/. An apostrophe before a brace
-quotes up to the next apostrophe; two apostrophes stand for one.
+quotes the text up to the next apostrophe; two apostrophes stand for one.
 """
 
 from __future__ import annotations
@@ -15,32 +15,35 @@ BRANCH_START = re.compile(r"\s*(?:=\d+|[\w-]+)\s*\{")
 MESSAGE_END = re.compile(r"\s*\}")
 SYNTAX_CHARACTER = re.compile("[{}']")
 MAX_BROKEN_MESSAGES = 16
-"""Maximum unclosed messages in a text; after them, no more messages are searched for."""
+"""Maximum number of unclosed messages in a text; after them, no more messages are searched for."""
 MAX_BRANCH_CHARACTERS = 100_000
-"""Maximum characters of a branch."""
+"""Maximum number of characters of a branch."""
 MAX_BRACE_DEPTH = 32
 """Maximum depth of nested braces in a branch; deeper text is not read as a message."""
 
 
 @dataclass(frozen=True)
 class IcuMessage:
-    """A parsed message: its ``branches``, and in ``skeleton`` the parts before, between and after them.
+    """A parsed message.
 
-    ``counts`` is true if ``#`` in the branches stands for a number.
+    Attributes:
+        skeleton: the parts before, between and after the branches.
+        branches: the texts of the branches.
+        has_number: whether ``#`` in the branches stands for a number.
     """
 
     skeleton: tuple[str, ...]
     branches: tuple[str, ...]
-    counts: bool
+    has_number: bool
 
     def with_branches(self, branches: Sequence[str]) -> str:
-        """Return the message with other branches."""
+        """Return the text of the message with its branches replaced."""
         between = [part for pair in zip(self.skeleton, branches, strict=False) for part in pair]
         return "".join([*between, self.skeleton[-1]])
 
 
 def message_end(text: str, start: int) -> int | None:
-    """Return the end of the message that begins at a brace; None if there is none."""
+    """Return the end of the message that begins at ``start``, or None if no message begins there."""
     parsed = _parse_at(text, start)
     return None if parsed is None else parsed[1]
 
@@ -85,7 +88,7 @@ def _parse_at(text: str, start: int) -> tuple[IcuMessage, int] | None:
 
 
 def _find_closing_brace(text: str, start: int) -> int | None:
-    """Return the position of the brace that closes the branch that begins at ``start``, or None."""
+    """Return the position of the brace that closes the branch starting at ``start``, or None."""
     depth, quoted = 0, False
     for match in SYNTAX_CHARACTER.finditer(text, start, start + MAX_BRANCH_CHARACTERS):
         position = match.start()

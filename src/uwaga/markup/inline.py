@@ -9,7 +9,8 @@ from typing import Literal, TypeGuard
 from uwaga.errors import TextTooLongError
 
 MAX_TAGS = 50_000
-"""Maximum tags of a text, such as a paragraph; a tag takes several hundred bytes during translation."""
+"""Maximum number of tags of a text, such as a paragraph; each takes several hundred bytes during
+translation."""
 TagKind = Literal["open", "close", "void", "kept"]
 
 
@@ -32,7 +33,7 @@ class Tag:
 
 
 Inline = tuple[str | Tag, ...]
-"""Stretches of plain text, unescaped, and tags, in order."""
+"""Unescaped plain text and tags, in order."""
 
 
 def check_tag_count(count: int) -> None:
@@ -54,18 +55,20 @@ def plain_text(inline: Sequence[str | Tag]) -> str:
 
 
 def written_text(inline: Sequence[str | Tag]) -> str:
-    """Return the text as it is in the document, with its tags, but with characters in place of entities."""
+    """Return the text with its raw tags; characters that the document writes as entities are unescaped."""
     return "".join(part if isinstance(part, str) else part.raw for part in inline)
 
 
 def keep_tags_of(inline: Inline, original: Inline) -> Inline:
-    """Return an inline with the tags that an original lacks, such as placeholders, converted to text."""
+    """Return ``inline`` with the tags that are not in ``original``, such as placeholders, turned
+    into text.
+    """
     tags = {part for part in original if isinstance(part, Tag)}
     return join_parts(part.raw if isinstance(part, Tag) and part not in tags else part for part in inline)
 
 
 def join_parts(parts: Iterable[str | Tag]) -> Inline:
-    """Build an inline; adjacent stretches of text are joined, and empty ones dropped."""
+    """Return the parts as an :data:`Inline`; adjacent texts are joined, and empty texts dropped."""
     inline: list[str | Tag] = []
     text_parts: list[str] = []
     for part in parts:
@@ -99,7 +102,7 @@ def cut_inline(inline: Inline, positions: Sequence[int]) -> list[Inline] | None:
     """Cut a text at positions of its :func:`plain_text`; a closing tag there ends the part before it.
 
     Returns:
-        the parts; None if an untranslated element would be cut, or the tags of a pair divided.
+        the parts; None if a cut would be inside an untranslated element or between the tags of a pair.
     """
     parts: list[list[str | Tag]] = [[]]
     end, remaining = 0, list(reversed(positions))
@@ -126,7 +129,7 @@ def _begins_part(part: str | Tag, cut: int) -> bool:
 
 
 def match_pairs(inline: Sequence[str | Tag]) -> dict[int, int]:
-    """Return the positions of closing tags by those of their opening tags."""
+    """Return the index of each closing tag by the index of its opening tag."""
     open_tags: list[int] = []
     pairs: dict[int, int] = {}
     for index, part in enumerate(inline):

@@ -1,4 +1,4 @@
-"""Insert the tags of a source into its translation, each exactly once and properly nested."""
+"""Insertion of the tags of a source into its translation, each exactly once and properly nested."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def insert_tags(
     """Return the translation with the tags of its source.
 
     A pair of tags is placed around the words aligned with those it encloses in the source; an unpaired tag is
-    placed after the words aligned with the text before it. Tags inside a word stay inside its copy. White
-    space next to a tag stays on its side. Tags around the complete text stay there. The text is that of the
-    translation, except for such white space.
+    placed after the words aligned with the text before it. Tags inside a word stay inside the copy of the
+    word, white space stays on the same side of a tag, and tags around the complete text stay around it. The
+    text remains that of the translation, except for white space next to tags.
 
     Args:
         stripped: the source and its tags.
@@ -71,7 +71,9 @@ def insert_tags(
 def _is_at_source_edge(
     marks: Sequence[Mark], gap: int, words: int, stripped: StrippedText, sources: Sequence[tuple[int, int]]
 ) -> list[bool]:
-    """Return for each tag whether it is at the start, or the end, of both source and translation."""
+    """Return for each tag whether it is at the start, or at the end, of both the source and the
+    translation.
+    """
     if not sources or 0 < gap < words:
         return [False] * len(marks)
     first, last = sources[0][0], sources[-1][1]
@@ -115,7 +117,7 @@ def _with_spaces(
     elif white_space and any(slots):
         _replace_white_space(slots, white_space)
     for number, mark in enumerate(marks):
-        if mark.tag.kind == "kept" and not _is_invisible(mark.tag.text):  # separated from the adjacent words
+        if mark.tag.kind == "kept" and not _is_invisible(mark.tag.text):  # is separated from adjacent words
             slots[number] = slots[number] or _separating_space(neighbours[0] if number == 0 else "")
             slots[number + 1] = slots[number + 1] or _separating_space(
                 neighbours[1] if mark is marks[-1] else ""
@@ -127,7 +129,7 @@ def _with_spaces(
 
 
 def _replace_white_space(slots: list[str], white_space: str) -> None:
-    """Put the white space of the translation in place of that of the source; no line break is repeated."""
+    """Replace the white space of the source with that of the translation, without repeating line breaks."""
     line_breaks = LINE_BREAK.findall(white_space)
     if line_breaks:
         if LINE_BREAK.findall("".join(slots)) == line_breaks:
@@ -137,17 +139,17 @@ def _replace_white_space(slots: list[str], white_space: str) -> None:
 
 
 def _is_invisible(text: str) -> bool:
-    """Return whether a text consists of controls, which take no space."""
+    """Return whether a text consists of control characters, which are not visible."""
     return bool(text) and all(map(is_control, text))
 
 
 def _separating_space(character: str) -> str:
-    """Return the space between an untranslated piece and an adjacent character."""
+    """Return the space needed between an untranslated piece and an adjacent character, or an empty string."""
     return " " if character.isalnum() and not is_unspaced(character) else ""
 
 
 def _default_slot(marks: Sequence[Mark]) -> int:
-    """Return the default position of a space among tags: after closing and before opening tags."""
+    """Return the default slot for white space among tags: before the first opening tag, or after all tags."""
     for number, mark in enumerate(marks):
         if mark.tag.kind == "open":
             return number

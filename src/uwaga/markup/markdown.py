@@ -1,8 +1,8 @@
 """Markdown (CommonMark with tables and strikethrough): paragraphs, headings and cells as texts with tags.
 
-It is parsed with markdown-it-py. Footnotes, formulas between dollar signs, emoji names and the tags of
-templates, which are text in CommonMark, are untranslated; lines of dialects are read first. Written Markdown
-is parsed again to verify that it has the same meaning.
+It is parsed with markdown-it-py. Footnotes, formulas between dollar signs, emoji names and template tags,
+which are text in CommonMark, are not translated. Syntax of Markdown dialects is read first. The Markdown that
+is written is parsed again to verify that it has the same meaning.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class MarkdownParser:
-    """A parser that records the source of links, images and code."""
+    """A Markdown parser that records the source text of links, images and code."""
 
     def __init__(self) -> None:
         try:
@@ -67,7 +67,7 @@ class MarkdownParser:
             self._parser.enable("inline", True)
 
     def inline(self, content: str) -> Sequence[Token]:
-        """Return the tokens of a block's text."""
+        """Return the inline tokens of a block's text."""
         hidden = _HiddenTemplates(content)
         tokens = self._parser.parseInline(hidden.text, self._env)
         return hidden.restore(tokens[0].children or [])
@@ -84,21 +84,21 @@ class MarkdownParser:
 
 
 class _HiddenTemplates:
-    """Template tags in a text, which are replaced by private-use characters for the parser.
+    """A text in which template tags are replaced by private-use characters for the parser.
 
-    Otherwise a link such as ``[text]({{< ref "page" >}})`` would not be one.
+    Otherwise the parser would not recognise a link such as ``[text]({{< ref "page" >}})``.
     """
 
     def __init__(self, content: str) -> None:
         self._templates: list[str] = []
-        can_hide = "{" in content and HIDDEN_START not in content
+        can_hide = "{" in content and PLACEHOLDER_START not in content
         self.text = TEMPLATE.sub(self._hide, content) if can_hide else content
 
     def _hide(self, match: re.Match[str]) -> str:
-        if len(self._templates) == MAX_HIDDEN:
+        if len(self._templates) == MAX_TEMPLATE_PLACEHOLDERS:
             return match[0]
         self._templates.append(match[0])
-        return f"{HIDDEN_START}{chr(ord(HIDDEN_START) + len(self._templates))}"
+        return f"{PLACEHOLDER_START}{chr(ord(PLACEHOLDER_START) + len(self._templates))}"
 
     def restore(self, tokens: Sequence[Token]) -> Sequence[Token]:
         """Return the tokens with the template tags restored; in text, each becomes a separate token."""
@@ -107,7 +107,7 @@ class _HiddenTemplates:
         result: list[Token] = []
         for token in tokens:
             if token.type == "text":
-                parts = HIDDEN_TEMPLATE.split(token.content)
+                parts = TEMPLATE_PLACEHOLDER.split(token.content)
                 for index, part in enumerate(parts):
                     if part:
                         kind = "untranslated" if index % 2 else "text"
@@ -120,13 +120,13 @@ class _HiddenTemplates:
         return result
 
     def _restore_text(self, text: str) -> str:
-        return HIDDEN_TEMPLATE.sub(
-            lambda match: self._templates[ord(match[0][1]) - ord(HIDDEN_START) - 1], text
+        return TEMPLATE_PLACEHOLDER.sub(
+            lambda match: self._templates[ord(match[0][1]) - ord(PLACEHOLDER_START) - 1], text
         )
 
 
 def _with_raw(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """Return a rule that stores the source of each token in its ``meta``."""
+    """Return a parser rule that also stores the source of each token in its ``meta``."""
 
     def run(state: StateInline, silent: bool) -> bool:
         start, count = state.pos, len(state.tokens)
@@ -152,12 +152,16 @@ def _with_raw(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInlin
 
 
 def _link_end(label: str, end: str) -> str:
-    """Return the end of a link; a link defined by its text gets a label, as its text will change."""
+    """Return the end of a link, with a label if its text was the label, because the text will change."""
     return f"][{label}]" if end in ("]", "][]") else end
 
 
 def _untranslated_rule(state: StateInline, silent: bool) -> bool:
-    """Read a footnote, a formula or the name of an emoji, which are not markup in CommonMark."""
+    """Parse a footnote, a formula or the name of an emoji, which are not markup in CommonMark.
+
+    Returns:
+        whether the position of the parser is at one of them.
+    """
     pattern = UNTRANSLATED_PATTERNS.get(state.src[state.pos])
     match = pattern.match(state.src, state.pos) if pattern is not None else None
     if match is None:
@@ -176,14 +180,14 @@ class TextBlock(NamedTuple):
     """The text of a block.
 
     Attributes:
-        kind: the kind of block; ``html`` is a block of HTML, and ``code``, ``template`` (a line of tags with
-            words) and ``unknown`` (a text that is not found in its line) are copied.
+        kind: the kind of block; ``html`` is a block of HTML; ``code``, ``template`` (a line of template tags
+            with words) and ``unknown`` (a text that is not found in its line) are copied.
         start: start offset in the document.
-        end: end offset.
-        content: the text in Markdown, without prefixes of its lines such as ``> ``.
-        between: the characters between its first two lines, line break included; for a title, the character
+        end: end offset in the document.
+        content: the text in Markdown, without line prefixes such as ``> ``.
+        between: the characters between the first two lines, line break included; for a title, the character
             that ends it.
-        width: the length of its longest line, 0 for a text of one line.
+        width: the length of the longest line in characters, 0 for a text of one line.
     """
 
     kind: BlockKind
@@ -224,7 +228,7 @@ def _block_unit(parser: MarkdownParser, raw: str, block: TextBlock) -> Piece:
 
 
 def _tag_pieces(tag: Tag) -> list[Piece]:
-    """Return the pieces of a tag with texts: an image, a link with a title, or an HTML tag."""
+    """Return the pieces of a tag that contains texts: an image, a link with a title, or an HTML tag."""
     raw = tag.raw
     if raw.startswith("<") and "=" in raw:
         return tag_pieces(raw)
@@ -236,7 +240,7 @@ def _tag_pieces(tag: Tag) -> list[Piece]:
         pieces += ["![", untranslated(label, "markup in an alternative text")]
     elif label:
         link_end = _link_end(label, end)
-        new_end = link_end if link_end != end else ""  # of an image that is defined by its text
+        new_end = link_end if link_end != end else ""  # the label of an image whose text was its label
         end = "" if new_end else end
 
         def write(inline: Inline) -> str:
@@ -265,26 +269,28 @@ def _tag_pieces(tag: Tag) -> list[Piece]:
 
 
 def text_blocks(parser: MarkdownParser, text: str) -> Iterator[TextBlock]:
-    """Yield the texts of a document, in order."""
+    """Yield the blocks of a document that contain text, in order."""
     lines = LINE.findall(text)  # in Markdown, only LF, CR and CRLF end a line
     starts = [0, *accumulate(map(len, lines))]
     dialects = read_dialects(lines)
-    others = [TextBlock("title", low, high, text[low:high], end, 0) for low, high, end in dialects.titles]
-    others += [TextBlock("template", low, high, "", "", 0) for low, high in dialects.copied]
-    remaining = deque(sorted(others, key=lambda block: block.start))
+    dialect_blocks = [
+        TextBlock("title", low, high, text[low:high], end, 0) for low, high, end in dialects.titles
+    ]
+    dialect_blocks += [TextBlock("template", low, high, "", "", 0) for low, high in dialects.copied]
+    remaining = deque(sorted(dialect_blocks, key=lambda block: block.start))
     position = 0
-    for block in _common_blocks(parser, "".join(dialects.lines), lines, starts):
+    for block in _commonmark_blocks(parser, "".join(dialects.lines), lines, starts):
         while remaining and remaining[0].start < block.start:
-            other = remaining.popleft()
-            if other.start >= position:
-                yield other
-                position = other.end
+            dialect_block = remaining.popleft()
+            if dialect_block.start >= position:
+                yield dialect_block
+                position = dialect_block.end
         yield block
         position = max(position, block.end)
-    yield from (other for other in remaining if other.start >= position)
+    yield from (dialect_block for dialect_block in remaining if dialect_block.start >= position)
 
 
-def _common_blocks(
+def _commonmark_blocks(
     parser: MarkdownParser, text: str, lines: list[str], starts: list[int]
 ) -> Iterator[TextBlock]:
     """Yield the blocks of CommonMark, with their positions in the lines of the document."""
@@ -315,17 +321,17 @@ def _common_blocks(
 
 
 def _copied_block(token: Token, start: int, end: int, in_quote: bool) -> TextBlock:
-    """Return an HTML block, which the HTML reader reads, or a code block."""
+    """Return a block of HTML, which the HTML reader then reads, or of code."""
     if token.type != "html_block":
         return TextBlock("code", min(start, end), end, "", "", 0)
-    if in_quote:  # whose lines begin with a mark
+    if in_quote:  # each of its lines begins with ">"
         has_words = MARKUP.sub("", token.content).strip()
         return TextBlock("unknown" if has_words else "code", min(start, end), end, "", "", 0)
     return TextBlock("html", min(start, end), end, "", "", 0)
 
 
 def _parts(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the texts of a paragraph, with the numbers of their first lines.
+    """Yield the texts of a paragraph, each with the index of its first line.
 
     The first line of a GitHub alert, ``[!NOTE]``, is not a text; in Obsidian a title may follow it.
     """
@@ -340,7 +346,7 @@ def _parts(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _definitions(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the terms and definitions of a definition list, with the numbers of their first lines.
+    """Yield the terms and definitions of a definition list, each with the index of its first line.
 
     Any other paragraph is yielded unchanged.
     """
@@ -360,7 +366,7 @@ def _definitions(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
 def _locate(
     contents: Sequence[str], first: int, kind: BlockKind, lines: list[str], starts: list[int], position: int
 ) -> TextBlock | None:
-    """Return the block of a text in the lines of the document; None if its position is uncertain."""
+    """Return the block of a text, located in the lines of the document; None if its position is uncertain."""
     if first + len(contents) > len(lines):
         return None
     spans: list[tuple[int, int]] = []
@@ -406,7 +412,7 @@ HTML_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
 HTML_VOID = frozenset(("br", "hr", "img", "wbr", "input"))
 HTML_EMPHASIS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
 TAG_SPACE = "\x00"
-"""Replaces a space inside a tag while lines are filled."""
+"""Stands for a space inside a tag while lines are filled."""
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 DEFINITION = re.compile(r":[ \t]+(?=\S)")
 ALERT = re.compile(r"\[![A-Za-z]+\][-+]?[ \t]*")
@@ -417,11 +423,12 @@ UNTRANSLATED_BLOCKS = {
     "template": "in the tags of a template",
     "unknown": "not found in the lines of the document",
 }
-"""Kinds of blocks that are copied, and the reasons."""
-HIDDEN_START = "\ue000"
-"""Precedes the character that stands for a tag of a template."""
-MAX_HIDDEN = 6000
-HIDDEN_TEMPLATE = re.compile("(\ue000[\ue001-\uf8ff])")
+"""The kinds of blocks that are copied, with the reason for each."""
+PLACEHOLDER_START = "\ue000"
+"""Precedes the character that stands for a template tag."""
+MAX_TEMPLATE_PLACEHOLDERS = 6000
+"""Maximum number of template tags that are replaced in a text; the private-use area has 6400 characters."""
+TEMPLATE_PLACEHOLDER = re.compile("(\ue000[\ue001-\uf8ff])")
 UNTRANSLATED_PATTERNS = {
     "[": re.compile(r"\A\[\^[^\]\s]{1,100}\]:|\[\^[^\]\s]{1,100}\](?![(\[])"),
     "$": re.compile(r"\$\$[^$]+\$\$|\$(?![\s$])[^$\n]*(?<!\s)\$(?!\w)"),
@@ -471,10 +478,10 @@ def _token_part(token: Token) -> str | Tag:
 
 
 def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str:
-    """Write a text in place of a block.
+    """Return the Markdown of a text that replaces a block.
 
-    It is written without escapes, then with escapes, then with asterisks or HTML tags for emphasis, until it
-    is parsed as the same text.
+    The text is written without escapes, then with escapes, then with asterisks or HTML tags for emphasis,
+    until the result is parsed as the same text.
     """
     text = ""
     for parts, escaped in (
@@ -499,7 +506,7 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
 
 
 def _fill_lines(parts: Inline, block: TextBlock, escaped: bool) -> str:
-    """Lay out a text in lines as wide as those of the block, or in one line if the block has only one."""
+    """Return a text in lines as wide as those of the block, or in one line if the block has only one."""
     written = []
     for part in parts:
         if isinstance(part, str):
@@ -535,7 +542,7 @@ def _normalise_raw(tag: Tag) -> str:
 
 
 def _with_asterisks(inline: Inline) -> Inline:
-    """Write emphasis with asterisks, which are allowed inside words."""
+    """Return the text with emphasis marked by asterisks, which are allowed inside words."""
     asterisks = {"_": "*", "__": "**"}
     return tuple(
         Tag(part.kind, asterisks.get(part.raw, part.raw), part.text) if isinstance(part, Tag) else part
@@ -544,7 +551,7 @@ def _with_asterisks(inline: Inline) -> Inline:
 
 
 def _with_html_tags(inline: Inline) -> Inline:
-    """Write emphasis with HTML tags, which are allowed anywhere."""
+    """Return the text with emphasis marked by HTML tags, which are allowed anywhere."""
     parts: list[str | Tag] = []
     for part in inline:
         if isinstance(part, Tag) and part.raw in HTML_EMPHASIS and part.kind in ("open", "close"):

@@ -1,6 +1,6 @@
-"""Lines of Markdown's dialects that CommonMark reads as text: admonitions, tags of templates, MDX imports.
+"""Syntax of Markdown dialects that CommonMark reads as text: admonitions, template tags, MDX imports.
 
-They are hidden from the parser: a line without text becomes a blank line, and the indented content of an
+It is hidden from the parser: a line without text becomes a blank line, and the indented content of an
 admonition is moved to the left. The lines keep their numbers, so that texts are found in the document.
 """
 
@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}|\{(?=[:#.]|[\w-]+=)[^{}\n]*\}|\{/\*[^{}\n]*\}")
-"""A tag of Liquid, Jinja or Hugo, attributes of kramdown or Pandoc (``{#id .class}``), a comment of MDX."""
+"""A tag of Liquid, Jinja or Hugo, attributes of kramdown or Pandoc (``{#id .class}``), or a comment of
+MDX."""
 QUOTED_TEXT = re.compile(r"\"([^\"\n]*)\"")
 ADMONITION = re.compile(
     r"(?:!!!|\?\?\?\+?)[ \t][\w \t-]*+(?:\"(?P<title>[^\"\n]*)\"[ \t]*+)?|"
     r"===[!+]?[ \t]++\"(?P<tab>[^\"\n]*)\"[ \t]*+"
 )
-"""An admonition, its details or a tab of Python-Markdown, whose content is indented."""
+"""The first line of an admonition, a collapsible block or a tab of Python-Markdown, whose content is
+indented."""
 CONTAINER = re.compile(
     r"\A:{3,}[ \t]*+(?:\{[^{}\n]*\}|[\w.-]++)?(?:\[(?P<label>[^\]\n]*)\]|[ \t]++(?P<title>[^\s{][^\n{]*+))?"
     r"(?:\{[^{}\n]*\})?[ \t]*+|\A/{3,}[ \t]*+(?:[\w-]++[ \t]*+)?(?:\|[ \t]*+(?P<block>[^\n]*))?"
@@ -34,18 +36,18 @@ DEFINITION = re.compile(
     r"\[(?!\^)[^\]\n]+\]:[ \t]*[^\s\"']+[ \t]+(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)')[ \t]*"
 )
 """The definition of a link with a title."""
-WIDTH = 4
-"""Spaces by which the content of an admonition is indented, and those that make a code block."""
+INDENTATION_WIDTH = 4
+"""Number of spaces by which the content of an admonition, or a code block, is indented."""
 
 
 @dataclass
 class DialectLines:
-    """The lines of a document as CommonMark.
+    """The lines of a document, with dialect syntax removed so that they can be read as CommonMark.
 
     Attributes:
-        lines: the lines, each with its end.
-        titles: the spans of titles in the document, in order, each with the character that ends it.
-        copied: the start and end of lines with words in the tags of templates, in order.
+        lines: the lines, each with its line break.
+        titles: the spans of titles in the document, in order, each with the character that ends the title.
+        copied: the spans of lines whose template tags contain words, in order.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -54,9 +56,9 @@ class DialectLines:
 
 
 def read_dialects(lines: Sequence[str]) -> DialectLines:
-    """Read the lines of a document, each with its end."""
+    """Read the lines of a document, each with its line break."""
     result = DialectLines()
-    contents: list[int] = []  # the indentation of the content of each open admonition
+    content_indentations: list[int] = []  # of the content of each open admonition
     fence = ""
     in_list = in_statement = after_blank = False
     start = 0
@@ -65,12 +67,18 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
         end = raw[len(line) :]
         words = line.strip()
         indentation = len(line) - len(line.lstrip())
-        while words and contents and indentation < contents[-1] and "\t" not in line[:1]:
-            contents.pop()
+        while (
+            words and content_indentations and indentation < content_indentations[-1] and "\t" not in line[:1]
+        ):
+            content_indentations.pop()
             fence = ""
-        dedented = line.replace("\t", " " * WIDTH, 1)[WIDTH * len(contents) :] if contents else line
+        dedented = (
+            line.replace("\t", " " * INDENTATION_WIDTH, 1)[INDENTATION_WIDTH * len(content_indentations) :]
+            if content_indentations
+            else line
+        )
         depth = len(dedented) - len(dedented.lstrip())
-        is_code = depth >= WIDTH and not in_list
+        is_code = depth >= INDENTATION_WIDTH and not in_list
         in_statement = in_statement and bool(words)
         mark = FENCE.match(words)
         hidden = False
@@ -83,11 +91,11 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
             in_statement = in_statement or (indentation == 0 and STATEMENT.fullmatch(words) is not None)
             hidden = hidden or in_statement
             if hidden and (words.startswith(("!!!", "???")) or words.startswith("===")):
-                contents.append(indentation + WIDTH)
+                content_indentations.append(indentation + INDENTATION_WIDTH)
             footnote = FOOTNOTE.match(words)
-            if footnote is not None:  # an item, so that the next footnote is another
+            if footnote is not None:  # written as a list item, so that each footnote is a separate text
                 dedented = f"- {words[footnote.end() :]}"
-                contents.append(indentation + WIDTH)
+                content_indentations.append(indentation + INDENTATION_WIDTH)
             if ITEM.match(words):
                 in_list = True
             elif depth == 0 and after_blank and not hidden:

@@ -1,4 +1,4 @@
-"""Text that is not translated: placeholders, addresses, identifiers, file names, numbers with units."""
+"""Parts of a text that are not translated: placeholders, addresses, identifiers, file names, quantities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ICU_VALUE = (
     r"\{\s*\w+\s*,\s*(?!(?:plural|select|selectordinal)\b)\w+\s*(?:,[^{}]{0,200})?\}|"
     r"\{\s*\w+\s*,\s*choice\s*,(?>(?:[^{}]|\{[^{}]{0,50}\}){0,200})\}"
 )
-"""Values of ICU and of Java's ``MessageFormat``."""
+"""An argument of ICU or of Java's ``MessageFormat`` without branches, such as ``{0, number}``."""
 TEMPLATE = r"<%[^\n]{0,200}?%>"
 CONVERSION = (
     r"%(?>(?:\([^()\n]{1,100}\)|<(?!PRI)\w{1,100}>)?)(?>(?:\d++\$)?)"
@@ -65,7 +65,7 @@ IDENTIFIER = (
     r"(?<![\w.@-])(?:[A-Za-z\d-]++\.)+(?:com|org|net|edu|gov|io|dev)(?!\w)|"
     r"(?<![\w+])(?:Ctrl|Alt|Shift|Cmd|Strg)(?:\+\w++)+"
 )
-"""Colours, mentions, options, identifiers, keys, domains, shortcuts."""
+"""A colour, mention, command-line option, identifier, key, domain or keyboard shortcut."""
 THOUSANDS = r"\d{1,3}(?>(?:\.\d{3})+)(?![\d.])"
 CODE = (
     r"(?<![\w.,])\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2}|:\d{1,5})?(?!\w|\.\d)|"
@@ -77,13 +77,13 @@ CODE = (
     r"(?<![\w.,+-])(?:\(\d{2,5}\) ?|0\d{1,4}[ /-]?)\d(?:[ -]?\d){4,12}(?![\w.,-]?\d)(?!\w)|"
     r"(?<![\w-])(?=\d*[A-Fa-f])(?=[A-Fa-f]*\d)[\dA-Fa-f]{7,}(?:-[\dA-Fa-f]{4,}){0,4}(?![\w-])"
 )
-"""Network addresses, versions, dates, telephone numbers, hashes."""
+"""A network address, version, date, telephone number or hash."""
 QUOTED_CODE = re.compile(
     r"(?<![\w`])``[^`\s](?:[^`\n]{0,200}[^`\s])?``(?![\w`])|(?<![\w`])`[^`\s]{1,200}`(?![\w`])|"
     r"(?<![\w:]):(?:[A-Za-z]\w*+:){1,2}`[^`\n]{1,200}`(?![\w`])|"
     r"(?<![\w`])`[^`<>\n]{1,200} <[^`<>\s]{1,300}>`__?(?![\w`])"
 )
-"""Code in backquotes, as in Markdown and reStructuredText, and roles and links such as ``:func:`len```."""
+"""Code in backquotes, as in Markdown and reStructuredText, or a role or link such as ``:func:`len```."""
 TEXT_ROLE = r":(?:std:)?(?:any|doc|download|numref|pep|ref|rfc|term):"
 TITLED_ROLE = re.compile(rf"((?:{TEXT_ROLE})?`)([^`<>\n]{{1,200}})( <[^`<>\s]{{1,300}}>`(?:__?)?)")
 """A role or link of reStructuredText whose title is translated, such as ``:ref:`the index <genindex>```."""
@@ -93,21 +93,22 @@ PLACEHOLDER_HINT = re.compile(
     r"[{%$@/\\#_`\d.+:(\-A-Z](?:(?<=[{%$@/\\#_`\d])|(?<=\w[.:+])(?=\w)|(?<=:)(?=:)|(?<=-)(?=-)|"
     r"(?<=\()(?=\))|(?<=[a-z]{2}[A-Z]))"
 )
-"""Occurs in every placeholder; most texts have no match, and are scanned only once.
+"""A pattern that matches in every placeholder; most texts have no match, and are scanned only once.
 
 It is one of ``{%$@/\\#_```, a digit, one of ``.:+`` between word characters, ``::``, ``--``, ``()``, or a
-capital after two small letters. A search is fastest for a pattern that begins with a set of characters.
+capital letter after two small letters. A search is fastest for a pattern that begins with a set of
+characters.
 """
 ADDRESSES = (URL, EMAIL, PATH)
 VALUES = (ICU_VALUE, BRACES, TEMPLATE, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE)
 PRINTF = CONVERSION + ATTACHED_LETTERS
-NO_NUMBER = r"(?!%\d++\$|%[(%]|%[-+#0\d.]*+<(?!PRI)|%\d*+m)"
-NEXT_ARGUMENT = NO_NUMBER + CONVERSION
-"""A conversion that takes the next argument: neither its number nor its name is written."""
-NEXT_BRACES = r"\{(?!:[A-Za-z_]\w{2,}\})(?:![rsa])?(?::(?>(?:[^{}]|\{[^{}]{0,50}\}){0,100}))?\}"
+NOT_NUMBERED = r"(?!%\d++\$|%[(%]|%[-+#0\d.]*+<(?!PRI)|%\d*+m)"
+NEXT_ARGUMENT_CONVERSION = NOT_NUMBERED + CONVERSION
+"""A conversion that takes the next argument, because it has no argument number or name."""
+NEXT_ARGUMENT_BRACES = r"\{(?!:[A-Za-z_]\w{2,}\})(?:![rsa])?(?::(?>(?:[^{}]|\{[^{}]{0,50}\}){0,100}))?\}"
 """A placeholder in braces that takes the next argument, but not ``{:name}``."""
-ARGUMENT = re.compile(
-    rf"(?!%[\dA-F]{{2}}){NEXT_ARGUMENT}[A-Za-z]{{0,2}}(?![A-Za-z])|%\|(?!\d++\$)|{NEXT_BRACES}|"
+NEXT_ARGUMENT_PLACEHOLDER = re.compile(
+    rf"(?!%[\dA-F]{{2}}){NEXT_ARGUMENT_CONVERSION}[A-Za-z]{{0,2}}(?![A-Za-z])|%\|(?!\d++\$)|{NEXT_ARGUMENT_BRACES}|"
     r"\A~[^/\s]*[A-Za-z]\Z"
 )
 """A placeholder of any syntax that takes the next argument, unless it is a name such as ``%site``."""
@@ -119,25 +120,25 @@ class Numbering:
     """The syntax for numbered arguments in a programming language, so that a text can reorder them.
 
     Attributes:
-        argument: an argument without a number, with a group up to where its number is written; or another
-            placeholder.
-        numbered: an argument with a number, with groups up to the number, and of the number.
-        written: the number as it is written, a format string.
+        argument: matches an argument without a number, with a group that ends where a number would be
+            written; or, without a group, another placeholder.
+        numbered: matches an argument with a number, with a group up to the number and a group for the number.
+        number_format: the format string of the number.
         first: the number of the first argument.
     """
 
     argument: re.Pattern[str]
     numbered: re.Pattern[str]
-    written: str = "{}$"
+    number_format: str = "{}$"
     first: int = 1
 
 
 DOLLAR_NUMBER = re.compile(r"(?<!%)((?>(?:%%)*)%)(\d++)\$")
 NUMBERINGS: Mapping[str, Numbering] = {
-    "printf": Numbering(re.compile(rf"%%|{NO_NUMBER}(%){CONVERSION[1:]}|{CONVERSION}"), DOLLAR_NUMBER),
+    "printf": Numbering(re.compile(rf"%%|{NOT_NUMBERED}(%){CONVERSION[1:]}|{CONVERSION}"), DOLLAR_NUMBER),
     "gcc": Numbering(re.compile(r"%[%<>'{}mR]|(%)[q+#lwzt]*+(?:\.(?:\d++|\*))?[A-Za-z]"), DOLLAR_NUMBER),
     "boost": Numbering(
-        re.compile(rf"%%|(%\|)[^|\n]{{1,30}}\||{NO_NUMBER}(%){CONVERSION[1:]}"),
+        re.compile(rf"%%|(%\|)[^|\n]{{1,30}}\||{NOT_NUMBERED}(%){CONVERSION[1:]}"),
         re.compile(r"(?<!%)((?>(?:%%)*)%\|?)(\d++)(?:\$|(?=%))"),
     ),
     "go": Numbering(
@@ -149,13 +150,13 @@ NUMBERINGS: Mapping[str, Numbering] = {
         re.compile(r"%%|(%)-?[\d.*]*+[A-Za-z]"), re.compile(r"(?<!%)((?>(?:%%)*)%)(\d++):"), "{}:", 0
     ),
     "braces": Numbering(
-        re.compile(rf"\{{\{{|\}}\}}|(\{{){NEXT_BRACES[2:]}"),
+        re.compile(rf"\{{\{{|\}}\}}|(\{{){NEXT_ARGUMENT_BRACES[2:]}"),
         re.compile(r"(?<!\{)((?>(?:\{\{)*)\{)(\d++)(?=[!:}])"),
         "{}",
         0,
     ),
 }
-"""The languages that number arguments, by the syntax of their placeholders."""
+"""The syntax for numbered arguments, by the name of the placeholder syntax."""
 COLON_NAME = r"(?<![\w:/])[A-Za-z]?:[A-Za-z_]\w*+(?>(?:/?:{1,2}[A-Za-z_]\w*+)*):?"
 DRUPAL_NAME = r"(?:[!@:][a-z]|%[a-z]\w)\w*+(?>(?:-\w++)*)"
 SYNTAXES: Mapping[str, str] = {
@@ -175,7 +176,7 @@ SYNTAXES: Mapping[str, str] = {
     "drupal": rf"(?:(?<![\w!@%:])[A-Za-z]?|(?<=:)(?=[!@%])){DRUPAL_NAME}(?>(?:[:/]?{DRUPAL_NAME})*)",
     "icu number": "#",
 }
-"""The placeholders of each syntax that are not common, or that are read differently in it."""
+"""The placeholders of each syntax that are not common to all, or that are read differently in it."""
 NUMBER_LIKE = re.compile(
     r"[\d+#$€£¥-]|%(?:\(\w+\))?[\d$+.-]*[dif]|[{%$(]*(?:n|num|number|count|total|\d+|\w+_count|\w+Count)\b"
 )
@@ -184,11 +185,11 @@ NUMBER_LIKE = re.compile(
 
 @dataclass(frozen=True)
 class Placeholders:
-    """The placeholders to keep.
+    """The kinds of placeholders that are kept in a text.
 
     Attributes:
-        extra_patterns: the user's regular expressions.
-        syntaxes: names in :data:`SYNTAXES`, which are read before the common placeholders.
+        extra_patterns: regular expressions of the user.
+        syntaxes: names in :data:`SYNTAXES`, whose placeholders are read before the common ones.
     """
 
     extra_patterns: tuple[str, ...] = ()
@@ -204,7 +205,7 @@ class Placeholders:
         )
 
     def split(self, text: str) -> Inline:
-        """Return a text with its placeholders as ``kept`` tags.
+        """Return a text in which the placeholders are ``kept`` tags.
 
         The title of a role or link of reStructuredText is text between two tags. An ICU message with branches
         is one placeholder, from brace to brace.
@@ -244,14 +245,15 @@ class Placeholders:
 
 
 COMMON_PLACEHOLDERS = Placeholders()
+"""The placeholders that are kept by default."""
 
 
 def resolve_placeholders(option: bool | Iterable[str] | None) -> Placeholders | None:
-    """Return the placeholders to keep.
+    """Return the placeholders to keep, or None if none are kept.
 
     Args:
-        option: True or None for the common placeholders; False for none; regular expressions for additional
-            ones.
+        option: True or None for the common placeholders, False for none, or regular expressions of
+            placeholders in addition to the common ones.
     """
     if option is None or option is True:
         return COMMON_PLACEHOLDERS
@@ -259,7 +261,7 @@ def resolve_placeholders(option: bool | Iterable[str] | None) -> Placeholders | 
         return None
     if isinstance(option, str | bytes) or not isinstance(option, Iterable):
         raise SettingsError(
-            f"placeholders must be True, False or regular expressions in a list, not {quoted(option)}"
+            f"placeholders must be True, False or a list of regular expressions, not {quoted(option)}"
         )
     patterns = []
     for pattern in option:
@@ -293,10 +295,10 @@ def is_number_like(text: str) -> bool:
 
 
 def number_arguments(text: str, numbering: Numbering) -> str | None:
-    """Return a text with numbered arguments, such as ``%1$s``, so that they can be reordered.
+    """Return a text with its arguments numbered, as in ``%1$s``, so that they can be reordered.
 
-    Return None if it has fewer than two arguments that are not numbered, or one that has a width or a
-    precision among the arguments.
+    Return None if the text has numbered arguments or fewer than two arguments, or if the width or precision
+    of one of them is an argument too.
     """
     arguments = [match for match in numbering.argument.finditer(text) if match.lastindex]
     takes_several = any("*" in match[0] or "{" in match[0][1:] for match in arguments)
@@ -305,24 +307,28 @@ def number_arguments(text: str, numbering: Numbering) -> str | None:
     position, parts = 0, list[str]()
     for number, match in enumerate(arguments, start=numbering.first):
         start = match.end(match.lastindex or 0)
-        parts += [text[position:start], numbering.written.format(number)]
+        parts += [text[position:start], numbering.number_format.format(number)]
         position = start
     return "".join([*parts, text[position:]])
 
 
 def without_numbers(text: str, numbering: Numbering) -> str:
-    """Return a text without the numbers of its arguments, if these are in order."""
+    """Return a text with the numbers of its arguments removed, if they are in ascending order."""
     numbers = [int(match[2]) for match in numbering.numbered.finditer(text)]
     return numbering.numbered.sub(r"\1", text) if numbers == sorted(numbers) else text
 
 
 def keep_order(source: Inline, translation: Inline) -> Inline:
-    """Return a translation whose arguments without a number or name are in the order of the source."""
-    arguments = [part for part in source if is_kept(part) and ARGUMENT.search(part.raw)]
-    places = [index for index, part in enumerate(translation) if is_kept(part) and ARGUMENT.search(part.raw)]
-    if len(places) != len(arguments):
+    """Return the translation with arguments that have no number or name put in the order of the source."""
+    arguments = [part for part in source if is_kept(part) and NEXT_ARGUMENT_PLACEHOLDER.search(part.raw)]
+    positions = [
+        index
+        for index, part in enumerate(translation)
+        if is_kept(part) and NEXT_ARGUMENT_PLACEHOLDER.search(part.raw)
+    ]
+    if len(positions) != len(arguments):
         return translation
     parts = list(translation)
-    for insertion_point, argument in zip(places, arguments, strict=True):
-        parts[insertion_point] = argument
+    for position, argument in zip(positions, arguments, strict=True):
+        parts[position] = argument
     return tuple(parts)

@@ -1,4 +1,4 @@
-"""Strip the tags from a text, and build a tree of the tags."""
+"""Removal of the tags from a text, and the tree of the tags."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from uwaga.markup.inline import Tag, match_pairs
 SEPARATING_TAG = re.compile(r"<(?:[\w.]+:)?(?:br|cr|hr|tab|line-break|img|image)\b", re.IGNORECASE)
 """A void tag that separates words."""
 SENTENCE_END = re.compile(r"[^\W\d_]{2}[.!?…][\"'”’)]?\Z")
-"""The end of a sentence; a capital letter after the next tag begins another one."""
+"""The end of a sentence; a capital letter after the next tag begins another sentence."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A tag and its position in the text without tags: before the character ``position``.
+    """A tag and its position in the text without tags.
 
-    ``left`` and ``right`` are the white space between the tag and its neighbours: a word, another tag or the
-    end of the text. ``divides_sentence`` is true if only the tag separates two words or sentences, and a
-    space replaces it.
+    Attributes:
+        tag: the tag.
+        position: the index of the character that the tag precedes.
+        left: the white space between the tag and the preceding word or tag, or the start of the text.
+        right: the white space between the tag and the following word or tag, or the end of the text.
+        divides_sentence: whether only the tag separates two words or sentences, so that a space replaces it.
     """
 
     tag: Tag
@@ -45,19 +48,18 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     replaced by a space.
 
     Args:
-        inline: the text with its tags; stretches of text may be adjacent.
+        inline: the text with its tags; adjacent parts may both be text.
     """
     text_runs, tags = _alternating(inline)
     texts: list[str] = [text_runs[0]]
     marks: list[Mark] = []
     length = len(text_runs[0])
     words_before = text_runs[0]
-    ends_in_space = (
-        not text_runs[0] or text_runs[0][-1].isspace()
-    )  # whether the text so far ends in white space
+    ends_in_space = not text_runs[0] or text_runs[0][-1].isspace()
     for tag, before, after in zip(tags, text_runs, text_runs[1:], strict=False):
-        sentences = after[:1].isupper() and SENTENCE_END.search(words_before) is not None
-        divides_sentence = not ends_in_space and not after[:1].isspace() and (separates(tag) or sentences)
+        ends_sentence = after[:1].isupper() and SENTENCE_END.search(words_before) is not None
+        has_no_space = not ends_in_space and not after[:1].isspace()
+        divides_sentence = has_no_space and (separates(tag) or ends_sentence)
         marks.append(Mark(tag, length, _trailing_space(before), _leading_space(after), divides_sentence))
         if divides_sentence:
             texts.append(" ")
@@ -69,7 +71,7 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
 
 
 def separates(tag: Tag) -> bool:
-    """Return whether a tag separates words without a space."""
+    """Return whether a tag separates two words that have no space between them."""
     return tag.kind == "void" and (tag.text.isspace() or SEPARATING_TAG.match(tag.raw) is not None)
 
 
@@ -96,10 +98,14 @@ def _leading_space(text: str) -> str:
 
 @dataclass
 class Node:
-    """A pair of tags, or an unpaired tag; ``opening`` and ``closing`` are indices of marks.
+    """A node of the tree of tags: a pair of tags, or an unpaired tag.
 
-    For an unpaired tag they are equal. ``children`` are in order. ``low`` and ``high`` delimit the target
-    words that the tags enclose, once chosen.
+    Attributes:
+        opening: the index of the mark of the opening tag.
+        closing: the index of the mark of the closing tag; equal to ``opening`` for an unpaired tag.
+        children: the tags inside the pair, in order.
+        low: the first target word that the tags enclose, once it is chosen.
+        high: the end of the target words that the tags enclose, once it is chosen.
     """
 
     opening: int
@@ -110,12 +116,12 @@ class Node:
 
     @property
     def is_pair(self) -> bool:
-        """True if this is a pair of tags."""
+        """Whether this is a pair of tags."""
         return self.closing > self.opening
 
 
 def tag_tree(marks: Sequence[Mark]) -> Node:
-    """Build the tree of all tags; its root is not a tag (``opening`` is -1).
+    """Return the tree of all tags; its root is not a tag (``opening`` is -1).
 
     A closing tag closes the nearest preceding opening tag that is not yet closed. Tags without a partner are
     unpaired.
@@ -136,10 +142,11 @@ def tag_tree(marks: Sequence[Mark]) -> Node:
 
 
 def order_marks(root: Node) -> list[tuple[int, int]]:
-    """Return all marks in the order of the translation, with the number of target words before each.
+    """Return the index of each mark and the number of target words before it, in the order of the
+    translation.
 
     Adjacent pairs share no words. They are ordered by their first and then by their last word, so that empty
-    pairs before a word precede the pair around it.
+    pairs before a word precede the pair around the word.
     """
     ordered: list[tuple[int, int]] = []
     stack: list[tuple[int, int] | Node] = [root]

@@ -1,4 +1,4 @@
-"""Symbols that replace untranslated pieces in the input of a model: names and numbers, which models copy."""
+"""Symbols: names and numbers, which models copy, that replace untranslated pieces in the input of a model."""
 
 from __future__ import annotations
 
@@ -18,25 +18,32 @@ from uwaga.results.translation import Span, WordAlignment, noisy_or
 
 COMMON_NAMES = ("Tom", "Paris", "Boston", "Maria", "Peter", "Berlin", "Anna", "London", "John")
 COMMON_NUMBERS = ("20", "2013", "30", "5", "250", "15", "7", "12", "40")
-"""The words that models copy most often, measured with the bundled model and those of Firefox."""
+"""The words that models copy most often, measured with the bundled model and the models of Firefox."""
 WORD = re.compile(r"\w+")
 CANDIDATE = re.compile(
     rf"(?<!\w)[+-]?(?P<number>\d++(?>(?:[.,]\d++)*))(?:[ \u00a0\u202f]?(?:{UNITS}))?(?!\w)|\w+"
 )
 """A word that may be a symbol: a number, with a unit if present, or letters."""
 WORD_STARTS = "\u2581\u0120"
-"""Signs with which pieces begin words."""
+"""Characters that mark a piece as the beginning of a word."""
 SYMBOL_NEIGHBOURS = WORD_STARTS + ".,:;!?\"'()"
-"""Signs that may be in a piece with a symbol."""
+"""Characters that may be in the same piece as a symbol."""
 MAX_SYMBOL_PIECES = 8
-"""Maximum pieces of a symbol."""
+"""Maximum number of pieces of a symbol."""
 MAX_ATTEMPTS = 4
-"""Maximum attempts to choose symbols: of the piece's kind, of the other kind, and more of both."""
+"""Maximum number of attempts to choose symbols; they alternate between names and numbers."""
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """The word that stands for an untranslated piece, and whether the piece touches a word on each side."""
+    """A word that stands for an untranslated piece in the input of a model.
+
+    Attributes:
+        text: the word.
+        tag: the untranslated piece.
+        touches_left: whether a word immediately precedes the piece.
+        touches_right: whether a word immediately follows the piece.
+    """
 
     text: str
     tag: Tag
@@ -80,21 +87,22 @@ def _belongs_to_word(character: str) -> bool:
 
 
 def is_sign(text: str) -> bool:
-    """Return True for an untranslated piece without letters or digits, such as an emoji.
+    """Return whether an untranslated piece has no letters or digits, such as an emoji.
 
-    It needs no symbol: the words around it determine its position.
+    Such a piece needs no symbol, since the words around it determine its position.
     """
     return not any(character.isalnum() or character in "{}%$" for character in text)
 
 
 def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
-    """Choose a symbol for each untranslated piece, all distinct and not in the text; None if none is left.
+    """Return a symbol for each untranslated piece of a text, or None for a piece without one.
 
-    A text without letters besides its untranslated pieces is copied, and needs no symbols.
+    The symbols are distinct and do not occur in the text. A text without letters outside its untranslated
+    pieces is copied, and needs no symbols.
 
     Args:
         inline: the text.
-        attempt: the attempt, from 0; each one uses different symbols.
+        attempt: the number of the attempt, from 0; each attempt uses different symbols.
     """
     if not is_translatable(inline):
         return [None for part in inline if is_kept(part)]
@@ -106,13 +114,13 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
     choices: list[str | None] = []
     tag_texts = Counter(part.text for part in inline if isinstance(part, Tag))
     plain = " ".join(part for part in inline if isinstance(part, str))
-    other_words = {match.group() for match in CANDIDATE.finditer(plain)} if attempt == 0 else set[str]()
+    plain_words = {match.group() for match in CANDIDATE.finditer(plain)} if attempt == 0 else set[str]()
     for part in inline:
         if is_kept(part):
             if is_sign(part.text):
                 choices.append(None)
                 continue
-            is_unique = tag_texts[part.text] == 1 and part.text not in other_words
+            is_unique = tag_texts[part.text] == 1 and part.text not in plain_words
             if attempt == 0 and is_unique and is_quantity(part.text):
                 choices.append(part.text)
                 continue
@@ -128,11 +136,11 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
 
 
 def insert_symbols(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inline, tuple[Symbol, ...]]:
-    """Return the text with symbols for untranslated pieces, and the symbols; pieces without one remain tags.
+    """Return the text with untranslated pieces replaced by symbols, and the symbols.
 
     Args:
         inline: the text.
-        symbols: a symbol or None for each untranslated piece.
+        symbols: the symbol of each untranslated piece, or None for a piece that remains a tag.
     """
     parts: list[str | Tag] = []
     inserted: list[Symbol] = []
@@ -192,9 +200,9 @@ def replace_symbols(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
 
 
 def pair_with_symbols(source: Inline, target: Inline) -> tuple[Inline, Inline]:
-    """Return a text and its translation with the symbols that stand for their pieces in the input of a model.
+    """Return a text and its translation with their untranslated pieces replaced by symbols.
 
-    A pair that does not have the same pieces on both sides, or has too many, is returned unchanged.
+    They are returned unchanged if their pieces differ or there are too many pieces.
     """
     choice = choose_symbols(source, 0)
     symbols: dict[str, list[str | None]] = {}
@@ -209,11 +217,11 @@ def pair_with_symbols(source: Inline, target: Inline) -> tuple[Inline, Inline]:
 
 
 def _find_touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
-    """Return for each part whether a word or an untranslated piece immediately precedes it.
+    """Return for each part whether a word or an untranslated piece is adjacent to it on the preceding side.
 
     Args:
         parts: the parts, in forward or reverse order.
-        last: True if the order is forward, so that the last character of a text is next to the next part.
+        last: whether the order is forward, so that the last character of a text is adjacent to the next part.
     """
     touching, is_touching = list[bool](), False
     for part in parts:
@@ -228,9 +236,10 @@ def _find_touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
 
 
 def restore_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[str, ...]:
-    """Return the pieces of a text; those that spell a symbol are replaced by what the symbol stands for.
+    """Return the model's pieces of a text with symbols replaced by the untranslated text that they stand for.
 
-    Their number stays the same, so that they label attention: a tag is divided among its symbol's pieces.
+    The number of pieces stays the same, so that they can label attention: the untranslated text is divided
+    among the pieces of its symbol.
     """
     written, position = list(pieces), 0
     tags = {symbol.text: symbol.tag.raw for symbol in symbols}
@@ -249,7 +258,7 @@ def restore_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[st
 
 
 def _count_symbol_pieces(pieces: Sequence[str], tags: Mapping[str, str]) -> int:
-    """Return how many leading pieces spell a symbol, the longest possible one; 0 for none."""
+    """Return the number of leading pieces that spell a symbol, as many as possible; 0 if none do."""
     word, longest = "", 0
     for count, piece in enumerate(pieces, start=1):
         word += piece
@@ -265,7 +274,7 @@ def realign(
     symbols: Sequence[Symbol],
     inserted: Sequence[str],
 ) -> WordAlignment | None:
-    """Return the alignment of the final texts; None if they do not match the texts with symbols.
+    """Return the alignment of the final texts, or None if they do not match the texts with symbols.
 
     Args:
         alignment: the alignment of the texts with symbols.
@@ -318,7 +327,7 @@ def _map_characters(
     symbol_spans: Mapping[str, Span],
     inserted: Sequence[str],
 ) -> list[Span | None] | None:
-    """Return for each character of ``before`` its span in ``after``; None for white space.
+    """Return the span in ``after`` of each character of ``before``, or None for white space.
 
     Return None if ``after`` is not ``before`` with the symbols replaced and the pieces inserted.
     """

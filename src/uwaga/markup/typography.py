@@ -1,8 +1,9 @@
-"""Characters that a model does not know: typographic marks are replaced by plain ones, others kept.
+"""Characters that a model does not know: typographic marks are replaced by ASCII marks, others are kept.
 
-Quotation marks, dashes and the ellipsis have plain equivalents. These replace them in the input of the model,
-and the marks are restored in its translation, in the style of the target language. Other characters become
-untranslated pieces, together with the word or number that they belong to.
+Quotation marks, dashes and the ellipsis have ASCII equivalents, such as ``"`` for ``“``. These replace them
+in the input of the model, and the typographic marks are restored in its translation, in the style of the
+target language. Other characters become untranslated pieces, together with the word or number that they
+belong to.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from uwaga.tokenizers.text import clusters, compose, is_control, is_mark
 
 DOUBLE_QUOTES, SINGLE_QUOTES, DASHES = "“”„‟«»", "‘’‚‛‹›", "–—―‒‑‐"
 NO_BREAK_SPACES = "\u00a0\u202f"
-PLAIN_EQUIVALENTS = {
+ASCII_EQUIVALENTS = {
     **dict.fromkeys(NO_BREAK_SPACES, " "),
     **dict.fromkeys(DOUBLE_QUOTES, '"'),
     **dict.fromkeys(SINGLE_QUOTES, "'"),
@@ -45,21 +46,27 @@ QUOTATION_MARKS = {
 """Quotation marks of languages that do not use “ and ” (quotationStart, quotationEnd of Unicode CLDR 46)."""
 ENGLISH_MARKS = ("“", "”")
 
-SINGLE_MARKS = {"de": ("‚", "‘"), "pl": ("‚", "’"), "sv": ("’", "’"), "fi": ("’", "’"), "ja": ("『", "』")}
-ENGLISH_SINGLES = ("‘", "’")
+SINGLE_QUOTATION_MARKS = {
+    "de": ("‚", "‘"),
+    "pl": ("‚", "’"),
+    "sv": ("’", "’"),
+    "fi": ("’", "’"),
+    "ja": ("『", "』"),
+}
+ENGLISH_SINGLE_MARKS = ("‘", "’")
 
 DOUBLE_QUOTE = re.compile('"')
-SINGLE = re.compile(r"(?<!\w)'|'(?!\w)")
+SINGLE_QUOTE = re.compile(r"(?<!\w)'|'(?!\w)")
 APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 SPACED_DASH = re.compile(r"(?<=\s)-(?=\s)")
 ELLIPSIS = re.compile(r"\.\.\.")
-SPACED, WORD = re.compile(r"\S+"), re.compile(r"\w+")
+NON_SPACE_RUN, WORD = re.compile(r"\S+"), re.compile(r"\w+")
 PRIMES = "′″‴⁗‵‶‷"
 KEYCAP = "\u20e3"
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 OPTIONAL_MARKS = re.compile("[\u0400-\u06ff]")
 """Letters of scripts that are usually written without stress marks and vowel points."""
-OBJECT = "\ufffc"
+OBJECT_REPLACEMENT = "\ufffc"
 FIRST_PICTOGRAPH, LAST_ARROW, LAST_OPERATOR = "\u2190", "\u21ff", "\u22ff"
 
 
@@ -74,8 +81,8 @@ class Edit:
 
 
 def visible_text(inline: Inline) -> str:
-    """Return a text in which each character of a tag is replaced by a placeholder character."""
-    return "".join(part if isinstance(part, str) else OBJECT * len(part.text) for part in inline)
+    """Return a text in which each character of a tag's text is replaced by a placeholder character."""
+    return "".join(part if isinstance(part, str) else OBJECT_REPLACEMENT * len(part.text) for part in inline)
 
 
 def apply_edits(inline: Inline, edits: Sequence[Edit]) -> Inline:
@@ -83,8 +90,8 @@ def apply_edits(inline: Inline, edits: Sequence[Edit]) -> Inline:
 
     Args:
         inline: words and tags.
-        edits: replacements in :func:`visible_text`, in order; they do not overlap. Of one that extends beyond
-            an empty tag, the text stands before the tag.
+        edits: replacements in :func:`visible_text`, in order, without overlaps. If a replacement extends
+            beyond a tag without text, its text is put before the tag.
     """
     parts: list[str | Tag] = []
     remaining, start, end = deque(edits), 0, 0
@@ -137,8 +144,7 @@ def inverse_edits(edits: Sequence[Edit], text: str) -> list[Edit]:
 def move_spans(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
     """Return the spans of words after replacements; words and replacements must be in order.
 
-    A text that is inserted between two words belongs to neither. Words that one replacement covers all
-    get its span.
+    Text inserted between two words belongs to neither. All words that a replacement covers get its span.
     """
     remaining, shift = deque(edits), 0
 
@@ -163,9 +169,9 @@ def align_again(
     """Return an alignment for the words of the final texts.
 
     Args:
-        alignment: the alignment of the texts with plain marks.
-        source: the final source, and the spans in it of the words of ``alignment``.
-        target: the same for the translation.
+        alignment: the alignment of the texts with ASCII marks.
+        source: the final source, and the spans in it of the source words of ``alignment``.
+        target: the final translation, and the spans in it of the target words of ``alignment``.
     """
     words = [tuple(word_spans(text)) for text, _ in (source, target)]
     links, probabilities = project_links(
@@ -175,7 +181,7 @@ def align_again(
 
 
 def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:
-    """Return the insertions of tags, selected by their ``id``, into the text without them."""
+    """Return the edits that insert tags, selected by their ``id``, into the text without these tags."""
     edits, position = [], 0
     for part in inline:
         if isinstance(part, Tag) and id(part) in tags:
@@ -186,11 +192,16 @@ def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:
 
 
 def plain_equivalents(text: str, unknown: Callable[[str], Collection[str]]) -> list[Edit]:
-    """Return the replacements of unknown typographic marks by plain marks that are known.
+    """Return the edits that replace unknown typographic marks by ASCII marks that are known.
 
-    If a quotation mark is unknown, all of its kind are replaced. A dash between two words without spaces gets
-    spaces, because a hyphen would join them. A letter and its marks become the letter that they compose, or
-    lose marks that are optional; a word loses the controls inside it, such as soft hyphens.
+    If a quotation mark is unknown, all marks of its kind are replaced. A dash between two words without
+    spaces gets spaces, because a hyphen would join the words. A letter with combining marks is replaced by
+    the composed letter, or loses optional marks; control characters inside a word, such as soft hyphens, are
+    removed.
+
+    Args:
+        text: the text.
+        unknown: returns the characters of a text that the model does not know.
     """
     missing = set(unknown(text))
     for kind in (DOUBLE_QUOTES, SINGLE_QUOTES):
@@ -208,7 +219,7 @@ def plain_equivalents(text: str, unknown: Callable[[str], Collection[str]]) -> l
     if not edits:
         return []
     replaced = {text[edit.start : edit.end] for edit in edits}
-    kept = list(_merge_spans(text, _pieces(text, missing.difference(replaced, OBJECT))))
+    kept = list(_merge_spans(text, _pieces(text, missing.difference(replaced, OBJECT_REPLACEMENT))))
     return [edit for edit in edits if not _is_within(edit, kept)]
 
 
@@ -219,7 +230,7 @@ def _is_within(edit: Edit, spans: Sequence[Span]) -> bool:
 
 
 def _compose(cluster: str, missing: Collection[str], unknown: Callable[[str], Collection[str]]) -> str | None:
-    """Return the letter that a letter and its marks compose, or the letter without optional marks."""
+    """Return the composed form of a letter with combining marks, or the letter without optional marks."""
     composed = compose(cluster)
     if composed != cluster and not unknown(composed):
         return composed
@@ -229,9 +240,9 @@ def _compose(cluster: str, missing: Collection[str], unknown: Callable[[str], Co
 
 
 def _equivalent(text: str, index: int) -> str | None:
-    """Return the plain equivalent of an unknown character."""
+    """Return the ASCII equivalent of an unknown character, or None if it has none."""
     character, is_inside = text[index], _is_word(text, index - 1) and _is_word(text, index + 1)
-    equivalent = PLAIN_EQUIVALENTS.get(character)
+    equivalent = ASCII_EQUIVALENTS.get(character)
     if equivalent is None:
         is_apostrophe = character == "′" and is_inside and text[index - 1 : index + 2 : 2].isalpha()
         is_removed = is_inside and is_control(character)
@@ -245,10 +256,10 @@ def _equivalent(text: str, index: int) -> str | None:
 
 
 def typographic_edits(source: str, target: str, language: str) -> list[Edit]:
-    """Return the replacements of plain marks in a translation by the typographic marks of its source.
+    """Return the edits that replace ASCII marks in a translation by the typographic marks of its source.
 
     Args:
-        source: the source with its typographic marks, which were replaced by plain marks for the model.
+        source: the source with its typographic marks, which were replaced by ASCII marks for the model.
         target: the translation.
         language: code of the target language, whose quotation marks are used.
     """
@@ -259,7 +270,9 @@ def typographic_edits(source: str, target: str, language: str) -> list[Edit]:
         )
     if any(mark in source for mark in SINGLE_QUOTES) and "'" not in source:
         edits += [Edit(*match.span(), "’") for match in APOSTROPHE.finditer(target)]
-        edits += _quotation_marks(SINGLE, target, *SINGLE_MARKS.get(base_language(language), ENGLISH_SINGLES))
+        edits += _quotation_marks(
+            SINGLE_QUOTE, target, *SINGLE_QUOTATION_MARKS.get(base_language(language), ENGLISH_SINGLE_MARKS)
+        )
     dashes = [character for character in source if character in "–—―"]
     if dashes and SPACED_DASH.search(source) is None:
         for number, match in enumerate(SPACED_DASH.finditer(target)):
@@ -272,7 +285,7 @@ def typographic_edits(source: str, target: str, language: str) -> list[Edit]:
 
 
 class _Gap(NamedTuple):
-    """The white space between two words."""
+    """The white space between two words, with the words before and after it."""
 
     before: str
     space: Span
@@ -280,14 +293,14 @@ class _Gap(NamedTuple):
 
 
 def _gaps(text: str) -> Iterator[_Gap]:
-    for left, right in pairwise(SPACED.finditer(text)):
+    for left, right in pairwise(NON_SPACE_RUN.finditer(text)):
         before, after = WORD.findall(left[0])[-1:], WORD.findall(right[0])[:1]
         if before and after:
             yield _Gap(before[0], (left.end(), right.start()), after[0])
 
 
 def _no_break_spaces(source: str, target: str) -> Iterator[Edit]:
-    """Yield the replacements of spaces that are no-break spaces between the same words in the source."""
+    """Yield the edits that replace spaces of the translation that are no-break spaces in the source."""
     gaps: dict[tuple[str, str], deque[Span]] = {}
     for before, space, after in _gaps(target):
         for words in ((before, after), ("", after), (before, "")):
@@ -307,9 +320,9 @@ def _no_break_spaces(source: str, target: str) -> Iterator[Edit]:
 
 
 def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing: str) -> Iterator[Edit]:
-    """Yield the replacements of straight quotation marks, which open and close alternately.
+    """Yield the edits that replace straight quotation marks, which open and close alternately.
 
-    A mark that touches a word on one side alone opens before it or closes after it.
+    A mark that touches a word on only one side opens before the word or closes after it.
     """
     is_open = False
     for match in pattern.finditer(text):
@@ -328,9 +341,9 @@ def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing:
 def mark_unknown_characters(text: str, unknown: Collection[str]) -> Inline:
     """Return a text in which unknown characters are untranslated pieces.
 
-    For a letter, a digit, a currency or an operator, the piece is the entire word or expression: ``£20``,
-    ``C++``, ``3 × 4``, ``x²``. An emoji is a separate piece, with its joiners and skin tones. Pieces with
-    only punctuation between them are one: ``◕_◕``.
+    For a letter, a digit, a currency sign or an operator, the piece is the entire word or expression:
+    ``£20``, ``C++``, ``3 × 4``, ``x²``. An emoji is a separate piece, with its joiners and skin tones. Pieces
+    with only punctuation between them are joined: ``◕_◕``.
     """
     if not unknown:
         return (text,) if text else ()
@@ -363,7 +376,7 @@ def _pieces(text: str, unknown: Collection[str]) -> Iterator[Span]:
 
 
 def _merge_spans(text: str, spans: Iterator[Span]) -> Iterator[Span]:
-    """Yield spans, joined where they overlap or only punctuation is between them."""
+    """Yield the spans, joining spans that overlap or have only punctuation between them."""
     current: Span | None = None
     for start, end in spans:
         if current is not None and not any(
@@ -379,7 +392,9 @@ def _merge_spans(text: str, spans: Iterator[Span]) -> Iterator[Span]:
 
 
 def _with_brackets(text: str, start: int, end: int) -> Span:
-    """Return the span of a piece, extended to complete a pair of brackets or to brackets around signs."""
+    """Return the span of a piece, extended to complete a pair of brackets or to include those
+    around signs.
+    """
     piece, before, after = text[start:end], text[start - 1 : start], text[end : end + 1]
     for opening, closing in BRACKETS:
         unclosed = piece.count(opening) - piece.count(closing)
@@ -402,14 +417,15 @@ def _belongs_to_word(cluster: str) -> bool:
 
 
 def _follows_quantity(text: str, index: int) -> bool:
-    """Return whether a digit or a single letter is before an index, as in ``5′`` and ``f′``."""
+    """Return whether a digit or a single letter precedes an index, as in ``5′`` and ``f′``."""
     return text[index - 1 : index].isdigit() or (_is_word(text, index - 1) and not _is_word(text, index - 2))
 
 
 def _with_operands(text: str, start: int, end: int) -> Span:
-    """Return the span of a currency or an operator with the numbers that spaces separate from it.
+    """Return the span of a currency sign or an operator, extended to its operands after spaces.
 
-    Letters are operands only on both sides: ``a < b`` and ``3 × n``, but not ``€ I``.
+    Operands are numbers or, if there is one on both sides, single letters: ``a < b`` and ``3 × n``, but not
+    ``€ I``.
     """
     first, last = start, end
     if not text[start].isalnum() and _is_space(text, start - 1):
@@ -435,7 +451,7 @@ def _skip_word(text: str, index: int, step: int) -> int:
 
 
 def _is_separator(text: str, index: int) -> bool:
-    """Return whether a point or comma is between two digits."""
+    """Return whether the character at an index is a point or comma between two digits."""
     return (
         text[max(index, 0) : index + 1] in (".", ",")
         and text[max(index - 1, 0) : index].isdigit()
@@ -444,14 +460,14 @@ def _is_separator(text: str, index: int) -> bool:
 
 
 def _is_word(text: str, index: int) -> bool:
-    """Return whether a letter, a digit or a mark on one is at an index."""
+    """Return whether the character at an index is a letter, digit, underscore or combining mark."""
     if not 0 <= index < len(text):
         return False
     return text[index].isalnum() or text[index] == "_" or unicodedata.category(text[index])[0] == "M"
 
 
 def _has_spaces_around(text: str, index: int) -> bool:
-    """Return whether a character is between spaces."""
+    """Return whether the character at an index is between spaces."""
     return _is_space(text, index - 1) and _is_space(text, index + 1)
 
 

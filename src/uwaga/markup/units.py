@@ -1,7 +1,7 @@
-"""A document in pieces: text that is copied, and units of text that are translated.
+"""The pieces of a document: text that is copied, and units of text that are translated.
 
-The readers of all formats yield pieces, which together are the complete document. The same readers read a
-string in a format (:class:`Fragment`).
+The readers of all formats yield pieces, which together are the complete document. They also read strings
+(:class:`Fragment`).
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from typing import Self
 from uwaga.markup.inline import Inline, Tag, TagKind, is_kept, join_parts, match_pairs, written_text
 
 Write = Callable[[Sequence[Inline]], str]
-"""Writes the translations of a unit's texts, in order, in the document's format."""
+"""Returns the translations of a unit's texts, in order, written in the document's format."""
 Escape = Callable[[str], str]
-"""Escapes plain text for a format."""
+"""Returns plain text escaped for a format."""
 Translations = Callable[[], Iterable[tuple[Inline, Inline]]]
-"""Returns texts of a document with the translations that it has."""
+"""Returns the texts that a document already has translations of, each with its translation."""
 
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 LINK = re.compile(r"\[\Z|<(?:a|w:hyperlink|text:a)[\s>]", re.IGNORECASE)
 BLANK_ENDS = re.compile(r"\A[^\S\r\n]+|(?<![^\S\r\n])[^\S\r\n]+\Z")
 ONLY_UNTRANSLATED = "only code and other untranslated words"
-"""The reason why a text of untranslated pieces alone is copied."""
+"""The reason why a text that consists only of untranslated pieces is copied."""
 MARKUP = re.compile(r"<[^<>]*>")
-"""A tag, as far as the words between tags are concerned."""
+"""A tag of HTML or XML, in a simplified form that is sufficient to find the words between tags."""
 FORBIDDEN_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 """Characters that are invalid in XML and HTML."""
 
 
 class Untranslated(str):
-    """A stretch of a document that is copied although its words are visible to readers.
+    """Text of a document that is copied although readers see its words.
 
     Attributes:
         reason: why it is copied.
-        translations: returns the texts in it that the document has a translation of, with the translations.
+        translations: returns those of its texts that the document already translates, with the translations.
     """
 
     __slots__ = ("reason", "translations")
@@ -46,19 +46,19 @@ class Untranslated(str):
     translations: Translations
 
     def __new__(cls, raw: str, reason: str, translations: Translations = tuple) -> Self:
-        """Create a copied stretch from its raw text in the document."""
+        """Create it from the raw text in the document."""
         text = super().__new__(cls, raw)
         text.reason, text.translations = reason, translations
         return text
 
 
 def untranslated(raw: str, reason: str, words: str | None = None, translations: Translations = tuple) -> str:
-    """Return a copied text, as :class:`Untranslated` if it has a letter.
+    """Return a text that is copied, as :class:`Untranslated` if it has a letter.
 
     Args:
         raw: the text as it appears in the document.
         reason: why it is copied.
-        words: the part of it that readers see; None for all.
+        words: the part of it that readers see; None for the entire text.
         translations: as for :class:`Untranslated`.
     """
     has_letter = any(map(str.isalpha, raw if words is None else words))
@@ -71,10 +71,10 @@ class Unit:
 
     Attributes:
         inlines: the texts, in document order.
-        write: returns the replacement for the translated texts.
-        raw: the original text, which is copied if no translation differs from its text; None if the
-            translation is next to its source, and always written.
-        untranslated: the texts inside it that are copied.
+        write: returns the text of the document for the translated texts.
+        raw: the original text of the document, which is copied if all translations equal their texts; None if
+            the document has translations next to their sources, so that they are always written.
+        untranslated: the texts inside the unit that are copied.
         key: the name of the texts in the document, such as a message id; empty if they have none.
     """
 
@@ -86,23 +86,25 @@ class Unit:
 
 
 Piece = str | Unit
-"""A stretch of a document: text that is copied, or a unit that is translated."""
+"""A part of a document: text that is copied, or a unit that is translated."""
 
 
 def with_key(piece: Piece, key: str) -> Piece:
-    """Return a piece with a key if it is a unit."""
+    """Return a unit with its key set, or any other piece unchanged."""
     return replace(piece, key=key) if isinstance(piece, Unit) else piece
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """A string in a format: a document in memory."""
+    """The pieces of a string in some format."""
 
     pieces: tuple[Piece, ...]
 
     @classmethod
     def plain(cls, text: str) -> Fragment:
-        """Return a text without markup; spaces and tabs at its ends are dropped."""
+        """Return the fragment of a text without markup; spaces and tabs at its ends are dropped
+        when written.
+        """
         return cls((Unit(((text,),), lambda inlines: BLANK_ENDS.sub("", written_text(inlines[0]))),))
 
     @property
@@ -116,7 +118,7 @@ class Fragment:
 
 
 def untranslated_texts(pieces: Iterable[Piece]) -> Iterator[Untranslated]:
-    """Yield the texts among pieces that are copied."""
+    """Yield the texts that are copied, among the pieces and inside their units."""
     for piece in pieces:
         if isinstance(piece, Untranslated):
             yield piece
@@ -125,14 +127,14 @@ def untranslated_texts(pieces: Iterable[Piece]) -> Iterator[Untranslated]:
 
 
 def write_unit(unit: Unit, inlines: Sequence[Inline]) -> str:
-    """Return the text of a unit with translated texts."""
+    """Return the text of a unit in the document, with its texts replaced by ``inlines``."""
     if unit.raw is not None and tuple(inlines) == unit.inlines:
         return unit.raw
     return unit.write(inlines)
 
 
 def write_pieces(pieces: Iterable[Piece], inlines: Iterable[Inline]) -> Iterator[str]:
-    """Yield the text of each piece with translated texts; ``inlines`` are those of all units, in order."""
+    """Yield the text of each piece; ``inlines`` are the translated texts of all units, in order."""
     remaining = iter(inlines)
     for piece in pieces:
         if isinstance(piece, str):
@@ -156,7 +158,9 @@ def is_translatable(inline: Inline) -> bool:
 
 
 def trim(inline: Inline) -> tuple[str, Inline, str]:
-    """Split a text into the white space before it, the text, and the white space after it."""
+    """Return the leading white space of a text, the text without white space at its ends, and the
+    trailing one.
+    """
     parts = list(inline)
     before = after = ""
     if parts and isinstance(parts[0], str):
@@ -200,13 +204,13 @@ def _is_outside(part: str | Tag) -> bool:
 
 
 def balance_tags(inline: Inline) -> Inline:
-    """Return the text with unpaired opening and closing tags turned into void tags."""
+    """Return the text with opening and closing tags that have no partner turned into void tags."""
     pairs = match_pairs(inline)
     return void_unpaired_tags(inline, {*pairs, *pairs.values()})
 
 
 def void_unpaired_tags(parts: Sequence[str | Tag], paired: set[int]) -> Inline:
-    """Return the parts with opening and closing tags made void, except at the given positions."""
+    """Return the parts with opening and closing tags turned into void tags, except at the given indices."""
     return tuple(
         Tag("void", part.raw, part.text)
         if isinstance(part, Tag) and part.kind in ("open", "close") and index not in paired
@@ -222,18 +226,18 @@ def text_unit(
     inner: Mapping[str, Sequence[Piece]] | None = None,
     collapse_pattern: re.Pattern[str] | None = None,
 ) -> Piece:
-    r"""Build the unit of a text; a text without letters is copied.
+    r"""Return the unit of a text, or its raw text if it has no letters.
 
     A line break or tab inside the text (a void tag with the text ``"\n"``) ends a segment: the unit has a
-    text for each line. A text that consists of several links has a text for each link. White space and tags
-    around a line or link are not part of its text.
+    text for each line. If the text consists of several links, the unit has a text for each link. White space
+    and tags around a line or link are not part of its text.
 
     Args:
         raw: the text as it appears in the document.
         inline: the text.
-        write: writes an inline in the document's format.
-        inner: the pieces of tags that contain texts, such as the title of a link, by the raw tag.
-        collapse_pattern: white space that counts as one space inside a text.
+        write: returns an inline written in the document's format.
+        inner: the pieces of the tags that contain texts, such as the title of a link, by raw tag.
+        collapse_pattern: matches white space that is replaced by one space inside a text.
     """
     layout, lines = _split_lines(inline)
     texts = [line.inline for line in lines]
@@ -282,7 +286,7 @@ class _Line:
 
     Attributes:
         inline: its words and tags.
-        divided: the kinds of the tags whose partners are in other lines; in ``inline`` they are void.
+        divided: the original kind of each tag whose partner is in another line; in ``inline`` it is void.
     """
 
     inline: Inline
@@ -290,7 +294,7 @@ class _Line:
 
     @classmethod
     def from_parts(cls, parts: Sequence[str | Tag]) -> tuple[Inline, _Line, Inline]:
-        """Return the line of some parts of a text, with what is before and after its words."""
+        """Return the leading part, the line and the trailing part of the given parts of a text."""
         balanced = balance_tags(tuple(parts))
         start, inline, end = split_ends(balanced)
         divided = {
@@ -301,10 +305,10 @@ class _Line:
         return start, cls(inline, divided), end
 
     def nest(self, translation: Inline) -> Inline:
-        """Return a translation whose tags are properly nested together with those of the other lines.
+        """Return the translation with tags that nest properly together with the tags of the other lines.
 
-        Divided tags stay in their order and outside the pairs of the line. If the order of the translation's
-        words does not allow this, they are moved to its ends.
+        Divided tags must stay in order and outside the pairs of the line. If the word order of the
+        translation does not allow this, they are moved to its ends.
         """
         if not self.divided:
             return translation
@@ -324,10 +328,10 @@ class _Line:
 
 
 def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[_Line]]:
-    """Split a text at its line breaks, or into its links.
+    """Split a text at its line breaks, or between its links if it consists of links.
 
     Returns:
-        the parts of the text, with the index of a line in place of its words; and the lines.
+        the parts of the text, with each line replaced by its index, and the lines.
     """
     layout: list[str | Tag | int] = []
     lines: list[_Line] = []
@@ -352,7 +356,11 @@ def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[_Line]]:
 
 
 def _link_cuts(inline: Inline) -> set[int]:
-    """Return the indices of the parts after which to cut a text of links only, such as a navigation bar."""
+    """Return the indices of the parts after which to cut a text that consists of links, such as a navigation
+    bar.
+
+    The result is empty for any other text.
+    """
     pairs = match_pairs(inline)
     cuts, links, index, outside = set[int](), 0, 0, list[str | Tag]()
     while index < len(inline):
@@ -372,12 +380,12 @@ def _is_break(part: str | Tag) -> bool:
 
 
 def make_escape(raw: str, unescape: Callable[[str], str], extra: Mapping[str, str] | None = None) -> Escape:
-    """Return a function that escapes a translation like its source, with the entities that the source uses.
+    """Return a function that escapes a translation with the entities that its source uses.
 
     Args:
         raw: the escaped source.
         unescape: returns the character of an entity.
-        extra: further characters and their entities, such as the quote inside an attribute.
+        extra: the entities of further characters, such as the quotation mark around an attribute value.
     """
     used_entities = [entity for entity in ENTITY.findall(raw) if unescape(entity) != entity]
     entity_set = frozenset(used_entities)
@@ -405,5 +413,5 @@ def make_escape(raw: str, unescape: Callable[[str], str], extra: Mapping[str, st
 
 
 def make_writer(escape: Escape) -> Callable[[Inline], str]:
-    """Return a function that writes an inline, with unchanged tags and escaped text."""
+    """Return a function that writes an inline with unchanged tags and escaped text."""
     return lambda inline: "".join(part.raw if isinstance(part, Tag) else escape(part) for part in inline)

@@ -1,7 +1,10 @@
-"""Divide words that have tags inside them, such as ``H<sub>2</sub>O``, and the words of their translations.
+"""Division of words that have tags inside them, such as ``H<sub>2</sub>O``, and of their translations.
 
-Tags go between words. A word with tags inside is divided there if its translation shows where they belong: it
-is the same word, or ends with the same part; otherwise its tags go around the translation of the whole word.
+Tags are placed between words. A word with tags inside is divided at the tags if its translation shows where
+they belong: it is the same word, or ends with the same part. Otherwise the tags are placed around the
+translation
+    of
+the whole word.
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ def _inner_positions(stripped: StrippedText, sources: Sequence[Span]) -> dict[in
 
 
 class _Divider:
-    """Divides words one by one; ``_exact`` maps parts of the source to their only counterparts."""
+    """A division of the words of a source and its translation, built word by word."""
 
     def __init__(
         self,
@@ -71,7 +74,7 @@ class _Divider:
         self._sources, self._targets, self._links = sources, targets, links
         self._source_cuts: dict[int, list[int]] = {}
         self._target_cuts: dict[int, list[int]] = {}
-        self._exact: dict[int, int] = {}  # start of a part of the source: start of that of the translation
+        self._exact: dict[int, int] = {}  # start of a source part: start of its only counterpart
         self._unlinked: set[int] = set()  # starts of parts of the source
         self._copies: dict[str, deque[Span]] = {}  # parts of the translation by text in lower case
         for start, end in targets:
@@ -79,7 +82,7 @@ class _Divider:
                 span = start + match.start(), start + match.end()
                 self._copies.setdefault(match[0].lower(), deque()).append(span)
         self._target_starts = [start for start, _ in targets]
-        self._raised: dict[int, list[Span]] = {}  # raised parts of words by word
+        self._raised: dict[int, list[Span]] = {}  # spans of superscripts and subscripts, by word
         self._has_initial = False  # whether a pair of tags encloses only the first letter
         starts = [start for start, _ in sources]
         for first, last in match_pairs([mark.tag for mark in stripped.marks]).items():
@@ -125,7 +128,9 @@ class _Divider:
         return True
 
     def _divide_initial(self, word: int) -> bool:
-        """Divide the first word after its first letter, which a book may print larger."""
+        """Divide the first word after its first letter, which may be a drop cap, and return whether
+        it is divided.
+        """
         if not self._targets or 0 in self._target_cuts:
             return False
         start, end = self._targets[0]
@@ -137,7 +142,11 @@ class _Divider:
         return True
 
     def _divide_end(self, word: int, position: int) -> bool:
-        """Divide a word before its last part if a word of its translation ends with the same part."""
+        """Divide a word before its last part if a word of its translation ends with the same part.
+
+        Returns:
+            whether the word is divided.
+        """
         part = self._text[position : self._sources[word][1]].lower()
         for target in self._links[word]:
             start, end = self._targets[target]
@@ -149,7 +158,7 @@ class _Divider:
         return False
 
     def result(self) -> tuple[Sequence[Span], Sequence[Span], Links]:
-        """Return the parts of both texts and their links."""
+        """Return the parts of the source words, the parts of the target words, and their links."""
         sources, source_parts = _cut(self._sources, self._source_cuts)
         targets, target_parts = _cut(self._targets, self._target_cuts)
         target_numbers = {start: number for number, (start, _) in enumerate(targets)}
@@ -171,7 +180,9 @@ class _Divider:
 
 
 def _cut(spans: Sequence[Span], cuts: Mapping[int, Sequence[int]]) -> tuple[list[Span], list[range]]:
-    """Return the spans, cut at positions, and the parts of each span."""
+    """Return the spans cut at the given positions, and for each span the range of the indices of
+    its parts.
+    """
     parts: list[Span] = []
     ranges: list[range] = []
     for number, (start, end) in enumerate(spans):

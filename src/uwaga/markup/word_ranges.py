@@ -1,7 +1,8 @@
-"""Choose the words of a translation that each pair of tags encloses, and the positions of unpaired tags.
+"""Choice of the words of a translation that each pair of tags encloses, and of the positions of unpaired
+tags.
 
-A pair encloses the run of words with the fewest expected errors, missing words and extra words, given the
-probability that each pair of words is linked. A nested pair is limited to the words of its parent; of
+A pair encloses the sequence of words with the fewest expected errors (missing and extra words), given the
+probability that each pair of words is linked. A nested pair is limited to the words of its parent. Of
 adjacent pairs that compete for the same words, the one with the higher gain takes precedence.
 """
 
@@ -17,7 +18,7 @@ from uwaga.markup.words import LINK_THRESHOLD, Links, overlapping
 from uwaga.results.translation import Span
 
 UNLINKED_COST = 0.05
-"""Cost of an unlinked word inside a pair: low, but enough not to include it without need."""
+"""Cost of an unlinked word inside a pair: low, but enough to include it only if necessary."""
 
 MAX_PAIR_DEPTH = 32
 """Maximum depth of nested pairs; a deeper pair encloses all words of its parent."""
@@ -31,11 +32,16 @@ EXTRA_WORD_COST = 1.5
 class LinkedWords:
     """The words of a source and their links to the words of its translation.
 
-    ``starts`` are the start offsets of ``spans``. ``partners`` are for each target word the source words that
-    it may be linked to, with probabilities. ``linked`` (target words + 1) counts the linked words before
-    each, and ``costs`` sums the costs of the words before each if they belong to other pairs. ``ends`` and
-    ``begins`` are for each source word the end of the translation of the nearest linked word up to it, and
-    the start of the translation of the nearest linked word from it on.
+    Attributes:
+        spans: the span of each source word.
+        starts: the start offset of each source word.
+        links: the links of each source word.
+        partners: for each target word, the source words that it may be linked to, with probabilities.
+        linked: (target words + 1,) number of linked target words before each position.
+        costs: (target words + 1,) total cost of the target words before each position if they are extra
+            words.
+        ends: for each source word, the end of the translation of the nearest linked word at or before it.
+        begins: for each source word, the start of the translation of the nearest linked word at or after it.
     """
 
     spans: Sequence[Span]
@@ -49,7 +55,9 @@ class LinkedWords:
 
     @classmethod
     def from_links(cls, spans: Sequence[Span], links: Links, targets: int) -> LinkedWords:
-        """Build the words from the source words, their links, and the number of target words."""
+        """Return the linked words for the spans of the source words, their links, and the number of
+        target words.
+        """
         partners: list[list[tuple[int, float]]] = [[] for _ in range(targets)]
         for word, word_links in enumerate(links):
             for target, probability in word_links.items():
@@ -69,11 +77,11 @@ class LinkedWords:
         return cls(spans, [start for start, _ in spans], links, partners, *sums, ends, begins)
 
     def inside(self, start: int, end: int) -> range:
-        """Return the words that overlap the characters between two positions."""
+        """Return the indices of the source words that overlap the characters from ``start`` to ``end``."""
         return overlapping(self.spans, self.starts, start, end) if end > start else range(0)
 
     def cost(self, low: int, high: int) -> float:
-        """Return the cost of the target words between two positions."""
+        """Return the total cost of the target words from ``low`` to ``high`` if they are extra words."""
         return self.costs[high] - self.costs[low]
 
 
@@ -87,16 +95,23 @@ def _fill_forward(values: Iterable[int | None]) -> list[int | None]:
 
 
 def _extra_word_cost(probability: float) -> float:
-    """Return the cost of an extra word inside a pair, given the probability that it belongs to another."""
+    """Return the cost of an extra word inside a pair, given the probability that it belongs to
+    another pair.
+    """
     return EXTRA_WORD_COST * probability + UNLINKED_COST * (1.0 - probability)
 
 
 def _link_probability(
     partners: Sequence[tuple[int, float]], source_words: range | None = None, *, others: bool = False
 ) -> float:
-    """Return the probability that a target word is linked to the given source words (or any), or to others.
+    """Return the probability that a target word is linked to at least one of the selected source words.
 
-    Several certain links of a word share it equally.
+    If a word has several certain links, each has an equal share of its probability.
+
+    Args:
+        partners: the source words that the target word may be linked to, with probabilities.
+        source_words: the selected source words; None for all.
+        others: whether to select all words except ``source_words`` instead.
     """
     selected = [
         probability
@@ -111,7 +126,7 @@ def _link_probability(
 
 
 def choose_ranges(root: Node, marks: Sequence[Mark], words: LinkedWords) -> None:
-    """Choose ``low`` and ``high`` of every node.
+    """Set ``low`` and ``high`` of every node to the chosen target words.
 
     Args:
         root: the tree of the tags, from :func:`uwaga.markup.strip_tags.tag_tree`.
@@ -129,7 +144,7 @@ def choose_ranges(root: Node, marks: Sequence[Mark], words: LinkedWords) -> None
         }
         pair_ranges = _choose_pairs(parent, outer, child_words, words, level)
         for child in parent.children:
-            if child.opening not in pair_ranges.nodes:
+            if child.opening not in pair_ranges.placed:
                 child.low = child.high = _place_without_words(
                     child, marks, child_words, words, parent, pair_ranges
                 )
@@ -140,35 +155,44 @@ def choose_ranges(root: Node, marks: Sequence[Mark], words: LinkedWords) -> None
 
 @dataclass
 class _PairRanges:
-    """The occupied words, as disjoint ascending ranges; ``nodes`` are the opening marks of their pairs."""
+    """The target words that pairs of tags already enclose, as disjoint ascending ranges.
+
+    Attributes:
+        starts: the start of each range.
+        ends: the end of each range.
+        opening: the index of the opening mark of each range's pair.
+        placed: the indices of the opening marks of all these pairs.
+    """
 
     starts: list[int]
     ends: list[int]
     opening: list[int]
-    nodes: set[int]
+    placed: set[int]
 
     def add(self, node: Node) -> None:
         index = bisect_left(self.starts, node.low)
         self.starts.insert(index, node.low)
         self.ends.insert(index, node.high)
         self.opening.insert(index, node.opening)
-        self.nodes.add(node.opening)
+        self.placed.add(node.opening)
 
     def contains(self, word: int) -> bool:
         index = bisect_right(self.starts, word) - 1
         return index >= 0 and word < self.ends[index]
 
     def begins(self, position: int) -> bool:
-        """Return whether a pair begins at a position."""
+        """Return whether one of the ranges begins at a position."""
         index = bisect_left(self.starts, position)
         return index < len(self.starts) and self.starts[index] == position
 
     def gap(self, word: int) -> int:
-        """Return the index of the gap between pairs that contains a free word."""
+        """Return the index of the gap between ranges that contains a word outside them."""
         return bisect_right(self.starts, word)
 
     def outside_pairs(self, position: int, number: int) -> int:
-        """Move a position out of any pair, to the side that the tag was on in the source."""
+        """Return a position moved out of any range, to the side that the tag ``number`` is on in
+        the source.
+        """
         index = bisect_right(self.starts, position) - 1
         if index < 0 or position >= self.ends[index]:
             return position
@@ -178,7 +202,7 @@ class _PairRanges:
 def _choose_pairs(
     parent: Node, outer: range, child_words: dict[int, range], words: LinkedWords, level: int
 ) -> _PairRanges:
-    """Choose the words of the pairs within their parent."""
+    """Choose the words of the pairs inside ``parent``, and return their ranges."""
     pair_ranges = _PairRanges([], [], [], set())
     candidates: list[tuple[float, Node, dict[int, float]]] = []
     for child in parent.children:
@@ -203,8 +227,9 @@ def _choose_pairs(
 
 
 def _gains(pair_words: range, words: LinkedWords, low: int, high: int) -> dict[int, float]:
-    """Return the gain of each target word that may belong to a pair: the probability that it does, minus the
-    expected cost if it belongs only to others.
+    """Return the gain of each target word that may belong to a pair.
+
+    The gain is the probability that the word belongs to the pair, minus its expected cost as an extra word.
     """
     candidates = {target for word in pair_words for target in words.links[word] if low <= target < high}
     gains = {}
@@ -218,7 +243,7 @@ def _gains(pair_words: range, words: LinkedWords, low: int, high: int) -> dict[i
 def _best_run(
     gains: dict[int, float], words: LinkedWords, pair_ranges: _PairRanges
 ) -> tuple[float, int, int]:
-    """Return gain, start and end of the run of words with the highest gain; the longest in a tie."""
+    """Return the gain, start and end of the sequence of words with the highest gain, the longest in a tie."""
     best = (float("-inf"), 0, 0)
     run = (0.0, -1, -1)
     gap = -1
@@ -235,8 +260,9 @@ def _best_run(
 def _extend_to_ends(
     child: Node, parent: Node, pair_words: range, outer: range, words: LinkedWords, pair_ranges: _PairRanges
 ) -> None:
-    """Extend a pair to the start or end of its parent if both start or end together in the source and only
-    unlinked words are in between.
+    """Extend a pair to the start or end of its parent, where only unlinked words are between them.
+
+    This requires that the pair and its parent start, or end, at the same word of the source.
     """
     low, high = parent.low, parent.high
     if pair_words[0] == outer[0] and words.linked[child.low] == words.linked[low]:
@@ -258,7 +284,10 @@ def _place_without_words(
     parent: Node,
     pair_ranges: _PairRanges,
 ) -> int:
-    """Return the position of a tag without words; a pair whose words are occupied goes next to their pair."""
+    """Return the position of a tag that encloses no words.
+
+    A pair whose words another pair already encloses is placed next to that pair.
+    """
     for word in child_words.get(node.opening, ()):
         for target in words.links[word]:
             if pair_ranges.contains(target):
@@ -268,11 +297,13 @@ def _place_without_words(
 
 
 def _position_between_words(offset: int, words: LinkedWords, parent: Node) -> int:
-    """Return the position of a tag by its neighbours: after the translation of the preceding word, or before
-    that of the following word if it touches only that one.
+    """Return the position of a tag by the words around it.
+
+    The tag follows the translation of the preceding word or, if it touches only the following word, precedes
+    the translation of that word.
     """
     spans, starts = words.spans, words.starts
-    after = bisect_left(starts, offset)  # the first word after it
+    after = bisect_left(starts, offset)  # the first word after the tag
     before = after - 1
     ends = words.ends[before] if before >= 0 else None
     begins = words.begins[after] if after < len(spans) else None

@@ -1,4 +1,4 @@
-"""Word links for the placement of tags, which go between words, never inside a word."""
+"""Links between words, by which tags are placed between the words of a translation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uwaga.results.translation import Span, WordAlignment
 
 UNSPACED_LETTER = re.compile(f"[{UNSPACED_LETTERS}]")
 Links = tuple[dict[int, float], ...]
-"""For each source word, the probabilities of its links by target word, ascending."""
+"""For each source word, the probability of each of its links by target word, in ascending order of words."""
 LINK_THRESHOLD = 0.5
 """Minimum probability of a pair of words that counts as linked."""
 
@@ -22,11 +22,11 @@ def is_unspaced(character: str) -> bool:
 
 
 def overlapping(spans: Sequence[Span], starts: Sequence[int], start: int, end: int) -> range:
-    """Return the indices of the spans that overlap another span, or enclose it if it is empty.
+    """Return the indices of the spans that overlap another span, or that contain it if it is empty.
 
     Args:
-        spans: ascending, without overlaps.
-        starts: their start offsets.
+        spans: spans in ascending order, without overlaps.
+        starts: the start offset of each span.
         start: the start of the other span.
         end: the end of the other span.
     """
@@ -44,7 +44,7 @@ def word_links(
     targets: Sequence[Span],
     pairs: Collection[tuple[str, str]] = (),
 ) -> Links:
-    """Convert an alignment to links between these words, and add obvious missing links.
+    """Return the links of an alignment between the given words, with obvious missing links added.
 
     Equal unlinked words that occur once in each text are linked. Without an alignment, words are linked in
     order.
@@ -94,13 +94,14 @@ def _link_pairs(
     targets: Sequence[str],
     links: Sequence[dict[int, float]],
 ) -> None:
-    """Link the words of pairs with each other, and with no others.
+    """Link the words of each pair with each other, and with no other words.
 
-    Links between the two sides of a pair stay; a word that has none is linked with all words of the other.
+    Existing links between the two sides of a pair are kept. A word without such a link is linked with all
+    words of the other side.
     """
     if not pairs:
         return
-    source_runs, target_runs = _Runs(sources), _Runs(targets)
+    source_runs, target_runs = _WordIndex(sources), _WordIndex(targets)
     partners: dict[int, range] = {}
     for source_text, target_text in dict.fromkeys(pairs):
         runs, target_parts = source_runs.find(source_text), target_runs.find(target_text)
@@ -123,8 +124,8 @@ def _certain_targets(word_links: Mapping[int, float]) -> list[int]:
     return [target for target, probability in word_links.items() if probability >= LINK_THRESHOLD]
 
 
-class _Runs:
-    """The words of a text, in which runs of words are found; case is ignored."""
+class _WordIndex:
+    """An index of the words of a text, in which sequences of words are found; case is ignored."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = [word.casefold() for word in words]
@@ -133,7 +134,7 @@ class _Runs:
             self._positions.setdefault(word, []).append(number)
 
     def find(self, text: str) -> list[range]:
-        """Return the occurrences of the words of a text as a sequence, without overlaps."""
+        """Return the ranges of words at which the words of ``text`` occur in sequence, without overlaps."""
         words, runs = split_words(text.casefold()), list[range]()
         for start in self._positions.get(words[0], ()) if words else ():
             end = start + len(words)
@@ -143,7 +144,9 @@ class _Runs:
 
 
 def project(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:
-    """Return for each span the indices of the words that it overlaps; none for an empty span."""
+    """Return for each span the range of the indices of the words that it overlaps, empty for an
+    empty span.
+    """
     starts = [start for start, _ in words]
     return [overlapping(words, starts, start, end) if end > start else range(0) for start, end in spans]
 
@@ -155,8 +158,8 @@ def project_links(
 
     Args:
         alignment: the alignment.
-        source_words: for each of its source words, the indices of the words that take its place.
-        target_words: the same for its target words.
+        source_words: for each source word of the alignment, the indices of the words that replace it.
+        target_words: for each target word of the alignment, the indices of the words that replace it.
     """
     links = {
         (i, j) for first, second in alignment.links for i in source_words[first] for j in target_words[second]

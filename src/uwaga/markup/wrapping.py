@@ -1,4 +1,4 @@
-"""Lay out words in lines: within a width, or in lines of about equal length."""
+"""Layout of words in lines: within a width, or in lines of about equal length."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def fill(words: Sequence[str], width: int) -> list[str]:
-    """Join words with single spaces into lines of at most ``width`` characters, if no word is longer."""
+    """Return words joined by spaces into lines of at most ``width`` characters; a longer word is a line."""
     lines: list[list[str]] = []
     length = 0
     for word in words:
@@ -20,7 +20,7 @@ def fill(words: Sequence[str], width: int) -> list[str]:
 
 
 def balance(text: str, count: int) -> list[str]:
-    """Break a text into at most ``count`` lines, the longest of which is as short as possible.
+    """Return a text as at most ``count`` lines, the longest of which is as short as possible.
 
     A text without spaces, as in Chinese, is cut between characters.
     """

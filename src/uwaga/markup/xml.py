@@ -1,4 +1,4 @@
-"""XML tokens, without a tree, so that every byte outside the texts stays unchanged.
+"""Reading of XML as tokens instead of a tree, so that every byte outside the texts stays unchanged.
 
 The text must be well-formed, as checked by :func:`uwaga_documents.encodings.xml_text` and
 :func:`uwaga.markup.xml_text.check_xml`.
@@ -30,7 +30,7 @@ Treatment = Literal["pair", "void", "kept"]
 
 
 class Token(NamedTuple):
-    """A tag, or the text between tags, from ``start`` to ``end`` in the document."""
+    """A tag, a comment or similar, or the text between tags, from ``start`` to ``end`` in the document."""
 
     kind: TokenKind
     name: str
@@ -57,7 +57,7 @@ class Element(NamedTuple):
 
 
 def attributes(tag: str) -> dict[str, str]:
-    """Return the raw values of a tag's attributes by name; the first value of a repeated name."""
+    """Return the raw values of a tag's attributes by name; of a repeated name, the first value counts."""
     values: dict[str, str] = {}
     for name, double, single, unquoted in ATTRIBUTE.findall(tag):
         values.setdefault(name, double or single or unquoted)
@@ -78,8 +78,8 @@ def attribute_pieces(tag: str, names: Collection[str], reason: str | None = None
 
     Args:
         tag: the raw tag.
-        names: names of the attributes, without prefixes.
-        reason: why they are copied; None if they are translated.
+        names: names of these attributes, without prefixes.
+        reason: why their values are copied; None if they are translated.
     """
     position = 0
     for match in ATTRIBUTE.finditer(tag):
@@ -97,7 +97,7 @@ def attribute_pieces(tag: str, names: Collection[str], reason: str | None = None
 
 
 class _AttributeWriter:
-    """A function that writes an attribute value for the given quotes."""
+    """A function that writes a text as an attribute value in the given quotation marks."""
 
     def __init__(self, quote: str) -> None:
         self._quote = quote
@@ -163,8 +163,14 @@ def content_pieces(
     start: int = 0,
     end: int | None = None,
 ) -> Iterator[Piece]:
-    """Yield the pieces of a part of a document: the text outside the outermost elements with these names, and
-    for the content of each the pieces from ``read``.
+    """Yield the pieces of a part of a document, in which the content of some elements is read by ``read``.
+
+    Args:
+        text: the document.
+        names: names of the elements; only the outermost of them are read.
+        read: returns the pieces of an element's content.
+        start: start of the part.
+        end: end of the part; None for the end of the document.
     """
     position = start
     for element in elements(text, names, start, end):
@@ -175,7 +181,7 @@ def content_pieces(
 
 
 def text_elements(text: str, names: Collection[str]) -> Iterator[Piece]:
-    """Yield the pieces of a document in which elements with these names contain only text."""
+    """Yield the pieces of a document in which the texts are the elements with these names."""
 
     def read(element: Element) -> Iterator[Piece]:
         raw = element.content(text)
@@ -206,14 +212,14 @@ def children(text: str, parent: Element) -> Iterator[Element]:
 
 
 def xml_inline(text: str, start: int, end: int, treatment_of: Callable[[Token, str], Treatment]) -> Inline:
-    """Read a part of a document as an inline.
+    """Return a part of a document as an inline.
 
     Args:
         text: the document.
         start: start of the part.
         end: end of the part.
-        treatment_of: returns for a tag and its raw text how to read its element: as a pair of tags around
-            words, a void tag with its content, or as a kept tag with its content.
+        treatment_of: returns, for a tag and its raw text, how to read its element: as a pair of tags around
+            words, or with its content as a void or kept tag.
     """
     check_tag_count(text.count("<", start, end) // 2)
     parts: list[str | Tag] = []
@@ -254,12 +260,12 @@ def _element_tag(raw: str, treatment: str) -> Tag:
 
 
 def write_xml(inline: Inline) -> str:
-    """Write an inline as XML."""
+    """Return an inline as XML."""
     return make_writer(escape)(inline)
 
 
 def resolve_entity(name: str) -> str | None:
-    """Return the character of a predefined entity of XML or HTML, or None for other entities."""
+    """Return the character of an entity that XML or HTML predefines, or None for another entity."""
     if name in PREDEFINED_ENTITIES:
         return PREDEFINED_ENTITIES[name]
     code = name2codepoint.get(name)
@@ -267,7 +273,7 @@ def resolve_entity(name: str) -> str | None:
 
 
 def unescape(raw: str) -> str:
-    """Replace character references; unknown entities stay unchanged."""
+    """Return a text with its character references replaced; unknown entities stay unchanged."""
 
     def character(match: re.Match[str]) -> str:
         decimal, hexadecimal, name = match.groups()
@@ -280,11 +286,11 @@ def unescape(raw: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape a text for XML or HTML; characters that are invalid in XML are dropped."""
+    """Return a text escaped for XML or HTML; characters that are invalid in XML are dropped."""
     text = FORBIDDEN_CHARACTER.sub("", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def escape_attribute(text: str, quote: str = '"') -> str:
-    """Escape a text for an attribute value in the given quotes."""
+    """Return a text escaped for an attribute value in the given quotation marks."""
     return escape(text).replace(quote, "&quot;" if quote == '"' else "&#39;")

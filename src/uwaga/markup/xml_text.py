@@ -2,9 +2,9 @@
 
 Without an outline the string is a single text, and all its elements are inline. With an outline, an element
 that contains words next to its children, such as a paragraph, is a text with all its content, and the
-elements around it form the outline. The caller may name elements of either kind.
+elements around it separate texts. The caller may name elements of either kind.
 
-The string is checked first. Declared entities and external documents are rejected, never followed.
+The string is checked first. Declared entities and references to external documents are rejected.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from uwaga.settings.options import check_flag
 
 CODE_ELEMENTS = frozenset(("ph", "bpt", "ept", "it", "sub"))
 """Elements of XLIFF 1.2 and TMX that contain markup of another format."""
-ANNOTATIONS = frozenset(("rt", "rp", "rtc"))
-"""Elements of ruby that annotate its base."""
+RUBY_ANNOTATIONS = frozenset(("rt", "rp", "rtc"))
+"""Elements that annotate ruby base text, such as with its pronunciation."""
 UNTRANSLATED_ATTRIBUTE = re.compile(r"""\s(?:translate\s*=\s*["']no["']|mtype\s*=\s*["']protected["'])""")
 DOCUMENT_START = re.compile(r"\s*<(?:\?xml\s|!DOCTYPE)")
-"""The beginning of a complete document; other instructions may occur in a fragment."""
+"""The beginning of a complete document; other processing instructions may occur in a fragment."""
 ROOT_NAME = "fragment"
 LINE_BREAK = re.compile(r"(?<![ \t])[ \t]*(?:\r\n|\r|\n)\s*")
 
@@ -37,10 +37,11 @@ class XmlOutline:
     """The elements that separate texts.
 
     Attributes:
-        detect: detect them by the positions of words; if false, only those in ``splitting`` separate texts.
-        splitting: elements that always separate texts.
-        non_splitting: elements that never separate texts.
-        lines: whether a line break inside a text ends a sentence; if not, it is a space.
+        detect: whether to detect them by the positions of words; if not, only those in ``splitting`` separate
+            texts.
+        splitting: names of elements that always separate texts.
+        non_splitting: names of elements that never separate texts.
+        lines: whether a line break inside a text ends a sentence; if not, it counts as a space.
     """
 
     detect: bool = True
@@ -49,7 +50,7 @@ class XmlOutline:
     lines: bool = True
 
     def __post_init__(self) -> None:
-        """Check the values."""
+        """Check the types of the values, and that no element is in both sets."""
         check_flag("detect", self.detect)
         check_flag("lines", self.lines)
         for name in ("splitting", "non_splitting"):
@@ -70,13 +71,13 @@ class XmlOutline:
         non_splitting: Iterable[str] = (),
         lines: bool = True,
     ) -> XmlOutline:
-        """Build an outline from names in any collection."""
+        """Return an outline for names in any iterable."""
         return cls(detect, frozenset(splitting), frozenset(non_splitting), lines)
 
 
 @dataclass
 class _Element:
-    """An element, with the index of its parent."""
+    """An element, with the index of its parent, and where it has words."""
 
     name: str
     parent: int
@@ -89,11 +90,12 @@ class _Element:
 
 @dataclass
 class _Tree:
-    """The elements of a text in document order, after the root."""
+    """The elements of a text in document order, starting with the root."""
 
     elements: list[_Element] = field(default_factory=lambda: [_Element("", -1)])
     part_elements: list[int] = field(default_factory=list)
-    """For each part the index of its element: that of the tag, or the one that contains the words."""
+    """For each part, the index of its element: the element of a tag, or the element that contains the
+    text."""
 
 
 def read_xml(text: str, ignored: frozenset[str] = frozenset(), outline: XmlOutline | None = None) -> Fragment:
@@ -101,9 +103,9 @@ def read_xml(text: str, ignored: frozenset[str] = frozenset(), outline: XmlOutli
 
     Args:
         text: well-formed content of an element, or a complete document, which may declare the name of its
-            type.
-        ignored: names of elements that are never translated, in addition to those with such an attribute and
-            the codes of XLIFF.
+            document type.
+        ignored: names of further elements that are never translated, in lower case. Elements with an
+            attribute such as ``translate="no"`` and the code elements of XLIFF are never translated.
         outline: which elements separate texts; None if the string is a single text.
     """
     check_xml(text)
@@ -125,7 +127,7 @@ def read_xml(text: str, ignored: frozenset[str] = frozenset(), outline: XmlOutli
 
 
 class _Part(NamedTuple):
-    """A stretch of text, or a tag with the name of its element (empty for comments and instructions)."""
+    """Text, or a tag with the name of its element (empty for comments and processing instructions)."""
 
     raw: str
     content: str | Tag
@@ -134,7 +136,7 @@ class _Part(NamedTuple):
 
 def _read_parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
     """Yield the parts of a well-formed string."""
-    ignored |= CODE_ELEMENTS | ANNOTATIONS
+    ignored |= CODE_ELEMENTS | RUBY_ANNOTATIONS
     untranslated: tuple[int, str] | None = None
     depth = 0
     for token in xml_tokens(text):
@@ -144,7 +146,7 @@ def _read_parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
                 depth += 1 if token.kind == "open" else -1
             if not depth:
                 raw = text[untranslated[0] : token.end]
-                is_annotation = untranslated[1].rpartition(":")[2].lower() in ANNOTATIONS
+                is_annotation = untranslated[1].rpartition(":")[2].lower() in RUBY_ANNOTATIONS
                 yield _Part(raw, Tag("void" if is_annotation else "kept", raw), untranslated[1])
                 untranslated = None
         elif token.kind == "text":
@@ -162,7 +164,7 @@ def _read_parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
 
 
 def _pieces(parts: Sequence[_Part], lines: bool) -> Iterator[Piece]:
-    """Yield the content between two elements that separate texts."""
+    """Yield the piece for the parts between two tags that separate texts, if there are any."""
     raw = "".join(part.raw for part in parts)
     words = "".join(part.raw for part in parts if isinstance(part.content, str))
     inline: Inline = join_parts(
@@ -194,7 +196,7 @@ def _build_tree(parts: Sequence[_Part]) -> _Tree:
 
 
 def _mark_splitting(tree: _Tree, outline: XmlOutline) -> None:
-    """Decide which elements separate texts."""
+    """Set ``is_splitting`` of each element that separates texts."""
     elements = tree.elements
     for element in reversed(elements[1:]):  # children come after their parents
         parent = elements[element.parent]
@@ -218,7 +220,7 @@ def _mark_splitting(tree: _Tree, outline: XmlOutline) -> None:
 
 
 def check_xml(text: str) -> None:
-    """Check that a string is well-formed XML that declares at most the name of its document type."""
+    """Check that a string is well-formed XML whose document type, if any, is declared by name only."""
     parser = expat.ParserCreate(namespace_separator=None)
 
     def check_declaration(name: str, system: str | None, public: str | None, internal: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from uwaga.markup.inline import Inline, Tag, join_parts, lines, plain_text
 from uwaga.markup.typography import (
-    PLAIN_EQUIVALENTS,
+    ASCII_EQUIVALENTS,
     Edit,
     align_again,
     apply_edits,
@@ -140,7 +140,7 @@ class Characters:
     def _lost_characters(self, source: str, translation: str) -> str:
         """Return the unfamiliar characters that a translation lacks, except those replaced by plain marks."""
         source, translation = compose(source), compose(translation)
-        unfamiliar = self._known_characters.unfamiliar(source).difference(PLAIN_EQUIVALENTS)
+        unfamiliar = self._known_characters.unfamiliar(source).difference(ASCII_EQUIVALENTS)
         if not unfamiliar:
             return ""
         missing = Counter(clusters(source)) - Counter(clusters(translation))

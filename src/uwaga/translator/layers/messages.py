@@ -62,7 +62,7 @@ class Messages:
             message = parse_message(part.raw) if is_kept(part) and part not in tags else None
             if message is None or not isinstance(part, Tag):
                 continue
-            has_count = in_plural or message.counts
+            has_count = in_plural or message.has_number
             branches = [Text(self._content(b, has_count), text.name, parent=text) for b in message.branches]
             tags[part] = _Message(message, branches)
             messages[text] = tags
