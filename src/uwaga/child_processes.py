@@ -1,4 +1,4 @@
-"""Child processes of Python that import nothing from the current folder.
+"""Python child processes that import nothing from the current folder.
 
 ``python -m`` and ``python -c`` put the current folder first in ``sys.path``, so that a ``numpy.py`` or
 ``json.py`` in it, for example in the folder of a downloaded model, would be executed in place of the library.
@@ -16,15 +16,16 @@ SAFE_PATH = "PYTHONSAFEPATH"
 
 
 def python_command(*arguments: str) -> list[str]:
-    """Return a command that runs this Python with arguments."""
+    """Return a command that runs this Python interpreter with the given arguments."""
     return [sys.executable, "-P", *arguments]
 
 
 @contextlib.contextmanager
 def safe_import_path() -> Iterator[None]:
-    """Prevent imports from the current folder in processes that libraries start within the block.
+    """Prevent imports from the current folder in processes that libraries start in the block.
 
-    multiprocessing, uvicorn and Ray build their own commands, so only the environment reaches them.
+    multiprocessing, uvicorn and Ray build the commands themselves, so only the environment affects these
+    processes.
     """
     previous = os.environ.get(SAFE_PATH)
     os.environ[SAFE_PATH] = "1"

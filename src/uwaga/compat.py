@@ -1,4 +1,4 @@
-"""The package :mod:`uwaga_compat`, for ``from uwaga.compat import ctranslate2``."""
+"""An alias of the package :mod:`uwaga_compat`, for ``from uwaga.compat import ctranslate2``."""
 
 import sys
 from importlib import import_module

@@ -1,9 +1,9 @@
-"""The contract between search and models.
+"""The interface between search and models.
 
-Search (:mod:`uwaga.search`) knows only these types, so one search serves the recurrent models, the
-Transformer, ensembles, torch and the native engine. Axes: ``sentences`` are source sentences; ``rows`` are
-hypotheses (``sentences * beams``, the beams of a sentence adjacent); ``k`` are candidates; ``source`` and
-``target`` are tokens.
+The search (:mod:`uwaga.search`) depends only on these types, so it works with recurrent models, Transformers,
+ensembles, torch and the native engine. Axes: ``sentences`` are source sentences; ``rows`` are hypotheses
+(``sentences * beams``, the beams of a sentence adjacent); ``k`` are candidates; ``source`` and ``target`` are
+tokens.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from uwaga.results.attention import Attentions, Floats
 from uwaga.results.translation import DraftUse
 
 MAX_BEAM = 1024
-"""Memory grows with the square of the beam size, and translations get worse long before this."""
+"""Maximum beam size. Memory grows with its square, and translations get worse at much smaller sizes."""
 MAX_LENGTH_PENALTY = 10.0
-"""Largest absolute value of the length penalty."""
+"""Maximum absolute value of the length penalty."""
 MAX_TOKENS = 2**31 - 1
-"""Largest length or number of tokens of any option."""
+"""Maximum length, or number of tokens, that an option accepts."""
 
 Ids = NDArray[np.int64]
 LogProbs = NDArray[np.float32 | np.float64]
-"""float32; float64 for a torch model in float64."""
+"""Log-probabilities in float32, or in float64 for a torch model in float64."""
 Sources = Sequence[Sequence[int]]
 """Token ids of each sentence, with its end symbol."""
 
@@ -36,9 +36,13 @@ Sources = Sequence[Sequence[int]]
 class Symbols:
     """Ids of the special tokens.
 
-    ``start`` is the first decoder input (``<s>``, or ``<pad>`` for Marian). ``end`` ends a sentence, as does
-    each of ``other_ends`` in language models with several such tokens. ``stops`` are further tokens that end
-    a sentence but are part of its text.
+    Attributes:
+        start: the first decoder input (``<s>``, or ``<pad>`` for Marian).
+        end: the token that ends a sentence.
+        pad: the padding token.
+        unknown: the token for unknown words.
+        other_ends: further tokens that end a sentence, in language models that have several.
+        stops: further tokens that end a sentence but are part of its text.
     """
 
     start: int
@@ -63,9 +67,15 @@ class Symbols:
 class Sampling:
     """How to sample a token from the distribution.
 
-    ``uniform`` (rows,) float64 in [0, 1): a draw for each row, which the search derives from the seed, the
-    sentence and the step alone, so that samples don't depend on the batch. The sampled token is the first, in
-    order of descending probability, at which the cumulative probability exceeds the draw.
+    The sampled token is the first, in order of descending probability, at which the cumulative probability
+    exceeds the draw of the row.
+
+    Attributes:
+        uniform: (rows,) float64 in [0, 1), a draw for each row. The search derives it only from the seed, the
+            sentence and the step, so that samples don't depend on the batch.
+        temperature: the divisor of the logits.
+        top_k: number of most probable tokens to sample from, 0 for all.
+        top_p: total probability of the most probable tokens to sample from, 1 for all.
     """
 
     uniform: NDArray[np.float64]
@@ -79,26 +89,26 @@ class Choice:
     """The candidates that a decoder step should return.
 
     Attributes:
-        count: candidates for each row, best first; ties go to the lower token id. With ``features``, 0 for
-            none.
-        banned: (pairs, 2) of (row, token): their log-probability becomes -inf; the others are not
+        count: number of candidates of each row, best first; ties go to the lower token id. It may be 0 with
+            ``features``.
+        banned: (pairs, 2) pairs of row and token whose log-probability becomes -inf. The other tokens are not
             renormalised, unless ``renormalise`` is set.
-        forced: (rows,) the only candidate of each row, or -1 for a free row. A forced row returns this token
-            first, with the model's log-probability, and -inf for all others.
-        sampling: sample one token for each row (``count`` is 1) instead of returning the best.
-        attention: return cross-attention weights too.
-        renormalise: renormalise the distribution after banning tokens (for checkpoints whose original library
-            does so).
-        all_tokens: return the complete vocabulary in the order of ids, with the model's log-probabilities
-            (for ensembles and entropy); of the other fields only ``attention``, ``features`` and
-            ``extra_tokens`` apply.
-        logits: with ``all_tokens``, return the logits in place of their log-probabilities; an ensemble, which
-            has none, returns log-probabilities.
-        features: return the features that the output layer reads too; an ensemble's are those of its models,
-            one after another.
-        extra_tokens: (rows, extra) further tokens to return after the best, without duplicates in a row, -1
-            for none: the step then has (rows, k + extra) candidates. Their log-probabilities are -inf for
-            banned tokens, for -1 and in forced rows. A token outside a shortlist gets the log-probability
+        forced: (rows,) the only candidate of each row, or -1 for a row without one. A forced row returns this
+            token first, with the model's log-probability, and -inf for all other tokens.
+        sampling: how to sample one token for each row (``count`` is 1); None to return the best tokens.
+        attention: whether to return cross-attention weights too.
+        renormalise: whether to renormalise the distribution after banning tokens (for checkpoints whose
+            original library does so).
+        all_tokens: whether to return the complete vocabulary in the order of ids, with the model's
+            log-probabilities (for ensembles and entropy); of the other fields only ``attention``,
+            ``features`` and ``extra_tokens`` apply.
+        logits: whether to return logits in place of log-probabilities with ``all_tokens``; an ensemble, which
+            has no logits, returns log-probabilities.
+        features: whether to return the features that the output layer reads too; those of an ensemble are the
+            concatenated features of its models.
+        extra_tokens: (rows, extra) further tokens to return after the best, without duplicates in a row,
+            padded with -1: the step then has (rows, k + extra) candidates. Their log-probabilities are -inf
+            for banned tokens, for -1 and in forced rows. A token outside a shortlist gets the log-probability
             that it would have if it alone were added to the list; with ``all_tokens`` this is returned in the
             token's column, and there are no further columns.
     """
@@ -116,7 +126,7 @@ class Choice:
 
 
 class Memory(Protocol):
-    """Encoded sources, one row per sentence; not copied for beams."""
+    """Encoded sources, one row per sentence; the beams of a sentence share its row."""
 
     @property
     def sentences(self) -> int:
@@ -133,7 +143,9 @@ class State(Protocol):
     """The decoder's state between steps, an immutable value."""
 
     def reorder(self, rows: Ids) -> State:
-        """Return the state whose row r is this state's row ``rows[r]``, of the same sentence."""
+        """Return the state in which row r is the row ``rows[r]`` of this state, which has the same
+        sentence.
+        """
         ...
 
     def select(self, sentences: Ids) -> State:
@@ -148,9 +160,9 @@ class Step:
     Attributes:
         tokens: (rows, k) int64, or (rows, k + extra) with ``Choice.extra_tokens``.
         log_probs: log-probabilities of the same shape, float32 or float64, descending over the first k.
-        state: after the step.
+        state: the state after the step.
         attention: (rows, source) float32 cross-attention, exactly 0 at padding; None if not requested.
-        features: (rows, width) float32 that the output layer reads; None if not requested.
+        features: (rows, width) float32 features that the output layer reads; None if not requested.
     """
 
     tokens: Ids
@@ -168,18 +180,18 @@ class BeamRules:
     """The rules of a beam search that runs outside Python; greedy search has a beam of one.
 
     ``nbest``, ``early_stopping``, ``min_length``, ``force_end``, ``score_forced`` and ``renormalise`` are
-    those of :class:`uwaga.search.SearchOptions`; ``score_forced`` is False for its ``"length"``, too.
+    those of :class:`uwaga.search.SearchOptions`, but ``score_forced`` is also False for ``"length"``.
 
     Attributes:
-        beams: hypotheses of each sentence.
+        beams: number of hypotheses of each sentence.
         pool_size: number of finished hypotheses of a sentence that are retained, and at which
             ``early_stopping`` stops; at most ``beams``.
         start: first decoder input.
-        banned: (tokens,) ascending, never produced.
+        banned: (tokens,) tokens that are never produced, ascending.
         divisors: (longest + 2,) the divisor of a hypothesis's log-probability for each length.
         continues_word: (vocabulary,) True for tokens that continue a word, for phrases; empty if no phrase
             needs it.
-        streams: report each token as soon as it is decided; for one beam only.
+        streams: whether to report each token as soon as it is decided; for one beam only.
     """
 
     beams: int
@@ -198,7 +210,7 @@ class BeamRules:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Key that is equal for rules whose sentences can be searched together; it ignores ``streams``."""
+        """A key that is equal for rules whose sentences can be decoded together; it ignores ``streams``."""
         values = [getattr(self, rule.name) for rule in fields(self) if rule.name != "streams"]
         return tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values)
 
@@ -225,8 +237,11 @@ class PhraseTables(NamedTuple):
 class Draft(NamedTuple):
     """A probable target, which a greedy search verifies in few passes (M42).
 
-    ``tokens`` exclude the end symbol. ``bias``, from 0 to below 0.5, favours the first ``biased`` of them
-    (None: all) for as long as the target equals the draft; with 0 the result is that without a draft.
+    Attributes:
+        tokens: the tokens, without the end symbol.
+        bias: at least 0 and less than 0.5: how much draft tokens are favoured while the target equals the
+            draft. With 0, the result is the same as without a draft.
+        biased: number of initial tokens that are favoured, None for all.
     """
 
     tokens: Sequence[int]
@@ -245,10 +260,10 @@ class Datastore:
         p_kNN(y) ∝ Σ_i [token_i = y] exp(-d_i / temperature),    over i with d_i < radius
 
     Attributes:
-        keys: (entries, width) float16.
-        tokens: (entries,) int64.
-        radius: the squared distance from which a key has no weight.
-        temperature: the temperature of the squared distances.
+        keys: (entries, width) float16 features of states.
+        tokens: (entries,) int64 token that followed each state.
+        radius: the squared distance at and beyond which a key has no weight.
+        temperature: the divisor of the squared distances.
         neighbours: the maximum number of keys in p_kNN.
     """
 
@@ -260,7 +275,7 @@ class Datastore:
 
 
 MAX_WEIGHT = 0.99
-"""The largest λ, with which other tokens stay possible."""
+"""Maximum of λ, so that tokens that are not in the datastore remain possible."""
 
 
 class NewSentence(NamedTuple):
@@ -268,10 +283,10 @@ class NewSentence(NamedTuple):
 
     Attributes:
         source: its tokens, end symbol included.
-        limit: maximum steps.
-        uncounted: number of first tokens excluded from the length.
+        limit: maximum number of steps.
+        uncounted: number of initial target tokens excluded from the length.
         forced: the first tokens of its target.
-        phrases: what its target must contain.
+        phrases: the phrases that its target must contain.
         draft: a probable target, for one beam only.
         datastore: decoder states of similar sentences, for a batch that encodes its source.
     """
@@ -286,11 +301,14 @@ class NewSentence(NamedTuple):
 
 
 FREE = -1
-"""A step at which no token is forced, in :func:`forced_matrix`."""
+"""The entry of a step without a forced token in :func:`forced_matrix`."""
 
 
 def forced_matrix(forced: Sequence[Sequence[int]]) -> Ids:
-    """Return the forced first tokens of sentences as (sentences, longest or 1), :data:`FREE` after them."""
+    """Return the forced first tokens of sentences as an array (sentences, steps), padded with :data:`FREE`.
+
+    The number of steps is the largest number of forced tokens, at least 1.
+    """
     matrix: Ids = np.full((len(forced), max(map(len, forced), default=0) or 1), FREE, dtype=np.int64)
     for row, tokens in zip(matrix, forced, strict=True):
         row[: len(tokens)] = tokens
@@ -300,7 +318,8 @@ def forced_matrix(forced: Sequence[Sequence[int]]) -> Ids:
 class FinishedTarget(NamedTuple):
     """A finished hypothesis of a :class:`BeamSearch`; tokens and log-probabilities include the end symbol.
 
-    ``draft`` is None without a draft. ``attention`` (target, source) is that of the steps, if requested.
+    ``draft`` is None without a draft. ``attention`` (target, source) is the attention of the steps, if
+    requested.
     """
 
     tokens: list[int]
@@ -324,7 +343,7 @@ class BeamSearch(Protocol):
 
     @property
     def running(self) -> Ids:
-        """Unfinished sentences (sentences,), numbered in the order in which they entered."""
+        """Indices of the unfinished sentences (sentences,), in the order in which they entered."""
         ...
 
     def enter(self, memory: Memory, sentences: Sequence[NewSentence]) -> None:
@@ -335,7 +354,9 @@ class BeamSearch(Protocol):
         """Run at least one step, until the unfinished sentences have at most ``tokens`` source tokens."""
 
     def finished(self) -> list[list[FinishedTarget]]:
-        """Return the n-best list of each sentence in the order of entry; empty for unfinished ones."""
+        """Return the n-best list of each sentence in the order of entry; it is empty for an
+        unfinished sentence.
+        """
 
     def decided(self) -> list[DecidedToken]:
         """Return the tokens decided since the last call, without end symbols; requires ``streams``."""
@@ -362,14 +383,14 @@ class BatchTicket(Protocol):
 
 
 class RunningBatch(Protocol):
-    """A batch that decodes the sentences of any number of searches; thread-safe."""
+    """A thread-safe batch that decodes the sentences of any number of searches."""
 
     def ticket(self, rules: BeamRules) -> BatchTicket:
         """Return a ticket for a search with these rules."""
         ...
 
     def serve(self) -> None:
-        """Decode submitted sentences until :meth:`close`; runs in a dedicated thread."""
+        """Decode submitted sentences until :meth:`close` is called; to be run in a dedicated thread."""
         ...
 
     def close(self) -> None:
@@ -378,7 +399,7 @@ class RunningBatch(Protocol):
 
     @property
     def counters(self) -> tuple[int, int, int]:
-        """Number of steps, total rows of these steps, and finished sentences."""
+        """Number of steps, total number of rows of these steps, and number of finished sentences."""
         ...
 
 
@@ -396,10 +417,10 @@ WithDatastores = Callable[[Memory, Sequence[Datastore | None]], Memory]
 
 
 def with_datastores(decoder: Decoder) -> WithDatastores | None:
-    """Return the function that attaches datastores to the sentences of a memory; None if there is none.
+    """Return the function that attaches datastores to the sentences of a memory, or None.
 
-    It is the decoder's attribute ``with_datastores``. The tokens of a datastore belong to the shortlist of
-    the sentence.
+    The function is the decoder's attribute ``with_datastores``, which not all decoders have. The tokens of a
+    datastore are added to the shortlist of its sentence.
     """
     function: WithDatastores | None = getattr(decoder, "with_datastores", None)
     return function
@@ -435,12 +456,12 @@ CrossAttention = Callable[[Sources, Sources, int, int | None], "list[Floats]"]
 class Decoder(Protocol):
     """The interface of a model to the search: encode, start, then step.
 
-    Optional capabilities are None for a decoder that lacks them.
+    Properties for optional capabilities are None if a decoder does not have them.
     """
 
     @property
     def symbols(self) -> Symbols:
-        """Special tokens."""
+        """The special tokens."""
         ...
 
     @property
@@ -459,7 +480,7 @@ class Decoder(Protocol):
         ...
 
     def encode(self, sources: Sources) -> Memory:
-        """Encode sentences."""
+        """Return the encoded sources."""
         ...
 
     def start(self, memory: Memory, beams: int) -> State:
@@ -467,66 +488,76 @@ class Decoder(Protocol):
         ...
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
-        """Feed ``tokens`` (rows,), the last token of each row, and return the next candidates."""
+        """Read the last token of each row, ``tokens`` (rows,), and return the candidates for the
+        next token.
+        """
         ...
 
     @property
     def verify(self) -> Verify | None:
-        """Feed several tokens to each sentence in one pass (M42).
+        """A function that reads several tokens of each sentence in one pass (M42).
 
-        Arguments: the tokens of each sentence of the state, at least one; the state, of one beam; the choice.
-        Returns the candidates after each token, the rows of a sentence adjacent. The ``state`` of the step
-        has a sentence for each row, the state after its token, from which ``select`` picks the one to
-        continue for each sentence. The results equal those of steps that feed one token at a time.
+        Its arguments are the tokens of each sentence of the state, at least one; the state, which has one
+        beam; and the choice. It returns the candidates after each token, the rows of a sentence adjacent. The
+        state of the step has a sentence for each row, with the state after its token; ``select`` picks the
+        one from which each sentence continues. The results equal those of steps that read one token at a
+        time.
         """
         ...
 
     @property
     def join(self) -> Callable[[State, State], State] | None:
-        """Concatenate the sentences of two states with the same number of beams.
+        """A function that concatenates the sentences of two states with the same number of beams.
 
-        None if all sentences of a state must be at the same target position. Otherwise the search replaces
-        finished sentences with waiting ones (continuous batching).
+        It is None if all sentences of a state must be at the same target position. Otherwise the search
+        replaces finished sentences with waiting ones (continuous batching).
         """
         ...
 
     @property
     def beam_search(self) -> Callable[[BeamRules], BeamSearch] | None:
-        """Start a beam search that runs outside Python.
+        """A function that starts a beam search that runs outside Python.
 
-        Results are bit-identical to those of :mod:`uwaga.search`; sentences may enter as with ``join``.
+        Results are bit-identical to those of :mod:`uwaga.search`. As with ``join``, sentences may enter a
+        search in progress.
         """
         ...
 
     @property
     def attentions(self) -> AttentionRecorder | None:
-        """Return all attention matrices for given sources and targets.
+        """A function that returns all attention matrices for given sources and targets.
 
-        The second argument contains the decoder inputs: the start symbol, then the target without its last
-        token. The call is a separate pass with the arithmetic of the steps and does not affect the results of
-        a search. In a decoder-only model the query and key axes are the source followed by the target.
+        Its second argument contains the decoder inputs: the start symbol, then the target without its last
+        token. The function runs a separate pass with the arithmetic of the steps, and does not affect the
+        results of a search. In a decoder-only model the query and key axes are the source followed by the
+        target.
         """
         ...
 
     @property
     def cross_attention(self) -> CrossAttention | None:
-        """Return the cross-attention (target, source) of one head, or the mean of one layer.
+        """A function that returns the cross-attention (target, source) of a head, or the mean of a layer.
 
-        In a decoder-only model it is the attention to the prompt. The first two arguments are those of
-        ``attentions``; then the layer, from 0 or negative from the last (the first if there are fewer); then
-        the head, or None for the mean over the layer's heads.
+        In a decoder-only model, it returns the attention to the prompt. The first two arguments are those of
+        ``attentions``. The third is the layer, from 0, or from the last layer if negative (the first layer if
+        there are fewer). The fourth is the head, or None for the mean over the heads of the layer.
         """
         ...
 
     @property
     def cross_attentions(self) -> CrossAttentions | None:
-        """Return the cross-attention (layers, heads, target, source); arguments as for ``attentions``."""
+        """A function that returns the cross-attention (layers, heads, target, source).
+
+        Its arguments are those of ``attentions``.
+        """
         ...
 
     @property
     def recording(self) -> Callable[[bool], Decoder] | None:
-        """Return a decoder for a call that will need ``attentions`` (True) or ``cross_attention``.
+        """A function that returns a decoder that caches the encoded sources, so that they are encoded only
+        once.
 
-        It caches the encoded sources, so that they are encoded once; results are bit-identical.
+        Its argument is whether ``attentions`` will be called; otherwise only ``cross_attention`` or
+        ``cross_attentions`` will. Results are bit-identical.
         """
         ...

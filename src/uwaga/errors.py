@@ -1,4 +1,4 @@
-"""Exceptions for users. Messages state the problem and its solution."""
+"""The exceptions that users see. Their messages state the problem and how to solve it."""
 
 MAX_QUOTED = 60
 """Maximum number of characters of a value quoted in a message."""
@@ -26,10 +26,10 @@ def quoted(value: object) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Return the message of another library's error as one short line, since some quote entire files.
+    """Return the message of another library's error, cut to one short line, since some messages quote files.
 
     Args:
-        error: any exception; without a message, its class name is returned.
+        error: any exception; if it has no message, its class name is returned.
     """
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:MAX_REASON]
 
@@ -38,7 +38,7 @@ def printable(path: object) -> str:
     """Return a path as text in UTF-8, for messages of the core.
 
     Args:
-        path: a path whose name may be of any bytes.
+        path: a path, which may contain any bytes.
     """
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -72,7 +72,9 @@ class UnknownModelError(ModelError):
 
 
 class NotInstalledError(ModelError):
-    """No installed model translates between two languages; ``pairs`` (``en-pt``) are the missing pairs."""
+    """No installed model translates between two languages; ``pairs`` are the missing pairs, such as
+    ``en-pt``.
+    """
 
     def __init__(self, message: str, pairs: tuple[str, ...] = ()) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""A function that loads a model of any kind."""
+"""The function :func:`load`, which loads a model of any kind."""
 
 from __future__ import annotations
 
@@ -46,25 +46,26 @@ def load(
     """Load a model of any kind.
 
     A type checker cannot know the kind of a model. It assumes a ``Translator``, the most common kind, so that
-    it checks the options of ``load(name).translate``; ``TextGenerator.load`` and ``MaskFiller.load`` return
-    the others.
+    it checks the options of ``load(name).translate``. For the other kinds, use ``TextGenerator.load`` and
+    ``MaskFiller.load``.
 
     Args:
-        name: a model folder, a Hugging Face name, several of them (an ensemble of translators), None for the
-            bundled model, or a pair of languages (``en-pt``) for the best installed model. None with
+        name: a model folder, a Hugging Face name, a sequence of them (an ensemble of translators), None for
+            the bundled model, or a pair of languages (``en-pt``) for the best installed model. None with
             ``source`` and ``target`` is equivalent to a pair.
-        via: without a name, the intermediate language to translate through, or several in order.
+        via: if no name is given, the intermediate language to translate through, or several in order.
         **options: fields of :class:`uwaga.settings.LoadOptions` by name: ``device``, ``dtype``,
             ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``,
             ``draft``.
 
     Returns:
-        a ``TextGenerator`` for decoder-only models, a ``MaskFiller`` for BERT, a ``Translator`` for all
-        others, and for a decoder-only model if a language is given.
+        a ``MaskFiller`` for BERT, a ``TextGenerator`` for a decoder-only model if no language is given, and a
+        ``Translator`` for any other model.
 
     Raises:
-        ModelError: there is no such model, or none for the languages, or it or the shortlist is damaged.
-        SettingsError: an invalid option, models with different tokenisers, or a missing language.
+        ModelError: there is no such model or no model for the languages, or the model or shortlist is
+            damaged.
+        SettingsError: an option is invalid, the models have different tokenisers, or a language is missing.
         MissingExtraError: the model needs torch or another library that is not installed.
     """
     load_options = LoadOptions.from_mapping(options)
@@ -88,5 +89,5 @@ def load(
     if load_options.draft is not None:
         raise SettingsError(f"{name}: {description} takes no draft")
     if load_options.engine == "native":
-        raise SettingsError(f"{name}: {description} runs on torch; leave engine out")
+        raise SettingsError(f"{name}: {description} runs on torch; leave out engine")
     return MaskFiller(*load_filler(checkpoint, load_options))

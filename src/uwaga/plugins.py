@@ -1,7 +1,8 @@
 """Registries of named implementations, and the plugins that add to them.
 
-A plugin is a Python file or module that adds to registries when it is imported. Only the user names plugins:
-on the command line, in the environment, or in a settings file. A model folder never does.
+A plugin is a Python file or module that adds implementations to registries when it is imported. Plugins are
+named only by the user: on the command line, in the environment, or in a settings file, never in a model
+folder.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ Value = TypeVar("Value")
 class Registry(Mapping[str, T]):
     """The implementations of a kind by name, imported on first use.
 
-    Implementations added by plugins come first, then uwaga's own, then the entry points of installed
+    Implementations added by plugins come first, then those of uwaga, then the entry points of installed
     packages.
 
     Args:
-        kind: the noun for messages.
+        kind: the noun that messages use for an implementation, such as "metric".
         group: the group of entry points.
-        table: uwaga's own implementations, as ``module:attribute`` by name; those in absent packages are left
-            out.
+        table: the implementations of uwaga, as ``module:attribute`` by name; those whose package is not
+            installed are ignored.
     """
 
     def __init__(self, kind: str, group: str, table: Mapping[str, str] | None = None) -> None:
         self.kind, self._group = kind, group
-        self._table = {name: target for name, target in (table or {}).items() if _is_present(target)}
+        self._table = {name: target for name, target in (table or {}).items() if _is_installed(target)}
         self._added: dict[str, T] = {}
         self._imported: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[Value], Value]:
-        """Return a decorator that adds a class, a function or a record, replacing any of the same name."""
+        """Return a decorator that adds a class or function under a name, replacing any earlier one."""
 
         def add(value: Value) -> Value:
             self._added[name] = value  # type: ignore[assignment]
@@ -91,7 +92,8 @@ class Registry(Mapping[str, T]):
         """Check that a name is registered, without importing the implementation.
 
         Raises:
-            SettingsError: there is none; the message lists all names and suggests the nearest.
+            SettingsError: the name is not registered; the message lists all names and suggests the most
+                similar.
         """
         if name in self:
             return
@@ -126,13 +128,13 @@ def load_listed_plugins(values: Mapping[str, object], location: str) -> None:
 
 
 def load_plugins(names: Iterable[str | Path]) -> None:
-    """Import plugins, each once, and name them in the environment for child processes.
+    """Import each plugin once, and add the plugins to the environment variable for child processes.
 
     Args:
         names: Python files, which end in ``.py``, or names of modules.
 
     Raises:
-        SettingsError: a plugin does not exist or raises an error; the message says in which line.
+        SettingsError: a plugin does not exist or raises an error; the message gives the line number.
     """
     paths = [str(Path(name).resolve()) if str(name).endswith(".py") else str(name) for name in names]
     for path in paths:
@@ -179,6 +181,6 @@ def _load_environment_plugins() -> None:
             load_plugins([path])
 
 
-def _is_present(target: str) -> bool:
-    """Return True if the package of ``module:attribute`` is installed."""
+def _is_installed(target: str) -> bool:
+    """Return whether the package of ``module:attribute`` is installed."""
     return importlib.util.find_spec(target.partition(":")[0].partition(".")[0]) is not None

@@ -245,7 +245,7 @@ def test_unavailable_instruction_set_cannot_be_forced(monkeypatch):
         native_model(MODEL)
     assert missing is not None
     monkeypatch.setenv("UWAGA_ISA", missing)
-    with pytest.raises(SettingsError, match=f"lacks {missing}; it has portable"):
+    with pytest.raises(SettingsError, match=f"does not support {missing}; choose one of portable"):
         native_model(MODEL)
     monkeypatch.setenv("UWAGA_ISA", "portable")
     assert native_model(MODEL).isa == "portable"

@@ -1,4 +1,4 @@
-"""Beam search and running batch of the engine, over the compiled core."""
+"""The beam search and the running batch of the engine, implemented by the compiled core."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from uwaga.engine import _core
 from uwaga.errors import CancelledRequestError, DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.results.translation import DraftUse
 
-STOPPING = {True: 0, False: 1, "estimate": 2}
+STOPPING_CODES = {True: 0, False: 1, "estimate": 2}
 """Values of ``Stopping`` in native/search/sentence_search.h."""
 
 
 class NativeBeamSearch:
     """The :class:`uwaga.decoder.BeamSearch` of the engine, bit-identical to :mod:`uwaga.search`.
 
-    For one thread at a time; Ctrl-C is checked at each step.
+    It is not thread-safe. Ctrl-C is checked at each step.
     """
 
     def __init__(self, model: _core.Model, ends: Sequence[int], rules: BeamRules) -> None:
@@ -60,7 +60,7 @@ class NativeBeamSearch:
 
 
 class CoreSentences(TypedDict):
-    """The values of sentences as arguments of the core; see :class:`uwaga.decoder.NewSentence`.
+    """The fields of sentences as arguments of the core; see :class:`uwaga.decoder.NewSentence`.
 
     ``forced`` is a :func:`uwaga.decoder.forced_matrix`; ``phrases`` and ``drafts`` are empty if no
     sentence has any.
@@ -74,7 +74,7 @@ class CoreSentences(TypedDict):
 
 
 def core_sentences(sentences: Sequence[NewSentence]) -> CoreSentences:
-    """Convert sentences for the core, which checks them."""
+    """Return the fields of sentences as arguments of the core, which checks them."""
     has_phrases = any(sentence.phrases is not None for sentence in sentences)
     has_drafts = any(sentence.draft is not None for sentence in sentences)
     return {
@@ -87,7 +87,7 @@ def core_sentences(sentences: Sequence[NewSentence]) -> CoreSentences:
 
 
 def core_datastore(datastore: Datastore | None) -> _core.Datastore | None:
-    """Convert a datastore for the core, which checks it."""
+    """Return a datastore as one of the core, which checks it; None for None."""
     if datastore is None:
         return None
     return _core.Datastore(
@@ -100,13 +100,13 @@ def core_datastore(datastore: Datastore | None) -> _core.Datastore | None:
 
 
 def finished_target(hypothesis: _core.FinishedTuple) -> FinishedTarget:
-    """Convert a hypothesis from the core."""
+    """Return a hypothesis of the core as a :class:`uwaga.decoder.FinishedTarget`."""
     tokens, log_probs, score, truncated, draft = hypothesis
     return FinishedTarget(tokens, log_probs, score, truncated, DraftUse(*draft) if draft[2] else None)
 
 
 def core_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _core.Rules:
-    """Convert rules for the core, which checks them."""
+    """Return rules as those of the core, which checks them."""
     with convert_errors():
         return _core.Rules(
             model,
@@ -117,7 +117,7 @@ def core_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _co
             np.array(ends, dtype=np.int64),
             np.ascontiguousarray(rules.banned, dtype=np.int64),
             rules.min_length,
-            STOPPING[rules.early_stopping],
+            STOPPING_CODES[rules.early_stopping],
             rules.force_end,
             rules.score_forced,
             rules.renormalise,
@@ -128,7 +128,7 @@ def core_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _co
 
 @contextmanager
 def convert_errors() -> Iterator[None]:
-    """Convert the core's exceptions to uwaga's."""
+    """Convert exceptions of the core that are raised in the block to those of :mod:`uwaga.errors`."""
     try:
         yield
     except _core.NotNumbersError as error:
@@ -141,15 +141,15 @@ def convert_errors() -> Iterator[None]:
         raise DataError(str(error)) from None
 
 
-MAX_LANES = 64
-"""Maximum number of rules cached for later searches."""
+MAX_CACHED_LANES = 64
+"""Maximum number of lanes, which hold the rules of a search, cached for later searches."""
 
 
 class NativeRunningBatch:
     """The :class:`uwaga.decoder.RunningBatch` of the engine; ``serve`` never acquires the GIL.
 
-    ``serve`` uses as many threads as the model, each with its own sentences; sentences with equal rules share
-    their steps. Results are bit-identical to those of :class:`NativeBeamSearch`.
+    ``serve`` uses as many threads as the model, each of which decodes different sentences; sentences with
+    equal rules share their steps. Results are bit-identical to those of :class:`NativeBeamSearch`.
 
     Args:
         model: the model of the core.
@@ -181,7 +181,7 @@ class NativeRunningBatch:
         key = rules.key
         lane = self._lanes.pop(key, None) or _core.Lane(core_rules(self._model, self._ends, rules))
         self._lanes[key] = lane
-        while len(self._lanes) > MAX_LANES:
+        while len(self._lanes) > MAX_CACHED_LANES:
             self._lanes.popitem(last=False)
         return lane
 
@@ -212,11 +212,11 @@ class NativeTicket:
             self._check()
         sources = [sentence.source for sentence in sentences]
         datastores = [core_datastore(sentence.datastore) for sentence in sentences]
-        with convert_errors(), convert_closed_error():
+        with convert_errors(), convert_closed_batch_error():
             self._batch.submit(self._ticket, sources, datastores=datastores, **core_sentences(sentences))
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
-        with convert_errors(), convert_closed_error():
+        with convert_errors(), convert_closed_batch_error():
             finished, decided = self._batch.collect(self._ticket, seconds)
         targets = [(number, list(map(finished_target, nbest))) for number, nbest in finished]
         return targets, list(map(DecidedToken._make, decided))
@@ -226,8 +226,8 @@ class NativeTicket:
 
 
 @contextmanager
-def convert_closed_error() -> Iterator[None]:
-    """Translate the core's error for a closed batch to CancelledRequestError."""
+def convert_closed_batch_error() -> Iterator[None]:
+    """Convert the core's error for a closed batch, if raised in the block, to CancelledRequestError."""
     try:
         yield
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""The CPU: cores that the process may use, and the instruction set of the engine."""
+"""The CPU: the number of cores that the process may use, and the instruction set of the engine."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ def usable_cores() -> int:
 
 
 def cgroup_quota(membership: Path, cgroup_root: Path) -> float:
-    """Return the CPU quota of control groups in cores, infinite without a limit.
+    """Return the CPU quota of control groups in cores; it is infinite if there is no limit.
 
     The quota is the minimum over the process's group and its parents, in version 2 (``cpu.max``) or version 1
     (``cpu.cfs_quota_us`` / ``cpu.cfs_period_us``).
 
     Args:
-        membership: the process's groups, like ``/proc/self/cgroup``: a ``number:controllers:path`` per line.
+        membership: the file of the process's groups, such as ``/proc/self/cgroup``, with a line
+            ``number:controllers:path`` for each group.
         cgroup_root: mount point of the hierarchies.
     """
     try:
@@ -75,7 +76,12 @@ ISA_VARIABLE = "UWAGA_ISA"
 
 
 def resolve_isa(name: str | None = None) -> int:
-    """Return the index of the instruction set ``name``, by default that of ``UWAGA_ISA`` or the fastest."""
+    """Return the index of an instruction set.
+
+    Args:
+        name: the name of the instruction set; None for the one named by ``UWAGA_ISA`` or, if the variable is
+            not set, the fastest that is supported.
+    """
     requested = (name or os.environ.get(ISA_VARIABLE) or "").strip().lower()
     if not requested:
         return _core.best_isa()
@@ -84,7 +90,8 @@ def resolve_isa(name: str | None = None) -> int:
     isa = _core.ISAS.index(requested)
     if not _core.supported(isa):
         raise SettingsError(
-            f"{ISA_VARIABLE}: this processor or build lacks {requested}; it has {', '.join(available_isas())}"
+            f"{ISA_VARIABLE}: this processor or build does not support {requested}; choose one of "
+            f"{', '.join(available_isas())}"
         )
     return isa
 

@@ -1,4 +1,4 @@
-"""Names of the arrays inside a translation, which :meth:`uwaga.engine.NativeModel.insight` returns.
+"""Names of the intermediate arrays of a translation, which :meth:`uwaga.engine.NativeModel.insight` returns.
 
 ========================== ============================== ====================================================
 name                       shape                          contents (Vaswani 2017 §3)
@@ -23,4 +23,4 @@ A decoder with SSRU has ``decoder.1.recurrence`` in place of self-attention.
 from __future__ import annotations
 
 MAX_BYTES = 1 << 28
-"""Default maximum size of the arrays in bytes."""
+"""Default maximum total size of the arrays in bytes."""

@@ -23,19 +23,20 @@ REPLACEMENTS: tuple[Replacement, ...] = get_args(Replacement)
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """A change of the weights of some attention heads.
+    """An intervention that changes the attention weights of some heads.
 
     Attributes:
-        kind: the kind of attention: ``encoder`` or ``decoder`` for self-attention, ``cross``.
-        layer: the layer, from 1; None for all.
-        head: index of the head in the layer, from 1, None for all.
-        weights: replacement of the attention weights. ``silent``: zeros, so that the head has no output
-            (Michel 2019); ``alone``: zeros for all other heads of the layer; ``uniform``: equal weights for
-            all visible positions; ``diagonal``: weight 1 for the same position, or the last one; an array
-            (target, source) of one sentence, or (heads, target, source).
-        mask: bool (target, source) of one sentence, True for positions that may be attended to: the remaining
-            weights are rescaled to sum to 1, or are all zero if none remain.
-        scale: factor of the scores in place of the model's, usually ``1/√d_k``; 1.0 disables scaling
+        kind: the kind of attention: ``encoder`` or ``decoder`` for self-attention, or ``cross``.
+        layer: the layer, counted from 1; None for all layers.
+        head: the head in the layer, counted from 1; None for all heads.
+        weights: the weights that replace the attention weights. ``silent``: zeros, so that the head has no
+            output (Michel 2019); ``alone``: zeros for all other heads of the layer; ``uniform``: equal
+            weights for all visible positions; ``diagonal``: weight 1 for the same position, or for the last
+            position if there is none; or an array (target, source) of one sentence, or (heads, target,
+            source).
+        mask: bool (target, source) of one sentence, True for positions that may be attended to. The weights
+            of these positions are rescaled to sum to 1, or are all zero if a row has no such position.
+        scale: factor of the scores that replaces the model's factor, usually ``1/√d_k``; 1.0 disables scaling
             (Vaswani 2017 §3.2.1).
     """
 
@@ -48,38 +49,48 @@ class Heads:
 
     @property
     def touches_encoder(self) -> bool:
-        """True if the intervention changes the output of the encoder."""
+        """Whether the intervention changes the output of the encoder."""
         return self.kind == "encoder"
 
     def check(self, layers: int, heads: int) -> None:
-        """Check the intervention against a model's number of layers of this kind, and of heads per layer."""
+        """Check that a model has the layer and the head, and that the values are valid.
+
+        Args:
+            layers: number of layers of the model with this kind of attention.
+            heads: number of heads per layer.
+        """
         if self.kind not in ATTENTION_KINDS:
             raise SettingsError(f"unknown attention kind {self.kind!r}; known: {', '.join(ATTENTION_KINDS)}")
         if self.layer is not None and not 1 <= self.layer <= layers:
-            raise SettingsError(f"layer {self.layer}: the model has {layers} of that kind, counted from 1")
+            raise SettingsError(
+                f"layer {self.layer}: the model has {layers} layers of that kind, counted from 1"
+            )
         if self.head is not None and not 1 <= self.head <= heads:
-            raise SettingsError(f"head {self.head}: the layer has {heads}, counted from 1")
+            raise SettingsError(f"head {self.head}: the layer has {heads} heads, counted from 1")
         if isinstance(self.weights, str) and self.weights not in REPLACEMENTS:
             raise SettingsError(
                 f"weights {self.weights!r}: give an array, or one of {', '.join(REPLACEMENTS)}"
             )
         if isinstance(self.weights, str) and self.weights == "alone" and self.head is None:
-            raise SettingsError("weights 'alone': name the head to keep")
+            raise SettingsError("weights 'alone' need a head: set head to the one to keep")
         for name, table in (("weights", self.weights), ("mask", self.mask)):
             if isinstance(table, np.ndarray) and (table.ndim not in (2, 3) or not table.size):
                 raise SettingsError(f"{name}: shape {table.shape}; give (target, source) of one sentence")
             expected_heads = heads if self.head is None else 1
             if isinstance(table, np.ndarray) and table.ndim == 3 and table.shape[0] != expected_heads:
-                raise SettingsError(f"a table of {table.shape[0]} heads does not fit {expected_heads}")
+                raise SettingsError(
+                    f"{name}: an array of {table.shape[0]} heads for {expected_heads} selected heads"
+                )
         if self.scale is not None and not np.isfinite(self.scale):
             raise SettingsError(f"scale {self.scale}: give a finite number")
 
 
 @dataclass(frozen=True)
 class Positions:
-    """Positions of the tokens of a side: token i gets position ``places[i]``, from 0.
+    """An intervention that changes the positions of source or target tokens.
 
-    Tokens after the last of ``places`` keep their positions.
+    Token i gets the position ``places[i]``, counted from 0. Tokens after the last of ``places`` keep their
+    positions.
     """
 
     side: Literal["source", "target"]
@@ -87,30 +98,37 @@ class Positions:
 
     @property
     def touches_encoder(self) -> bool:
-        """True if the intervention changes the output of the encoder."""
+        """Whether the intervention changes the output of the encoder."""
         return self.side == "source"
 
     def check(self, relative: bool, positions: int | None) -> None:
-        """Check the positions against those of a model."""
+        """Check that a model has the positions.
+
+        Args:
+            relative: whether the model has relative positions.
+            positions: number of positions of the model, None for no limit.
+        """
         if self.side not in ("source", "target"):
             raise SettingsError(f"side {self.side!r}: give source or target")
         if relative:
             raise SettingsError("the model has relative positions, which cannot be replaced")
         for position in self.places:
             if position < 0 or (positions is not None and position >= positions):
-                raise SettingsError(f"position {position}: the model has {positions}, counted from 0")
+                raise SettingsError(
+                    f"position {position}: the model has {positions} positions, counted from 0"
+                )
 
 
 Intervention = Heads | Positions
 
 CoreEdit = tuple[int, int, int, int, Floats | None, Floats | None, float | None]
-"""Kind, layer, head, weights, table, mask and scale of an ``AttentionEdit`` in native/network/edits.h."""
+"""The kind, layer, head, weights, table, mask and scale of an ``AttentionEdit`` in native/network/edits.h."""
 
 
 def core_edits(
     settings: EngineSettings, interventions: Sequence[Intervention], relative: bool
 ) -> list[CoreEdit]:
-    """Check all interventions against the model's settings and return the changes of heads for the core."""
+    """Check all interventions against the settings of the model, and return those of heads for the core."""
     if isinstance(settings, RecurrentSettings):
         raise SettingsError("the model is recurrent; only the attention of a Transformer can be edited")
     sizes, edits = Sizes.from_settings(settings), list[CoreEdit]()
@@ -133,7 +151,7 @@ def core_edits(
 
 
 def edited_positions(interventions: Sequence[Intervention], side: str) -> list[int]:
-    """Return the positions that the last intervention on a side sets; empty if there is none."""
+    """Return the positions set by the last intervention on a side; the list is empty if there is none."""
     positions = [
         list(intervention.places)
         for intervention in interventions

@@ -1,4 +1,4 @@
-"""Sizes of a model on the engine, and the names and shapes of its weights, from its settings.
+"""The sizes of a model on the engine, and the names and shapes of its weights, derived from its settings.
 
 The engine runs encoder-decoder models (M16), decoder-only models (M18), whose only vocabulary is used for
 source and target, and recurrent models (M11 to M15). The core lists the weights of all of them, for the C
@@ -33,7 +33,10 @@ AttentionSettings = BahdanauSettings | LuongSettings | GnmtSettings
 
 
 def engine_refusal(settings: object) -> str | None:
-    """Return the end of an error message for settings that the engine cannot run; None if it can run them."""
+    """Return the end of the message "the native engine runs …" for settings that it cannot run.
+
+    Return None if it can run them.
+    """
     if isinstance(settings, RecurrentSettings):
         if isinstance(settings, AttentionSettings) and settings.score not in _core.SCORES:
             return f"attention with the scores {', '.join(_core.SCORES)}, not score: {settings.score}"
@@ -80,9 +83,15 @@ class Sizes:
 class Product:
     """A matrix of the engine: stored weights (outputs, inputs) stacked along the outputs, with their biases.
 
-    ``weights`` and ``biases`` are the names of the stored tensors; there may be no biases. A product with a
-    ``shape`` is a block of its only weight, which has that shape, starting at output ``first`` and input
-    ``column``.
+    Attributes:
+        name: the name of the matrix.
+        weights: the names of the stored weights.
+        biases: the names of the stored biases; empty if there are none.
+        outputs: the number of outputs of each weight.
+        inputs: the number of inputs.
+        shape: for a block of a larger weight, the shape of that weight, otherwise None.
+        first: the first output of the block in the weight.
+        column: the first input of the block in the weight.
     """
 
     name: str
@@ -96,12 +105,12 @@ class Product:
 
     @property
     def rows(self) -> slice:
-        """Slice of the outputs in the block."""
+        """The outputs of the block in the weight, as a slice."""
         return slice(self.first, self.first + sum(self.outputs))
 
     @property
     def columns(self) -> slice:
-        """Slice of the inputs in the block."""
+        """The inputs of the block in the weight, as a slice."""
         return slice(self.column, self.column + self.inputs)
 
 
@@ -110,8 +119,8 @@ def products(settings: EngineSettings, source: int, target: int, location: str =
 
     Args:
         settings: settings of the model.
-        source: number of source tokens.
-        target: number of target tokens.
+        source: size of the source vocabulary.
+        target: size of the target vocabulary.
         location: the file of the settings, for messages.
     """
     matrices = _core.matrices(settings.model_dump_json(), source, target, location)
@@ -123,7 +132,7 @@ def vectors(settings: EngineSettings, target: int, location: str = "settings") -
 
     Args:
         settings: settings of the model.
-        target: number of target tokens.
+        target: size of the target vocabulary.
         location: the file of the settings, for messages.
     """
     return _core.vectors(settings.model_dump_json(), target, location)
@@ -143,7 +152,10 @@ def stored_shapes(
 
 
 class MatrixLayout(NamedTuple):
-    """A matrix in an int8 or int4 folder; ``arrays`` are its panels and, of integers, scales and sums."""
+    """A matrix in an int8 or int4 folder.
+
+    ``arrays`` are the names of the tensors of its panels and, if they are integers, of its scales and sums.
+    """
 
     precision: Precision
     outputs: int
@@ -179,10 +191,10 @@ class PackedLayout:
 
         Args:
             settings: settings of the model.
-            source: number of source tokens.
-            target: number of target tokens.
+            source: size of the source vocabulary.
+            target: size of the target vocabulary.
             precision: number format of the matrices, int8 or int4.
-            kept: names of the matrices in the format of higher precision.
+            kept: names of the matrices that are kept at a higher precision.
             location: the file of the settings, for messages.
         """
         matrices, others = _core.packed_layout(
@@ -207,25 +219,26 @@ def memory_width(settings: RecurrentSettings) -> int:
     return annotations + (0 if unprepared else settings.hidden)
 
 
-SINUSOIDS = {"interleaved": 0, "halves": 1, "tensor2tensor": 2}
+SINUSOID_CODES = {"interleaved": 0, "halves": 1, "tensor2tensor": 2}
 """Values of ``Sinusoids`` in native/transformer/positions.h."""
 
 
 def sinusoids(settings: TransformerSettings) -> Floats:
-    """Return the sinusoids (max_length, width) in the settings' order (Vaswani 2017 §3.5)."""
-    order = SINUSOIDS[settings.sinusoids]
+    """Return the sinusoids (max_length, width) in the order of the settings (Vaswani 2017 §3.5)."""
+    order = SINUSOID_CODES[settings.sinusoids]
     return _core.sinusoids(order, settings.width, settings.position_offset, settings.max_length)
 
 
 def distances(weight: Floats, settings: TransformerSettings, bidirectional: bool) -> Floats:
-    """Return the score biases (heads, 2 * reach + 1) for ``key - query`` from ``-reach`` to ``reach``.
+    """Return the score biases (heads, 2 * reach + 1) for distances ``key - query`` from ``-reach`` to
+    ``reach``.
 
     The reach is ``relative_distance``; all larger distances share a bucket (Raffel 2020 §2.1).
 
     Args:
-        weight: (buckets, heads).
+        weight: stored biases (buckets, heads).
         settings: the settings of the model.
-        bidirectional: True if later keys have separate buckets.
+        bidirectional: whether keys after the query have separate buckets.
     """
     return _core.distances(
         np.ascontiguousarray(weight, dtype=np.float32), settings.relative_distance, bidirectional

@@ -31,11 +31,11 @@ from uwaga.settings.options import check_integer
 from uwaga.settings.recurrent import RecurrentSettings
 
 Sources = tuple[tuple[int, ...], ...]
-"""Token ids of a batch."""
+"""The token ids of the sources of a batch."""
 MAX_CACHE_BYTES = 1 << 28
-"""Maximum bytes of encoded sources cached for word alignment."""
+"""Maximum size, in bytes, of the encoded sources cached for word alignment."""
 REENCODED_SENTENCES = 256
-"""Number of sentences in a batch that is re-encoded."""
+"""Number of sentences in a batch of sources that are encoded again."""
 
 
 class NativeModel:
@@ -44,15 +44,15 @@ class NativeModel:
     In a decoder-only model (M18) a source is a prompt of at least one token, processed as a block; in the
     first step its last token replaces the start symbol.
 
-    Tokens and log-probabilities of a row are bit-identical in any batch and with any number of threads.
-    Thread-safe: it has no state between calls.
+    Tokens and log-probabilities of a row are bit-identical in any batch and with any number of threads. The
+    model is thread-safe, since it has no state between calls.
 
     Args:
         settings: the settings of the model.
         symbols: special token ids of the target side.
-        vocabulary: tokens of the source and of the target; equal in a decoder-only model.
+        vocabulary: number of source tokens and of target tokens; equal in a decoder-only model.
         packed: the weights.
-        threads: threads of one call, 0 for as many as the process may use.
+        threads: number of threads of a call, 0 for as many as the process may use.
         isa: name of the instruction set; None for ``UWAGA_ISA`` or the fastest.
         shared_width: minimum model width for dividing the columns of a step among threads if it has too few
             rows to divide; in narrower models synchronisation would take longer than the work.
@@ -103,12 +103,13 @@ class NativeModel:
     def with_shortlist(self, shortlist: Shortlist) -> NativeModel:
         """Return the model with its target tokens restricted by a shortlist; the weights are shared.
 
-        All lists contain the end symbol and the unknown token, and a forced token in its step.
-        Log-probabilities are normalised over the list of the sentence. The arrays of the shortlist are not
-        copied and must not be modified.
+        The list of every sentence contains the end symbol, the unknown token and, in its step, a forced
+        token. Log-probabilities are normalised over the list of the sentence. The arrays of the shortlist are
+        not copied and must not be modified.
 
         Raises:
-            ModelError: the shortlist has other vocabularies, or the model is decoder-only.
+            ModelError: the vocabularies of the shortlist differ from the model's, or the model is
+                decoder-only.
         """
         if isinstance(self.settings, DecoderOnlySettings):
             raise ModelError("a shortlist needs source tokens, but a decoder-only model has none")
@@ -156,7 +157,7 @@ class NativeModel:
 
     @property
     def description(self) -> str:
-        """Description with the family, engine, precision, instruction set and number of threads."""
+        """A description with the family, engine, precision, instruction set and number of threads."""
         family = str(getattr(self.settings, "family", "")).replace("transformer", "Transformer")
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         return f"{family}, native {self.precision} on {self.isa}, {threads}"
@@ -183,10 +184,10 @@ class NativeModel:
             return cache[key].used_by(self._core)
 
     def caching_sources(self) -> NativeModel:
-        """Return a copy that caches encoded sources, for a call that compares it with edited models.
+        """Return a copy that caches encoded sources, for a call that compares the model with edited models.
 
-        A batch encoded by one of these models is not encoded again by others with an unchanged encoder. At
-        most :data:`MAX_CACHE_BYTES` are cached.
+        A batch encoded by the copy, or by an edited model with the same encoder, is not encoded again by the
+        others. At most :data:`MAX_CACHE_BYTES` are cached.
         """
         model = copy.copy(self)
         model._encoded_batches = {}
@@ -211,7 +212,8 @@ class NativeModel:
         """See :func:`uwaga.decoder.with_datastores`.
 
         Raises:
-            DataError: a key has another width than the model's features, or a token is not in the vocabulary.
+            DataError: the width of a key differs from that of the model's features, or a token is not in the
+                vocabulary.
         """
         assert isinstance(memory, _core.Memory)
         with convert_errors():
@@ -336,7 +338,7 @@ class NativeModel:
             DataError: a side is empty or contains an id outside the vocabulary.
         """
         if isinstance(self.settings, RecurrentSettings):
-            raise SettingsError("the model is recurrent; insight is for Transformers")
+            raise SettingsError("the model is recurrent; insight is available for Transformers only")
         check_integer("max_bytes", max_bytes, 1)
         with convert_errors():
             return self._core.insight(source, target, list(names), max_bytes)
@@ -347,10 +349,10 @@ class NativeModel:
 
 
 class RecordingModel(NativeModel):
-    """A model for one call that caches the encoded sources, so that recording runs only the decoder.
+    """A model for a single call that caches the encoded sources, so that recording runs only the decoder.
 
-    For one thread. With ``all_attentions`` it also caches the encoder's attention; without, it caches at most
-    :data:`MAX_CACHE_BYTES` and encodes further sources again.
+    It is not thread-safe. With ``all_attentions`` it also caches the encoder's attention. Otherwise it caches
+    at most :data:`MAX_CACHE_BYTES`, and encodes further sources again.
     """
 
     def __init__(self, model: NativeModel, all_attentions: bool) -> None:
@@ -400,7 +402,7 @@ class RecordingModel(NativeModel):
         """See :meth:`NativeModel.cross_attention`; sources that are not cached are processed in batches."""
         if isinstance(self.settings, DecoderOnlySettings):
             return [select_head(cross, layer, head) for cross in self._to_prompts(sources, targets)]
-        layers, heads = _cross_sizes(self.settings)
+        layers, heads = _cross_attention_counts(self.settings)
         if not layers:
             return [select_head(None, layer, head) for _ in sources]
         layer = resolve_layer(layer, head, layers, heads)
@@ -420,7 +422,7 @@ class RecordingModel(NativeModel):
         """See :meth:`NativeModel.cross_attentions`; sources that are not cached are processed in batches."""
         if isinstance(self.settings, DecoderOnlySettings):
             return list(self._to_prompts(sources, targets))
-        if not _cross_sizes(self.settings)[0]:
+        if not _cross_attention_counts(self.settings)[0]:
             return [require_cross_attention(None) for _ in sources]
         recorded = self._force_decode(sources, targets, self._core.attentions)
         return [require_cross_attention(cross) for _, cross in recorded]
@@ -438,7 +440,10 @@ class RecordingModel(NativeModel):
         targets: Sequence[Sequence[int]],
         core: Callable[[Sequence[_core.Memory], Sequence[int], Sequence[Sequence[int]]], Sequence[Any]],
     ) -> list[Any]:
-        """Call a function of the core with the memories of sources, their rows there, and the targets."""
+        """Return the results of a function of the core for each source and target.
+
+        The function is called with the memory of each source, the row of the source in it, and the targets.
+        """
         results: dict[int, Any] = {}
         keys = list(map(tuple, sources))
         missing = [index for index, key in enumerate(keys) if key not in self._memories]
@@ -460,8 +465,8 @@ class RecordingModel(NativeModel):
         return [results[index] for index in range(len(keys))]
 
 
-def _cross_sizes(settings: EngineSettings) -> tuple[int, int]:
-    """Return the layers and heads of the cross-attention; (0, 0) if there is none."""
+def _cross_attention_counts(settings: EngineSettings) -> tuple[int, int]:
+    """Return the number of layers and of heads per layer of the cross-attention; (0, 0) if there is none."""
     if isinstance(settings, RecurrentSettings):
         return (1, 1) if memory_width(settings) else (0, 0)
     if not isinstance(settings, TransformerSettings):
@@ -471,7 +476,7 @@ def _cross_sizes(settings: EngineSettings) -> tuple[int, int]:
 
 
 def _memory_bytes(settings: EngineSettings, precision: str) -> int:
-    """Return the bytes of the memory per source token."""
+    """Return the size of the memory in bytes per source token."""
     if isinstance(settings, RecurrentSettings):
         return 4 * max(1, memory_width(settings))
     sizes = Sizes.from_settings(settings)
@@ -481,7 +486,7 @@ def _memory_bytes(settings: EngineSettings, precision: str) -> int:
 
 
 def trim_heap() -> None:
-    """Return freed memory that the C library retains to the operating system."""
+    """Release freed memory that the C library retains, so that the operating system can use it."""
     _core.trim_heap()
 
 
@@ -496,13 +501,13 @@ def _relative(settings: EngineSettings) -> bool:
 
 
 def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
-    """Return the sizes and options of the core's model."""
+    """Return the sizes and options of a model as an argument of the core."""
     shape = _core.shape(settings.model_dump_json(), precision != "float32")
     return shape | (_decoder_only_shape(settings) if isinstance(settings, DecoderOnlySettings) else {})
 
 
 def _decoder_only_shape(settings: DecoderOnlySettings) -> dict[str, float]:
-    """Return the options of decoder-only models; 0 disables caps and windows."""
+    """Return the sizes and options that only decoder-only models have; 0 disables caps and windows."""
     shape = {
         "key_value_heads": settings.groups,
         "score_cap": settings.score_cap or 0.0,
@@ -527,7 +532,7 @@ def _decoder_only_shape(settings: DecoderOnlySettings) -> dict[str, float]:
 
 
 def _vectors(settings: EngineSettings, packed: PackedWeights) -> dict[str, Floats]:
-    """Return the vectors of the core's model: the packed vectors, with positions as tables."""
+    """Return the vectors of a model for the core: the packed vectors, with positions as tables."""
     tables = dict(packed.vectors)
     if isinstance(settings, RecurrentSettings):
         pass
@@ -543,7 +548,7 @@ def _vectors(settings: EngineSettings, packed: PackedWeights) -> dict[str, Float
 
 
 def _replace_positions(settings: TransformerSettings, tables: dict[str, Floats]) -> None:
-    """Replace the stored positions of an encoder-decoder by tables for both sides."""
+    """Replace the stored positions of an encoder-decoder model with tables for both sides."""
     stored = [tables.pop(f"{side}_positions.weight", None) for side in ("source", "target")]
     table = sinusoids(settings) if settings.positions == "sinusoidal" else None
     for side, weight in zip(("source", "target"), stored, strict=True):

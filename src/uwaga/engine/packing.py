@@ -20,16 +20,16 @@ from uwaga.settings import DecoderOnlySettings
 
 HUGE_PAGE = 1 << 21
 ALIGNMENT = 64
-"""Alignment of arrays in bytes, as in torch, whose kernels sum in another order for other alignments."""
+"""Alignment of arrays in bytes, as in torch; its kernels sum in a different order for other alignments."""
 
 Bytes = NDArray[np.uint8]
 
 
 def allocate_huge_pages(size: int) -> Bytes:
-    """Allocate zeroed bytes, aligned to a huge page (2 MB) if they fill one.
+    """Return a new array of ``size`` zero bytes, aligned to a huge page (2 MB) if it is at least that large.
 
     A step reads all weights of the decoder once, and huge pages need fewer page-table entries. Systems
-    without huge pages use ordinary ones.
+    without huge pages use ordinary pages.
     """
     if not hasattr(mmap, "MAP_PRIVATE"):
         owner = np.zeros(size + ALIGNMENT, dtype=np.uint8)
@@ -45,14 +45,17 @@ def allocate_huge_pages(size: int) -> Bytes:
     return owner[first : first + size]
 
 
-CHUNK = 1 << 20
-"""Numbers checked at a time."""
+CHECKED_VALUES = 1 << 20
+"""Number of values checked at a time."""
 
 
 def all_finite(values: NDArray[Any]) -> bool:
-    """Return True if no number is infinite or NaN, using little memory."""
+    """Return whether all values are finite; large arrays are checked in parts, to save memory."""
     flat = values.ravel(order="K")
-    return all(np.isfinite(flat[start : start + CHUNK]).all() for start in range(0, flat.size, CHUNK))
+    return all(
+        np.isfinite(flat[start : start + CHECKED_VALUES]).all()
+        for start in range(0, flat.size, CHECKED_VALUES)
+    )
 
 
 MAX_LEVELS = 127
@@ -60,12 +63,14 @@ MAX_LEVELS = 127
 MIN_QUANTISED = 1e-30
 """Rows whose largest magnitude is below this are rounded to zeros (native/kernels/packing.cpp)."""
 KEPT_FORMATS: dict[Precision, Precision] = {"int8": "bfloat16", "int4": "int8"}
-"""Number format of matrices that are kept at a higher precision in an int8 or int4 model."""
+"""The number format of matrices that are kept at a higher precision, by the precision of the model."""
 
 ReadTensor = Callable[[str], Floats]
-"""Returns a stored tensor by name; called for one matrix at a time, so the model is never in memory twice."""
+"""Returns a stored tensor by name; it is called for one matrix at a time, so that memory holds the model
+once."""
 ReadRows = Callable[[str, int, int], Floats | None]
-"""Returns the rows of a stored tensor from a first to a last (exclusive), None if all must be read."""
+"""Returns the rows of a stored tensor from a first to a last (exclusive), or None if it can only be read
+whole."""
 PANEL = 32
 """Number of outputs in a panel."""
 BLOCK_ROWS = 128 * PANEL
@@ -79,9 +84,16 @@ In a matrix of a single stored tensor, trailing zero outputs may be missing."""
 
 @dataclass(frozen=True)
 class Matrix:
-    """A packed matrix; ``arrays`` are its panels, scales and sums, ``levels`` the maximum integer.
+    """A packed matrix.
 
-    ``spread``: in int8, the inputs are first spread by an orthogonal matrix (native/kernels/kernels.h).
+    Attributes:
+        outputs: number of outputs.
+        inputs: number of inputs.
+        format: number format.
+        levels: the maximum integer of an int8 matrix.
+        arrays: its panels and, for integers, scales and sums.
+        spread: whether the inputs of an int8 matrix are first spread by an orthogonal matrix
+            (native/kernels/kernels.h).
     """
 
     outputs: int
@@ -103,9 +115,13 @@ class Matrix:
 
 @dataclass(frozen=True)
 class PackedWeights:
-    """The packed weights of a model; ``vectors`` are biases, norms and positions.
+    """The packed weights of a model.
 
-    ``check`` raises ModelError if the arrays, which may be mapped from a file, have changed.
+    Attributes:
+        matrices: the packed matrices by name.
+        vectors: biases, norms and positions by name.
+        precision: number format of the matrices.
+        check: raises ModelError if the arrays are mapped from a file that has changed; None for other arrays.
     """
 
     matrices: dict[str, Matrix]
@@ -117,9 +133,10 @@ class PackedWeights:
 class StoredForms(NamedTuple):
     """Functions that read stored tensors as integers, or only some of their rows.
 
-    ``integers`` returns a tensor that is stored as integers, None for other tensors; used unchanged if all
-    tensors of an int8 matrix with 127 levels are stored as integers. ``rows`` returns rows of a stored
-    tensor, so that a large tensor need not be in memory.
+    Attributes:
+        integers: returns a tensor that is stored as integers, or None for other tensors. The integers are
+            used unchanged if all tensors of an int8 matrix with 127 levels are stored as integers.
+        rows: returns rows of a stored tensor, so that a large tensor need not be in memory.
     """
 
     integers: Callable[[str], IntegerWeight | None] = lambda name: None
@@ -127,6 +144,7 @@ class StoredForms(NamedTuple):
 
 
 FLOAT_FORMS = StoredForms()
+"""The functions for tensors that are stored as floats and are read as a whole."""
 
 
 def pack(
@@ -138,17 +156,19 @@ def pack(
     levels: int = MAX_LEVELS,
     stored: StoredForms = FLOAT_FORMS,
 ) -> PackedWeights:
-    """Pack a model's weights. In decoder-only models, int8 matrices have ``spread`` set; see :class:`Matrix`.
+    """Return the packed weights of a model.
+
+    In decoder-only models, int8 matrices have ``spread`` set; see :class:`Matrix`.
 
     Args:
         settings: the settings of the model.
-        vocabulary: tokens of the source and of the target; equal in a decoder-only model.
+        vocabulary: number of source tokens and of target tokens; equal in a decoder-only model.
         read: returns a stored tensor.
         precision: number format of the matrices; vectors stay float32.
-        keep: patterns of names of matrices (``decoder.0.*``) that stay bfloat16 in an int8 model, and int8 in
-            an int4 model.
+        keep: patterns of the names of matrices (``decoder.0.*``) that stay bfloat16 in an int8 model, or int8
+            in an int4 model.
         levels: maximum integer of int8 matrices.
-        stored: how tensors are read other than as a whole.
+        stored: functions that read tensors as integers or in part.
     """
     matrices: dict[str, Matrix] = {}
     packed_vectors: dict[str, Floats] = {}
@@ -208,7 +228,7 @@ def _blocks(product: Product, read: ReadTensor, rows: ReadRows) -> Iterator[Floa
     if len(product.weights) == 1 and product.shape is None and outputs > BLOCK_ROWS:
         for first in range(0, outputs, BLOCK_ROWS):
             block = rows(product.weights[0], first, min(first + BLOCK_ROWS, outputs))
-            if block is None:  # for all rows
+            if block is None:  # the tensor can only be read whole
                 break
             yield _concatenate([block])
         else:
@@ -259,13 +279,13 @@ def _pack_block(
 
 
 def _allocate(part: NDArray[Any], outputs: int, arena: _core.WeightArena | None) -> NDArray[Any]:
-    """Allocate an array for a matrix, given the packed array of its first :data:`BLOCK_ROWS` rows."""
+    """Return a new array for a matrix, given the packed array of its first :data:`BLOCK_ROWS` rows."""
     size = part.nbytes // BLOCK_ROWS * round_up(outputs, PANEL)
     return (allocate_huge_pages(size) if arena is None else arena.take(size)).view(part.dtype)
 
 
 def round_up(count: int, unit: int) -> int:
-    """Round up to a multiple of ``unit``."""
+    """Return ``count`` rounded up to a multiple of ``unit``."""
     return -(-count // unit) * unit
 
 
@@ -288,4 +308,4 @@ def _concatenate(parts: Sequence[Floats]) -> Floats:
 
 def _check_finite(values: Floats, name: str) -> None:
     if not all_finite(values):
-        raise ModelError(f"weight {name!r} holds numbers that are not finite; the file is damaged")
+        raise ModelError(f"weight {name!r} contains values that are not finite; the file is damaged")

@@ -22,11 +22,11 @@ class Shortlist:
 
     Attributes:
         common: (common,) tokens allowed in every sentence, ascending.
-        first: (source vocabulary + 1,) offsets: ``targets[first[s] : first[s + 1]]`` are those of source
-            token ``s``.
-        targets: (entries,) ascending for each source token.
+        first: (source vocabulary + 1,) offsets: ``targets[first[s] : first[s + 1]]`` are the target tokens of
+            source token ``s``.
+        targets: (entries,) target tokens, ascending for each source token.
         vocabulary: number of target tokens.
-        allow_source: source and target share a vocabulary, and each source token is allowed in the target.
+        allow_source: whether each source token is allowed in the target, if both share a vocabulary.
         multiple: lists are padded to a multiple of this length with the lowest tokens not in the list.
     """
 
@@ -42,10 +42,10 @@ class Shortlist:
             array = getattr(self, name)
             if array.ndim != 1 or array.dtype != np.int32:
                 raise ModelError(
-                    f"{name}: {array.dtype.name} of shape {array.shape}, but must be int32 with one axis"
+                    f"{name}: must be int32 with one axis, not {array.dtype.name} of shape {array.shape}"
                 )
         if not len(self.common):
-            raise ModelError("common: at least one token is needed")
+            raise ModelError("common: at least one token is required")
         if len(self.first) < 2 or self.first[0] != 0 or self.first[-1] != len(self.targets):
             raise ModelError(f"first: offsets must go from 0 to the {len(self.targets)} entries of targets")
         if (self.first[1:] < self.first[:-1]).any():  # a difference may overflow
@@ -59,7 +59,7 @@ class Shortlist:
             ("targets", self.targets, (self.targets[1:] > self.targets[:-1]) | ~same_source),
         ):
             if len(tokens) and (tokens.min() < 0 or tokens.max() >= self.vocabulary):
-                raise ModelError(f"{name}: a token outside the vocabulary of {self.vocabulary}")
+                raise ModelError(f"{name}: a token is outside the vocabulary of {self.vocabulary} tokens")
             if not ascending.all():
                 raise ModelError(f"{name}: token ids are not in ascending order")
 

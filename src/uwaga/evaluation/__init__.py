@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER as sacreBLEU computes them, COMET, and the paired bootstrap."""
+"""BLEU, chrF and TER as sacreBLEU computes them, COMET, and the paired bootstrap test."""
 
 from uwaga.evaluation.learned import CometScores, comet
 from uwaga.evaluation.metrics import METRICS, TOKENIZERS, MetricScore, Report, evaluate, evaluate_sentences

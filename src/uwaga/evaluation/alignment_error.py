@@ -1,4 +1,4 @@
-"""Alignment error rate (Och & Ney 2003 §6) of word alignments against manual ones."""
+"""The alignment error rate of word alignments against manual alignments (Och & Ney 2003 §6)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TypeVar
 from uwaga.errors import DataError
 
 Link = tuple[int, int]
-"""(source word, target word), counted from 0."""
+"""The indices of a source word and of a target word, from 0."""
 Line = TypeVar("Line")
 CHECKSUM_DIGITS = 16
-"""Number of hexadecimal digits of the SHA-256 of a pair's texts."""
+"""Number of hexadecimal digits of a checksum, which is the beginning of a SHA-256."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class HandAlignment:
 
 @dataclass(frozen=True)
 class AlignmentReport:
-    """Agreement of alignments with manual ones (Och & Ney 2003 §6).
+    """The agreement of alignments with manual alignments (Och & Ney 2003 §6).
 
     Attributes:
         error: alignment error rate.
-        precision: share of the links that are possible.
-        recall: share of the sure links that are present.
+        precision: proportion of the links that are possible.
+        recall: proportion of the sure links that are present.
         pairs: number of sentence pairs.
     """
 
@@ -53,7 +53,10 @@ class AlignmentReport:
 
 
 def alignment_report(links: Sequence[Set[Link]], gold: Sequence[HandAlignment]) -> AlignmentReport:
-    """Return error, precision and recall; arguments and errors are those of :func:`alignment_error_rate`."""
+    """Return the error rate, precision and recall of alignments.
+
+    Arguments and errors are those of :func:`alignment_error_rate`.
+    """
     error = alignment_error_rate(links, gold)
     count, sure = sum(map(len, links)), sum(len(manual.sure) for manual in gold)
     possible = sum(len(pair & manual.possible) for pair, manual in zip(links, gold, strict=True))
@@ -65,11 +68,11 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[HandAlignmen
     """Return ``1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)`` over all pairs: 0 is best, 1 worst.
 
     Args:
-        links: A, the links of each pair.
-        gold: sure links S and possible ones P of the same pairs.
+        links: the links A of each pair.
+        gold: the manual alignments of the same pairs, with sure links S and possible links P.
 
     Raises:
-        DataError: their numbers differ.
+        DataError: the numbers of pairs differ.
     """
     if len(links) != len(gold):
         raise DataError(
@@ -82,18 +85,18 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[HandAlignmen
 
 
 def pair_checksum(source: str, target: str) -> str:
-    """Return the checksum of a pair's texts, joined by a tab."""
+    """Return the checksum of the source and target of a pair, joined by a tab."""
     return hashlib.sha256(f"{source}\t{target}".encode()).hexdigest()[:CHECKSUM_DIGITS]
 
 
 def read_hand_alignments(path: Path) -> list[HandAlignment]:
     """Read a file of manual alignments.
 
-    A line has the number of the pair in its corpus, its checksum, and links of source word i and target word
-    j, ``i-j`` for sure ones and ``i?j`` for possible ones.
+    A line has the number of the pair in its corpus, its checksum, and the links of source word i with target
+    word j: ``i-j`` for a sure link and ``i?j`` for a possible link.
 
     Raises:
-        DataError: the file is missing, or a line has another form.
+        DataError: the file cannot be read, or a line does not have this form.
     """
     lines = _lines(path)
     return [_parse_line(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
@@ -102,11 +105,11 @@ def read_hand_alignments(path: Path) -> list[HandAlignment]:
 def read_gold(path: Path) -> list[HandAlignment]:
     """Read manual alignments in the format of :func:`read_hand_alignments` or of Moses.
 
-    In the format of Moses line n has the links of pair n, ``i-j`` for sure ones and ``i?j`` for possible
-    ones, without checksums.
+    In the format of Moses, line n has the links of pair n without a checksum, ``i-j`` for a sure link and
+    ``i?j`` for a possible link.
 
     Raises:
-        DataError: the file is missing, or a line has another form.
+        DataError: the file cannot be read, or a line has neither form.
     """
     if any(re.fullmatch(rf"\d+ [0-9a-f]{{{CHECKSUM_DIGITS}}}( .*)?", line) for line in _lines(path)[:1]):
         return read_hand_alignments(path)
@@ -117,10 +120,10 @@ def read_gold(path: Path) -> list[HandAlignment]:
 
 
 def moses_links(lines: Iterable[str], name: str) -> list[frozenset[Link]]:
-    """Parse links in the format of Moses: line n has the links of pair n, such as ``0-0 1-2``.
+    """Return the links of each line in the format of Moses, in which a line is such as ``0-0 1-2``.
 
     Raises:
-        DataError: a line has another form; the message begins with ``name``.
+        DataError: a line does not have this form; the message begins with ``name``.
     """
     return [
         _links(line.split(), line, f"{name}, line {number}", "0-0 1-2 ...")[1]
@@ -129,10 +132,11 @@ def moses_links(lines: Iterable[str], name: str) -> list[frozenset[Link]]:
 
 
 def select_lines(lines: Sequence[Line], gold: Sequence[HandAlignment], name: str) -> list[Line]:
-    """Select the lines of a corpus that have manual alignments.
+    """Return the lines of a corpus that have manual alignments.
 
     Raises:
-        DataError: there is no such line; the message begins with ``name``.
+        DataError: the corpus has no line with the number of a manual alignment; the message begins with
+            ``name``.
     """
     for manual in gold:
         if not 1 <= manual.line <= len(lines):
@@ -144,7 +148,7 @@ def select_lines(lines: Sequence[Line], gold: Sequence[HandAlignment], name: str
 
 
 def check_pairs(gold: Iterable[HandAlignment], sources: Sequence[str], targets: Sequence[str]) -> None:
-    """Check that a corpus is the one that was aligned manually.
+    """Check that the manually aligned pairs are in a corpus.
 
     Args:
         gold: the manual alignments.
@@ -152,7 +156,7 @@ def check_pairs(gold: Iterable[HandAlignment], sources: Sequence[str], targets: 
         targets: all targets of the corpus.
 
     Raises:
-        DataError: a pair is missing or differs; names its line.
+        DataError: a pair is missing or differs; the message gives its line number.
     """
     for manual in gold:
         if manual.line > min(len(sources), len(targets)):
@@ -182,7 +186,7 @@ def _parse_line(line: str, location: str) -> HandAlignment:
 def _links(
     links: Sequence[str], line: str, location: str, form: str
 ) -> tuple[frozenset[Link], frozenset[Link]]:
-    """Return the sure links, and the possible ones including the sure ones."""
+    """Return the sure links, and the possible links including the sure links."""
     sure, uncertain = set[Link](), set[Link]()
     for link in links:
         match = re.fullmatch(r"(\d{1,9})([-?])(\d{1,9})", link)

@@ -1,4 +1,4 @@
-"""Read translations and references, plain or compressed; errors name file and line."""
+"""Reading of translations and references from plain or compressed files; errors name the file and line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_aligned(path: Path, other: str, count: int) -> list[str]:
     Args:
         path: the file.
         other: name of the other file.
-        count: its number of lines.
+        count: number of lines of the other file.
     """
     lines = read_lines(path)
     check_aligned(str(path), len(lines), other, count)
@@ -31,8 +31,8 @@ def read_aligned(path: Path, other: str, count: int) -> list[str]:
 def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[str, ...]]:
     """Return the references of each line from one or more files.
 
-    A plain file holds one reference a line. A ``.tsv`` file holds them in ``columns``, of which empty ones
-    are ignored, so lines may have different numbers of references.
+    A plain file has one reference per line. A ``.tsv`` file has references in ``columns``; empty cells are
+    ignored, so lines may have different numbers of references.
     """
     ranges = _parse_columns(columns)
     combined: list[tuple[str, ...]] = []
@@ -58,7 +58,7 @@ def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[st
 def read_test_set(
     sources: Path, references: Sequence[Path], columns: str = "2-"
 ) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Return the sources, and the references of each as :func:`read_references` does."""
+    """Return the sources, and the references of each source as read by :func:`read_references`."""
     lines, combined = read_lines(sources), read_references(references, columns)
     check_aligned(str(references[0]), len(combined), str(sources), len(lines))
     return lines, combined
@@ -76,7 +76,9 @@ def _pick_columns(line: str, ranges: Sequence[tuple[int, int | None]]) -> tuple[
 
 
 def _parse_columns(columns: str) -> list[tuple[int, int | None]]:
-    """Return the first and last column of each range, counted from 1; None means "to the end"."""
+    """Return the first and last column of each range, counted from 1; None for a range up to the
+    last column.
+    """
     ranges: list[tuple[int, int | None]] = []
     for part in columns.split(","):
         match = re.fullmatch(r"\s*+([1-9]\d{0,8})\s*+(-?)\s*+([1-9]\d{0,8})?\s*", part)
@@ -85,6 +87,6 @@ def _parse_columns(columns: str) -> list[tuple[int, int | None]]:
         first = int(match[1])
         last = int(match[3]) if match[3] else None if match[2] else first
         if last is not None and last < first:
-            raise SettingsError(f"columns {columns!r}: {first}-{last} runs backwards")
+            raise SettingsError(f"columns {columns!r}: the range {first}-{last} ends before it begins")
         ranges.append((first, last))
     return ranges

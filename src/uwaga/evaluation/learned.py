@@ -13,7 +13,13 @@ MODEL = "Unbabel/wmt22-comet-da"
 
 
 class CometScores(NamedTuple):
-    """The name of the model, its mean over the corpus, and its score of each sentence, about 0 to 1."""
+    """The scores of COMET, which are mostly between 0 and 1.
+
+    Attributes:
+        model: the name of the model.
+        value: the mean score over the corpus.
+        sentences: the score of each sentence.
+    """
 
     model: str
     value: float
@@ -29,7 +35,7 @@ def comet(
     gpus: int = 0,
     batch_size: int = 8,
 ) -> CometScores:
-    """Score translations with COMET, against the first reference of each line.
+    """Return the COMET scores of translations, compared with the first reference of each line.
 
     Args:
         sources: the texts that were translated, which COMET reads too.
@@ -37,19 +43,19 @@ def comet(
         references: the references of each line.
         model: a model's name, which the package downloads if necessary, or a checkpoint's path.
         gpus: number of GPUs, 0 for the CPU.
-        batch_size: sentences scored together.
+        batch_size: number of sentences scored together.
 
     Raises:
         MissingExtraError: the package ``unbabel-comet`` is not installed.
         ModelError: the model cannot be fetched or read.
-        DataError: the counts differ, or there are no lines.
+        DataError: the numbers of lines differ, or there are no lines.
     """
     if not hypotheses:
         raise DataError("nothing to evaluate: there are no hypotheses")
     if not len(sources) == len(hypotheses) == len(references):
         raise DataError(
             f"{len(sources)} sources, {len(hypotheses)} hypotheses, {len(references)} lines of references: "
-            "COMET needs equal numbers of them"
+            "COMET needs the same number of each"
         )
     try:
         package: Any = importlib.import_module("comet")

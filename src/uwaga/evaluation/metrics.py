@@ -1,7 +1,7 @@
 """BLEU, chrF and TER of a corpus, with the signatures that make them comparable.
 
-sacreBLEU computes them (Post 2018, "A Call for Clarity in Reporting BLEU Scores"); this module passes it
-lines with any number of references, and its errors name the line.
+sacreBLEU computes them (Post 2018, "A Call for Clarity in Reporting BLEU Scores"). In this module, each line
+may have any number of references, and errors name the line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 METRICS = ("bleu", "chrf", "chrf++", "ter")
-"""Names of the metrics: ``chrf++`` is chrF with word bigrams (Popović 2017)."""
+"""Names of the metrics; ``chrf++`` is chrF with word bigrams (Popović 2017)."""
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab")
 """Tokenisers of BLEU; ``none`` is for tokenised text. The last two need MeCab."""
@@ -33,9 +33,9 @@ class MetricScore:
 
     Attributes:
         metric: name in :data:`METRICS`, or ``comet``.
-        value: from 0 to 100 (TER may exceed 100, COMET's is about 0 to 1).
-        signature: the signature of sacreBLEU, or COMET's model, to be reported with the value.
-        detail: BLEU's n-gram precisions and brevity penalty.
+        value: the score, from 0 to 100 (TER may exceed 100; COMET is about 0 to 1).
+        signature: the signature of sacreBLEU, or the model of COMET, to be reported with the value.
+        detail: for BLEU, the n-gram precisions and the brevity penalty; otherwise empty.
     """
 
     metric: str
@@ -45,13 +45,18 @@ class MetricScore:
 
     @property
     def higher_is_better(self) -> bool:
-        """Return whether a higher score is better: False for TER, which counts edits."""
+        """Whether a higher score is better: False for TER, which counts edits."""
         return self.metric != "ter"
 
 
 @dataclass(frozen=True)
 class Report:
-    """The scores of one system over ``sentences`` lines, in the order of the requested metrics."""
+    """The scores of one system.
+
+    Attributes:
+        sentences: number of lines.
+        scores: the scores, in the order of the requested metrics.
+    """
 
     sentences: int
     scores: tuple[MetricScore, ...]
@@ -75,19 +80,19 @@ def evaluate(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> Report:
-    """Score a system's output against its references.
+    """Return the scores of a system's output against references.
 
     Args:
-        hypotheses: one detokenised translation per line.
-        references: one or more of each line; their number may vary.
+        hypotheses: the detokenised translation of each line.
+        references: one or more references of each line; their number may vary.
         metrics: names from :data:`METRICS`.
         tokenize: tokeniser of BLEU, from :data:`TOKENIZERS`.
-        lowercase: whether BLEU and chrF ignore case. TER always does, as Tercom by default.
+        lowercase: whether BLEU and chrF ignore case. TER always ignores case, as Tercom does by default.
 
     Raises:
-        DataError: there are no lines, the counts differ, or a line has no reference.
+        DataError: there are no lines, the numbers of lines differ, or a line has no reference.
         SettingsError: a metric or tokeniser is unknown.
-        MissingExtraError: sacrebleu or the tokeniser's own library is not installed.
+        MissingExtraError: sacrebleu or the library of the tokeniser is not installed.
     """
     streams = reference_streams(hypotheses, references)
     scores = []
@@ -99,9 +104,9 @@ def evaluate(
 
 
 def reference_streams(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return sacreBLEU's reference streams: stream n has the n-th reference of each line, or None.
+    """Return references as sacreBLEU's streams: stream n has the n-th reference of each line, or None.
 
-    The type is that of sacreBLEU, which documents None but does not declare it.
+    The declared return type is that of sacreBLEU, which documents None but does not declare it.
 
     Raises:
         DataError: as in :func:`evaluate`.
@@ -119,7 +124,7 @@ def reference_streams(hypotheses: Sequence[str], references: Sequence[Sequence[s
 
 
 def build_metrics(names: Sequence[str], *, tokenize: str, lowercase: bool) -> dict[str, Metric]:
-    """Create sacreBLEU's metric objects by the names of :data:`METRICS`.
+    """Return sacreBLEU's metric objects by name; ``names`` are from :data:`METRICS`.
 
     Raises:
         SettingsError, MissingExtraError: as in :func:`evaluate`.

@@ -11,11 +11,18 @@ from uwaga.evaluation.metrics import DEFAULT_METRICS, build_metrics, reference_s
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems on one metric.
+    """A comparison of a system with a baseline on one metric.
 
-    ``value`` and ``baseline`` are their scores, each with the mean and the half-width of the 95% confidence
-    interval over the resamples. ``p_value`` is the probability of a difference this large between equally
-    good systems. ``signature`` names the number of samples (``bs``) and the seed.
+    Attributes:
+        metric: name of the metric.
+        value: score of the system.
+        mean: mean score of the system over the resamples.
+        interval: half-width of the 95% confidence interval of this score.
+        baseline: score of the baseline.
+        baseline_mean: mean score of the baseline over the resamples.
+        baseline_interval: half-width of the 95% confidence interval of this score.
+        p_value: probability of a difference at least this large between equally good systems.
+        signature: signature of sacreBLEU, with the number of samples (``bs``) and the seed.
     """
 
     metric: str
@@ -50,9 +57,9 @@ def compare(
 ) -> tuple[Comparison, ...]:
     """Compare the outputs of two systems for the same lines by sacreBLEU's paired bootstrap resampling.
 
-    Test sets are sampled with the seed 12345 or the environment's ``SACREBLEU_SEED``, as by ``sacrebleu
-    --paired-bs``, so that both report the same figures. Arguments are those of
-    :func:`uwaga.evaluation.evaluate`, and ``samples`` the number of test sets to draw.
+    Test sets are sampled with the seed 12345, or with that of the environment variable ``SACREBLEU_SEED``, so
+    that the figures equal those of ``sacrebleu --paired-bs``. ``samples`` is the number of test sets to draw;
+    the other arguments are those of :func:`uwaga.evaluation.evaluate`.
 
     Raises:
         DataError: as in ``evaluate``, or the two systems have different numbers of lines.
@@ -94,7 +101,7 @@ def compare(
 
 
 def _figures(result: object) -> tuple[float, float, float, float]:
-    """Return score, mean, half-width of the 95% interval and p-value (1 for the baseline, which has none)."""
+    """Return the score, mean, half-width of the 95% interval and p-value (1 for the baseline) of a result."""
     from sacrebleu.significance import Result
 
     assert isinstance(result, Result)

@@ -26,7 +26,7 @@ class TestSet:
     """One language pair of a test set.
 
     Attributes:
-        name: name of the set and language pair, such as ``wmt24:en-de``, or of a file.
+        name: name of the set and language pair, such as ``wmt24:en-de``, or name of a file.
         references: one or more references of each line.
         sources: the source of each line, if known.
         tokeniser: BLEU's tokeniser for the target language.
@@ -39,11 +39,11 @@ class TestSet:
 
 
 def read_catalogue_set(name: str, report: Callable[[str], object] = lambda text: None) -> TestSet:
-    """Return a test set, downloading it if sacreBLEU's folder lacks it.
+    """Return a test set, which is downloaded if it is not in sacreBLEU's folder.
 
     Args:
-        name: a name of sacreBLEU's catalogue and a language pair, such as ``wmt24:en-de``.
-        report: called with a sentence about a download before it begins.
+        name: the name of a set in sacreBLEU's catalogue and a language pair, such as ``wmt24:en-de``.
+        report: called with a message about a download before the download begins.
     """
     dataset, pair = _find(name)
     with _convert_errors(name, report):
@@ -86,7 +86,7 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
 
 @contextmanager
 def _convert_errors(name: str, report: Callable[[str], object]) -> Iterator[None]:
-    """Convert sacreBLEU's errors, some of which it logs before it exits, to :class:`DataError`."""
+    """Convert errors of sacreBLEU in the block, including those logged before it exits, to DataError."""
     from sacrebleu.utils import SACREBLEU_DIR
 
     logged: list[str] = []

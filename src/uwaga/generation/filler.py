@@ -1,4 +1,4 @@
-"""Fill gaps in texts with an encoder that predicts masked tokens."""
+"""Filling of gaps in texts with an encoder that predicts masked tokens."""
 
 from __future__ import annotations
 
@@ -26,15 +26,23 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 MASK = "[MASK]"
+"""The token that marks a gap in a text."""
 CONTINUATION_MARK = "##"
 """The prefix of a piece that continues a word."""
 
 BATCH_TOKENS = 4096
+"""Maximum number of tokens of a batch, counting padding."""
 
 
 @dataclass(frozen=True)
 class Filling(JsonRecord):
-    """A candidate for a gap: a ``token``, its ``probability``, and the ``text`` with it in the gap."""
+    """A candidate for a gap.
+
+    Attributes:
+        token: the token.
+        probability: the probability of the token.
+        text: the text with the token in the gap.
+    """
 
     token: str
     probability: float
@@ -44,13 +52,18 @@ class Filling(JsonRecord):
         return self.text
 
     def to_dict(self) -> dict[str, object]:
-        """Return the fields as JSON values, the probability to six decimals."""
+        """Return the fields as JSON values, with the probability rounded to six decimals."""
         return {"token": self.token, "probability": json_number(self.probability), "text": self.text}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Encoding:
-    """The ``tokens`` of a text, special ones included, and the encoder's ``states`` (tokens, width)."""
+    """The tokens of a text, with the encoder's last state of each.
+
+    Attributes:
+        tokens: the tokens, special tokens included.
+        states: the states (tokens, width).
+    """
 
     tokens: tuple[str, ...]
     states: Floats
@@ -92,7 +105,7 @@ class MaskFiller:
 
         Raises:
             ModelError: there is no such model, or it is incomplete, damaged or of another kind.
-            SettingsError: an impossible option.
+            SettingsError: an option is unknown or has an invalid value.
             MissingExtraError: torch is not installed.
         """
         from uwaga.settings.load_options import LoadOptions
@@ -112,12 +125,13 @@ class MaskFiller:
         """Return the most probable tokens for each ``[MASK]`` in one or more texts.
 
         Args:
-            text: one text, or a sequence of them. It may have several gaps, each of which is filled
+            text: a text, or a sequence of texts. A text may have several gaps, each of which is filled
                 independently.
             k: number of candidates for each gap.
 
         Returns:
-            for each gap of a text the ``k`` most probable tokens, best first; a list of these for a sequence.
+            a list with, for each gap of a text, the ``k`` most probable tokens, best first; for a sequence of
+            texts, a list of such lists.
 
         Raises:
             DataError: a text has no gap, or is not valid Unicode.
@@ -130,7 +144,10 @@ class MaskFiller:
         return self.fill_all(text, k, [f"text {number}" for number in range(1, len(text) + 1)])
 
     def fill_all(self, texts: Sequence[str], k: int, names: Sequence[str]) -> list[list[list[Filling]]]:
-        """Fill the gaps of texts as :meth:`fill` does; ``names`` are for error messages."""
+        """Return the candidates for the gaps of texts, as :meth:`fill` does.
+
+        ``names`` are the names of the texts in error messages.
+        """
         head = self.model.head
         if head is None:
             raise ModelError(
@@ -185,8 +202,8 @@ class MaskFiller:
         """Return all self-attention matrices of one or more texts.
 
         Returns:
-            the tokens, special ones included, and ``attentions`` whose ``encoder`` is (layers, heads, query,
-            key) over them.
+            the tokens, special tokens included, and ``attentions``, whose ``encoder`` (layers, heads, query,
+            key) has a query and a key for each token.
 
         Raises:
             TextTooLongError: a text is longer than the model accepts.
@@ -204,7 +221,9 @@ class MaskFiller:
     def _in_batches(
         self, function: Callable[[list[list[int]]], list[Value]], ids: Sequence[list[int]]
     ) -> list[Value]:
-        """Call a function of the model with texts of similar length together."""
+        """Return the results of a function of the model, which is called with texts of similar
+        length together.
+        """
         return map_batches(
             lambda indices: function([ids[index] for index in indices]), list(map(len, ids)), BATCH_TOKENS
         )
@@ -216,7 +235,7 @@ class MaskFiller:
         limit = self.model.settings.max_length
         if len(ids) > limit:
             raise TextTooLongError(
-                f"{name} has {len(ids)} tokens, special ones included, but the model accepts "
+                f"{name} has {len(ids)} tokens, special tokens included, but the model accepts "
                 f"at most {limit}: shorten it"
             )
         return ids
@@ -236,7 +255,9 @@ class MaskFiller:
 
 
 def _fill_gap(text: str, gap: int, piece: str) -> str:
-    """Return the text with a piece in one of its gaps; a piece that continues a word is joined to it."""
+    """Return the text with a piece in one of its gaps; a piece that continues a word is joined to
+    the word.
+    """
     parts = text.split(MASK)
     before, after = MASK.join(parts[: gap + 1]), MASK.join(parts[gap + 1 :])
     if piece.startswith(CONTINUATION_MARK):

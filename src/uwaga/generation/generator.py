@@ -1,4 +1,4 @@
-"""Continue texts with a decoder that has no source."""
+"""Continuation of texts with a decoder-only model."""
 
 from __future__ import annotations
 
@@ -31,13 +31,20 @@ Chat = Sequence[Message]
 
 @dataclass(frozen=True, repr=False)
 class Continuation(JsonRecord):
-    """The continuation of a prompt.
+    """The continuation of a prompt; its ``str()`` is the new text.
 
-    ``text``, which is also its ``str()``, is the new text with its leading white space. ``token_scores`` are
-    the natural log-probabilities of ``tokens`` and, unless ``truncated`` by a limit, of the end symbol;
-    ``log_prob`` is their sum and ``score`` that sum after length normalisation; ``entropies``, if requested,
-    are those of the model's distribution at each token, in nats. ``draft`` is the use of the drafts of a
-    smaller model, None if there were none. ``alternatives`` are the other continuations of the n-best list.
+    Attributes:
+        prompt: the prompt.
+        text: the new text, with its leading white space.
+        score: ``log_prob`` after length normalisation.
+        log_prob: the sum of ``token_scores``.
+        tokens: the new tokens.
+        token_scores: the natural log-probabilities of ``tokens`` and, if not ``truncated``, of the end
+            symbol.
+        truncated: whether a limit cut the continuation.
+        alternatives: the other continuations of the n-best list.
+        entropies: the entropy of the model's distribution at each token, in nats, if requested.
+        draft: how the drafts of a smaller model were used; None without drafts.
     """
 
     prompt: str
@@ -66,7 +73,8 @@ class Continuation(JsonRecord):
         return self.prompt + self.text
 
     def to_dict(self) -> dict[str, object]:
-        """Return the fields as JSON values; ``alternatives`` only if there are any.
+        """Return the fields as JSON values, without ``alternatives``, ``entropies`` or ``draft`` if there are
+        none.
 
         Numbers are rounded to six decimals, and the infinite score of an impossible token is None.
         """
@@ -89,7 +97,7 @@ class Continuation(JsonRecord):
 
 
 class _Prompt(NamedTuple):
-    """A prompt to continue: its text and token ids, the text of new tokens, and the model."""
+    """A prompt to continue: its text, its token ids, a function that decodes new tokens, and the model."""
 
     text: str
     ids: list[int]
@@ -104,11 +112,11 @@ class TextGenerator:
     the other prompts of a call.
 
     Args:
-        decoder: the model; a source is a prompt, and ``max_source`` is the number of positions, including
+        decoder: the model, whose sources are prompts; ``max_source`` is the number of positions, including
             those of the continuation.
         tokeniser: the tokeniser of the model.
-        decoding: default search options; lengths are those of the continuation.
-        chat: the model's chat template, None if it has none.
+        decoding: default search options, whose lengths apply to the continuation.
+        chat: the model's chat template, or None if it has none.
         drafter: a smaller model with the same vocabulary, which drafts for greedy searches.
     """
 
@@ -137,7 +145,7 @@ class TextGenerator:
 
         Raises:
             ModelError: there is no such model, or it is incomplete, damaged or of another kind.
-            SettingsError: an impossible option.
+            SettingsError: an option is unknown or has an invalid value.
             MissingExtraError: the model needs torch or `tokenizers`, which is not installed.
         """
         from uwaga.settings.load_options import LoadOptions
@@ -158,7 +166,7 @@ class TextGenerator:
     def generate(
         self, prompt: str | Chat | Sequence[str | Chat], **options: Unpack[GenerateOptions]
     ) -> Continuation | list[Continuation]:
-        """Continue one or more texts, or answer one or more chats.
+        """Return the continuations of one or more texts, or the answers to one or more chats.
 
         A continuation ends with an end symbol, at ``max_length``, or at the model's last position.
 
@@ -166,10 +174,10 @@ class TextGenerator:
         samples, unless ``beam`` or ``sample=False`` requests the most probable continuation.
 
         Args:
-            prompt: one text, or a sequence of them. Its white space is significant; with an empty prompt, the
-                model decides how to begin. Or a chat, a list of messages ``{"role": "user", "content":
-                ...}``, or a sequence of chats: the continuation is the assistant's next message, and its
-                ``prompt`` the chat as the model's template renders it.
+            prompt: a text, a chat, or a sequence of them. White space in a text is significant; with an empty
+                text, the model decides how to begin. A chat is a list of messages ``{"role": "user",
+                "content": ...}``; its continuation is the assistant's next message, whose ``prompt`` is the
+                chat as rendered by the model's template.
             **options: search options by name. The model's settings replace values that are missing or None.
 
                 - ``max_length``: maximum number of new tokens.
@@ -179,25 +187,26 @@ class TextGenerator:
                 - ``length_penalty``: exponent of the length that scores are divided by.
                 - ``no_repeat_ngram``: size of the n-grams that must not be repeated in prompt and new text, 0
                   for off.
-                - ``sample``: draw ``nbest`` continuations at random instead of searching for the best.
+                - ``sample``: whether to draw ``nbest`` continuations at random instead of searching for the
+                best.
                 - ``temperature``: temperature of the distribution that tokens are drawn from.
                 - ``top_k``: draw from the k most probable tokens only, 0 for all.
                 - ``top_p``: draw only from the smallest set of most probable tokens with at least this total
                   probability.
                 - ``seed``: determines the draws, together with the prompt; None for new draws at every call.
-                - ``entropy``: return the entropy of the model's distribution at each token.
-                - ``batch_tokens``: prompt tokens processed together, including padding and beams.
+                - ``entropy``: whether to return the entropy of the model's distribution at each token.
+                - ``batch_tokens``: number of prompt tokens processed together, including padding and beams.
 
-                Rarely needed, and described by :class:`uwaga.search.SearchOptions`:
+                These options are rarely needed; :class:`uwaga.search.SearchOptions` describes them:
 
                 - ``length_formula``: ``average``, ``gnmt`` or ``none``: how scores are normalised by length.
                 - ``early_stopping``: True, False or ``estimate``: when a beam search stops.
-                - ``max_ratio``, ``max_extra``: maximum number of new tokens: that of the prompt times
-                  ``max_ratio``, plus ``max_extra``.
-                - ``force_end``: force the end symbol at the length limit.
-                - ``score_forced``: include forced tokens in ``score``.
-                - ``renormalise``: renormalise probabilities after banning tokens.
-                - ``unknown``: permit the unknown token.
+                - ``max_ratio``, ``max_extra``: the number of new tokens is at most the number of prompt
+                  tokens times ``max_ratio``, plus ``max_extra``.
+                - ``force_end``: whether to force the end symbol at the length limit.
+                - ``score_forced``: whether to include forced tokens in ``score``.
+                - ``renormalise``: whether to renormalise probabilities after banning tokens.
+                - ``unknown``: whether to permit the unknown token.
                 - ``banned``: ids of tokens that are never produced.
                 - ``first``: id of the token that every continuation begins with.
 
@@ -206,7 +215,8 @@ class TextGenerator:
 
         Raises:
             TextTooLongError: a prompt is longer than the model's positions.
-            SettingsError: an unknown or impossible option, or a chat for a model without a chat template.
+            SettingsError: an option is unknown or has an invalid value, or the model has no template for a
+                chat.
             ModelError: the chat template cannot be rendered.
             DataError: a prompt is neither a string nor messages, or not valid Unicode.
         """
@@ -220,22 +230,25 @@ class TextGenerator:
         """Return the model's search options with the given changes; see :meth:`generate`.
 
         Raises:
-            SettingsError: an unknown name, or an impossible value.
+            SettingsError: an option is unknown or has an invalid value.
         """
         return self.decoding.changed(options)
 
     def continue_all(
         self, prompts: Sequence[str | Chat], options: SearchOptions, names: Sequence[str]
     ) -> list[Continuation]:
-        """Continue prompts as :meth:`generate` does, with options from :meth:`options`; ``names`` are for
-        error messages.
+        """Return the continuations of prompts, as :meth:`generate` does.
+
+        Args:
+            prompts: the texts or chats.
+            options: search options, as returned by :meth:`options`.
+            names: names of the prompts in error messages.
         """
         _check_prompt_options(options)
         prepared_prompts = [self._begin(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
         lists: list[list[Hypothesis]] = [[] for _ in prepared_prompts]
-        for decoder in dict.fromkeys(
-            start.decoder for start in prepared_prompts
-        ):  # that of texts, or of chats
+        # Texts and chats have different decoders.
+        for decoder in dict.fromkeys(start.decoder for start in prepared_prompts):
             indices = [index for index, start in enumerate(prepared_prompts) if start.decoder is decoder]
             sentences = [
                 SearchInput(prepared_prompts[index].ids, history=prepared_prompts[index].ids)
@@ -253,8 +266,8 @@ class TextGenerator:
         """Check that the model supports chats.
 
         Raises:
-            SettingsError: it has no chat template.
-            ModelError, MissingExtraError: its template cannot be rendered.
+            SettingsError: the model has no chat template.
+            ModelError, MissingExtraError: the template cannot be rendered.
         """
         _ = self._chat
 
@@ -281,8 +294,9 @@ class TextGenerator:
             text: a prompt, or a prompt with its continuation (:attr:`Continuation.full_text`).
 
         Returns:
-            the tokens, and ``attentions`` whose ``decoder`` is (layers, heads, query, key) over them: a
-            query is the step that reads a token and predicts the next, and sees nothing after it.
+            the tokens, and ``attentions``, whose ``decoder`` (layers, heads, query, key) has a query and a
+            key for each token. A query is the step that reads the token and predicts the next one, so it
+            attends to no later token.
 
         Raises:
             TextTooLongError: a text is longer than the model's positions.
@@ -299,11 +313,11 @@ class TextGenerator:
         return attended_texts[0] if isinstance(text, str) else attended_texts
 
     def stream(self, prompt: str | Chat, **options: Unpack[GenerateOptions]) -> Generator[str, None, bool]:
-        """Continue a text, or answer a chat, and yield the new text piece by piece as it grows.
+        """Continue a text or answer a chat, and yield the new text piece by piece as it is generated.
 
-        Joined, the pieces are ``generate(prompt, beam=1, ...).text`` or, if the options or the model's
+        The joined pieces equal ``generate(prompt, beam=1, ...).text`` or, if the options or the model's
         settings request sampling, the text sampled with the same seed. The options are those of
-        :meth:`generate`, for one hypothesis. The generator returns True if a limit cut the continuation.
+        :meth:`generate`, for one hypothesis. The generator returns whether a limit cut the continuation.
 
         Raises:
             UwagaError: as in :meth:`generate`, before the first piece.
@@ -313,8 +327,12 @@ class TextGenerator:
     def stream_prompt(
         self, prompt: str | Chat, options: SearchOptions, name: str
     ) -> Generator[str, None, bool]:
-        """Continue a text or answer a chat as :meth:`stream` does, with options of ``for_stream``; ``name``
-        is for error messages.
+        """Continue a text or answer a chat, and yield the new text as :meth:`stream` does.
+
+        Args:
+            prompt: the text or chat.
+            options: as returned by :meth:`uwaga.search.SearchOptions.for_stream`.
+            name: name of the prompt in error messages.
         """
         options.check_streams()
         _check_prompt_options(options)
@@ -333,7 +351,7 @@ class TextGenerator:
 
     @cached_property
     def _chat(self) -> tuple[ChatTokeniser, Decoder]:
-        """The tokeniser of chats, and the model with the tokens that end an answer."""
+        """The tokeniser for chats, and the model with the tokens that end an answer as end symbols."""
         if self.chat is None or not isinstance(self.tokeniser, FramedTokeniser):
             raise SettingsError(
                 "the model has no chat template, so it cannot chat: give it a text to continue instead of "
@@ -341,15 +359,15 @@ class TextGenerator:
             )
         chat, decoder = ChatTokeniser(self.tokeniser, self.chat), copy.copy(self.decoder)
         end, *other_ends = chat.ends
-        symbols_owner: Any = decoder  # a protocol's attribute is read-only
-        symbols_owner.symbols = replace(decoder.symbols, end=end, other_ends=tuple(other_ends))
+        writable_decoder: Any = decoder  # a protocol's attribute is read-only
+        writable_decoder.symbols = replace(decoder.symbols, end=end, other_ends=tuple(other_ends))
         return chat, decoder
 
     def _text_after(self, prompt: Sequence[int]) -> Callable[[Sequence[int]], str]:
         """Return a function that decodes the tokens of a continuation.
 
-        Tokenisers of words drop the space at the start of a text, so they also get the last token of the
-        prompt that has a text.
+        Some tokenisers drop a space at the start of a text, so the last token of the prompt that has a text
+        is decoded with the new tokens.
         """
         decode = self.tokeniser.decode
         first = next((index for index in reversed(range(len(prompt))) if decode(prompt[index:])), len(prompt))
@@ -364,7 +382,9 @@ class TextGenerator:
         return self._check_length(ids or [self.tokeniser.symbols.start], name)
 
     def _check_length(self, ids: list[int], name: str) -> list[int]:
-        """Return the ids of a prompt; raise TextTooLongError if they exceed the model's positions."""
+        """Return the ids of a prompt, or raise TextTooLongError if the model has too few positions
+        for them.
+        """
         limit = self.decoder.max_source
         if limit is not None and len(ids) > limit:
             raise TextTooLongError(
@@ -393,16 +413,16 @@ class TextGenerator:
 
 
 def _is_chat(prompt: object) -> TypeGuard[Chat]:
-    """Return True for messages, False for a text or a sequence of prompts."""
+    """Return whether a prompt is a chat, rather than a text or a sequence of prompts."""
     return isinstance(prompt, Sequence) and bool(prompt) and isinstance(prompt[0], Mapping)
 
 
 def _check_prompt_options(options: SearchOptions) -> None:
-    """Refuse options that need a source."""
+    """Raise SettingsError for options that apply only to translation."""
     if options.attention or options.alignment or options.start is not None:
         raise SettingsError(
             "attention, alignment and start are for translators: a continuation has no source, and begins "
-            "where its prompt ends; leave them out (`attend` shows the model's attention in a text)"
+            "where its prompt ends; leave them out (`attend` returns the model's attention in a text)"
         )
     if options.mbr:
         raise SettingsError(

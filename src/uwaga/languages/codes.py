@@ -1,7 +1,9 @@
-"""Language codes: which codes denote the same language, and those of multilingual families in token order.
+"""Language codes: comparison of codes, and the codes of multilingual model families in the order of their
+tokens.
 
-mBART (Liu et al. 2020), mBART-50 (Tang et al. 2020), M2M-100 (Fan et al. 2020), WMT21 (Tran et al. 2021) and
-NLLB-200 (Costa-jussà et al. 2022). A folder that lists its own tokens needs none of these.
+The families are mBART (Liu et al. 2020), mBART-50 (Tang et al. 2020), M2M-100 (Fan et al. 2020), WMT21 (Tran
+et al. 2021) and NLLB-200 (Costa-jussà et al. 2022). A model folder that lists its tokens needs none of these
+codes.
 """
 
 from __future__ import annotations
@@ -77,8 +79,9 @@ TWO_LETTER_CODES = {
     )
     for longer in other_codes.split("/")
 }
-"""The two-letter code of ISO 639 for each three-letter and each old two-letter code; for a macrolanguage such
-as Arabic or Persian also for the code of its standard variety."""
+"""The two-letter code of ISO 639 for each three-letter code and each withdrawn two-letter code, and for the
+code
+of the standard variety of a macrolanguage such as Arabic or Persian."""
 
 SEPARATOR = re.compile("[-_]")
 LANGUAGE_TAG = re.compile(r"<[^<>\s]+>|>>[^<>\s]+<<")
@@ -89,12 +92,14 @@ SCRIPT_LETTERS = 4
 
 
 MAX_CODE_CHARACTERS = 32
-"""Maximum characters of a code; requests may contain longer strings, which are not codes."""
+"""Maximum number of characters of a code; requests may contain longer strings, which are not codes."""
 
 
 def base_language(code: str) -> str:
-    """Return the language of a code such as ``pt_BR`` or ``eng_Latn``, as its two-letter ISO 639 code if it
-    has one; other strings are returned unchanged.
+    """Return the language of a code such as ``pt_BR`` or ``eng_Latn``, without script and region.
+
+    The two-letter code of ISO 639 is returned for a language that has one. A string that is too long for a
+    code is returned unchanged.
     """
     return code if len(code) > MAX_CODE_CHARACTERS else _base_language(code)
 
@@ -126,12 +131,14 @@ CHINESE_SCRIPTS = {
 
 
 def with_script(code: str) -> str:
-    """Return a code of Chinese with its script, ``zh-Hant`` for ``zh-TW``; other codes are unchanged."""
+    """Return a code of Chinese with its script, such as ``zh-Hant`` for ``zh-TW``, or another code
+    unchanged.
+    """
     return CHINESE_SCRIPTS.get(code.lower().replace("_", "-"), code)
 
 
 def with_region(code: str) -> str:
-    """Return a code of Chinese with a region, ``zh-CN`` or ``zh-TW``; other codes are unchanged."""
+    """Return a code of Chinese with a region, ``zh-CN`` or ``zh-TW``, or another code unchanged."""
     if base_language(code) != "zh":
         return code
     return "zh-TW" if with_script(code).lower().endswith("hant") else "zh-CN"
@@ -145,7 +152,7 @@ LATIN_LANGUAGES = (
 LATIN, CYRILLIC, ARABIC, DEVANAGARI = ("LATIN",), ("CYRILLIC",), ("ARABIC",), ("DEVANAGARI",)
 GREEK = ("GREEK",)
 ALPHABETS = (LATIN, CYRILLIC, GREEK)
-"""Scripts whose languages need no joiners and no full-width forms."""
+"""Scripts of languages that use neither joiners nor full-width forms."""
 HAN = ("CJK", "IDEOGRAPHIC", "KANGXI", "BOPOMOFO")
 SCRIPTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(LATIN_LANGUAGES.split(), LATIN),
@@ -165,11 +172,14 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(["th", "tha"], ("THAI",)),
     **dict.fromkeys(["am", "ti", "amh", "tir"], ("ETHIOPIC",)),
 }
-"""The first words of the Unicode names of a language's letters; other languages are not checked."""
+"""The first words of the Unicode names of a language's letters; languages that are not listed are not
+checked."""
 
 
 def language_scripts(language: str) -> tuple[str, ...] | None:
-    """Return the first words of the Unicode names of a language's letters; None for an unknown language."""
+    """Return the possible first words of the Unicode names of a language's letters; None if it is
+    not listed.
+    """
     return SCRIPTS.get(base_language(language))
 
 

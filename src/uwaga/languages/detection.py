@@ -1,7 +1,7 @@
-"""Language detection with py3langid, naive Bayes over byte n-grams (Lui & Baldwin 2011).
+"""Language detection with py3langid, a naive Bayes classifier of byte n-grams (Lui & Baldwin 2011).
 
-Measured against heliport 1.0.1 on 20,000 short sentences of Tatoeba, which is about six times as fast and
-equally accurate, but takes 900 MB of memory and 130 MB of disk, and is under the GPL; py3langid takes 5 MB.
+On 20,000 short sentences of Tatoeba, heliport 1.0.1 is about six times as fast and equally accurate, but it
+takes 900 MB of memory and 130 MB of disk, and its licence is the GPL; py3langid takes 5 MB.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from uwaga.languages.codes import base_language
 
 
 class LanguageIdentifier:
-    """Identifies languages by their ISO 639 codes; construction takes a moment.
+    """A classifier of texts that returns the ISO 639 code of their language; creating one takes about a
+    second.
 
     Raises:
         MissingExtraError: py3langid is not installed.
@@ -55,8 +56,8 @@ class LanguageIdentifier:
         """
         if base_language(language) not in self.languages:
             raise SettingsError(
-                f"py3langid does not know the language {language!r}: leave out the rule `language`, or name "
-                f"the language by its ISO 639 code ({', '.join(sorted(self.languages)[:8])}, ...)"
+                f"py3langid does not know the language {language!r}: leave out the rule `language`, or give "
+                f"the ISO 639 code of the language ({', '.join(sorted(self.languages)[:8])}, ...)"
             )
 
     def identify(self, text: str) -> tuple[str, float]:
@@ -65,35 +66,41 @@ class LanguageIdentifier:
         return base_language(language), float(probability)
 
     def rank(self, text: str) -> list[tuple[str, float]]:
-        """Return all languages with their probabilities, the most likely first."""
+        """Return all languages with their probabilities, most likely first."""
         return [(base_language(label), float(score)) for label, score in self._identifier.rank(text)]
 
     def is_other(self, text: str, language: str, confidence: float) -> bool:
-        """Return whether a text is in another language with at least this probability."""
+        """Return whether a text is in another language with a probability of at least ``confidence``."""
         identified, probability = self.identify(text)
         return identified != base_language(language) and probability >= confidence
 
 
 AUTO = "auto"
-"""The source language of a request to detect it."""
+"""The value of a source language that is to be detected."""
 MAX_SAMPLE_CHARACTERS = 4000
-"""Maximum characters that are examined."""
+"""Maximum number of characters that are examined."""
 UNDETERMINED = "und"
 """ISO 639 code of a language that cannot be detected."""
 MIN_UNEXPECTED_PROBABILITY = 0.2
 """Minimum probability of an unexpected language; below it the language is undetermined."""
 MIN_TARGET_PROBABILITY = 0.8
-"""Minimum probability, among the expected languages, of the target language. Texts in it are not translated:
-0.1 to 1 % of texts of two words in the source language, and 83 to 89 % of those in the target language."""
+"""Minimum probability, among the expected languages, of the target language. Texts detected to be in the
+target language are not translated: these are 0.1 to 1 % of the two-word texts in the source language, and 83
+to 89 % of
+those in the target language."""
 MIN_EXPECTED_RATIO = 0.1
 """Minimum probability of the most likely expected language, relative to the most likely of all languages;
-below it a text is in none of the expected languages. This detects 97 to 99 % of texts of two words in one of
-two expected languages, and recognises 96 % of texts of five words in another language, and all sentences."""
+below it, a text is in none of the expected languages. With two expected languages, 97 to 99 % of the two-word
+texts in
+one of them are detected, as are 96 % of the five-word texts, and all sentences, in another language."""
 
 
 class DetectedLanguage(NamedTuple):
-    """The most likely language of texts, by its ISO 639 code, and its probability; :data:`UNDETERMINED` if
-    nothing points to a language.
+    """The most likely language of texts.
+
+    Attributes:
+        language: its ISO 639 code, or :data:`UNDETERMINED` if nothing indicates a language.
+        probability: its probability.
     """
 
     language: str
@@ -109,12 +116,12 @@ def detect_language(
         texts: the texts, in any order; at least one contains letters.
         candidates: expected languages. The most likely of them is returned, with its probability among them,
             unless another language is ten times as likely.
-        target: the target language of the texts, also expected, but detected only if it is clearly the most
-            likely language.
+        target: the target language. It is also an expected language, but is returned only if it is clearly
+            the most likely one.
 
     Raises:
         MissingExtraError: py3langid is not installed.
-        DataError: they contain no letter.
+        DataError: the texts contain no letter.
     """
     sample, size = list[str](), 0
     for text in texts:
@@ -146,12 +153,13 @@ def detect_language(
 
 
 MIN_OTHER_PROBABILITY = 0.99
-"""Minimum probability of a language of a corpus that differs from the declared one."""
-_CONFUSED_LANGUAGES = ({"da", "no", "nb", "nn"}, {"bs", "hr", "sr", "sh"}, {"id", "ms"})  # which are confused
+"""Minimum probability of the language of a corpus if it differs from the declared language."""
+_CONFUSED_LANGUAGES = ({"da", "no", "nb", "nn"}, {"bs", "hr", "sr", "sh"}, {"id", "ms"})
+"""Groups of languages that are often mistaken for each other."""
 
 
 def other_language(texts: Iterable[str], declared: str | None) -> str | None:
-    """Return the language of texts if it clearly differs from the declared one.
+    """Return the language of texts if it clearly differs from the declared language, otherwise None.
 
     Return None also if the declared language cannot be identified, or py3langid is not installed.
     """
@@ -176,7 +184,7 @@ def load_detector() -> None:
 
 
 def _memory_map(values: memoryview) -> mmap.mmap:
-    """Return an array's bytes in a memory-mapped unnamed file, whose pages are loaded on demand."""
+    """Return a memory-mapped unnamed file with the bytes of an array; its pages are loaded on demand."""
     with tempfile.TemporaryFile() as file:
         file.write(values.cast("B"))
         file.flush()

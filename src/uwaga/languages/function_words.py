@@ -1,4 +1,4 @@
-"""Words with a grammatical function, which often have no counterpart in a translation."""
+"""Function words, which often have no counterpart in a translation."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ FUNCTION_WORDS = {
     "pt": "aos com das dos ela elas eles era eram essa esse está estão foi foram havia mas nas nos "
     "para pela pelas pelo pelos por que são ser seu seus sua suas uma umas uns|a fim de|já que",
 }
-"""Words of at least three letters, and phrases after ``|``, by language; no negations and no quantifiers."""
+"""Function words of at least three letters, and phrases after ``|``, by language, without negations and
+quantifiers."""
 
-ENDLESS_WORDS = {
+NON_FINAL_WORDS = {
     language: frozenset(words.split())
     for language, words in {
         "de": "das dem den der des eine einem einen einer eines oder und zum zur",
@@ -38,7 +39,7 @@ ENDLESS_WORDS = {
 
 
 def function_words(text: str, language: str) -> frozenset[int]:
-    """Return the positions of the words of a text that have only a grammatical function.
+    """Return the start positions of the function words of a text.
 
     Args:
         text: the text.

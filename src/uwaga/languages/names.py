@@ -67,7 +67,7 @@ NATIVE_NAMES = {
     )
     for name in names.split("/")
 }
-"""Native names of languages, and further English names."""
+"""Language codes by native names and further English names."""
 CHINESE_NAMES = dict(
     entry.split(":")
     for entry in (
@@ -86,13 +86,14 @@ CODES_BY_NAME = {
 
 
 def language_code(name: str) -> str | None:
-    """Return the code of a language by its English or native name; None for an unknown name."""
+    """Return the code of the language with an English or native name, or None for an unknown name."""
     return CODES_BY_NAME.get(name.casefold())
 
 
 def language_name(code: str) -> str:
-    """Return the English name of a language, with the script if the code names one; for an unknown language,
-    return the code.
+    """Return the English name of a language, with the script if the code has one.
+
+    The code is returned for an unknown language.
     """
     name = NAMES.get(base_language(code), "").replace("_", " ")
     script = next((part for part in SEPARATOR.split(code.lower())[1:] if len(part) == SCRIPT_LETTERS), None)
@@ -102,16 +103,17 @@ def language_name(code: str) -> str:
 
 
 def chinese_language_name(code: str) -> str:
-    """Return the Chinese name of a language, or the English name if it is unknown."""
+    """Return the Chinese name of a language, or its English name if the Chinese name is unknown."""
     base, traditional = base_language(code), "hant" in SEPARATOR.split(code.lower())
     return CHINESE_NAMES.get("zh-hant" if base == "zh" and traditional else base) or language_name(code)
 
 
 def public_codes(codes: Iterable[str]) -> dict[str, str]:
-    """Return the code under which a server publishes each of the models' codes.
+    """Return the code under which a server publishes each language code of its models.
 
-    It is the two-letter code of ISO 639, if any, with the script only if several must be distinguished:
-    ``eng_Latn`` becomes ``en``; ``zho_Hans`` becomes ``zh-Hans`` if there is also ``zho_Hant``.
+    This is the two-letter code of ISO 639 if there is one, with the script only if several scripts must be
+    distinguished: ``eng_Latn`` becomes ``en``, and ``zho_Hans`` becomes ``zh-Hans`` if there is also
+        ``zho_Hant``.
     """
     variants: dict[str, list[str]] = {}
     distinct = list(dict.fromkeys(codes))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 
 from uwaga.alignment.words import WORD, word_spans
-from uwaga.languages.function_words import ENDLESS_WORDS
+from uwaga.languages.function_words import NON_FINAL_WORDS
 from uwaga.results.translation import WordAlignment
 
 MAX_SHORT_WORDS = 3
@@ -90,7 +90,11 @@ def find_added_words(
         linked = {alignment.target[word] for _, word in alignment.links}
         added = [word for span, word in zip(spans, words, strict=True) if span not in linked]
     added += [word for before, word in pairwise(words) if before.lower() == word.lower()]
-    if len(words) > 1 and words[-1].lower() in ENDLESS_WORDS.get(language, ()) and target.endswith(words[-1]):
+    if (
+        len(words) > 1
+        and words[-1].lower() in NON_FINAL_WORDS.get(language, ())
+        and target.endswith(words[-1])
+    ):
         added.append(words[-1])
     return tuple(word for word in dict.fromkeys(added) if word in extra)
 
