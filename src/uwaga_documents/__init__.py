@@ -1,4 +1,4 @@
-"""Translation of documents in many formats; everything but their texts is copied unchanged."""
+"""Translation of documents in many formats; everything except their texts is copied unchanged."""
 
 from uwaga.markup.units import Piece, Unit
 from uwaga_documents.document import (

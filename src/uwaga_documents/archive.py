@@ -15,7 +15,7 @@ from uwaga_documents.document import MAX_DOCUMENT_BYTES
 
 @contextmanager
 def open_document(path: Path, largest: int = MAX_DOCUMENT_BYTES) -> Iterator[Archive]:
-    """Open a document for reading; a member that is read into memory may have ``largest`` bytes."""
+    """Open a document for reading; a member that is read into memory may have at most ``largest`` bytes."""
     with contextlib.ExitStack() as stack:
         try:
             archive = stack.enter_context(open_zip(path, replace(DOCUMENT_RULES, max_member=largest)))
@@ -31,10 +31,13 @@ def open_document(path: Path, largest: int = MAX_DOCUMENT_BYTES) -> Iterator[Arc
 
 TEXT_SUFFIXES = (".xml", ".rels", ".xhtml", ".html", ".htm", ".ncx", ".opf")
 TEXT_RATIO, TEXT_SLACK = 200, 1 << 23
-"""Maximum unpacked bytes of a text per packed byte, beyond a size; equal cells reach about 200."""
+"""A text may unpack to at most ``TEXT_RATIO`` times its packed size plus ``TEXT_SLACK`` bytes; a sheet of
+equal
+cells unpacks to about 200 times its packed size."""
 
 
 def _problem(member: ZipMember) -> str:
+    """Return the reason why a member is refused, or an empty string."""
     name = member.filename
     if (
         name.lower().endswith(TEXT_SUFFIXES)
@@ -65,4 +68,4 @@ DOCUMENT_RULES = ZipRules(
     packed="refused",
     too_large="divide the document into smaller ones",
 )
-"""Office documents and e-books from any source."""
+"""The limits for office documents and e-books from untrusted sources."""

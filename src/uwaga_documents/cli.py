@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from uwaga_documents import DocumentReport
 
 MAX_PRINTED_DOUBTS = 5
-"""Number of doubtful translations to print."""
+"""Maximum number of doubtful translations to print."""
 SAMPLE_TEXTS = 200
-"""Number of texts used to detect the language of a document."""
+"""Maximum number of texts used to detect the language of a document."""
 
 Document = Annotated[Path, typer.Argument(help="The document to translate.")]
 Target = Annotated[
@@ -178,9 +178,11 @@ def translate_file(
 
 
 def _check_report(report: Path, document: Path, output: Path) -> None:
-    """Check that a report can be written, before the translation."""
+    """Check that the report can be written, before the document is translated."""
     if report.resolve() in (document.resolve(), output.resolve()):
-        raise SettingsError(f"{report}: is a document of this call; name another file for the report")
+        raise SettingsError(
+            f"{report}: is the document or its translation; choose another file for the report"
+        )
     if report.is_dir():
         raise DataError(f"{report}: cannot be written: it is a folder")
     if not report.resolve().parent.is_dir():
@@ -204,7 +206,7 @@ def _write_report(path: Path, output: Path, result: DocumentReport) -> None:
 
 
 def _report_doubts(report: DocumentReport) -> None:
-    """Print the number of doubtful translations, and the first few with the reasons."""
+    """Print the number of doubtful translations, and the first few of them with the reasons."""
     from uwaga.results.translation import shorten
 
     if not report.doubtful:

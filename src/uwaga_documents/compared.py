@@ -1,4 +1,4 @@
-"""Texts of a spreadsheet to which formulas, lists and filters refer: if translated, they would not match."""
+"""Texts of a spreadsheet that formulas, lists and filters compare with cells; they must not be translated."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable
 
 STRING = re.compile(r"\"((?>(?:[^\"]++|\"\")*))\"")
 COMPARED = "named by a formula, list or filter"
-"""The reason why texts that are compared are copied."""
+"""The reason why a text that is compared with cells is copied."""
 MAX_PATTERNS = 1000
-"""Maximum strings with wildcards; cells are compared with each."""
+"""Maximum number of strings with wildcards; every cell is compared with each of them."""
 
 
 class ComparedTexts:
-    """The strings in formulas: a cell with one of these texts is copied.
+    """The strings with which formulas, lists and filters compare cells; a cell with one of them is copied.
 
     Attributes:
-        names: the names of columns of tables, which their header cells repeat exactly.
+        names: the names of table columns, which the header cells must repeat exactly.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,8 @@ class ComparedTexts:
 
         Args:
             formula: the formula, unescaped.
-            is_list: whether it is the list of a validation, whose entries are separated by commas.
+            is_list: whether the formula is the list of a data validation, whose entries are separated by
+                commas.
         """
         for string in STRING.findall(formula):
             self.add(string.replace('""', '"'))
@@ -38,7 +39,9 @@ class ComparedTexts:
                     self.add(entry)
 
     def add(self, string: str) -> None:
-        """Add a string; ``*`` and ``?`` in it stand for other characters, and comparisons may precede it."""
+        """Add a string, in which ``*`` and ``?`` are wildcards, and before which may be a
+        comparison operator.
+        """
         words = string.lstrip("<>=").strip().casefold()
         if not any(map(str.isalpha, words)):
             return
@@ -48,7 +51,7 @@ class ComparedTexts:
             self._patterns[parts] = None
 
     def __bool__(self) -> bool:
-        """Return whether there is any string."""
+        """Return whether there are any strings."""
         return bool(self._texts)
 
     def contains(self, text: str) -> bool:
@@ -58,7 +61,7 @@ class ComparedTexts:
 
     @classmethod
     def from_formulas(cls, formulas: Iterable[str]) -> ComparedTexts:
-        """Build the texts of formulas."""
+        """Return the strings in formulas."""
         compared = cls()
         for formula in formulas:
             compared.add_formula(formula)
@@ -66,7 +69,9 @@ class ComparedTexts:
 
 
 def _matches(text: str, parts: tuple[str, ...]) -> bool:
-    """Return whether a text begins with the first part, ends with the last, and has the others in between."""
+    """Return whether a text starts with the first part, ends with the last, and contains the others
+    in between.
+    """
     first, *middle, last = parts
     if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
         return False

@@ -1,4 +1,4 @@
-"""The arguments and results of document readers, and the registry of formats."""
+"""The arguments and results of document readers, and the registry of document formats."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from uwaga.markup.units import Piece
 from uwaga.plugins import Registry
 
 MAX_DOCUMENT_BYTES = 1 << 28
-"""Maximum bytes of a document, or of an unpacked member of an archive."""
+"""Maximum size, in bytes, of a document or of an unpacked member of an archive."""
 
 
 @dataclass(frozen=True)
 class DocumentOptions:
-    """Options of a document, apart from those of its translation.
+    """Options for reading and writing a document, apart from those of its translation.
 
     Attributes:
         encoding: the encoding of a text file that does not declare one; None for UTF-8.
         keys: for messages in JSON and YAML, the keys to translate; empty for all. ``title`` is every key of
-            that name, ``menu.file.*`` a path, in which ``*`` is any key.
+            that name, and ``menu.file.*`` is a path, in which ``*`` is any key.
         columns: for CSV and TSV, the names of the columns to translate.
         retranslate: for PO and XLIFF, whether to translate entries that have a translation.
         source: the source language, if known.
         target: the target language, if known.
         format: the name of its format, such as ``markdown``; None to infer it from the name of the file.
-        largest: maximum bytes of an unpacked member of an archive, such as the text of a ``.docx``.
+        largest: maximum size, in bytes, of an unpacked member of an archive, such as the text of a ``.docx``.
     """
 
     encoding: str | None = None
@@ -47,9 +47,9 @@ class DocumentSource:
     """The raw content of a document or of a member of an archive.
 
     Attributes:
-        name: the name for messages.
-        content: the bytes.
-        options: the user's options.
+        name: the name of the document in messages.
+        content: the bytes of the document.
+        options: the options of the user.
     """
 
     name: str
@@ -64,9 +64,9 @@ class Reading:
     Attributes:
         pieces: the pieces of the complete document, in order; units are created on demand.
         encoding: the encoding of the document.
-        errors: how to encode a character that the encoding lacks: ``xmlcharrefreplace`` if the format has
-            character references, else ``strict``.
-        mark: the byte order mark, or empty.
+        errors: the error handler for characters that the encoding cannot represent: ``xmlcharrefreplace`` if
+            the format has character references, otherwise ``strict``.
+        mark: the byte order mark; empty if there is none.
     """
 
     pieces: Iterable[Piece]
@@ -75,7 +75,7 @@ class Reading:
     mark: bytes = b""
 
     def encoder(self) -> codecs.IncrementalEncoder:
-        """Return an encoder for the text of the pieces."""
+        """Return an incremental encoder for the text of the pieces."""
         return codecs.getincrementalencoder(self.encoding)(self.errors)
 
 
@@ -84,14 +84,14 @@ Reader = Callable[[DocumentSource], Reading]
 
 @dataclass(frozen=True)
 class DocumentFormat:
-    """A format of documents, with either ``read`` or ``members``.
+    """A document format, which has either ``read`` or ``members``.
 
     Attributes:
-        name: the name for ``--format``.
-        suffixes: the suffixes of file names, in lower case; one without a dot is a complete name.
-        read: reads a file.
-        members: for zip archives: returns the members with text, and their readers.
-        check: checks the options before a file is read.
+        name: the name of the format for ``--format``.
+        suffixes: the suffixes of file names, in lower case; a suffix without a dot is a complete file name.
+        read: a function that reads a file.
+        members: for zip archives, a function that returns the members with text and their readers.
+        check: a function that checks the options before a file is read, if necessary.
     """
 
     name: str
@@ -130,7 +130,7 @@ DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
 
 
 def find_format(path: Path, name: str | None = None) -> DocumentFormat:
-    """Return the format of a file by the name of the format, or else by the file name.
+    """Return the format with the given name or, without a name, the format of the file's suffix.
 
     Raises:
         SettingsError: there is no format of that name, or the file type is unknown.

@@ -1,4 +1,4 @@
-"""Encodings of documents: bytes are decoded such that encoding restores them."""
+"""Decoding of documents, so that encoding the text again restores the same bytes."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ DECLARED_ENCODING = re.compile(
     re.IGNORECASE,
 )
 MAX_DECLARATION_BYTES = 4096
-"""Bytes of a page that are searched for its encoding; the standard requires 1024."""
+"""Number of bytes of a page that are searched for a declared encoding; the standard requires 1024."""
 SUPERSETS = {"iso8859-1": "cp1252", "ascii": "cp1252"}
-"""The encodings that browsers use for these names."""
+"""The encodings that browsers use instead of those with these names."""
 UNREADABLE_DECLARATIONS = {"utf-16", "utf-16-le", "utf-16-be", "utf-32"}
-"""A page that declares one of these in ASCII bytes is in UTF-8 (WHATWG encoding, 4.2)."""
+"""Encodings that cannot be declared in ASCII bytes; a page that does so is in UTF-8 (WHATWG encoding,
+4.2)."""
 MAX_ELEMENT_DEPTH = 256
 """Maximum depth of XML elements."""
 DECLARED_XML_ENCODING = re.compile(rb"""^\s*+<\?xml[^<>]*?\sencoding\s*+=\s*+["']([A-Za-z0-9._-]+)["']""")
 
 
 def byte_order_mark(content: bytes) -> tuple[bytes, str | None]:
-    """Return the byte order mark at the beginning of a document, and its encoding."""
+    """Return the byte order mark of a document and the encoding that it indicates, or b"" and None."""
     for mark, encoding in BYTE_ORDER_MARKS:
         if content.startswith(mark):
             return mark, encoding
@@ -63,10 +64,10 @@ def normalise_encoding(name: str, location: str) -> str:
 
 
 def decode(content: bytes, encoding: str, location: str) -> str:
-    """Decode a document such that encoding it again restores the same bytes.
+    """Decode a document, and check that encoding the text again restores the same bytes.
 
     Args:
-        content: without a byte order mark.
+        content: the document without its byte order mark.
         encoding: Python's name of the encoding.
         location: the file, for messages.
     """
@@ -89,7 +90,9 @@ def decode(content: bytes, encoding: str, location: str) -> str:
         )
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise DataError(f"{location}: line {line} holds a NUL character, so this is not text in {encoding}")
+        raise DataError(
+            f"{location}: line {line} contains a NUL character, so this is not text in {encoding}"
+        )
     return text
 
 
@@ -99,8 +102,8 @@ class DecodedText:
 
     Attributes:
         text: the text, without the byte order mark.
-        encoding: Python's name of its encoding.
-        mark: its byte order mark, or empty.
+        encoding: Python's name of the encoding.
+        mark: the byte order mark; empty if there is none.
     """
 
     text: str
@@ -113,10 +116,12 @@ class DecodedText:
 
 
 def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
-    """Decode a document by its byte order mark, or else by ``options.encoding``, or else by ``default``.
+    """Decode a document in the encoding of its byte order mark, ``options.encoding`` or ``default``.
+
+    The first of them that is present is used.
 
     Raises:
-        DataError: the content is not valid in the encoding; the message names the line.
+        DataError: the content is not valid in the encoding; the message gives the line number.
         SettingsError: the encoding is unknown.
     """
     mark, encoding = byte_order_mark(source.content)
@@ -127,7 +132,9 @@ def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
 
 
 def html_text(source: DocumentSource) -> DecodedText:
-    """Decode an HTML page like other documents, but try the encoding that it declares before the default."""
+    """Decode an HTML page as :func:`decode_text` does, but use the encoding that it declares as the
+    default.
+    """
     mark, encoding = byte_order_mark(source.content)
     if encoding is None and source.options.encoding:
         encoding = normalise_encoding(source.options.encoding, source.name)
@@ -151,7 +158,7 @@ def _declared_encoding(source: DocumentSource) -> str:
 
 
 def xml_text(source: DocumentSource) -> DecodedText:
-    """Decode a well-formed XML document, by its byte order mark or its declaration."""
+    """Decode a well-formed XML document in the encoding of its byte order mark or of its declaration."""
     mark, encoding = byte_order_mark(source.content)
     if encoding is None:
         declaration = DECLARED_XML_ENCODING.match(source.content[:1024])

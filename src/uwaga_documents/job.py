@@ -1,4 +1,4 @@
-"""Translation of a document file: atomic, in batches and resumable."""
+"""Translation of a document file in batches; it is written atomically and can be resumed."""
 
 from __future__ import annotations
 
@@ -37,31 +37,33 @@ TAG_KINDS = ("open", "close", "void", "kept")
 BATCH_TEXTS = 512
 """Number of texts that are translated together."""
 MAX_PENDING_CHARACTERS = 1 << 22
-"""Maximum characters that wait for the translation of the preceding texts."""
+"""Maximum number of characters that wait for the translation of the preceding texts."""
 
 DEFAULT_OPTIONS = DocumentOptions()
-NOT_SETTINGS = frozenset({"format", "largest"})
-"""Options that do not change the translations, or are recorded otherwise."""
+UNRECORDED_OPTIONS = frozenset({"format", "largest"})
+"""Options that are not recorded in the journal, since they do not affect the translations or are recorded
+apart."""
 
 DocumentText = Inline | InlineText
-"""A text with tags; with its context if the job has a translation memory."""
+"""A text with tags, and with its context if the job has a translation memory."""
 TranslateInlines = Callable[[Sequence[DocumentText]], list[Inline]]
-"""Translates texts with tags. The translation of a text must not depend on the others."""
+"""Returns the translations of texts with tags. The translation of a text must not depend on the other
+texts."""
 Progress = Callable[[int, int], None]
-"""Called with the number of completed texts and the total."""
+"""Called with the number of completed texts and the total number of texts."""
 
 
 Doubts = dict[Inline, tuple[str, ...]]
-"""Reasons why translations may be wrong, by text; filled by the translating function."""
+"""The reasons why translations may be wrong, by text; the function that translates adds them."""
 
 
 class DoubtfulText(NamedTuple):
     """A text whose translation may be wrong.
 
     Attributes:
-        number: its number in the document, from 1.
+        number: the number of the text in the document, from 1.
         text: the text without tags.
-        reasons: the reasons.
+        reasons: the reasons why the translation may be wrong.
         translation: the translation without tags.
         location: where the translation is in the translated document; see :mod:`uwaga_documents.locations`.
     """
@@ -80,10 +82,10 @@ class DocumentReport(NamedTuple):
         format: the name of the format.
         texts: the number of texts.
         resumed: the number of texts translated by an earlier run.
-        doubtful: the other texts whose translation may be wrong.
+        doubtful: the texts translated by this run whose translation may be wrong.
         untranslated: the number of texts that were copied, by reason.
-        memory: the pairs of a translation memory that were used, once for equal texts that were translated
-            together.
+        memory: the pairs of a translation memory that were used; a pair used for equal texts that were
+            translated together is listed once.
     """
 
     format: str
@@ -101,12 +103,12 @@ class DocumentJob:
     Attributes:
         source: the document.
         target: the translated document; an existing file is replaced.
-        format: its format.
-        options: how to read it.
-        settings: everything else that translations depend on, such as the model: an interrupted run is
+        format: the format of the document.
+        options: how to read the document.
+        settings: everything else that translations depend on, such as the model; an interrupted run is
             resumed only with the same settings.
-        batch: the number of texts that are translated together.
-        in_context: whether the texts that are translated have their contexts, for a translation memory.
+        batch: number of texts that are translated together.
+        in_context: whether texts are translated with their contexts, for a translation memory.
     """
 
     source: Path
@@ -124,7 +126,7 @@ def document_job(
     options: DocumentOptions | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> DocumentJob:
-    """Return the job of translating a document, checked before a model is loaded.
+    """Return the job of translating a document, and check it, so that a model need not be loaded in vain.
 
     Args:
         source: the document.
@@ -138,7 +140,7 @@ def document_job(
     options = options or DocumentOptions()
     document_format = find_format(source_path, options.format)
     if target_path.resolve() == source_path.resolve():
-        raise SettingsError(f"{target_path}: is the document itself; name another file for the translation")
+        raise SettingsError(f"{target_path}: is the document itself; choose another file for the translation")
     if not target_path.resolve().parent.is_dir():
         raise DataError(
             f"{target_path}: cannot be written: there is no folder {target_path.resolve().parent}"
@@ -164,10 +166,16 @@ def run_document_job(
     progress: Progress | None = None,
     doubts: Doubts | None = None,
 ) -> DocumentReport:
-    """Translate a document; ``translate`` fills ``doubts``.
+    """Translate a document.
 
     The document is validated before the first text is translated. Translations are stored in a journal next
-    to ``target`` until it is complete.
+    to the target until the target is complete.
+
+    Args:
+        job: the job.
+        translate: translates the texts.
+        progress: called with the number of completed texts and the total number of texts.
+        doubts: the mapping to which ``translate`` adds the texts whose translation may be wrong.
     """
     text_count, untranslated = 0, Counter[str]()
     for piece in _pieces(job):
@@ -176,7 +184,7 @@ def run_document_job(
     digest = _digest(job.source)
     settings = {"input": digest, "format": job.format.name, **(job.settings or {})}
     options = asdict(job.options)
-    settings["options"] = {key: value for key, value in options.items() if key not in NOT_SETTINGS}
+    settings["options"] = {key: value for key, value in options.items() if key not in UNRECORDED_OPTIONS}
     with open_journal(job.target, settings) as journal:
         resumed = journal.resumed
         batches = _Batches(
@@ -213,7 +221,7 @@ def _with_texts(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Sequence[Docum
 
 
 def _with_contexts(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, list[InlineText]]]:
-    """Yield each piece with its texts and their contexts, once the text after it is known."""
+    """Yield each piece with its texts and their contexts, as soon as the next text is known."""
     unwritten, before = list[Piece](), ""
     for piece in pieces:
         inlines = _texts(piece)
@@ -231,7 +239,7 @@ def _with_contexts(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, list[Inline
 
 
 def _in_context(piece: Piece, before: str, after: str) -> list[InlineText]:
-    """Return the texts of a piece with their contexts, between those before and after the piece."""
+    """Return the texts of a piece with their contexts, given the texts before and after the piece."""
     inlines = _texts(piece)
     key = piece.key if isinstance(piece, Unit) else ""
     contexts = contexts_in_order([*map(written_text, inlines)], TextContext(key, before, after))
@@ -239,7 +247,9 @@ def _in_context(piece: Piece, before: str, after: str) -> list[InlineText]:
 
 
 def job_translations(job: DocumentJob) -> Iterator[tuple[str, str]]:
-    """Yield the translated texts of a document with their translations, both with their tags."""
+    """Yield the texts that a document already has translations of, each with its translation, tags
+    included.
+    """
     for text in untranslated_texts(_pieces(job)):
         for source, translation in text.translations():
             yield written_text(source).strip(), written_text(translation).strip()
@@ -270,7 +280,9 @@ def _member_source(job: DocumentJob, archive: Archive, name: str) -> DocumentSou
 
 
 def _read(reader: Reader, source: DocumentSource) -> Reading:
-    """Read a document or a member of an archive, and add its name to errors about its texts."""
+    """Read a document or a member of an archive; its name is added to errors that are raised for
+    its texts.
+    """
     reading = reader(source)
     return replace(reading, pieces=_name_errors(reading.pieces, source.name))
 
@@ -323,7 +335,7 @@ def _texts(piece: Piece) -> list[Inline]:
 
 
 class _Batches:
-    """Collects pieces into batches of texts, translates the batches and writes the pieces."""
+    """A writer that collects pieces into batches of texts, translates the batches and writes the pieces."""
 
     def __init__(
         self, translate: TranslateInlines, journal: Journal, job: DocumentJob, report: Callable[[int], None]
@@ -337,7 +349,7 @@ class _Batches:
         self.doubtful: list[DoubtfulText] = []
 
     def write(self, reading: Reading, file: IO[bytes], location: Location) -> None:
-        """Write a document, or a member of an archive, from its ``location`` on."""
+        """Write a document, or a member of an archive, that starts at ``location``."""
         encoder = reading.encoder()
         pending: list[tuple[Piece, Sequence[DocumentText]]] = []
         count = size = 0
@@ -422,12 +434,12 @@ def _to_json(inline: Inline) -> list[str | list[str]]:
 
 
 def _from_json(parts: Sequence[Any], journal: Path) -> Inline:
-    """Return the text of :func:`_to_json`."""
+    """Return the text with tags that :func:`_to_json` converted to JSON values."""
     return tuple(part if isinstance(part, str) else _tag(part, journal) for part in parts)
 
 
 def _tag(values: Any, journal: Path) -> Tag:
     kind, raw, text = values
     if kind not in TAG_KINDS:
-        raise DataError(f"{journal}: damaged; delete it to start over")
+        raise DataError(f"{journal}: is damaged; delete it to start over")
     return Tag(kind, raw, text)

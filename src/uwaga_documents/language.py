@@ -1,4 +1,4 @@
-"""The declared language of a document, which is replaced by the target language."""
+"""Replacement of the declared language of a document with the target language."""
 
 from __future__ import annotations
 
@@ -22,22 +22,26 @@ XML_TAG = re.compile(r"<[^<>]*>?")
 
 
 def target_code(code: str, options: DocumentOptions) -> str:
-    """Return the target language if a code is that of the source language, else the code unchanged."""
+    """Return the code of the target language for a code of the source language, and any other code
+    unchanged.
+    """
     if not options.source or not options.target or base_language(code) != base_language(options.source):
         return code
     return format_code(options.target, "_" if "_" in code else "-")
 
 
 def format_code(code: str, separator: str) -> str:
-    """Return a language code in the form that documents use, with a separator before script and region."""
+    """Return a language code in the form used in documents, with a separator before the script and
+    the region.
+    """
     language, *subtags = re.split("[-_]", code)
-    # codes of NLLB name the script, those of mBART may have the region XX
+    # Codes of NLLB include the script, and codes of mBART may have the region XX.
     parts = [] if len(language) == 3 else [subtag for subtag in subtags if subtag.upper() != "XX"]
     return separator.join([base_language(code), *parts])
 
 
 def _opendocument_tag(tag: str, options: DocumentOptions) -> str:
-    """Return a tag of OpenDocument with the target language in its attributes of language and country."""
+    """Return a tag of OpenDocument with the target language in its language and country attributes."""
     match = LANGUAGE.search(tag)
     if match is None or (code := target_code(match[2], options)) == match[2]:
         return tag
@@ -76,8 +80,9 @@ def html_in_target(text: str, options: DocumentOptions) -> str:
 
 
 def xml_in_target(text: str, options: DocumentOptions) -> str:
-    """Return an XML document with the target language in its ``lang`` attributes, and in the corresponding
-    attributes and elements of Word, OpenDocument and EPUB.
+    """Return an XML document with the target language in its language attributes and elements.
+
+    These are ``lang`` and the corresponding attributes and elements of Word, OpenDocument and EPUB.
     """
     replace = _replacer(options)
     if ":language" in text:

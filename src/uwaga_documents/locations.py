@@ -1,4 +1,4 @@
-"""The location of a text in a document, as it is named to users: line, paragraph, slide or cell."""
+"""The location of a text in a document, as shown to users: line, paragraph, slide or cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uwaga.markup.xml import attributes, unescape
 
 SLIDE = re.compile(r"ppt/(slides/slide|notesSlides/notesSlide)(\d{1,9})\.xml")
 PARAGRAPH_END = re.compile(r"</(?:\w+:)?[ph]>|<(?:w|a|text):p(?:\s[^<>]*)?/>")
-"""The end of a paragraph or heading of an office document, or an empty one."""
+"""The end of a paragraph or heading of an office document, or an empty paragraph."""
 STRING_END = re.compile(r"</(?:\w+:)?si>|<(?:\w+:)?si/>")
 CELL = re.compile(r"<(?:\w+:)?c\s[^<>]*>")
 SHARED = re.compile(r"(<(?:\w+:)?c\s[^<>]*>)\s*<(?:\w+:)?v>\s*(\d{1,9})\s*<")
@@ -21,17 +21,17 @@ STRINGS = "xl/sharedStrings.xml"
 
 
 class Location:
-    """The location reached while a document is written: its line.
+    """The location that has been reached while a document is written, as a line number.
 
     Args:
-        name: the member of an archive, as readers know it; None for the document itself.
+        name: the name of a member of an archive for users; None for the document itself.
     """
 
     def __init__(self, name: str | None = None) -> None:
         self._name, self._count = name, 1
 
     def follow(self, text: str) -> None:
-        """Move past a stretch of the document."""
+        """Move past the next text of the document."""
         self._count += text.count("\n") + text.count("\r") - text.count("\r\n")
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Location:
 
 
 class Paragraph(Location):
-    """A paragraph of an office document."""
+    """The location of a paragraph of an office document."""
 
     def follow(self, text: str) -> None:
         self._count += len(PARAGRAPH_END.findall(text))
@@ -50,7 +50,7 @@ class Paragraph(Location):
 
 
 class Cell(Location):
-    """A cell that contains its text in the sheet, not as a shared string."""
+    """The location of a cell whose text is in the sheet, rather than a shared string."""
 
     _cell = ""
 
@@ -63,7 +63,7 @@ class Cell(Location):
 
 
 class SharedString(Location):
-    """The first cell that has a shared string of a workbook.
+    """The location of a shared string of a workbook: the first cell that has it.
 
     Args:
         archive: the locations of the members of the workbook.
@@ -81,8 +81,9 @@ class SharedString(Location):
 
 
 class ArchiveLocations:
-    """The locations of the members of an archive; the names of a workbook's sheets and cells are read once,
-    if needed.
+    """The locations of the members of an archive.
+
+    The names of a workbook's sheets and cells are read once, when they are needed.
 
     Args:
         archive: the archive.
@@ -92,7 +93,7 @@ class ArchiveLocations:
         self._archive = archive
 
     def member(self, name: str) -> Location:
-        """Return the location of the beginning of a member."""
+        """Return the location of the start of a member."""
         if name == STRINGS:
             return SharedString(self)
         if name.startswith("xl/worksheets/"):

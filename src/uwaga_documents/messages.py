@@ -1,4 +1,4 @@
-"""Trees of messages, as in JSON and YAML: the keys to translate, and plural forms."""
+"""Messages of user interfaces, as in JSON and YAML: their syntax, the keys to translate, and plural forms."""
 
 from __future__ import annotations
 
@@ -54,11 +54,12 @@ class MessageSyntax:
     """The syntax of messages.
 
     Attributes:
-        names: the syntaxes in :data:`uwaga.markup.placeholders.SYNTAXES`, besides the common placeholders.
-        numbering: how arguments are numbered that change places in a translation, one of
-            :data:`uwaga.markup.placeholders.NUMBERINGS`; empty if they stay in order.
+        names: names in :data:`uwaga.markup.placeholders.SYNTAXES` of placeholders besides the common ones.
+        numbering: how arguments are numbered so that they can be reordered, a name in
+            :data:`uwaga.markup.placeholders.NUMBERINGS`; empty if they must stay in order.
         accelerators: whether a message may mark an access key.
-        quotes: whether an apostrophe quotes and two stand for one, as in Java's ``MessageFormat``.
+        quotes: whether an apostrophe is a quotation mark, as in Java's ``MessageFormat``; two apostrophes
+            then stand for one.
     """
 
     names: tuple[str, ...] = ()
@@ -74,21 +75,21 @@ class MessageSyntax:
 
 COMMON_SYNTAX = MessageSyntax()
 APPLICATION_SYNTAX = MessageSyntax(("laravel", "vue", "i18next"))
-"""The syntax of message files that many frameworks use."""
+"""The syntax of message files that are used by many frameworks."""
 TEMPLATE = re.compile(
     r"(?<!%)<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|"
     r"(?<!\d)%(?:\d++\$)?[-+#0\d.]*+<(?!(?:a|b|br|em|i|p|small|span|strong|u)>)\w{1,100}>"
     r"(?>[-+#0\d.]*)(?:[A-Za-z](?:[A-Za-z]{1,3}(?![A-Za-z]))?)?"
 )
-"""Text that is not a tag: ERB and PHP code, which may be inside a tag, and ``%<name>s``."""
+"""Code of ERB or PHP, which may be inside a tag, or ``%<name>s``; both look like tags but are not."""
 CONDITION = r"(?:\[[\d*,-]{1,20}\]|\{\d{1,9}\})\s*+"
-"""The numbers for which Laravel shows a branch."""
+"""The numbers for which Laravel displays a branch."""
 BRANCHES = re.compile(
     rf"(?P<separator>(?<!\|)\|(?!\|)\s*+(?:{CONDITION})?|\A\s*+{CONDITION}(?=[^|]+\|))|\{{[^{{}}]*+\}}|<[^<>]*+>"
 )
-"""Separators of the branches of a plural in vue-i18n and Laravel, and parts in which a bar is none."""
+"""A separator of plural branches in vue-i18n and Laravel, or a part in which a bar is not a separator."""
 STAND_INS = range(0xF0000, 0xFFFFE)
-"""Private characters that replace parts of a message while it is read."""
+"""Private-use characters that replace parts of a message while it is read."""
 
 
 def message_unit(
@@ -98,15 +99,15 @@ def message_unit(
     syntax: MessageSyntax = COMMON_SYNTAX,
     tags: Mapping[str, Tag] | None = None,
 ) -> Piece:
-    """Build the unit of a message; a message with tags or entities is read as HTML.
+    """Return the unit of a message; a message with tags or entities is read as HTML.
 
     The branches of ICU messages are separate texts.
 
     Args:
         raw: the message as it appears in the document.
         text: the message.
-        write: writes a message in the document's format.
-        syntax: the syntax of its placeholders.
+        write: returns a message written in the document's format.
+        syntax: the syntax of the message.
         tags: the tags that are represented by characters of the message.
     """
     if syntax.accelerators:
@@ -114,7 +115,9 @@ def message_unit(
         mark = _find_accelerator(text)
         if mark is not None:
             start, end = mark.span(2)
-            if text[start - 1 : start] == "(" and text[end + 1 : end + 2] == ")":  # a key that the text lacks
+            if (
+                text[start - 1 : start] == "(" and text[end + 1 : end + 2] == ")"
+            ):  # a key that does not occur in the text
                 unmarked = text[: start - 1].rstrip() + text[end + 2 :]
             else:
                 unmarked = text[:start] + text[end:]
@@ -155,7 +158,10 @@ def message_unit(
 
 
 def _find_accelerator(text: str) -> re.Match[str] | None:
-    """Return the mark of a message's access key, or None if it has none or several; ``R&D`` has none."""
+    """Return the mark of the access key of a message, or None if the message does not have exactly one mark.
+
+    The ``&`` in ``R&D`` is not a mark.
+    """
     marks = [
         match
         for match in ACCELERATOR.finditer(text)
@@ -165,7 +171,7 @@ def _find_accelerator(text: str) -> re.Match[str] | None:
 
 
 def _branches(text: str, syntax: MessageSyntax) -> Iterator[tuple[str, bool]]:
-    """Yield the branches of a message, and their separators."""
+    """Yield the branches of a message and their separators, each with whether it is a separator."""
     position = 0
     for match in BRANCHES.finditer(_without_messages(text)) if "vue" in syntax.names and "|" in text else ():
         if match["separator"]:
@@ -176,7 +182,7 @@ def _branches(text: str, syntax: MessageSyntax) -> Iterator[tuple[str, bool]]:
 
 
 def _without_messages(text: str) -> str:
-    """Return a text with its ICU messages blank."""
+    """Return a text with its ICU messages replaced by spaces."""
     position, parts = 0, list[str]()
     for start, end, _ in find_messages(text):
         parts += [text[position:start], " " * (end - start)]
@@ -187,7 +193,7 @@ def _without_messages(text: str) -> str:
 def inline_message_unit(
     raw: str, inline: Inline, write: Callable[[Inline], str], syntax: MessageSyntax = COMMON_SYNTAX
 ) -> Piece:
-    """Build the unit of a message with tags."""
+    """Return the unit of a message that is given with its tags."""
     free = _free_characters(plain_text(inline))
     tags = {next(free): part for part in inline if isinstance(part, Tag)}
     characters = iter(tags)
@@ -207,7 +213,7 @@ def _free_characters(text: str) -> Iterator[str]:
 def _message_piece(
     text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_plural: bool = False
 ) -> Piece:
-    """Return a unit that writes a message, or the message itself if it has no texts."""
+    """Return the unit of a message, or the message itself if it has no texts."""
     original, free, stand_ins = text, _free_characters(text), dict(tags)
     tag_texts = {character: tag.text for character, tag in tags.items()}
     messages: dict[str, IcuMessage] = {}
@@ -250,7 +256,7 @@ def _message_piece(
 
 
 def _split_at(text: str, characters: str) -> list[str]:
-    """Split a text at some characters, each of which becomes a part."""
+    """Return the parts of a text split at the given characters, each of which is a part too."""
     return re.split(f"([{characters}])", text) if characters else [text]
 
 
@@ -259,7 +265,7 @@ def _replace_characters(text: str, replacements: Mapping[str, str]) -> str:
 
 
 def _branch_piece(text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_plural: bool) -> Piece:
-    """Return the unit of a branch, in which an apostrophe before a brace quotes."""
+    """Return the unit of a branch, in which an apostrophe before a brace is a quotation mark."""
     if QUOTING_APOSTROPHE.search(text):
         return _message_piece(text, syntax, tags, in_plural)
     doubled = "''" in text
@@ -271,7 +277,9 @@ def _branch_piece(text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_
 
 
 def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], in_plural: bool) -> Piece:
-    """Return the unit of a text that contains no ICU message; characters in it represent tags."""
+    """Return the unit of a text without ICU messages, in which the characters of ``stand_ins``
+    represent tags.
+    """
     placeholders, numbering = syntax.placeholders, NUMBERINGS.get(syntax.numbering)
     if in_plural:
         placeholders = Placeholders(syntaxes=("icu number", *syntax.names))
@@ -288,7 +296,7 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
             stand_in = stand_ins.get(segment)
             tagged = placeholders.split(segment) if stand_in is None else (stand_in,)
             if stand_in is None and numbering is None and tagged == COMMON_PLACEHOLDERS.split(segment):
-                yield segment  # the translator finds the same
+                yield segment  # the translator finds the same placeholders
                 continue
             for part in tagged:
                 if isinstance(part, Tag):
@@ -306,7 +314,7 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
         if not any(
             is_translatable(placeholders.split(part)) for part in mark_tags((text,)) if isinstance(part, str)
         ):
-            return text  # placeholders alone
+            return text  # it consists of placeholders
         return text_unit(text, mark_tags((text,)), lambda inline: plain_text(unmarked(inline)))
     pieces = [
         piece
@@ -323,16 +331,18 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
 
 
 def _join_pieces(pieces: Sequence[Piece], text: str) -> Piece:
-    """Return a unit with the pieces of a text, or the text if no piece is translated."""
+    """Return the pieces of a text as one unit, or the text itself if no piece is translated."""
     message = Fragment(tuple(pieces))
     copied = tuple(untranslated_texts(pieces))
     return Unit(tuple(message.inlines), message.write, text, copied) if message.inlines else text
 
 
 def _with_accelerator(text: str, mark: re.Match[str]) -> str:
-    """Mark the access key: the first letter if the source marks its first, else the same letter or the first.
+    """Return a text with a marked access key, given the mark of its source.
 
-    A text without letters of a keyboard, such as Chinese, gets the key of the source in parentheses.
+    If the source marks its first letter, so does the text; otherwise it marks the same letter as the source
+    or, if there is none, its first letter. The key of the source is added in parentheses to a text without
+    letters of a keyboard, such as Chinese.
     """
     letters = [match.start() for match in LETTER.finditer(text) if match[1]]
     candidates = [position for position in letters if not is_unspaced(text[position])]
@@ -353,13 +363,13 @@ def _with_accelerator(text: str, mark: re.Match[str]) -> str:
 
 
 MAX_NAME_LENGTH = 1024
-"""Maximum characters of the name of a path."""
+"""Maximum number of characters of the name of a path."""
 OTHER_KEYS = "of other keys"
-"""The reason why values of keys that are not selected are copied."""
+"""The reason why the values of keys that are not selected are copied."""
 
 
 class KeyChoice:
-    """The keys to translate: those named by the user, or all.
+    """The keys to translate: those selected by the user, or all keys.
 
     Args:
         patterns: ``title`` is every key of that name, at any depth, with everything below it; ``menu.file.*``
@@ -375,12 +385,12 @@ class KeyChoice:
 class KeyPath:
     """A path in a tree of messages, and whether it is translated.
 
-    Paths are matched key by key: a path stores how much of each pattern matches it, so that deep paths and
-    long keys are not matched again for their descendants.
+    Paths are matched key by key: a path stores how much of each pattern matches it, so that it is not matched
+    again for its descendants.
 
     Attributes:
         selected: whether the path is translated.
-        name: its keys with points between them, such as ``menu.file.open``; None if that is long.
+        name: its keys joined by points, such as ``menu.file.open``; None if that is too long.
     """
 
     def __init__(
@@ -390,7 +400,7 @@ class KeyPath:
         self._choice, self._matched = choice, matched
 
     def child(self, key: str) -> KeyPath:
-        """Return the path of a key below this path; that of a list has an empty key."""
+        """Return the path of a key below this path; the key of a list entry may be empty."""
         name = self.name
         if key and name is not None:
             is_long = len(name) + len(key) >= MAX_NAME_LENGTH
@@ -416,14 +426,14 @@ class KeyPath:
 
 @dataclass(frozen=True)
 class PluralMember:
-    """A form of a plural.
+    """A plural form in a document.
 
     Attributes:
         category: the plural category, such as ``one``.
         key: start of its key in the document.
-        value: start of its value.
-        end: end of its value.
-        piece: its value.
+        value: start of its value in the document.
+        end: end of its value in the document.
+        piece: its value as a piece.
     """
 
     category: str
@@ -440,7 +450,7 @@ def member_pieces(
 
     Args:
         text: the document.
-        groups: its values in order, at least one in a group, and whether the group may be a plural.
+        groups: for each group of adjacent values, whether it may be a plural, and the values, at least one.
         target: the language whose plural forms are written; None to keep the existing forms.
     """
     position = 0
@@ -459,10 +469,10 @@ def member_pieces(
 
 
 def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) -> Piece | None:
-    """Build the forms of the target language from those of the source, in the order of CLDR.
+    """Return a unit that writes the plural forms of the target language from those of the source.
 
-    A form that the source lacks is translated from ``other``. ``zero`` is always kept, as it may be meant for
-    the number 0, for which few languages have a form.
+    The forms are in the order of CLDR. A form that the source does not have is translated from ``other``. The
+    form ``zero`` is always kept, since it may be meant for the number 0, for which few languages have a form.
 
     Args:
         text: the document.
@@ -470,9 +480,9 @@ def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) 
         target: the target language, if known.
 
     Returns:
-        a unit from the first key to the last value; None if each value is translated separately: the members
-        are not a plural, already have the forms of the target language, or are separated by something other
-        than white space.
+        a unit from the first key to the last value. None if each value is to be translated separately,
+        because the members are not a plural, already have the forms of the target language, or are separated
+        by something other than white space and commas.
     """
     by_category = {member.category: member for member in members}
     if target is None or len(by_category) < len(members) or not {"one", "other"} <= by_category.keys():
@@ -510,6 +520,8 @@ def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) 
 
 
 def _split_at_category(key: str, category: str) -> tuple[str, str]:
-    """Return the parts of a key before and after its category; ("", "") if escapes hide the category."""
+    """Return the parts of a raw key before and after its category, or empty strings if the category
+    is escaped.
+    """
     match = re.search(rf"{category}(?=[\"']?\s*:)", key)
     return ("", "") if match is None else (key[: match.start()], key[match.end() :])

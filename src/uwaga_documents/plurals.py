@@ -1,4 +1,4 @@
-"""The plural forms of languages: expressions for gettext, and the categories of Unicode's CLDR."""
+"""The plural forms of languages: expressions for gettext, and the plural categories of Unicode CLDR."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ EXPRESSIONS: Mapping[str, str] = {
         "nplurals=6; plural=(n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5);"
     ),
 }
-"""From the GNU gettext manual, section 12.6; all other languages have two forms."""
+"""The ``Plural-Forms`` of languages, from the GNU gettext manual, section 12.6; other languages have two
+forms."""
 CATEGORIES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("ja", "zh", "ko", "vi", "th", "id", "ms", "lo", "my", "jv", "su", "yo"), ("other",)),
     **dict.fromkeys(("ru", "uk", "be", "pl"), ("one", "few", "many", "other")),
@@ -52,13 +53,16 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "cy": ("zero", "one", "two", "few", "many", "other"),
     "ar": ("zero", "one", "two", "few", "many", "other"),
 }
-"""From CLDR 46, for integers and other numbers; all other languages have one and other."""
+"""The plural categories of languages in CLDR 46, for integers and other numbers; other languages have ``one``
+and
+``other``."""
 PLURAL_HEADER = re.compile(r"nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;]+);?")
 MAX_FORMS = 10
+"""Maximum number of plural forms that a header may declare."""
 
 
 def plural_expression(language: str) -> str:
-    """Return the ``Plural-Forms`` of a PO file for a language."""
+    """Return the value of ``Plural-Forms`` in a PO file for a language."""
     code = language.replace("-", "_")
     return EXPRESSIONS.get(code) or EXPRESSIONS.get(base_language(language), TWO_FORMS)
 
@@ -84,7 +88,7 @@ def singular_forms(header: str) -> tuple[bool, ...] | None:
 
 
 def repeats_singular(header: str) -> bool:
-    """Return whether the form for the number 1 is also that for 21, as in Russian.
+    """Return whether the numbers 1 and 21 have the same form, as in Russian.
 
     The header must be one that :func:`singular_forms` can parse.
     """
@@ -96,6 +100,6 @@ def repeats_singular(header: str) -> bool:
 
 
 def _forms(header: re.Match[str], *numbers: int) -> list[int]:
-    """Return the form of each number by a match of :data:`PLURAL_HEADER`."""
+    """Return the form of each number, given a match of :data:`PLURAL_HEADER`."""
     index = gettext.c2py(header[2].strip())
     return [index(number) for number in numbers]

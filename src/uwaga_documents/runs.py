@@ -1,8 +1,8 @@
-"""Paragraphs of Office Open XML: their runs as a text with tags.
+"""Paragraphs of Office Open XML, whose runs are read as a text with tags.
 
 In ECMA-376 a sentence is split into runs wherever its format, spelling status or revision changes. Here the
-most frequent format of a paragraph is that of the text; runs with another format are enclosed by a pair of
-tags with their properties, and everything else in a paragraph is a tag that is copied.
+text has the most frequent format of the paragraph, and runs with another format are enclosed in a pair of
+tags with their properties. Everything else in a paragraph is a tag that is copied.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ EMPTY_PROPERTIES = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
 MIN_RUN_TAGS = 4
 """Minimum number of tags of a run in the file: one for the run and one for its text."""
 MAX_PARAGRAPH_DEPTH = 8
-"""Maximum depth of nested paragraphs, as in a text box of a text box; each level is stored again."""
+"""Maximum depth of nested paragraphs, as in a text box inside a text box; each level is stored again."""
 FORMAT_END = "</rPr>"
-"""The tag at the end of a format, which is never written."""
+"""The tag that marks the end of a format; it is never written."""
 
 
 class RunNames(NamedTuple):
-    """The element names of a dialect: WordprocessingML, DrawingML or SpreadsheetML."""
+    """The element names of WordprocessingML, DrawingML or SpreadsheetML."""
 
     paragraph: str
     run: str
@@ -38,25 +38,26 @@ class RunNames(NamedTuple):
     wrappers: frozenset[str] = frozenset()
     """Elements around runs, which become pairs of tags."""
     run_containers: frozenset[str] = frozenset()
-    """Elements of a wrapper that contain the runs."""
+    """Elements inside a wrapper that contain its runs."""
     dropped: frozenset[str] = frozenset()
-    """Elements that concern only the source text, such as spelling errors."""
+    """Elements that are not written, since they concern only the source text, such as spelling errors."""
     signs: tuple[tuple[str, str], ...] = ()
     """Elements that stand for a character, and the characters."""
     deleted: frozenset[str] = frozenset()
-    """Elements around what tracked changes have deleted or moved away, which is copied."""
+    """Elements around text that tracked changes have deleted or moved, which is copied."""
     breaks: frozenset[str] = frozenset()
     """Line, column and page breaks and tabs, each of which ends a segment."""
     noise: re.Pattern[str] = re.compile(r"(?!)")
-    """Properties without visible effect."""
+    """Properties without a visible effect."""
     field: str = ""
+    """The element that begins, separates or ends a field."""
     ruby: str = ""
-    """The element of a run with a base and its annotation."""
+    """The element with a base text and its ruby annotation."""
     space: str = ' xml:space="preserve"'
-    """The attribute of a text that keeps its white space."""
+    """The attribute that preserves the white space of a text."""
 
     def with_prefix(self, prefix: str) -> RunNames:
-        """Return the names with another prefix, such as ``ns0:``, or with none."""
+        """Return the names with another prefix, such as ``ns0:``, or without a prefix."""
 
         def rename_all(names: Iterable[str]) -> frozenset[str]:
             return frozenset(rename(name) for name in names)
@@ -101,17 +102,17 @@ DRAWING = RunNames(
 SHEET = RunNames(*("si", "r", "rPr", "t"))
 
 DESCRIBED_ELEMENT = re.compile(r"<(?:\w+:)?(?:docPr|cNvPr|listItem)\s[^<>]*>")
-"""A tag whose attributes contain texts: the tag of a picture, of a shape or of a list's entry."""
+"""The tag of a picture, a shape or a list entry, whose attributes may contain texts."""
 DESCRIPTIONS = frozenset(("descr", "title", "displayText"))
 
 
 def has_description(text: str) -> bool:
-    """Return whether a part of a document may have alternative texts of pictures."""
+    """Return whether a part of a document may contain alternative texts of pictures."""
     return "descr=" in text or " title=" in text or "displayText=" in text
 
 
 def with_descriptions(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces; alternative texts of pictures in copied pieces become units."""
+    """Yield the pieces, with alternative texts of pictures in copied pieces as units."""
     for piece in pieces:
         if not isinstance(piece, str) or isinstance(piece, Untranslated) or not has_description(piece):
             yield piece
@@ -125,17 +126,19 @@ def with_descriptions(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 class _Words(NamedTuple):
+    """A text with its format, a key of ``_RunReader.formats``."""
+
     format: str
     text: str
 
 
 def paragraphs(text: str, names: RunNames, depth: int = 1) -> Iterator[Piece]:
-    """Yield the pieces of a document or of a part of one, with its paragraphs as units.
+    """Yield the pieces of a document, or of a part of a document, with its paragraphs as units.
 
     Args:
         text: the document or part.
-        names: the dialect.
-        depth: the number of paragraphs around the part plus one.
+        names: the element names.
+        depth: the number of paragraphs around the part, plus one.
     """
     return with_descriptions(
         content_pieces(text, (names.paragraph,), lambda element: [paragraph(text, element, names, depth)])
@@ -155,9 +158,8 @@ def paragraph(text: str, element: Element, names: RunNames, depth: int = 1) -> P
     formats = Counter[str]()
     for item in items:
         if isinstance(item, _Words):
-            formats[item.format] += len(
-                "".join(item.text.split())
-            )  # ignoring white space, whose format is invisible
+            # White space is not counted, since its format is invisible.
+            formats[item.format] += len("".join(item.text.split()))
     base = formats.most_common(1)[0][0] if formats else ""
     inline = balance_tags(_with_format_tags(items, base, reader.formats))
     inner: dict[str, list[Piece]] = {key: list(paragraphs(key, names, depth + 1)) for key in reader.nested}
@@ -169,20 +171,26 @@ def paragraph(text: str, element: Element, names: RunNames, depth: int = 1) -> P
 
 
 class _RunReader:
-    """Reads the runs of a paragraph; ``formats`` maps visible properties to all properties of a run."""
+    """A reader of the runs of a paragraph.
+
+    Attributes:
+        formats: all properties of a run by its visible properties.
+        nested: the raw tags that contain paragraphs or alternative texts.
+        deleted: the raw tags of tracked deletions.
+    """
 
     def __init__(self, text: str, names: RunNames, start: int, end: int) -> None:
         self._text, self._names = text, names
         self._children = Children(text, start, end)
         self._signs = dict(names.signs)
-        self._field = ""  # the beginning of a field, up to its result
-        self._open = 0  # fields that begin in it and do not end in it
+        self._field = ""  # the raw beginning of a field, up to its result
+        self._open = 0  # number of fields that begin but do not end in it
         self.formats: dict[str, str] = {"": ""}
         self.nested: list[str] = []
         self.deleted: list[str] = []
 
     def items(self, start: int, end: int) -> list[_Words | Tag]:
-        """Return the words and tags of a part."""
+        """Return the words and tags between two positions of the document."""
         items = list(self._items(start, end))
         if self._field:
             items.append(self._end_field("void"))
@@ -247,7 +255,7 @@ class _RunReader:
                 yield self._void(child.name, run)
 
     def _ruby(self, run: Element, ruby: Element, properties: str) -> Iterator[_Words | Tag]:
-        """Yield the base of a ruby as text; its annotation is copied."""
+        """Yield the base text of a ruby element between tags; the annotation is copied."""
         names = self._names
         base = next(
             (
@@ -273,7 +281,7 @@ class _RunReader:
         return key
 
     def _field_part(self, raw: str) -> Iterator[Tag]:
-        """Read a run of a field, whose result is between its code and its end."""
+        """Read a run that begins, separates or ends a field, and yield the tags around its result."""
         begins = raw.count('fldCharType="begin"')
         separates = 'fldCharType="separate"' in raw
         is_outside = not self._field
@@ -319,7 +327,7 @@ class Children:
                 self._close_indices[open_tokens.pop()] = number
 
     def find(self, start: int, end: int) -> Iterator[Element]:
-        """Yield the top-level elements of a part; comments and instructions are yielded as elements."""
+        """Yield the top-level elements of a part; comments and processing instructions count as elements."""
         index = self._numbers.get(start, len(self._tokens))
         while index < len(self._tokens) and (token := self._tokens[index]).start < end:
             close_index = self._close_indices.get(index)
@@ -333,7 +341,7 @@ class Children:
 
 
 def _with_format_tags(items: Sequence[_Words | Tag], base: str, formats: dict[str, str]) -> Inline:
-    """Put tags around words whose format is not the most frequent one."""
+    """Return the words and tags as an inline, with tags around words whose format is not ``base``."""
     parts: list[str | Tag] = []
     current = base
     for item in items:

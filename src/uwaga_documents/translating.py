@@ -1,4 +1,4 @@
-"""Translation of documents by a model, with tags and placeholders."""
+"""Translation of documents, with tags and placeholders, by a model."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from uwaga.translator import Request, Translator
 
 LOW_CONFIDENCE = 0.5
-"""Geometric mean token probability below which a translation is doubtful: 1.2% of Tatoeba's sentences with
-the bundled model (chrF 36, the others 62), none of FLORES with Firefox's."""
+"""Geometric mean of the token probabilities below which a translation is doubtful. With the bundled model, it
+is lower for 1.2% of Tatoeba's sentences (chrF 36; 62 for the other sentences); with Firefox's models, for no
+sentence
+of FLORES."""
 
 
 def translate_file(
@@ -51,15 +53,16 @@ def translate_file(
         translator: a translator for the languages of the document.
         source: the document.
         target: the translated document; an existing file is replaced.
-        options: how to read it; languages that are None become those of the translator.
-        request: options of the translation of its texts: ``split``, ``placeholders``, ``glossary`` and
+        options: how to read the document; languages that are None are those of the translator.
+        request: options for the translation of the texts: ``split``, ``placeholders``, ``glossary`` and
             ``search``.
-        batch: the number of texts that are translated together.
-        progress: called with the number of completed texts and the total.
+        batch: number of texts that are translated together.
+        progress: called with the number of completed texts and the total number of texts.
 
     Raises:
-        DataError: the document is not of its format, or a file cannot be read or written.
-        SettingsError: an option is invalid, or an interrupted run had another input or other options.
+        DataError: the document is not valid in its format, or a file cannot be read or written.
+        SettingsError: an option is invalid, or the document or options differ from those of an interrupted
+            run.
         RunInUseError: another process is writing ``target``.
         MissingExtraError: the format needs a library that is not installed.
     """
@@ -87,8 +90,8 @@ def inline_translator(
     Args:
         translator: a translator for the languages of the documents.
         request: the options of the translation; its text is ignored.
-        doubts: filled with the texts whose translation may be wrong.
-        uses: filled with the pairs of a translation memory that are used.
+        doubts: the mapping to which texts whose translation may be wrong are added.
+        uses: the list to which the used pairs of a translation memory are added.
     """
 
     def translate(texts: Sequence[DocumentText]) -> list[Inline]:
@@ -108,10 +111,10 @@ def inline_translator(
 
 
 def find_doubts(translation: Translation) -> tuple[str, ...]:
-    """Return the reason why a translation may be wrong: warnings, low confidence, truncation."""
+    """Return the reasons why a translation may be wrong: warnings, low confidence or truncation."""
     reasons, confidence = list(translation.warnings), translation.confidence
     has_unlike_warning = any(reason.startswith(UNFAMILIAR_TEXT) for reason in reasons)
-    has_term = any(term.applied for term in translation.terms)  # which may be improbable, but is demanded
+    has_term = any(term.applied for term in translation.terms)  # a required term may be improbable
     is_low = confidence is not None and confidence.probability < LOW_CONFIDENCE
     if confidence is not None and is_low and not has_unlike_warning and not has_term:
         reasons.append(f"low confidence: {confidence.probability:.2f}")
@@ -121,13 +124,15 @@ def find_doubts(translation: Translation) -> tuple[str, ...]:
 
 
 def _with_source_tags(source: Inline, translation: Inline) -> Inline:
-    """Return a translation with only the tags of its source; placeholders become text, to be escaped."""
+    """Return a translation with only the tags of its source; other tags, such as placeholders,
+    become text.
+    """
     tags = {part for part in source if isinstance(part, Tag)}
     return join_parts(part if isinstance(part, str) or part in tags else part.raw for part in translation)
 
 
 def with_languages(options: DocumentOptions, translator: Translator) -> DocumentOptions:
-    """Return the options with the translator's languages in place of those that are None."""
+    """Return the options with languages that are None replaced by those of the translator."""
     source, target = translator.languages
     return replace(
         options,

@@ -162,7 +162,7 @@ def test_untranslated_texts_are_reported(tmp_path, capsys):
     source = tmp_path / "a.html"
     source.write_text("<p>Two men run.</p><pre>code</pre><pre>more code</pre><p translate=no>Acme</p>")
     assert run("translate-file", source, tmp_path / "b.html") == 0
-    expected = "3 texts left as in the document: 2 code and forms, 1 marked as untranslated"
+    expected = "3 texts left as in the document: 2 code and forms, 1 marked as not to be translated"
     assert expected in capsys.readouterr().err
     source.write_text("<pre>code</pre>")
     assert run("translate-file", source, tmp_path / "c.html") == 0

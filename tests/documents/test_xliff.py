@@ -162,7 +162,10 @@ def test_locked_segments_and_units_are_not_translated():
 
 
 def test_untranslated_units_are_counted_by_reason():
-    assert reasons("a.xlf", VERSION_1.encode()) == {"marked as untranslated": 2, "already translated": 1}
+    assert reasons("a.xlf", VERSION_1.encode()) == {
+        "marked as not to be translated": 2,
+        "already translated": 1,
+    }
     assert reasons("a.xlf", VERSION_2.encode()) == {"already translated": 1}
 
 

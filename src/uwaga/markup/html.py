@@ -365,7 +365,7 @@ def _untranslated_element(token: Token, raw: str) -> str:
     """Return the piece for an element that is never translated."""
     if token.name in SCRIPT_ELEMENTS:
         return raw
-    reason = "code and forms" if token.name in UNTRANSLATED_BLOCKS else "marked as untranslated"
+    reason = "code and forms" if token.name in UNTRANSLATED_BLOCKS else "marked as not to be translated"
     return untranslated(raw, reason, MARKUP.sub("", raw))
 
 

@@ -1,4 +1,4 @@
-"""Android's strings.xml: strings, arrays and plurals, with the plurals of the target language."""
+"""Android string resources: strings, arrays and plurals, with the plural forms of the target language."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SYNTAX = MessageSyntax(("printf",), numbering="printf")
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 HTML_TAG = re.compile(r"(</?[A-Za-z][^<>]*>)")
 QUOTING = re.compile(rf"{HTML_TAG.pattern}|\\(?:u([0-9a-fA-F]{{4}})|(.))|(\s+)|(\")|[^\\\s\"<]+|.", re.DOTALL)
-"""A tag of HTML, an escape, white space, a quote, or other text."""
+"""An HTML tag, an escape sequence, white space, a quotation mark, or other text."""
 ESCAPE_IN_TAG = re.compile(r"\\([\"'])")
 SPACE = "\\u0020"
 ESCAPED_CHARACTERS = {"n": "\n", "t": "\t"}
@@ -63,7 +63,7 @@ def _resource(text: str, element: Element, target: str | None) -> Iterable[Piece
     """Return the pieces of a string, an array or a plural."""
     if attributes(element.tag(text)).get("translatable") == "false":
         raw = element.content(text)
-        return [untranslated(raw, "marked as untranslated", MARKUP.sub("", raw))]
+        return [untranslated(raw, "marked as not to be translated", MARKUP.sub("", raw))]
     key = unescape(attributes(element.tag(text)).get("name", ""))
     if element.name == "string":
         return [with_key(_string(text, element), key)]
@@ -92,7 +92,7 @@ def _string(text: str, element: Element) -> Piece:
 
 
 def _plurals(text: str, plurals: Element, target: str) -> Piece:
-    """Build the plural forms of the target language from those of the source."""
+    """Return a unit that writes the plural forms of the target language from those of the source."""
     items = list(elements(text, ("item",), plurals.inner, plurals.inner_end))
     pieces = {attributes(item.tag(text)).get("quantity", ""): _string(text, item) for item in items}
     raw = plurals.content(text)
@@ -121,9 +121,10 @@ def _inline(text: str, element: Element) -> Inline:
 
 
 def _read_quoting(inline: Inline) -> tuple[Inline, dict[str, str]]:
-    """Return the text that is displayed, and the tags of HTML in it, as they are written in the file.
+    """Return the text that is displayed, and for each HTML tag in it the form that is written in the file.
 
-    Quotes that are not escaped are not displayed; white space is one space outside quotes.
+    Quotation marks that are not escaped are not displayed; outside them, white space is collapsed to one
+    space.
     """
     parts: list[str | Tag] = []
     tags: dict[str, str] = {}
@@ -156,7 +157,7 @@ def _read_quoting(inline: Inline) -> tuple[Inline, dict[str, str]]:
 
 
 def _quote(inline: Inline, tags: Mapping[str, str]) -> Inline:
-    """Return a text with the escapes of Android."""
+    """Return a text with the escape sequences of Android."""
     parts: list[str | Tag] = []
     for number, part in enumerate(inline):
         if isinstance(part, Tag):

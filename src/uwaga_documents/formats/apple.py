@@ -1,4 +1,4 @@
-"""Apple's .strings and .stringsdict: pairs of keys and values, or property lists in XML."""
+"""Apple's .strings and .stringsdict files: pairs of keys and values, or property lists in XML."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_property_list(source: DocumentSource, is_displayed: Callable[[str], boo
 
     Args:
         source: the file.
-        is_displayed: returns for a raw key whether its string is displayed.
+        is_displayed: returns whether the string of a raw key is displayed.
     """
     decoded = xml_text(source)
     text = decoded.text
@@ -60,7 +60,7 @@ def _string(raw: str, is_data: bool) -> Piece:
 
 
 def _write_data(text: str) -> str:
-    """Write a CDATA section, which is split in two at an end marker in the text."""
+    """Return a text as a CDATA section, which is split in two at an end marker in the text."""
     split = f"{CDATA_END[:2]}{CDATA_END}{CDATA}{CDATA_END[2:]}"
     return f"{CDATA}{text.replace(CDATA_END, split)}{CDATA_END}"
 

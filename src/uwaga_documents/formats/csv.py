@@ -1,4 +1,4 @@
-"""CSV and TSV with a header line: the columns selected by the user."""
+"""CSV and TSV files with a header line, of which the user selects the columns to translate."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from uwaga_documents.messages import APPLICATION_SYNTAX, message_unit
 
 SEPARATORS = ",;\t|"
 KEY_COLUMNS = frozenset({"key", "id"})
-"""Names of columns with the key of a row."""
+"""Names of columns that contain the key of a row."""
 
 
 def check(options: DocumentOptions) -> None:
-    """Check that a column is selected."""
+    """Check that the options select at least one column."""
     if not options.columns:
         raise SettingsError("choose the columns to translate with --columns title,description")
 
@@ -68,7 +68,7 @@ def _selected_columns(names: Sequence[str], source: DocumentSource) -> frozenset
 
 
 def _rows(text: str, separator: str, location: str) -> Iterator[list[tuple[int, int]]]:
-    """Yield the spans of the cells of each row, quotes included."""
+    """Yield the spans of the cells of each row, quotation marks included."""
     cell = re.compile(
         rf'("(?>(?:[^"]++|"")*)"|(?!")[^{re.escape(separator)}\r\n]*)({re.escape(separator)}|\r\n|\n|\r|\Z)'
     )
@@ -78,7 +78,7 @@ def _rows(text: str, separator: str, location: str) -> Iterator[list[tuple[int, 
         if match is None:
             line = text.count("\n", 0, position) + 1
             raise DataError(
-                f"{location}: line {line}: a quote that is never closed, or text after a closing quote"
+                f"{location}: line {line}: a quotation mark is never closed, or text follows a closing one"
             )
         row.append(match.span(1))
         position = match.end()
@@ -94,7 +94,7 @@ def _value(raw: str) -> str:
 
 
 class _CellWriter:
-    """Writes a cell, with quotes if the source has them or they are necessary."""
+    """A function that writes a cell, in quotation marks if the source has them or they are necessary."""
 
     def __init__(self, raw: str, separator: str) -> None:
         self._raw, self._separator = raw, separator

@@ -1,4 +1,4 @@
-"""HTML pages, malformed ones included, and EPUB books."""
+"""HTML pages, including malformed pages, and EPUB books."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uwaga_documents.language import html_in_target
 
 
 def read_html(source: DocumentSource) -> Reading:
-    """Read the texts of a page's blocks and of attributes with human-readable text."""
+    """Read a page, whose texts are its blocks and its attributes with human-readable text."""
     decoded = html_text(source)
     return decoded.reading(html_pieces(html_in_target(decoded.text, source.options)), "xmlcharrefreplace")
 
@@ -29,7 +29,9 @@ ENCRYPTED_PAGE = re.compile(rb"<(?:\w+:)?CipherReference\b[^<>]*?\sURI=[\"'][^\"
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the members of a book that hold text: pages, contents, title and description."""
+    """Return the readers of the members of a book with text: pages, table of contents, title and
+    description.
+    """
     if CONTAINER not in archive:
         raise DataError(f"{archive.path}: not an EPUB book: the archive lacks {CONTAINER}")
     encryption = "META-INF/encryption.xml"

@@ -1,4 +1,4 @@
-"""JSON files of messages, such as those of i18next and Chrome, and ARB, the messages of Flutter.
+"""JSON message files, such as those of i18next and Chrome, and ARB, the message files of Flutter.
 
 Values are replaced in place, so that the layout of the file is preserved.
 """
@@ -30,27 +30,28 @@ from uwaga_documents.messages import (
 )
 
 PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(PLURAL_CATEGORIES)})", re.DOTALL)
-"""A key of i18next for one form of a plural."""
+"""A key of i18next for a plural form."""
 CHROME_SYNTAX = MessageSyntax(("chrome",))
 DESCRIBED_KEYS = {"message": CHROME_SYNTAX, "defaultMessage": COMMON_SYNTAX}
-"""The key of the text in files whose entries describe it, by Chrome and by FormatJS, and its syntax."""
+"""The key of the text, and its syntax, in files of Chrome and FormatJS, whose entries also have
+descriptions."""
 ROOT = re.compile(r'(\s*\{\s*")([A-Za-z_-]{2,20})(?="\s*:\s*\{)')
 TOKEN = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"|[{}\[\],:]', re.DOTALL)
 
 
 class JsonText(NamedTuple):
-    """A string value.
+    """A string value of a JSON document.
 
     Attributes:
-        start: position of its opening quote.
-        end: position after its closing quote.
-        key: its key, or its index in a list.
-        key_start: start of its key, or in a list of the last key before it.
-        parent: the number of its object or list, from 1; 0 for none.
+        start: position of the opening quotation mark.
+        end: position after the closing quotation mark.
+        key: its key in an object, or its index in a list.
+        key_start: start of its key or, in a list, of the last key before it.
+        parent: the number of the object or list that contains it, from 1; 0 for none.
         top: the first key of its path.
-        depth: the number of objects and lists around it.
-        selected: whether its key is among those to translate.
-        name: the name of its path.
+        depth: number of objects and lists around it.
+        selected: whether its key is to be translated.
+        name: its path, such as ``menu.file.open``.
     """
 
     start: int
@@ -65,11 +66,12 @@ class JsonText(NamedTuple):
 
 
 def read_json(source: DocumentSource) -> Reading:
-    """Read the string values of a file, or those with selected keys.
+    """Read the string values of a file, or those with the selected keys.
 
-    Plurals of i18next (``files_one``, ``files_other``) become those of the target language, and the target
-    language becomes the root of a file whose only root is the source language, as in i18n-js. Of entries that
-    describe a text, as in Chrome's ``messages.json``, only the text is translated, unless keys are selected.
+    Plural forms of i18next (``files_one``, ``files_other``) are replaced with those of the target language.
+    The root key of a file is replaced with the target language if it is the source language, as in i18n-js.
+    In entries with a description, as in Chrome's ``messages.json``, only the text is translated, unless keys
+    are selected.
     """
     decoded = decode_text(source)
     text = decoded.text
@@ -95,9 +97,9 @@ def _root_in_target(text: str, pieces: Iterator[Piece], source: DocumentSource) 
 
 
 def read_arb(source: DocumentSource) -> Reading:
-    """Read the messages of a file, without the keys with ``@`` that describe them.
+    """Read the messages of a file, without their descriptions, whose keys start with ``@``.
 
-    ``@@locale`` becomes the target language, if that is known.
+    The value of ``@@locale`` is replaced with the target language, if that is known.
     """
     decoded = decode_text(source)
     text = decoded.text
@@ -118,7 +120,7 @@ def _with_locale(text: str, target: str) -> str:
 
 
 class _Entries(NamedTuple):
-    """The keys of texts in an object, and the keys that all of its members share."""
+    """The keys of :data:`DESCRIBED_KEYS` in an object, and those that all of its members have."""
 
     described_keys: frozenset[str]
     of_members: frozenset[str]
@@ -136,7 +138,7 @@ def check_json(text: str, location: str) -> str | None:
     """Check that a text is JSON.
 
     Returns:
-        the key of the text in each entry, if all entries describe a text; None for other files.
+        the key of the text in each entry, if all entries have one of :data:`DESCRIBED_KEYS`; otherwise None.
     """
     try:
         root = json.loads(text, object_pairs_hook=_entries)
@@ -144,7 +146,9 @@ def check_json(text: str, location: str) -> str | None:
     except json.JSONDecodeError as error:
         raise DataError(f"{location}: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
-        raise DataError(f"{location}: nested too deeply for a file of messages") from None
+        raise DataError(
+            f"{location}: the objects and lists are nested too deeply for a message file"
+        ) from None
     except ValueError as error:
         raise DataError(f"{location}: {str(error)[:100]}") from None
 
@@ -179,7 +183,7 @@ def json_texts(text: str, root: KeyPath) -> Iterator[JsonText]:
 
 
 class _Container:
-    """An open object or list, and the current key or index."""
+    """An object or list that is being read, and the current key or index."""
 
     def __init__(self, path: KeyPath, number: int, is_object: bool) -> None:
         self.path, self.number = path, number
@@ -188,7 +192,7 @@ class _Container:
         self._index = None if is_object else 0
 
     def next(self) -> None:
-        """Advance to the next member."""
+        """Move to the next member."""
         if self._index is None:
             self.expects_key = True
         else:
@@ -203,14 +207,14 @@ def _pieces(
     target: str | None,
     syntax: MessageSyntax,
 ) -> Iterator[Piece]:
-    """Yield the pieces of a document; i18next's plurals become those of ``target``, unless it is None.
+    """Yield the pieces of a document.
 
     Args:
         text: the document.
-        source: its file.
-        choose: returns a value, selected or not, or None to copy it without counting it as a text.
-        target: the target language.
-        syntax: the syntax of its messages.
+        source: the file of the document.
+        choose: returns a value with ``selected`` set as required, or None to copy it without reporting it.
+        target: the language whose plural forms replace those of i18next; None to keep them.
+        syntax: the syntax of the messages.
     """
     values = map(choose, json_texts(text, KeyChoice(source.options.keys).root))
     groups = (
@@ -223,7 +227,10 @@ def _pieces(
 
 
 def _stem(value: JsonText) -> tuple[tuple[int, str] | None, str]:
-    """Return the common part of the keys of a plural, and the category; (None, "") for other keys."""
+    """Return the number of the object with the common part of the keys of a plural, and the plural category.
+
+    They are None and "" for other keys.
+    """
     match = PLURAL.fullmatch(value.key) if value.selected else None
     return (None, "") if match is None else ((value.parent, match[1]), match[2])
 

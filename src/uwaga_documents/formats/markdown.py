@@ -1,4 +1,6 @@
-"""Markdown (CommonMark with tables and strikethrough); everything but the texts is copied byte for byte."""
+"""Markdown (CommonMark with tables and strikethrough); everything except the texts is copied byte for
+byte.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,13 @@ TEXT_KEYS = ("title", "subtitle", "description", "summary", "excerpt", "abstract
 
 
 def front_matter(text: str, keys: Sequence[str] = ()) -> tuple[list[Piece], str]:
-    """Split off the front matter: YAML between lines of ``---``, or TOML between ``+++``, which is copied.
+    """Return the pieces of the front matter of a document, and the remaining text.
+
+    The front matter is YAML between lines of ``---``, or TOML between lines of ``+++``, which is copied.
 
     Args:
         text: the document.
-        keys: the keys to translate; empty for those in :data:`TEXT_KEYS`.
+        keys: the keys whose values are translated; empty for those in :data:`TEXT_KEYS`.
     """
     if match := TOML.match(text):
         return [match[0]], text[match.end() :]
@@ -36,12 +40,12 @@ def front_matter(text: str, keys: Sequence[str] = ()) -> tuple[list[Piece], str]
     try:
         pieces = list(yaml_pieces(match[2], KeyChoice(keys or TEXT_KEYS), "front matter"))
     except DataError:
-        pieces = [match[2]]  # front matter in a template may not be YAML, and is copied
+        pieces = [match[2]]  # front matter with template tags may not be YAML, and is copied
     return [match[1], *pieces, match[3]], text[match.end() :]
 
 
 def read(source: DocumentSource) -> Reading:
-    """Read the paragraphs, headings and cells of a document."""
+    """Read a document, whose texts are its paragraphs, headings and table cells."""
     decoded = decode_text(source)
     return decoded.reading(_pieces(decoded.text, source.options.keys))
 

@@ -1,4 +1,4 @@
-"""OpenDocument (.odt, .odp, .ods): paragraphs and headings, with notes, frames and comments inside them."""
+"""OpenDocument (.odt, .odp, .ods): paragraphs and headings, including those in notes, frames and comments."""
 
 from __future__ import annotations
 
@@ -27,23 +27,30 @@ from uwaga_documents.encodings import xml_reader
 from uwaga_documents.runs import MAX_PARAGRAPH_DEPTH
 
 BLOCKS = ("text:p", "text:h")
-COPIED = ("text:tracked-changes", "office:scripts", "office:font-face-decls", "office:automatic-styles")
+COPIED_ELEMENTS = (
+    "text:tracked-changes",
+    "office:scripts",
+    "office:font-face-decls",
+    "office:automatic-styles",
+)
 PAIRED_ELEMENTS = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
 BREAK = re.compile(r"<text:(?:line-break|tab)(?![\w-])")
 WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 MEMBER = re.compile(r"(?:[^/]+/)?(?:content|styles)\.xml")
-"""The content and styles of the document, and of the charts and formulas in it."""
+"""The members with the content and styles of the document, and of the charts and formulas in it."""
 DESCRIPTIONS = ("svg:title", "svg:desc")
-"""Alternative texts of frames."""
+"""Elements with the alternative texts of frames."""
 INNER_TEXT = re.compile(r"<(?:text:[ph]|svg:title|svg:desc)[\s>]")
 PROPERTIES = ("dc:title", "dc:subject", "dc:description", "meta:keyword")
 FORMULA = re.compile(r"""\stable:(?:formula|condition)="([^"<>]*)\"""")
-FORMULA_STRING = "&quot;"
-CELL, FORMULA_NAME = "table:table-cell", "table:formula="
+ESCAPED_QUOTE = "&quot;"
+CELL_ELEMENT, FORMULA_ATTRIBUTE = "table:table-cell", "table:formula="
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the members that hold text: the content, and the styles with headers and footers."""
+    """Return the readers of the members with text: the content, the styles (headers and footers),
+    the metadata.
+    """
     if "content.xml" not in archive or "META-INF/manifest.xml" not in archive:
         raise DataError(
             f"{archive.path}: not an OpenDocument file: the archive lacks content.xml or a manifest"
@@ -57,9 +64,9 @@ def members(archive: Archive) -> Mapping[str, Reader]:
 
 
 def _document_pieces(text: str) -> Iterator[Piece]:
-    formulas = FORMULA.findall(text) if FORMULA_STRING in text else []
+    formulas = FORMULA.findall(text) if ESCAPED_QUOTE in text else []
     return _pieces(
-        text, ComparedTexts.from_formulas(unescape(value) for value in formulas if FORMULA_STRING in value)
+        text, ComparedTexts.from_formulas(unescape(value) for value in formulas if ESCAPED_QUOTE in value)
     )
 
 
@@ -69,11 +76,13 @@ def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piec
 
     def read(element: Element) -> Iterator[Piece]:
         raw = element.content(text)
-        if element.name == CELL:
-            yield from read_result(element) if FORMULA_NAME in element.tag(text) else read_inside(element)
+        if element.name == CELL_ELEMENT:
+            yield from (
+                read_result(element) if FORMULA_ATTRIBUTE in element.tag(text) else read_inside(element)
+            )
         elif element.name == "text:tracked-changes":
             yield untranslated(raw, "tracked deletions", MARKUP.sub("", raw))
-        elif element.name in COPIED:
+        elif element.name in COPIED_ELEMENTS:
             yield raw
         elif element.name in DESCRIPTIONS:
             yield text_unit(raw, (unescape(raw),), write_xml)
@@ -95,7 +104,12 @@ def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piec
             position = child.inner_end
         yield text[position : cell.inner_end]
 
-    names = (*BLOCKS, *DESCRIPTIONS, *COPIED, *((CELL,) if FORMULA_NAME in text else ()))
+    names = (
+        *BLOCKS,
+        *DESCRIPTIONS,
+        *COPIED_ELEMENTS,
+        *((CELL_ELEMENT,) if FORMULA_ATTRIBUTE in text else ()),
+    )
     return content_pieces(text, names, read)
 
 

@@ -1,7 +1,7 @@
 """Office Open XML: Word (.docx), PowerPoint (.pptx) and Excel (.xlsx).
 
-Parts are found by the content types that the archive declares, or else by their usual names, and elements by
-their namespaces, whatever prefixes they have.
+Parts are found by the content types that the archive declares or, failing that, by their usual names.
+Elements are found by their namespaces, so that their prefixes do not matter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from uwaga_documents.encodings import xml_reader
 from uwaga_documents.runs import DRAWING, SHEET, WORD, paragraph, paragraphs, with_descriptions
 
 CONTENT_TYPES = "[Content_Types].xml"
-RELATIONS = "_rels/.rels"
+RELATIONSHIPS = "_rels/.rels"
 TYPE_TAG = re.compile(r"<(?:\w+:)?(?:Override|Default)\s[^<>]*>")
 NAMESPACE = re.compile(r"""\sxmlns(?::([\w.-]+))?\s*=\s*["']([^"'<>]*)["']""")
 NAMESPACES = {
@@ -43,15 +43,17 @@ NAMESPACES = {
     "dc": ("purl.org/dc/elements/1.1/",),
     "core": ("metadata/core-properties",),
 }
-"""The ends of the addresses of namespaces, in the transitional and the strict form."""
+"""The ends of the URIs of namespaces, in the transitional and in the strict form."""
 
 PieceReader = Callable[[str], Iterator[Piece]]
 PartKind = tuple[re.Pattern[str], re.Pattern[str], PieceReader]
-"""The pattern of the content types of parts, that of their usual names, and how to read them."""
+"""The pattern of the content types of a kind of parts, the pattern of their usual names, and their reader."""
 
 
 def _prefix(text: str, namespace: str, default: str) -> str:
-    """Return the prefix of a namespace in a part, with its colon."""
+    """Return the prefix that a part declares for a namespace, with its colon, or ``default`` if
+    there is none.
+    """
     for declaration in NAMESPACE.finditer(text):
         if declaration[2].endswith(NAMESPACES[namespace]):
             return f"{declaration[1]}:" if declaration[1] else ""
@@ -61,13 +63,13 @@ def _prefix(text: str, namespace: str, default: str) -> str:
 def find_parts(
     archive: Archive, kinds: Sequence[PartKind], main: str, format_name: str
 ) -> dict[str, PieceReader]:
-    """Return the names of the parts with text, and how to read them.
+    """Return the readers of the parts with text, by the names of the parts.
 
     Args:
         archive: the document.
         kinds: the kinds of parts.
         main: the prefix of the name of the main part.
-        format_name: the format, for messages.
+        format_name: the name of the format in messages.
     """
     declared_main = _declared_main(archive)
     has_main = any(name.startswith(main) for name in archive.names)
@@ -88,7 +90,7 @@ def find_parts(
 
 
 def _content_types(archive: Archive) -> dict[str, str]:
-    """Return the declared content types of the parts."""
+    """Return the declared content type of each part by its name."""
     text = archive.read(CONTENT_TYPES).decode("utf-8", "replace")
     defaults: dict[str, str] = {}
     types: dict[str, str] = {}
@@ -105,10 +107,10 @@ def _content_types(archive: Archive) -> dict[str, str]:
 
 
 def _declared_main(archive: Archive) -> str:
-    """Return the declared name of the main part."""
-    if RELATIONS not in archive:
+    """Return the declared name of the main part, or an empty string if it is not declared."""
+    if RELATIONSHIPS not in archive:
         return ""
-    text = archive.read(RELATIONS).decode("utf-8", "replace")
+    text = archive.read(RELATIONSHIPS).decode("utf-8", "replace")
     for tag in re.findall(r"<(?:\w+:)?Relationship\b[^<>]*>", text):
         relationship = attributes(tag)
         if relationship.get("Type", "").endswith("/officeDocument"):
@@ -116,7 +118,7 @@ def _declared_main(archive: Archive) -> str:
     return ""
 
 
-NO_TYPE = re.compile(r"(?!)")
+NEVER_MATCHING = re.compile(r"(?!)")
 
 
 def _word_pieces(text: str) -> Iterator[Piece]:
@@ -128,9 +130,10 @@ def _word_pieces(text: str) -> Iterator[Piece]:
 
 
 def _without_bindings(text: str, prefix: str) -> str:
-    """Return the text without the bindings of content controls to data of the document, which is copied.
+    """Return the text without the bindings of content controls to data of the document.
 
-    Word would show that data instead of the translation. Properties of the document are translated.
+    That data is copied, and Word would show it instead of the translation. Bindings to properties of the
+    document stay, because the properties are translated.
     """
     parts: list[str] = []
     position = 0
@@ -187,7 +190,7 @@ def _property_pieces(text: str) -> Iterator[Piece]:
 
 
 def _copy_part(text: str) -> Iterator[Piece]:
-    """Yield a part without text; its declared languages become the target language."""
+    """Yield a part without texts, in which only the declared languages are replaced."""
     yield text
 
 
@@ -211,13 +214,13 @@ WORD_PARTS: Sequence[PartKind] = (
         re.compile(r"word/diagrams/(?:data|drawing)\d+\.xml"),
         _drawing_pieces,
     ),
-    (NO_TYPE, re.compile(r"word/styles\.xml"), _copy_part),
+    (NEVER_MATCHING, re.compile(r"word/styles\.xml"), _copy_part),
     PROPERTIES,
 )
 
 
 def word_members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the parts of a document that hold text."""
+    """Return the readers of the parts of a document with text."""
     return _readers(find_parts(archive, WORD_PARTS, "word/document", "Word document"))
 
 
@@ -229,7 +232,7 @@ DOCX = DocumentFormat("docx", (".docx", ".docm", ".dotx"), members=word_members)
 
 
 def _master_pieces(text: str) -> Iterator[Piece]:
-    """Yield the pieces of a slide master or layout, whose placeholders are not shown on slides."""
+    """Yield the pieces of a slide master or layout without its placeholders, which slides do not show."""
     shape, placeholder = (f"{_prefix(text, 'slide', 'p:')}{name}" for name in ("sp", "ph"))
 
     def read(element: Element) -> Iterator[Piece]:
@@ -265,7 +268,7 @@ SLIDE_PARTS: Sequence[PartKind] = (
 
 
 def presentation_members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the parts of a presentation that hold text."""
+    """Return the readers of the parts of a presentation with text."""
     return _readers(find_parts(archive, SLIDE_PARTS, "ppt/presentation", "presentation"))
 
 
@@ -296,16 +299,15 @@ FILTER = re.compile(r"""<(?:\w+:)?(?:filter|customFilter)\s[^<>]*?\bval=(?:"([^"
 SHEET_TAG = re.compile(r"<(?:\w+:)?sheet\s[^<>]*>")
 VALIDATION = re.compile(r"<(?:\w+:)?(?:dataValidation|hyperlink)\s[^<>]*>")
 ESCAPED = re.compile(r"(_x000[ADad]_\n?|_x[\dA-Fa-f]{4}_)")
-"""A character that XML cannot have, or an underscore that would begin one (ST_Xstring)."""
+"""The escape of a character that is invalid in XML, or of an underscore that would begin one (ST_Xstring)."""
 VALIDATION_TEXTS = frozenset(("promptTitle", "prompt", "errorTitle", "error", "tooltip"))
 
 
 def workbook_members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the parts of a workbook with text: cells, comments and drawings.
+    """Return the readers of the parts of a workbook with text: cells, comments and drawings.
 
-    Names that formulas and tables refer to are copied: those of sheets, and the header cells of tables and
-    pivot tables, which Excel requires to equal the column names; so are texts that formulas, lists of
-    validations and filters compare with cells.
+    The names of sheets are copied, as are the header cells of tables and pivot tables, which Excel requires
+    to equal the column names, and the texts that formulas, validation lists and filters compare with cells.
     """
     compared = ComparedTexts()
 
@@ -354,7 +356,7 @@ def _sheet_names(text: str) -> Iterator[Piece]:
 
 
 def _worksheet(compared: ComparedTexts, text: str) -> Iterator[Piece]:
-    """Yield the pieces of a sheet: texts of cells, and messages of its validations."""
+    """Yield the pieces of a sheet, whose texts are the cells and the messages of data validations."""
     for piece in _cells(compared, text):
         position = 0
         if type(piece) is str and ("rompt" in piece or "rror" in piece or "tooltip" in piece):
@@ -370,12 +372,14 @@ def _worksheet(compared: ComparedTexts, text: str) -> Iterator[Piece]:
 def _cells(compared: ComparedTexts, text: str) -> Iterator[Piece]:
     """Yield the pieces of a sheet, in which the results of formulas, headers and footers are copied."""
     prefix = _prefix(text, "sheet", "")
-    results = 't="str"' in text
-    has_heads = f"<{prefix}headerFooter" in text
-    if not results and not has_heads and f"<{prefix}is" not in text and "formula1" not in text:
+    has_results = 't="str"' in text
+    has_header = f"<{prefix}headerFooter" in text
+    if not has_results and not has_header and f"<{prefix}is" not in text and "formula1" not in text:
         yield text
         return
-    names = [f"{prefix}{name}" for name in ("is", "headerFooter", "formula1", *(("c",) if results else ()))]
+    names = [
+        f"{prefix}{name}" for name in ("is", "headerFooter", "formula1", *(("c",) if has_results else ()))
+    ]
 
     def read(element: Element) -> Iterator[Piece]:
         content = element.content(text)
@@ -390,20 +394,20 @@ def _cells(compared: ComparedTexts, text: str) -> Iterator[Piece]:
             value = find_child(text, element, f"{prefix}v")
             yield untranslated(content, "results of formulas", value.content(text) if value else "")
         elif name == "headerFooter":
-            yield untranslated(content, "headers and footers of sheets", _head_words(content))
+            yield untranslated(content, "headers and footers of sheets", _header_words(content))
         else:
             yield untranslated(content, COMPARED, content if content.startswith(('"', "&quot;")) else "")
 
     yield from content_pieces(text, names, read)
 
 
-def _head_words(content: str) -> str:
-    """Return the words of headers and footers, without their codes such as ``&amp;P``."""
+def _header_words(content: str) -> str:
+    """Return the words of the headers and footers of a sheet, without codes such as ``&amp;P``."""
     return re.sub(r"&amp;(?:\"[^\"&]*\"|&quot;[^&]*&quot;|[A-Za-z])", "", MARKUP.sub(" ", content))
 
 
 def _strings(compared: ComparedTexts, text: str) -> Iterator[Piece]:
-    """Yield the pieces of a list of strings or comments."""
+    """Yield the pieces of a part with shared strings or comments."""
     prefix = _prefix(text, "sheet", "")
 
     def read(element: Element) -> Iterator[Piece]:

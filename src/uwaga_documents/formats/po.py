@@ -1,4 +1,4 @@
-"""gettext PO: missing translations are added; everything else is copied byte for byte."""
+"""gettext PO files: missing translations are added, and everything else is copied byte for byte."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ SYNTAXES: Mapping[str, MessageSyntax] = {
     **dict.fromkeys(("kde", "kde-kuit", "smalltalk", "ycp"), replace(PRINTF, names=("kde",))),
     **dict.fromkeys(("scheme", "lisp"), replace(PRINTF, names=("lisp",))),
 }
-"""The syntaxes of the flags such as ``c-format``."""
+"""The message syntax of each flag, such as ``c`` for ``c-format``."""
 ANY_SYNTAX = MessageSyntax(("drupal", "laravel"), accelerators=True)
-"""Entries without such a flag, as those of Drupal."""
+"""The message syntax of entries without such a flag, as in Drupal."""
 CHARSET = re.compile(rb"Content-Type:[^\"]{0,200}?charset=([A-Za-z0-9._-]+)", re.IGNORECASE)
 KEYWORD = re.compile(r'(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d{1,2})\])?[ \t]*(?=")')
 STRING = re.compile(r'[ \t]*"((?>(?:[^"\\]++|\\.)*))"[ \t]*\r?\n?\Z')
@@ -58,13 +58,19 @@ ARGUMENT = re.compile(rf"{CONVERSIONS.pattern}|\{{[^{{}}]*\}}")
 REPLACED_FIELDS = frozenset(("Language", "Content-Type", "Plural-Forms"))
 SPACED_FLAGS = frozenset(("printf", "objc", "boost"))
 """The syntaxes that have such conversions."""
-WIDTH = 76
-"""Line width of gettext's tools."""
+LINE_WIDTH = 76
+"""Line width of gettext's tools in characters."""
 
 
 @dataclass
 class PoEntry:
-    """An entry: its comments, and for each keyword (with its number) its lines and its text."""
+    """An entry of a catalogue.
+
+    Attributes:
+        comments: the lines of its comments.
+        lines: the lines of each keyword, such as ``msgstr[0]``.
+        texts: the text of each keyword.
+    """
 
     comments: list[str] = field(default_factory=list)
     lines: dict[str, list[str]] = field(default_factory=dict)
@@ -93,12 +99,12 @@ class PoEntry:
 
     @property
     def is_copied(self) -> bool:
-        """True if the translations are the texts themselves, as in a catalogue of the source language."""
+        """Whether the translations equal the texts, as in a catalogue of the source language."""
         return set(self.translations) <= {self.texts["msgid"], self.texts.get("msgid_plural", "")}
 
     @property
     def has_spaced_conversion(self) -> bool:
-        """True if a percent sign, a space and a letter of a text are a conversion that gettext looks for."""
+        """Whether gettext reads a percent sign, a space and a letter of a text as a conversion."""
         if SPACED_FLAGS.isdisjoint(self.syntax.names):
             return False
         texts = [text for key, text in self.texts.items() if key.startswith("msgid")]
@@ -106,7 +112,9 @@ class PoEntry:
 
     @property
     def quotes_argument(self) -> bool:
-        """True if an apostrophe quotes an argument of a text, which is then written as it is."""
+        """Whether an apostrophe quotes an argument of a text, so that the argument is displayed as
+        written.
+        """
         if not self.syntax.quotes:
             return False
         texts = [text.replace("''", "") for key, text in self.texts.items() if key.startswith("msgid")]
@@ -126,7 +134,7 @@ class PoEntry:
         return any(flag.endswith("-format") and not flag.startswith("no-") for flag in self.flags)
 
     def arguments(self, keyword: str) -> Counter[str]:
-        """Return the arguments of a text."""
+        """Return the number of occurrences of each argument in the text of a keyword."""
         arguments = (match[0] for match in ARGUMENT.finditer(self.texts.get(keyword, "")))
         return Counter(argument for argument in arguments if argument != "%%")
 
@@ -141,15 +149,20 @@ class PoEntry:
 
 @dataclass(frozen=True)
 class _PluralForms:
-    """For each form of the target language, whether it is the singular, and whether 21 has that form too."""
+    """The plural forms of the target language.
+
+    Attributes:
+        are_singular: for each form, whether it is the singular.
+        is_repeated: whether the singular is also the form of the number 21, as in Russian.
+    """
 
     are_singular: Sequence[bool]
     is_repeated: bool
 
     def text_indices(self, entry: PoEntry) -> list[int]:
-        """Return for each form of an entry the number of its text: 0 for ``msgid``, 1 for ``msgid_plural``.
+        """Return for each form of an entry the index of its text: 0 for ``msgid``, 1 for ``msgid_plural``.
 
-        A singular without the number is not written if the form is also used for 21, or Python does not
+        A singular without the number is not used if the form is also that of 21, or if Python would not
         accept it.
         """
         missing = entry.arguments("msgid_plural") - entry.arguments("msgid")
@@ -163,8 +176,8 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
 
     Args:
         text: the catalogue.
-        source: its file.
-        charset: the encoding to write into a header without one.
+        source: the file of the catalogue.
+        charset: the encoding to write into a header that does not declare one.
     """
     target, retranslate = source.options.target, source.options.retranslate
     parts = list(po_entries(text, source.name))
@@ -205,7 +218,7 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
 
 
 def _field(header: str, name: str) -> str:
-    """Return the value of a field of a header; empty if it is missing."""
+    """Return the value of a field of a header, or an empty string if the field is missing."""
     fields = (line.partition(":") for line in header.split("\n"))
     return next((value.strip() for field, _, value in fields if field.lower() == name.lower()), "")
 
@@ -216,14 +229,14 @@ def _is_other_language(header: str, target: str | None) -> bool:
 
 
 def _complete_header(header: PoEntry, target: str, charset: str, is_other: bool, has_forms: bool) -> None:
-    """Write the fields that a translation needs: encoding, language and plural forms.
+    """Add the fields that a translation needs to a header: encoding, language and plural forms.
 
     Args:
-        header: the entry.
+        header: the header.
         target: the target language.
         charset: the encoding.
-        is_other: whether the header names another language, which is replaced.
-        has_forms: whether its plural forms are those that are written.
+        is_other: whether the header declares another language, which is replaced.
+        has_forms: whether the header declares the plural forms that are written.
     """
     fields = {
         "Language": format_code(target, "_"),
@@ -270,7 +283,7 @@ def po_entries(text: str, location: str) -> Iterator[PoEntry | str]:
         if match is not None:
             keyword = match[1] + (f"[{match[2]}]" if match[2] else "")
             if keyword in entry.lines:
-                raise DataError(f"{location}: line {number}: a second {keyword} in one entry")
+                raise DataError(f"{location}: line {number}: the entry already has {keyword}")
             _add_string(entry, keyword, line, line[match.end() :], f"{location}: line {number}")
         elif stripped.startswith('"') and keyword:
             _add_string(entry, keyword, line, line, f"{location}: line {number}")
@@ -357,17 +370,19 @@ def _without_fuzzy(line: str) -> str:
 
 
 def _string(keyword: str, text: str, line_end: str) -> str:
-    """Write a string like gettext's tools, wrapped at line breaks and to the line width."""
+    """Return a keyword with its string as gettext's tools write them, wrapped at line breaks and to
+    the line width.
+    """
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     for letter, character in ESCAPED_CHARACTERS.items():
         escaped = escaped.replace(character, f"\\{letter}")
-    if len(escaped) + len(keyword) + 3 <= WIDTH + 2 and "\\n" not in escaped.removesuffix("\\n"):
+    if len(escaped) + len(keyword) + 3 <= LINE_WIDTH + 2 and "\\n" not in escaped.removesuffix("\\n"):
         return f'{keyword} "{escaped}"{line_end}'
     rows = []
     for line in re.findall(r"(?:[^\\]|\\[^n])*?\\n|(?:[^\\]|\\[^n])+\Z", escaped):
         row = ""
         for word in re.findall(r"[^ ]* |[^ ]+", line):
-            if row and len(row) + len(word) > WIDTH:
+            if row and len(row) + len(word) > LINE_WIDTH:
                 rows.append(row)
                 row = ""
             row += word
@@ -376,13 +391,15 @@ def _string(keyword: str, text: str, line_end: str) -> str:
 
 
 def read(source: DocumentSource) -> Reading:
-    """Read the untranslated and fuzzy entries, or all entries if the options require it."""
+    """Read a catalogue, whose texts are the untranslated and fuzzy entries, or all entries if
+    options require it.
+    """
     decoded = po_text(source)
     return decoded.reading(po_pieces(decoded.text, source, decoded.encoding.upper()))
 
 
 def po_text(source: DocumentSource) -> DecodedText:
-    """Decode a catalogue like other documents, but try the encoding in its header before the default."""
+    """Decode a catalogue as :func:`decode_text` does, but use the encoding in its header as the default."""
     mark, encoding = byte_order_mark(source.content)
     declared = CHARSET.search(source.content[:16384])
     if encoding is None and source.options.encoding:

@@ -1,4 +1,4 @@
-"""SubRip (.srt) and WebVTT (.vtt): a sentence in several cues is translated as one text.
+"""SubRip (.srt) and WebVTT (.vtt); a sentence in several cues is translated as one text.
 
 Numbers, times, settings, notes and styles are copied. The translation of a sentence is divided among its cues
 in proportion to the lengths of their source texts.
@@ -22,7 +22,8 @@ from uwaga_documents.encodings import decode_text
 
 LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
 LINE_END = re.compile(r"\r\n|\n|\r|<[bB][rR]\s*/?>|\\N")
-"""Includes ``<br>``, and ``\\N`` of other subtitle formats, which players display as line ends."""
+"""A line break, including ``<br>``, and ``\\N`` of other subtitle formats, which players display as line
+breaks."""
 SRT_TIMES = re.compile(
     r"[ \t]*(\d{1,9}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})[ \t]*-->[ \t]*"
     r"(\d{1,9}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
@@ -34,22 +35,30 @@ TAG = re.compile(r"</?(?![bB][rR]\s*/?>)[A-Za-z][^<>\r\n]*>|<\d[\d:.]*>|\{\\[^{}
 VOICE = re.compile(r"<v(?:[.\s]([^<>\r\n]*))?>|</v>")
 """The tag of a speaker, which usually has no closing tag."""
 REOPENED_TAG = re.compile(r"</([A-Za-z]+)>[ \t]*(\r\n|\n|\r)[ \t]*+<\1>")
-"""A tag that is closed at the end of a line and opened again in the next."""
+"""A tag that is closed at the end of a line and opened again in the next line."""
 NAME = re.compile(r"[<{]/?([A-Za-z]+)")
 SENTENCE_END = frozenset(".!?…:;♪♫。！？」])")
 CLOSING_PUNCTUATION = "\"'”’»)]"
 MAX_GAP = 2000
-"""Maximum milliseconds between two cues of a sentence."""
+"""Maximum time between two cues of a sentence, in milliseconds."""
 MAX_SENTENCE_CUES = 8
-"""Maximum cues of a sentence."""
+"""Maximum number of cues of a sentence."""
 LINE_WIDTH = 42
-"""Maximum characters of a line (Netflix Timed Text Style Guide)."""
+"""Maximum number of characters of a line (Netflix Timed Text Style Guide)."""
 SPEAKER = re.compile(r"[ \t]*(?:<[^>]*>)*[-–—][ \t]?")
 AFTER_CLAUSE = re.compile(r"[,;:.!?…][\"'”’»)]*+(?= )")
 
 
 class Cue(NamedTuple):
-    """A cue, or a part of one: the span of its text, its times in milliseconds, and the speaker in WebVTT."""
+    """A cue, or a part of a cue.
+
+    Attributes:
+        start: start of its text in the file.
+        end: end of its text in the file.
+        begins: the time at which it appears, in milliseconds.
+        ends: the time at which it disappears, in milliseconds.
+        voice: the speaker, in WebVTT.
+    """
 
     start: int
     end: int
@@ -64,7 +73,9 @@ def read_srt(source: DocumentSource) -> Reading:
     text = decoded.text
     cues = list(_cues(text, SRT_TIMES, numbered=True))
     if text.strip() and not cues:
-        raise DataError(f"{source.name}: holds no time such as 00:00:01,000 --> 00:00:02,000: is it SubRip?")
+        raise DataError(
+            f"{source.name}: contains no time such as 00:00:01,000 --> 00:00:02,000: is it SubRip?"
+        )
     return decoded.reading(_pieces(text, _with_text(text, cues), escaped=False))
 
 
@@ -86,8 +97,8 @@ def _cues(text: str, times: re.Pattern[str], *, numbered: bool) -> Iterator[Cue]
 
     Args:
         text: the file.
-        times: the pattern of a line with times.
-        numbered: whether a line with a number precedes that line, as in SubRip.
+        times: the pattern of the line with the times of a cue.
+        numbered: whether a line with a number precedes the times, as in SubRip.
     """
     cue_times: tuple[int, int] | None = None
     lines: list[tuple[int, int]] = []  # of the paragraph
@@ -127,7 +138,7 @@ def _milliseconds(parts: list[int]) -> int:
 
 
 def _with_text(text: str, cues: Iterable[Cue]) -> list[Cue]:
-    """Return the cues with text, without white space around it."""
+    """Return the cues that have text, without white space at the ends of the text."""
     trimmed: list[Cue] = []
     for cue in cues:
         words = text[cue.start : cue.end]
@@ -143,7 +154,7 @@ def _pieces(text: str, cues: Sequence[Cue], escaped: bool) -> Iterator[Piece]:
     Args:
         text: the file.
         cues: the cues with text, in order.
-        escaped: whether ``&`` is written ``&amp;``, as in WebVTT.
+        escaped: whether ``&`` is written as ``&amp;``, as in WebVTT.
     """
     position = 0
     for group in _sentences(text, cues):
@@ -156,7 +167,7 @@ def _pieces(text: str, cues: Sequence[Cue], escaped: bool) -> Iterator[Piece]:
 
 
 def _sentences(text: str, cues: Sequence[Cue]) -> Iterator[list[Cue]]:
-    """Yield groups of cues; each group has one or more sentences, and a cue ends after the last one."""
+    """Yield groups of adjacent cues, each of which consists of complete sentences if possible."""
     group: list[Cue] = []
     for cue in cues:
         words = text[cue.start : cue.end]
@@ -226,7 +237,7 @@ def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
 
 
 def _read(raw: str, escaped: bool) -> Inline:
-    """Return the text of a cue, with its lines joined by spaces."""
+    """Return the raw text of a cue as an inline, with its lines joined by spaces."""
     parts: list[str | Tag] = []
     position = 0
     for match in TAG.finditer(raw):
@@ -250,7 +261,9 @@ def _words(raw: str, escaped: bool) -> str:
 
 
 def _join_cues(inlines: Sequence[Inline]) -> Inline:
-    """Join cues into one text; a tag closed at the end of a cue and reopened in the next stays open."""
+    """Return cues as one text, in which a tag closed at the end of a cue and reopened in the next
+    stays open.
+    """
     parts: list[str | Tag] = []
     for inline in inlines:
         _, core, _ = trim(inline)
@@ -270,14 +283,16 @@ def _reopens(end: str | Tag, start: str | Tag) -> bool:
 
 
 def _divide(inline: Inline, shares: Sequence[int]) -> list[Inline]:
-    """Divide a text among cues in proportion to ``shares``; open tags are closed and opened again."""
+    """Return a text divided among cues in proportion to ``shares``; open tags are closed and opened again."""
     text = "".join(part for part in inline if isinstance(part, str))
     parts = _split(inline, _choose_cuts(text, shares))
     return [*parts, *([("…",)] * (len(shares) - len(parts)))]
 
 
 def _choose_cuts(text: str, shares: Sequence[int]) -> list[int]:
-    """Choose where to cut a text: between words, close to the shares, preferably after a clause."""
+    """Return the positions at which to cut a text: between words, close to the shares, preferably
+    after a clause.
+    """
     spaces = [match.start() for match in re.finditer(r" +", text) if 0 < match.start() < len(text) - 1]
     clauses = {match.end() for match in AFTER_CLAUSE.finditer(text)}
     if not spaces and not text.isascii():
@@ -297,7 +312,7 @@ def _choose_cuts(text: str, shares: Sequence[int]) -> list[int]:
 
 
 def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
-    """Cut an inline at characters of its text; open tags are closed and opened again."""
+    """Return the parts of an inline cut at positions of its text; open tags are closed and opened again."""
     pairs = match_pairs(inline)
     parts: list[list[str | Tag]] = [[]]
     open_tags: list[tuple[Tag, str | Tag]] = []
@@ -325,13 +340,13 @@ def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
 
 
 def _write_lines(inline: Inline, count: int, line_end: str, escaped: bool, reopens: bool) -> str:
-    """Write the text of a cue in lines of about equal length.
+    """Return the text of a cue, written in lines of about equal length.
 
     Args:
         inline: the text.
-        count: the number of lines.
-        line_end: the end of a line.
-        escaped: whether ``&`` is written ``&amp;``.
+        count: the minimum number of lines.
+        line_end: the line break.
+        escaped: whether ``&`` is written as ``&amp;``.
         reopens: whether tags are closed at the end of each line.
     """
     text = "".join(part for part in inline if isinstance(part, str))

@@ -1,4 +1,4 @@
-"""Plain text: paragraphs between blank lines, across soft line breaks."""
+"""Plain text, whose paragraphs are separated by blank lines and may be wrapped."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ LINE = re.compile(r"([^\n\r]*)(\r\n|\n|\r|$)")
 LIST_ITEM = re.compile(r"[ \t]*(?:[-*+•–—]|\(?(?:\d{1,3}|[A-Za-z])[.)])[ \t]")
 """The beginning of a list item."""
 MIN_WRAPPED_CHARACTERS = 40
-"""A line shorter than this, or than three quarters of its neighbour, ends a paragraph."""
+"""Minimum number of characters of a wrapped line. A line that is shorter than this, or than three quarters of
+the
+next line, ends a paragraph."""
 
 
 def read(source: DocumentSource) -> Reading:
     """Read the paragraphs of a text.
 
-    Consecutive lines are one paragraph if they have the same indentation and only the last is short; the
-    translation is wrapped to the same width. A list item begins a paragraph.
+    Consecutive lines are one paragraph if they have the same indentation and only the last line is short. The
+    translation is wrapped to the same width. A list item starts a new paragraph.
     """
     decoded = decode_text(source)
     return decoded.reading(_pieces(decoded.text))
@@ -45,7 +47,13 @@ def _pieces(text: str) -> Iterator[Piece]:
 
 
 def _ends_paragraph(previous: str, line: str, first: str) -> bool:
-    """Return whether a line begins a new paragraph."""
+    """Return whether a paragraph ends before ``line``.
+
+    Args:
+        previous: the last line of the paragraph.
+        line: the next line.
+        first: the first line of the paragraph.
+    """
     if not line.strip() or LIST_ITEM.match(line):
         return True
     list_item = LIST_ITEM.match(first)

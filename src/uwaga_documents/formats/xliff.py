@@ -1,4 +1,4 @@
-"""XLIFF 1.2 and 2: missing targets are added, with the inline codes of the source."""
+"""XLIFF 1.2 and 2 files: missing targets are added, with the inline codes of the source."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from uwaga_documents.language import format_code
 from uwaga_documents.messages import MessageSyntax, inline_message_unit
 
 SYNTAX = MessageSyntax(accelerators=True)
-PAIRED = frozenset(("g", "mrk", "pc"))
+PAIRED_ELEMENTS = frozenset(("g", "mrk", "pc"))
 LOCKED_ATTRIBUTE = re.compile(
     r"""\slocked\s*=\s*["'](?:true|locked|1)["']|:locked\s*=\s*["'](?:true|locked|1)["']"""
 )
-"""An attribute of Trados or memoQ that locks a segment."""
+"""An attribute with which Trados or memoQ marks a segment as locked."""
 OUTSIDE_SEGMENTS = "outside the segments"
-"""The reason why words between the segments of a unit are copied."""
+"""The reason why text between the segments of a unit is copied."""
 SEGMENT_TAG = re.compile(r"<sdl:seg\s[^<>]*>")
 GETTEXT_CONTEXT = "x-gettext-msgctxt"
 UNTRANSLATED_STATES = frozenset(("new", "needs-translation", "initial", ""))
@@ -73,6 +73,8 @@ def read(source: DocumentSource) -> Reading:
 
 
 class _XliffUnits:
+    """A reader of the units of an XLIFF file."""
+
     def __init__(self, text: str, prefix: str, is_version_2: bool, source: DocumentSource) -> None:
         self._text, self._prefix, self._is_version_2 = text, prefix, is_version_2
         self._options = source.options
@@ -115,7 +117,9 @@ class _XliffUnits:
         yield text[position:]
 
     def _key(self, unit: Element, count: int) -> str:
-        """Return the key of a unit's segments: the context of gettext, or for one segment its name."""
+        """Return the key of the segments of a unit: the context of gettext or, if there is one
+        segment, its name.
+        """
         for context in elements(self._text, (f"{self._prefix}context",), unit.inner, unit.inner_end):
             if attributes(context.tag(self._text)).get("context-type") == GETTEXT_CONTEXT:
                 return unescape(context.content(self._text))
@@ -123,7 +127,7 @@ class _XliffUnits:
         return unescape(names.get("resname") or names.get("name", ""))
 
     def _with_language(self, token: Token, tag: str) -> str:
-        """Write the target language in the tag that declares the languages."""
+        """Return a tag with the target language, if it is the tag that declares the languages."""
         name, source_name = (
             ("trgLang", "srcLang") if self._is_version_2 else ("target-language", "source-language")
         )
@@ -143,7 +147,7 @@ class _XliffUnits:
         return with_attribute(tag, name, written)
 
     def _unit_pieces(self, unit: Element, is_untranslated: bool) -> Iterator[Piece]:
-        """Yield the pieces of a unit or, in version 2, of its segments."""
+        """Yield the pieces of the content of a unit."""
         text = self._text
         if not self._is_version_2:
             yield from self._segment_pieces(unit, unit.tag(text), is_untranslated)
@@ -160,7 +164,7 @@ class _XliffUnits:
                 yield text[position : segment.start]
                 source = self._child(segment, "source")
                 words = MARKUP.sub("", source.content(text)) if source is not None else ""
-                yield untranslated(text[segment.start : segment.end], "ignorable, as the file says", words)
+                yield untranslated(text[segment.start : segment.end], "marked as ignorable", words)
                 position = segment.end
         yield text[position : unit.inner_end]
 
@@ -169,10 +173,10 @@ class _XliffUnits:
         return next(named, None)
 
     def _reason(self, segment: Element, tag: str, is_untranslated: bool) -> str | None:
-        """Return the reason why a segment is not translated, or None if it is."""
+        """Return the reason why a segment is not translated, or None if it is translated."""
         text, target = self._text, self._child(segment, "target")
         if is_untranslated:
-            return "marked as untranslated"
+            return "marked as not to be translated"
         if LOCKED_ATTRIBUTE.search(tag):
             return "locked"
         if target is None or not _has_words(target.content(text)) or self._options.retranslate:
@@ -229,7 +233,9 @@ class _XliffUnits:
         old_parts: Sequence[Element],
         reason: str | None,
     ) -> Iterator[Piece]:
-        """Yield the content of a target in segments, which are ``mrk`` elements with the same ``mark_id``."""
+        """Yield the content of a target with segments, which are ``mrk`` elements with the ids of
+        the source.
+        """
         text = self._text
         sources = {_mark_id(text, part): part for part in parts}
         old = {_mark_id(text, part): part for part in old_parts}
@@ -265,12 +271,12 @@ class _XliffUnits:
     def _check_language(self) -> None:
         if self._other_language:
             raise DataError(
-                f"declares the target language {quoted(self._other_language)} and has translations; name "
-                "that language with --to, or replace all translations with --retranslate"
+                f"declares the target language {quoted(self._other_language)} and has translations; set --to "
+                "to that language, or replace all translations with --retranslate"
             )
 
     def _text_piece(self, source: Element) -> Piece:
-        """Return the content of a target as a piece, from that of its source."""
+        """Return the content of a target as a piece, given the source."""
         raw = source.content(self._text)
         before, core, after = split_ends(_inline(self._text, source, self._prefix))
         if not is_translatable(core):
@@ -290,7 +296,7 @@ def _has_words(content: str) -> bool:
 
 
 def _outside(raw: str) -> str:
-    """Return the content between segments, with the reason why it is copied if it has words."""
+    """Return the text between segments as a copied piece, with the reason if it has words."""
     return untranslated(raw, OUTSIDE_SEGMENTS, MARKUP.sub("", raw))
 
 
@@ -299,7 +305,7 @@ def _mark_id(text: str, part: Element) -> str:
 
 
 def _open_tag(tag: str) -> str:
-    """Return the opening tag of an element, even of one that is empty in the source."""
+    """Return a tag as an opening tag, even if it is the tag of an empty element."""
     return tag.removesuffix("/>").removesuffix(">").rstrip() + ">"
 
 
@@ -336,9 +342,9 @@ def _inline(text: str, source: Element, prefix: str) -> Inline:
             "protected" in tag_attributes.get("mtype", "") or tag_attributes.get("translate") == "no"
         ):
             return "kept"
-        if tag_attributes.get("translate") == "no" and name in PAIRED:
+        if tag_attributes.get("translate") == "no" and name in PAIRED_ELEMENTS:
             return "kept"
-        return "pair" if name in PAIRED else "void"
+        return "pair" if name in PAIRED_ELEMENTS else "void"
 
     return xml_inline(text, source.inner, source.inner_end, treatment_of)
 

@@ -1,6 +1,6 @@
-"""YAML files of messages, such as those of Rails and Symfony; comments and layout are preserved.
+"""YAML message files, such as those of Rails and Symfony; comments and layout are preserved.
 
-PyYAML reports the position of each scalar; a written scalar is parsed again to verify its value.
+PyYAML reports the position of each scalar. A scalar that is written is parsed again to verify its value.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ from uwaga_documents.messages import (
 )
 
 MAX_DEPTH = 100
+"""Maximum depth of nested mappings and lists."""
 STRING_TAG = "tag:yaml.org,2002:str"
 SYMBOL = re.compile(r":(?:[A-Za-z_]\w*[?!=]?|\"[^\"]*\")")
-"""A symbol of Ruby, such as those of Rails' ``date.order``."""
+"""A symbol of Ruby, as in the key ``date.order`` of Rails."""
 PLAIN_SCALAR = re.compile(r"[^\W\d_][^\n:#{}\[\],&*!|>'\"%@`]*[^\W_]")
 """A text that needs no quotes as a value."""
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that reads Ruby symbols in flow lists, ``[:year, :month]``, as texts, like YAML 1.2."""
+    """A loader that reads Ruby symbols in flow lists, such as ``[:year, :month]``, as strings, as
+    in YAML 1.2.
+    """
 
     def check_value(self) -> bool:
         follows_json_key = self.pointer > 0 and self.buffer[self.pointer - 1] in "\"'}]"
@@ -51,19 +54,19 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Scalar(NamedTuple):
-    """A value to translate, and its position.
+    """A string value, and its position.
 
     Attributes:
         start: start offset.
         end: end offset.
         value: its text.
         style: PyYAML's name of its quoting style.
-        indent: the indentation of a block scalar.
+        indent: number of spaces before a line of a block scalar.
         key: its key, if it is in a mapping.
-        key_start: start of the key.
-        mapping: the number of its mapping, 0 for none.
-        selected: whether its key is among those to translate.
-        name: the name of its path.
+        key_start: start offset of the key.
+        mapping: the number of the mapping that contains it, 0 for none.
+        selected: whether its key is to be translated.
+        name: its path, such as ``menu.file.open``.
     """
 
     start: int
@@ -79,7 +82,10 @@ class _Scalar(NamedTuple):
 
 
 class _Collection:
-    """An open mapping or list; ``number`` is 0 for a list, ``expects_key`` is false if a value is next."""
+    """A mapping or list that is being read.
+
+    ``number`` is 0 for a list; ``expects_key`` is whether a key is read next, rather than a value.
+    """
 
     def __init__(self, path: KeyPath, number: int) -> None:
         self.path, self.number = path, number
@@ -87,7 +93,7 @@ class _Collection:
         self.key, self.key_start = "", 0
 
     def next_path(self) -> KeyPath:
-        """Return the path of a mapping or list that is read next."""
+        """Return the path of the mapping or list that is read next."""
         return self.path.child("" if self.expects_key or not self.number else self.key)
 
     def advance(self, key: str = "") -> None:
@@ -97,10 +103,10 @@ class _Collection:
 
 
 def read(source: DocumentSource) -> Reading:
-    """Read the text values; numbers, dates and other values are copied.
+    """Read the string values; numbers, dates and other values are copied.
 
-    A mapping of plural forms, as in Rails, gets those of the target language, and a file whose only root is
-    the source language gets the target language as its root.
+    The plural forms in a mapping, as in Rails, are replaced with those of the target language. The root key
+    of a file is replaced with the target language if it is the only one and is the source language.
     """
     decoded = decode_text(source)
     return decoded.reading(_in_target(decoded.text, source))
@@ -122,18 +128,18 @@ def _in_target(text: str, source: DocumentSource) -> Iterator[Piece]:
 
 
 def yaml_pieces(text: str, keys: KeyChoice, location: str) -> Iterator[Piece]:
-    """Yield the pieces of one or several documents in a file; plurals keep their forms.
+    """Yield the pieces of a YAML file, which may contain several documents; plural forms are kept.
 
     Args:
         text: the file.
         keys: the keys whose values are translated.
-        location: the file, for messages.
+        location: the name of the file in messages.
     """
     return _YamlReader(text, keys, location).pieces(None)
 
 
 class _YamlReader:
-    """Reads the values of a file.
+    """A reader of the values of a file.
 
     Attributes:
         roots: the start, the end and the text of each key of the outermost mappings.
@@ -144,14 +150,16 @@ class _YamlReader:
         self._text, self._keys, self._location = text, keys, location
         self._open: list[_Collection] = []
         self._mappings = 0
-        self._no_plurals: set[int] = set()  # mappings with a key that is no plural form, or another value
+        self._non_plurals: set[int] = set()  # numbers of mappings that are not plurals
         self._resolver: Any = yaml.SafeLoader("")
 
     def pieces(self, target: str | None) -> Iterator[Piece]:
-        """Yield the pieces; mappings of plural forms get those of the target language, unless it is None."""
+        """Yield the pieces; plural forms are replaced with those of the language ``target``, unless
+        it is None.
+        """
         scalars = list(self._scalars())
         groups = (
-            (mapping != 0 and mapping not in self._no_plurals, [self._member(scalar) for scalar in group])
+            (mapping != 0 and mapping not in self._non_plurals, [self._member(scalar) for scalar in group])
             for mapping, group in groupby(scalars, lambda scalar: scalar.mapping)
         )
         yield from member_pieces(self._text, groups, target)
@@ -169,7 +177,7 @@ class _YamlReader:
         return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, named)
 
     def _scalars(self) -> Iterator[_Scalar]:
-        """Yield the scalars to translate."""
+        """Yield the string values."""
         try:
             for event in yaml.parse(self._text, Loader=_Loader):
                 _check(event, len(self._open), self._location)
@@ -193,7 +201,7 @@ class _YamlReader:
     def _open_collection(self, parent: _Collection | None, is_mapping: bool) -> None:
         self._mappings += is_mapping
         if parent is not None:
-            self._no_plurals.add(parent.number)
+            self._non_plurals.add(parent.number)
         path = self._keys.root if parent is None else parent.next_path()
         self._open.append(_Collection(path, self._mappings if is_mapping else 0))
 
@@ -202,7 +210,7 @@ class _YamlReader:
         if len(self._open) == 1:
             self.roots.append((parent.key_start, _mark(event, "end").index, event.value))
         if event.value not in PLURAL_CATEGORIES:
-            self._no_plurals.add(parent.number)
+            self._non_plurals.add(parent.number)
         parent.advance(event.value)
 
     def _read_value(self, event: yaml.ScalarEvent, parent: _Collection | None) -> Iterator[_Scalar]:
@@ -214,7 +222,7 @@ class _YamlReader:
                 scalar = scalar._replace(key=parent.key, key_start=parent.key_start, mapping=parent.number)
             yield scalar
         elif parent is not None:
-            self._no_plurals.add(parent.number)
+            self._non_plurals.add(parent.number)
         if tag == STRING_TAG and not path.selected:
             yield _scalar(self._text, event)._replace(selected=False)
         if parent is not None:
@@ -222,7 +230,7 @@ class _YamlReader:
 
 
 def _check(event: yaml.Event, depth: int, location: str) -> None:
-    """Raise DataError for aliases and for nesting that is too deep."""
+    """Raise DataError for an alias, or for a mapping or list that is nested too deeply."""
     if isinstance(event, yaml.AliasEvent):
         raise DataError(
             f"{location}: line {_mark(event).line + 1} has the alias *{event.anchor}; write the text itself "
@@ -279,7 +287,7 @@ def _candidates(scalar: _Scalar, raw: str, text: str) -> Iterator[str]:
 
 
 def _is_equivalent(candidate: str, text: str, scalar: _Scalar) -> bool:
-    """Return True if a scalar is parsed as the same text after writing."""
+    """Return whether a written scalar is parsed as the given text."""
     try:
         document = yaml.safe_load(f"{' ' * max(0, scalar.indent - 1)}k: {candidate}\n")
     except yaml.YAMLError:
