@@ -71,12 +71,12 @@ def uwaga_system(folder: Path, cores: int) -> Callable[[list[list[int]], int, in
     """The int8 folder through the search, as `uwaga translate` runs it."""
     from uwaga.checkpoints.registry import read
     from uwaga.checkpoints.to_engine import to_engine
-    from uwaga_bench.searches import search_fixed
+    from uwaga_bench.searches import search_fixed_length
 
     model = to_engine(read(folder / "uwaga-int8"), threads=cores)
 
     def run(batch: list[list[int]], beam: int, target: int) -> None:
-        assert search_fixed(model, batch, beam, target) == len(batch) * target
+        assert search_fixed_length(model, batch, beam, target) == len(batch) * target
 
     return run
 

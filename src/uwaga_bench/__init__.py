@@ -1,1 +1,1 @@
-"""Report the speed of a machine, of the engine's kernels and of a model."""
+"""Measurement of the speed of a machine, of the engine's kernels and of a model."""

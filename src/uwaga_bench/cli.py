@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from uwaga_bench.report import Machine, Report
 
 BUSY_LOAD = 0.5
-"""Load per core of other programs above which measured rates are too low."""
+"""Load per core by other programs above which the measured rates may be too low."""
 PIPED_WIDTH = 160
-"""Width of output that does not go to a terminal."""
+"""Width, in columns, of output that is not written to a terminal."""
 UNITS = {"B/s": (1e9, "GB/s"), "op/s": (1e9, "Gop/s"), "tokens/s": (1.0, "tokens/s")}
-"""Divisor and name of each unit in tables."""
+"""The divisor and the displayed unit for each unit of a report."""
 COMMIT_LENGTH = 12
-"""Characters of a commit hash to show."""
+"""Number of characters of a commit hash to show."""
 NO_VALUE = "–"
+"""Shown in a table in place of a missing value."""
 
 Stored = Annotated[
     Path | None,
@@ -155,7 +156,7 @@ def _print_ratios(report: Report, baseline: Report, name: str) -> None:
 
 
 def _print_facts(console: Console, reports: Sequence[tuple[str, Report]]) -> None:
-    """Print the machine and the build of each report, one column per report."""
+    """Print the machine and the build of each report in a table, with a column for each report."""
     facts = [_facts(report) for _, report in reports]
     names = ("", *(name for name, _ in reports))
     table = _table(*names, left=names)
@@ -257,7 +258,7 @@ def _threads(machine: Machine) -> str:
 
 
 def _number(value: float | None) -> str:
-    """Format a rate with three significant digits; large rates have all their digits."""
+    """Return a rate with at least three significant digits, as text."""
     if value is None:
         return NO_VALUE
     digits = 0 if value >= 100 else 1 if value >= 10 else 2

@@ -1,4 +1,4 @@
-"""Measure the speed of memory, of products in registers, and of the engine's kernels."""
+"""Measurement of the speed of memory, of products in registers, and of the engine's kernels."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from uwaga_bench.report import (
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 MIN_READ_BYTES, MAX_READ_BYTES = 1 << 26, 1 << 30
-"""Minimum and maximum size of the memory to read, in bytes."""
+"""Minimum and maximum size, in bytes, of the memory that is read."""
 DEFAULT_READ_BYTES = 1 << 28
-"""Size of the memory to read, in bytes, larger than most caches."""
+"""Default size, in bytes, of the memory that is read; it is larger than most caches."""
 READ_SIZES = {"256 KiB": 1 << 18, "4 MiB": 1 << 22, "32 MiB": 1 << 25}
-"""Sizes in bytes that are read repeatedly on every machine, from the caches if they fit."""
+"""Sizes, in bytes, that are read repeatedly on every machine; if they fit into a cache, they are read from
+it."""
 BEYOND_CACHES = "beyond caches"
 MIN_THREAD_BYTES = 256
 """Minimum number of bytes that a thread reads at a time."""
@@ -40,17 +41,26 @@ NUMBER_CODES = {"int8": 0, "int4": 1, "bfloat16": 2, "float32": 3}
 INTEGER_FORMATS = ("int8", "int4")
 """Number formats whose products are computed with 8-bit integers."""
 WIDTH, FEED_FORWARD, VOCABULARY, POSITIONS = 512, 2048, 32_000, 32
-"""Sizes of a Transformer-base: of its rows, its feed-forward layers, its output and a sentence."""
+"""Sizes of a Transformer-base: the width of its rows and of its feed-forward layers, its vocabulary, and the
+number
+of positions of a sentence."""
 
 
 class Limits(NamedTuple):
-    """Maximum rates of all threads: ``memory`` in bytes, ``products`` in operations per second by format."""
+    """The maximum rates of all threads.
+
+    Attributes:
+        memory: bytes read per second.
+        products: operations per second, by number format.
+    """
 
     memory: float
     products: Mapping[str, float]
 
     def shortest(self, weight_bytes: float, operations: float, numbers: str) -> tuple[float, Bound]:
-        """Return the minimum time in seconds to read and multiply weights, and which of these limits it."""
+        """Return the minimum time, in seconds, to read and multiply weights, and which of the two
+        limits it.
+        """
         reading = weight_bytes / self.memory
         peak = self.products.get("int8" if numbers in INTEGER_FORMATS else "float32")
         computing = operations / peak if peak else 0.0
@@ -58,7 +68,7 @@ class Limits(NamedTuple):
 
 
 class _Case(NamedTuple):
-    """A kernel with its sizes; ``outputs`` is None for kernels that process only rows."""
+    """A kernel to measure, with its sizes; ``outputs`` is None for kernels that process only rows."""
 
     kernel: Kernel
     numbers: KernelNumbers
@@ -80,9 +90,9 @@ KERNEL_CASES = (
 
 
 def describe_machine(threads: int) -> Machine:
-    """Return a description of the machine; ``threads`` is the number of threads to use."""
+    """Return a description of the machine; ``threads`` is the number of threads of the measurements."""
     load = None
-    with suppress(OSError, AttributeError):  # Windows has none
+    with suppress(OSError, AttributeError):  # Windows has no load average
         load = os.getloadavg()[0]
     return Machine(
         processor=printable(processor_name()),
@@ -98,7 +108,7 @@ def describe_machine(threads: int) -> Machine:
 
 @contextmanager
 def open_rates(threads: int) -> Iterator[_core.Rates]:
-    """Yield the measurements of the chosen instruction set, with their memory."""
+    """Yield the object that measures with the chosen instruction set; it owns the memory that is read."""
     try:
         yield _core.Rates(resolve_isa(), memory_size(), threads)
     except (MemoryError, RuntimeError) as error:
@@ -106,7 +116,9 @@ def open_rates(threads: int) -> Iterator[_core.Rates]:
 
 
 def memory_size() -> int:
-    """Return the number of bytes to read for the speed of memory: twice the largest cache, if available."""
+    """Return the number of bytes to read to measure memory: at least twice the largest cache, if
+    available.
+    """
     largest = max((_cache_bytes(path) for path in CACHES.glob("index*/size")), default=0)
     allowed = float(MAX_READ_BYTES)
     with suppress(OSError, ValueError, AttributeError):  # Windows has no sysconf
@@ -117,7 +129,7 @@ def memory_size() -> int:
 
 
 def _cache_bytes(path: Path) -> int:
-    """Return the size of a cache as the kernel states it: ``2048K``."""
+    """Return the size of a cache in bytes, given a file in which Linux states it, such as ``2048K``."""
     try:
         text = path.read_text(encoding="ascii").strip()
         return int(text.removesuffix("K").removesuffix("M")) << (20 if text.endswith("M") else 10)
@@ -136,11 +148,11 @@ def read_memory(
     seconds: float,
     on_measured: MeasurementCallback,
 ) -> list[MemoryRate]:
-    """Measure the speed of reading memory areas of several sizes.
+    """Return the measured speed of reading memory areas of several sizes.
 
     Args:
-        rates: the measurements.
-        models: additional sizes by name.
+        rates: the object that measures.
+        models: sizes of models to read in addition, by name.
         threads: number of threads; each size is also read by one thread.
         seconds: time for each measurement.
         on_measured: called after each measurement.
@@ -159,7 +171,7 @@ def read_memory(
 
 
 def measure_peaks(rates: _core.Rates, seconds: float, on_measured: MeasurementCallback) -> list[PeakRate]:
-    """Measure products in registers; the portable kernels have no instructions for them."""
+    """Return the measured speed of products in registers; the list is empty for the portable kernels."""
     peak_rates = []
     for numbers in get_args(PeakNumbers):
         operations = rates.peak(NUMBER_CODES[numbers], seconds)
@@ -172,10 +184,10 @@ def measure_peaks(rates: _core.Rates, seconds: float, on_measured: MeasurementCa
 def measure_kernels(
     rates: _core.Rates, limits: Limits, seconds: float, on_measured: MeasurementCallback
 ) -> list[KernelRate]:
-    """Measure the kernels, whose weights, keys and values come from memory in turn.
+    """Return the measured speed of the kernels, whose weights, keys and values are read from memory.
 
     Args:
-        rates: the measurements.
+        rates: the object that measures.
         limits: limits of all threads beyond the caches.
         seconds: time for each kernel.
         on_measured: called after each measurement.
@@ -184,7 +196,8 @@ def measure_kernels(
     for case in KERNEL_CASES:
         operations, bytes_per_second = _measure(rates, case, seconds)
         on_measured()
-        # Minimum time for the work of one second, its share of the limit. Rows in cache have no limit.
+        # The minimum time for the work of one second is its share of the limit. Rows in a cache have no
+        # limit.
         share, bound = (
             limits.shortest(bytes_per_second, operations, case.numbers) if operations else (None, None)
         )
@@ -217,6 +230,6 @@ def _measure(rates: _core.Rates, case: _Case, seconds: float) -> tuple[float, fl
 
 
 def count_measurements(threads: int, models: int) -> int:
-    """Return the number of measurements of the functions above, with ``models`` additional sizes."""
+    """Return the number of measurements of memory, products and kernels, with ``models`` additional sizes."""
     sizes = len(READ_SIZES) + 1 + models
     return sizes * (1 if threads == 1 else 2) + 2 + len(KERNEL_CASES)

@@ -1,4 +1,4 @@
-"""Measure a complete report: the machine, its memory, the kernels and a model."""
+"""Measurement of a complete report: the machine, its memory, the kernels and a model."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ from uwaga_bench.report import FORMAT, VERSION, Build, ModelRates, Numbers, Repo
 from uwaga_bench.searches import BATCH_SIZES, BEAM_SIZES, TARGET_TOKENS, load_model, measure_searches
 
 SEARCH_SHARE = 0.5
-"""Share of the time that is used for searches."""
+"""Proportion of the time that is used for searches."""
 BUNDLED = "bundled"
+"""The name of the bundled model in a report."""
 MIN_SECONDS, MAX_SECONDS = 0.01, 3600.0
-"""Minimum and maximum time, in seconds."""
+"""Minimum and maximum time of all measurements, in seconds."""
 
 Advance = Callable[[int, int], None]
 """Called with the number of completed measurements and their total number."""
@@ -44,14 +45,15 @@ def measure(
     seconds: float = 10.0,
     advance: Advance = lambda completed, total: None,
 ) -> Report:
-    """Measure this machine and a model on it.
+    """Measure this machine and a model on it, and return the report.
 
     Args:
-        name: the model, as for :func:`uwaga.load`; None for the bundled one.
-        formats: number formats of the model's weights: int8, int4, bfloat16 or float32; by default that
-            of a quantised folder, and int8 for other models.
+        name: the model, as for :func:`uwaga.load`; None for the bundled model.
+        formats: number formats of the model's weights: int8, int4, bfloat16 or float32. The default is the
+            format of a quantised folder, or int8 for other models.
         threads: number of threads; 0 for one per core that the process may use.
-        seconds: time for all measurements, without loading the model; each runs at least once.
+        seconds: time for all measurements, not including loading the model; each measurement runs at least
+            once.
         advance: called after each measurement.
     """
     check_integer("threads", threads, 0, MAX_THREADS)
@@ -117,7 +119,7 @@ def _numbers(name: str) -> Numbers:
 
 
 def _short_name(name: str | None) -> str:
-    """Return the name of a model, without the folders of this machine."""
+    """Return the name of a model without the path of its folder on this machine."""
     if name is None:
         return BUNDLED
     return Path(name).resolve().name if Path(name).exists() else name

@@ -1,4 +1,4 @@
-"""The report of ``uwaga bench``: its schema, reading it from a file, and comparing two reports."""
+"""The report of ``uwaga bench``: its schema, reading a report from a file, and comparing two reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uwaga.tokenizers.pretrained_files import check_surrogates
 
 FORMAT: Final = "uwaga bench"
 VERSION: Final = 1
-"""Version of the schema, which changes with the meaning or name of a figure."""
+"""Version of the schema, which changes if the name or meaning of a figure changes."""
 MAX_REPORT_BYTES = 1 << 20
 """Maximum size of a report in bytes."""
 MAX_ENTRIES = 200
@@ -26,12 +26,12 @@ MAX_TEXT_LENGTH = 1000
 
 
 def printable(text: str) -> str:
-    """Return a string that this machine reports, shortened and without control characters."""
+    """Return a string of this machine's system, shortened and without control characters."""
     return "".join(filter(str.isprintable, text))[:MAX_TEXT_LENGTH]
 
 
 def _check_printable(text: str) -> str:
-    """Check that a text has no control characters, and return it."""
+    """Return a text, or raise ValueError if it has control characters."""
     if not text.isprintable():
         raise ValueError("has control characters")
     return text
@@ -45,7 +45,7 @@ PeakNumbers = Literal["int8", "float32"]
 KernelNumbers = Literal["int8", "int4", "bfloat16", "float16", "float32"]
 Kernel = Literal["product", "output", "attention", "quantise", "norm"]
 Bound = Literal["memory", "products"]
-"""The limit of a rate: reading the weights, or multiplying them in registers."""
+"""What limits a rate: reading the weights from memory, or multiplying them in registers."""
 
 
 class Build(StrictModel):
@@ -58,7 +58,11 @@ class Build(StrictModel):
 
 
 class Machine(StrictModel):
-    """The machine: ``threads`` of ``cores`` were used; ``load`` is the load average at the start."""
+    """The machine.
+
+    ``cores`` is the number of usable cores, ``threads`` the number of threads of the measurements, and
+    ``load`` the load average before them.
+    """
 
     processor: Text
     system: Text
@@ -71,7 +75,7 @@ class Machine(StrictModel):
 
 
 class MemoryRate(StrictModel):
-    """Bytes read per second from memory of ``bytes`` bytes, which is read repeatedly."""
+    """The number of bytes read per second from a memory area of ``bytes`` bytes, which is read repeatedly."""
 
     name: Text
     bytes: Count
@@ -80,18 +84,19 @@ class MemoryRate(StrictModel):
 
 
 class PeakRate(StrictModel):
-    """Operations per second of multiply-adds in registers, by all threads."""
+    """The number of operations per second of multiply-adds in registers, by all threads together."""
 
     numbers: PeakNumbers
     operations_per_second: PositiveFloat
 
 
 class KernelRate(StrictModel):
-    """The rate of a kernel on rows of ``inputs`` numbers, by all threads, each on separate rows.
+    """The rate of a kernel on rows of ``inputs`` numbers, by all threads together, each on separate rows.
 
-    ``outputs`` are those of a product's matrix, or the positions of an attention. ``bytes_per_second`` counts
-    weights, keys and values, or rows for ``quantise`` and ``norm``, whose rows are in cache. ``share`` is the
-    rate divided by the limit of memory or of products in registers, whichever is lower.
+    ``outputs`` is the number of outputs of a product, or of positions of the attention. ``bytes_per_second``
+    counts weights, keys and values; for ``quantise`` and ``norm``, whose rows are in a cache, it counts the
+    rows. ``share`` is the rate divided by the limit of memory or of products in registers, whichever is
+    lower.
     """
 
     kernel: Kernel
@@ -106,7 +111,11 @@ class KernelRate(StrictModel):
 
 
 class SearchRate(StrictModel):
-    """Target tokens per second; ``limit`` is the maximum that memory and products in registers allow."""
+    """The number of target tokens per second of a search.
+
+    ``limit`` is the maximum that memory and products in registers allow, and ``share`` the rate divided by
+    it.
+    """
 
     numbers: Numbers
     batch: Count
@@ -118,7 +127,7 @@ class SearchRate(StrictModel):
 
 
 class ModelRates(StrictModel):
-    """The searches of a model, whose targets all have ``target`` tokens."""
+    """The rates of the searches of a model; all targets have ``target`` tokens."""
 
     name: Text
     family: Text
@@ -145,7 +154,7 @@ class Report(StrictModel):
         return json.dumps(_round(self.model_dump()), ensure_ascii=False, indent=1)
 
     def figures(self) -> Iterator[Figure]:
-        """Yield all rates, under names that are the same on all machines."""
+        """Yield all rates, with names that are the same on all machines."""
         for memory in self.memory:
             yield Figure(f"reading {memory.name}, 1 thread", memory.one_thread, "B/s")
             yield Figure(f"reading {memory.name}, all threads", memory.all_threads, "B/s")
@@ -173,7 +182,7 @@ class Figure(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """A rate in two reports; None in a report that lacks it."""
+    """A rate in two reports; its value is None in a report that does not have it."""
 
     name: str
     unit: str
@@ -182,12 +191,12 @@ class Ratio(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """The first rate divided by the second, or None if a report lacks it."""
+        """The first rate divided by the second, or None if a report does not have it."""
         return None if self.first is None or self.second is None else self.first / self.second
 
 
 def compare(first: Report, second: Report) -> list[Ratio]:
-    """Return the rates of two reports: those of the first, then those that only the second has."""
+    """Return the rates of two reports: first the rates of the first report, then those only in the second."""
     first_figures = {figure.name: figure for figure in first.figures()}
     second_figures = {figure.name: figure for figure in second.figures()}
     return [
@@ -214,7 +223,7 @@ def read_report(path: Path) -> Report:
     version = values.get("version")
     if type(version) is int and version > VERSION:
         raise DataError(
-            f"{path}: version: a report of version {quoted(version)}, but this uwaga reads {VERSION}; "
+            f"{path}: version: the report has version {quoted(version)}, but this uwaga reads {VERSION}; "
             "install a newer uwaga"
         )
     try:

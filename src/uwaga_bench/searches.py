@@ -1,4 +1,6 @@
-"""Measure the target tokens per second of a model on the native engine, and their limit on the machine."""
+"""Measurement of the target tokens per second of a model on the native engine, and their limit on the
+machine.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,14 @@ EMBEDDING_TABLES = ("source_embedding", "target_embedding")
 
 
 class Work(NamedTuple):
-    """Numbers and bytes of a model's weights: those read once for a batch, and those read in each step."""
+    """The amount of weights that a search reads.
+
+    Attributes:
+        per_batch: number of weights read once for a batch.
+        per_batch_bytes: size of these weights in bytes.
+        step: number of weights read in each step.
+        step_bytes: size of these weights in bytes.
+    """
 
     per_batch: int
     per_batch_bytes: int
@@ -38,7 +47,7 @@ class Work(NamedTuple):
 
     @classmethod
     def from_weights(cls, packed: PackedWeights) -> Work:
-        """Count the weights of a model."""
+        """Return the amount of weights of a model."""
         per_batch = per_batch_bytes = step = step_bytes = 0
         for name, matrix in packed.matrices.items():
             weights, size = matrix.outputs * matrix.inputs, sum(part.nbytes for part in matrix.arrays)
@@ -50,7 +59,7 @@ class Work(NamedTuple):
 
 
 class LoadedModel(NamedTuple):
-    """A model on the engine in a number format, with the counts of its weights."""
+    """A model on the engine, with its number format and the amount of its weights."""
 
     numbers: Numbers
     model: NativeModel
@@ -62,7 +71,7 @@ def load_model(checkpoint: Checkpoint, numbers: Numbers | None, threads: int) ->
 
     Args:
         checkpoint: the model.
-        numbers: number format; None for that of a quantised folder, and int8 for other models.
+        numbers: number format; None for that of a quantised folder, or int8 for other models.
         threads: number of threads of a search.
     """
     packed = checkpoint.packed
@@ -77,7 +86,7 @@ def load_model(checkpoint: Checkpoint, numbers: Numbers | None, threads: int) ->
 def measure_searches(
     loaded: LoadedModel, limits: Limits, seconds: float, on_measured: MeasurementCallback
 ) -> list[SearchRate]:
-    """Measure greedy and beam search, of single sentences and of batches.
+    """Return the measured rates of greedy and beam search, for single sentences and for batches.
 
     Args:
         loaded: the model.
@@ -89,11 +98,11 @@ def measure_searches(
     for batch in BATCH_SIZES:
         sources = draw_sources(loaded.model, batch)
         for beam in BEAM_SIZES:
-            search_fixed(loaded.model, sources, beam, TARGET_TOKENS)
+            search_fixed_length(loaded.model, sources, beam, TARGET_TOKENS)
             best, end = math.inf, time.perf_counter() + seconds
             while best == math.inf or time.perf_counter() < end:
                 start = time.perf_counter()
-                tokens = search_fixed(loaded.model, sources, beam, TARGET_TOKENS)
+                tokens = search_fixed_length(loaded.model, sources, beam, TARGET_TOKENS)
                 best = min(best, time.perf_counter() - start)
             on_measured()
             min_seconds, bound = min_search_seconds(
@@ -116,10 +125,11 @@ def measure_searches(
 def min_search_seconds(
     loaded: LoadedModel, limits: Limits, source_tokens: int, rows: int, steps: int
 ) -> tuple[float, Bound]:
-    """Return the minimum time in seconds of a search of ``rows`` hypotheses, and what limits a step.
+    """Return the minimum time, in seconds, of a search of ``rows`` hypotheses, and what limits a step.
 
-    Each step reads the weights of the decoder and the output once and multiplies all rows by them; the
-    encoder is read once and multiplies all tokens of the sources. Attention and all else are ignored.
+    Each step reads the weights of the decoder and of the output layer once, and multiplies all rows by them.
+    The weights of the encoder are read once, and multiplied by all source tokens. Attention and all other
+    work is ignored.
     """
     work, numbers = loaded.work, loaded.numbers
     encoder_seconds, _ = limits.shortest(work.per_batch_bytes, 2 * work.per_batch * source_tokens, numbers)
@@ -128,17 +138,17 @@ def min_search_seconds(
 
 
 def draw_sources(model: NativeModel, count: int) -> list[list[int]]:
-    """Return sources of random tokens, which are the same in every process."""
+    """Return ``count`` sources of random tokens, which are the same in every process."""
     rng = np.random.default_rng(0)
     max_length = MAX_SOURCE_TOKENS if model.max_source is None else min(MAX_SOURCE_TOKENS, model.max_source)
     lengths = rng.integers(min(MIN_SOURCE_TOKENS, max_length), max_length + 1, count)
     return [rng.integers(0, model.source_vocabulary, int(length)).tolist() for length in lengths]
 
 
-def search_fixed(model: Decoder, sources: Sequence[Sequence[int]], beam: int, target: int) -> int:
-    """Search targets of exactly ``target`` tokens, with all sources in a batch; return the number of tokens.
+def search_fixed_length(model: Decoder, sources: Sequence[Sequence[int]], beam: int, target: int) -> int:
+    """Translate all sources in a batch into exactly ``target`` tokens each, and return the number of tokens.
 
-    Minimum and maximum length are the same, so that all models and systems take the same number of steps.
+    The minimum and maximum lengths are equal, so that all models and systems take the same number of steps.
     """
     options = SearchOptions(
         beam=beam, max_length=target, min_length=target, max_ratio=math.inf, batch_tokens=1 << 20

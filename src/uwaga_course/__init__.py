@@ -1,4 +1,4 @@
-"""Read, show and check the exercises of the course."""
+"""The exercises of the course: reading them, showing them and checking answers."""
 
 from uwaga_course.check import Verdict, check
 from uwaga_course.exercises import Exercise, all_exercises, find_exercise

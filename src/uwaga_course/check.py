@@ -1,4 +1,4 @@
-"""Check answers to exercises, like page/src/lab/exercise.ts in the browser."""
+"""Checking of answers to exercises, as in page/src/lab/exercise.ts in the browser."""
 
 from __future__ import annotations
 
@@ -26,19 +26,21 @@ from uwaga_course.numbers import UnclearNumberError, read_number
 from uwaga_course.program import MARK
 
 TIME_LIMIT_SECONDS = 60
-"""Time limit for the tests of a program."""
-MAX_OUTPUT = 4000
-"""Maximum characters of a program's output to show; the last are shown."""
+"""Time limit for running a program and its tests."""
+MAX_OUTPUT_CHARACTERS = 4000
+"""Maximum number of characters of a program's output that are shown; the last ones are shown."""
 SEPARATORS = ",;()"
-"""Separators that people write between numbers and around rows; a comma may also be part of a number."""
+"""Characters that people write between numbers and around rows; a comma may also be part of a number."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The verdict on an answer.
 
-    ``remark`` comments on a wrong answer, or explains why a right answer is right. ``output`` is what a
-    program printed.
+    Attributes:
+        right: whether the answer is right.
+        remark: a comment on a wrong answer, or an explanation of why a right answer is right.
+        output: the output of a program.
     """
 
     right: bool
@@ -51,10 +53,10 @@ def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Ve
 
     Args:
         exercise: the exercise, in any language.
-        answer: command line arguments: a number; the numbers of a table, row by row; the number of an
+        answer: command-line arguments: a number; the numbers of a table, row by row; the number of an
             option, from 1; the numbers of the items in :func:`alphabetical_items`, from 1, in the right
-            order; or the name of a Python file. :mod:`uwaga_course.numbers` says how numbers are written.
-        language: the language of the verdict on a program that cannot be run, and of errors.
+            order; or the name of a Python file. :mod:`uwaga_course.numbers` defines how numbers are written.
+        language: the language of error messages, and of the verdict on a program that cannot be run.
     """
     if isinstance(exercise, NumberExercise):
         return _check_numbers(exercise, [_number(" ".join(answer), language)], language)
@@ -83,12 +85,12 @@ def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Ve
 
 
 def alphabetical_items(exercise: OrderExercise) -> list[str]:
-    """Return the items in alphabetical order, in which they are shown."""
+    """Return the items in alphabetical order, the order in which they are shown."""
     return sorted(exercise.items)
 
 
 def check_program(exercise: CodeExercise, program: str, language: str = "en") -> Verdict:
-    """Run a program, followed by the tests of an exercise, in a child process."""
+    """Return the verdict on a program, which is run with the tests of an exercise in a child process."""
     task = json.dumps({"program": program, "tests": exercise.tests})
     try:
         process = subprocess.run(  # noqa: S603 (the reader's own program, with the reader's own Python)
@@ -103,13 +105,15 @@ def check_program(exercise: CodeExercise, program: str, language: str = "en") ->
     printed, marked, verdict = process.stdout.decode(errors="replace").rpartition(f"\n{MARK}")
     if not marked:
         return Verdict(
-            False, message_text("ended", language, status=process.returncode), verdict[-MAX_OUTPUT:]
+            False,
+            message_text("ended", language, status=process.returncode),
+            verdict[-MAX_OUTPUT_CHARACTERS:],
         )
-    return describe(exercise, json.loads(verdict), printed[-MAX_OUTPUT:], language)
+    return describe(exercise, json.loads(verdict), printed[-MAX_OUTPUT_CHARACTERS:], language)
 
 
 def describe(exercise: CodeExercise, outcome: dict[str, str | int], output: str, language: str) -> Verdict:
-    """Return the verdict of :func:`uwaga_course.program.judge` in a language."""
+    """Return an outcome of :func:`uwaga_course.program.judge` as a verdict in the given language."""
     kind, text, line = outcome["kind"], str(outcome["text"]), outcome["line"]
     if kind == "right":
         return Verdict(True, exercise.because or "", output)
@@ -128,10 +132,10 @@ def _right(exercise: Exercise) -> Verdict:
 def _check_numbers(
     exercise: NumberExercise | TableExercise, answer: Sequence[float], language: str
 ) -> Verdict:
-    """Check a number, or the cells of a table.
+    """Return the verdict on a number, or on the cells of a table.
 
-    A likely mistake is recognised by the cells in which it differs from the right answer; the others may be
-    wrong too. If there are several mistakes, the remark is on the one with the most cells.
+    A likely mistake is recognised by the cells in which it differs from the right answer; other cells may be
+    wrong too. If several mistakes are recognised, the remark is about the one with the most cells.
     """
 
     def is_near(index: int, value: float) -> bool:
@@ -140,13 +144,13 @@ def _check_numbers(
     right = _cells(exercise.answer)
     if all(is_near(index, value) for index, value in enumerate(right)):
         return _right(exercise)
-    max_changed, remark = 0, exercise.otherwise
+    most_changed, remark = 0, exercise.otherwise
     for mistake in exercise.wrong:
         wrong = _cells(mistake.answer)
         changed = [index for index, value in enumerate(wrong) if value != right[index]]
-        if len(changed) > max_changed and all(is_near(index, wrong[index]) for index in changed):
-            max_changed, remark = len(changed), mistake.remark
-    if not max_changed and all(
+        if len(changed) > most_changed and all(is_near(index, wrong[index]) for index in changed):
+            most_changed, remark = len(changed), mistake.remark
+    if not most_changed and all(
         is_near(index, value) or _is_rounded(answer[index], value) for index, value in enumerate(right)
     ):
         remark = message_text("rounded", language)
@@ -158,7 +162,7 @@ def _cells(answer: float | list[list[float]]) -> list[float]:
 
 
 def _is_rounded(number: float, value: float) -> bool:
-    """Return true if a number is a value of three or more digits, rounded to one or two of them."""
+    """Return whether a number is a value of three or more digits rounded to one or two digits."""
     one_digit, two_digits = (float(f"{value:.{digits}g}") for digits in (1, 2))
     return not value.is_integer() and two_digits != value and number in (one_digit, two_digits)
 

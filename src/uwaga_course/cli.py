@@ -26,7 +26,7 @@ learn = typer.Typer(
 )
 
 QUESTION_WIDTH = 70
-"""Width of a question in the list of a chapter."""
+"""Maximum width, in columns, of a question in the list of a chapter."""
 
 Number = Annotated[str, typer.Argument(help="Chapter and exercise, such as 3.1.", metavar="NUMBER")]
 Numbers = Annotated[
@@ -46,10 +46,10 @@ Language = Annotated[
 
 
 class _Check(Verb):
-    """A verb whose arguments may be negative numbers."""
+    """A command whose arguments may be negative numbers."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; words such as ``-1`` and ``-.5`` are numbers, not options."""
+        """Parse the arguments; words such as ``-1`` and ``-.5`` are read as numbers, not as options."""
         ctx.ignore_unknown_options = True
         known = {
             name
@@ -69,7 +69,7 @@ class _Check(Verb):
 
 
 def list_all(language: Language = None) -> None:
-    """List the exercises of each chapter, with a tick at those that are solved."""
+    """List the exercises of each chapter, with a tick next to solved exercises."""
     from uwaga_course import all_exercises
     from uwaga_course.messages import choose_language, message_text
     from uwaga_course.progress import solved_exercises
@@ -94,7 +94,7 @@ def list_all(language: Language = None) -> None:
 
 
 def show(number: Numbers, language: Language = None) -> None:
-    """Show an exercise, or list those of a chapter.
+    """Show an exercise, or list the exercises of a chapter.
 
     **Examples**
 
@@ -183,7 +183,7 @@ def _text(number: str, name: str, language: str | None) -> str:
 
 
 def _show_chapter(exercises: Sequence[Exercise], language: str) -> None:
-    """List exercises with their kind and the start of their question."""
+    """Print each exercise with its kind and the start of its question."""
     from uwaga_course.messages import message_text
     from uwaga_course.progress import solved_exercises
     from uwaga_course.terminal import plain_text, shorten, style_text
@@ -197,7 +197,7 @@ def _show_chapter(exercises: Sequence[Exercise], language: str) -> None:
 
 
 def _answer_choices(exercise: Exercise, language: str) -> str:
-    """Return the options, items, cells or code that an answer refers to."""
+    """Return the options, items, rows and columns, or code that an answer refers to, as text."""
     from uwaga_course.check import alphabetical_items
     from uwaga_course.messages import message_text
     from uwaga_course.terminal import plain_text

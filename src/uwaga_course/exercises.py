@@ -1,6 +1,7 @@
 """The exercises of the course: one YAML file for each chapter, such as ``en/03.yaml``.
 
-A file is a mapping of ``exercises``, a list. Texts are Markdown with equations between dollar signs.
+A file is a mapping whose key ``exercises`` has a list of exercises. Texts are Markdown with equations between
+dollar signs.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ FOLDER = Path(__file__).parent / "en"
 Remark = Annotated[str, Field(min_length=1)]
 
 
-class _Base(StrictModel):
+class _BaseExercise(StrictModel):
     """The fields of every exercise.
 
-    ``number`` is the number of the chapter and of the exercise in it, such as ``3.1``. ``because`` is a
-    sentence that explains why the right answer is right.
+    ``number`` consists of the number of the chapter and that of the exercise, such as ``3.1``. ``because`` is
+    a sentence that explains why the right answer is right.
     """
 
     number: Annotated[str, Field(pattern=r"^\d+\.\d+$")]
@@ -44,8 +45,11 @@ class WrongNumber(StrictModel):
     remark: Remark
 
 
-class NumberExercise(_Base):
-    """A number, right within ``tolerance``. ``otherwise`` is the remark on answers not in ``wrong``."""
+class NumberExercise(_BaseExercise):
+    """An exercise whose answer is a number, which may differ by at most ``tolerance``.
+
+    ``otherwise`` is the remark on wrong answers that are not in ``wrong``.
+    """
 
     kind: Literal["number"]
     answer: float
@@ -61,8 +65,8 @@ class WrongTable(StrictModel):
     remark: Remark
 
 
-class TableExercise(_Base):
-    """The cells of a table (rows, columns)."""
+class TableExercise(_BaseExercise):
+    """An exercise whose answer is the cells of a table (rows, columns)."""
 
     kind: Literal["table"]
     rows: list[str]
@@ -74,14 +78,16 @@ class TableExercise(_Base):
 
 
 class Option(StrictModel):
-    """A statement to choose: right if it has no remark; otherwise the remark says why it is wrong."""
+    """A statement to choose. It is right if it has no remark; otherwise the remark explains why it
+    is wrong.
+    """
 
     text: str
     remark: Remark | None = None
 
 
-class ChoiceExercise(_Base):
-    """One of several statements; exactly one is right."""
+class ChoiceExercise(_BaseExercise):
+    """An exercise with several statements, of which exactly one is right."""
 
     kind: Literal["choice"]
     options: list[Option]
@@ -94,8 +100,8 @@ class WrongOrder(StrictModel):
     remark: Remark
 
 
-class OrderExercise(_Base):
-    """Items to sort; ``items`` lists them in the right order."""
+class OrderExercise(_BaseExercise):
+    """An exercise whose items are to be sorted; ``items`` lists them in the right order."""
 
     kind: Literal["order"]
     items: list[str]
@@ -110,11 +116,12 @@ class WrongCode(StrictModel):
     remark: Remark
 
 
-class CodeExercise(_Base):
-    """A function to write: ``start`` is the code to complete, and ``tests`` are statements with assertions.
+class CodeExercise(_BaseExercise):
+    """An exercise in which a function is to be written.
 
-    The first failing assertion's message is the remark. ``program`` is a solution that passes. ``messages``
-    has these remarks in another language.
+    ``start`` is the code to complete, and ``program`` is a solution. ``tests`` are statements with
+    assertions; the message of the first assertion that fails is the remark. ``messages`` has these remarks in
+    another language.
     """
 
     kind: Literal["code"]
@@ -134,7 +141,7 @@ class CodeExercise(_Base):
 
     @property
     def needs_uwaga(self) -> bool:
-        """True if the program or its tests import uwaga, which the Python of the page does not have."""
+        """Whether the program or its tests import uwaga, which is not available to Python in the page."""
         python = f"{self.tests}\n{self.program}"
         return re.search(r"^[ \t]*(import|from) uwaga\b", python, re.MULTILINE) is not None
 
@@ -150,7 +157,7 @@ class Chapter(StrictModel):
 
 @cache
 def all_exercises() -> dict[str, Exercise]:
-    """Return all exercises by their numbers, in the order of the course."""
+    """Return all exercises by number, in the order of the course."""
     exercises: dict[str, Exercise] = {}
     for path in sorted(FOLDER.glob("*.yaml")):
         for exercise in parse(Chapter, read_yaml(path), str(path)).exercises:
@@ -159,7 +166,7 @@ def all_exercises() -> dict[str, Exercise]:
 
 
 def find_exercise(number: str, language: str = "en") -> Exercise:
-    """Return the exercise with a number, such as ``3.1``; errors are reported in a language."""
+    """Return the exercise with a number, such as ``3.1``; ``language`` is the language of error messages."""
     exercises = all_exercises()
     if number in exercises:
         return exercises[number]

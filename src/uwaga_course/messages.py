@@ -126,12 +126,14 @@ MESSAGES: dict[str, dict[str, str]] = {
 
 
 def message_text(key: str, language: str, **values: object) -> str:
-    """Return a message in a language."""
+    """Return the message with a key in a language, with ``values`` inserted."""
     return MESSAGES[language][key].format(**values)
 
 
 def choose_language(code: str | None, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the language of a code, or that of the locale, or English if the course lacks it.
+    """Return a language of the course: the one with the given code or, without a code, that of the locale.
+
+    English is returned if the course does not have the language of the locale.
 
     Raises:
         SettingsError: the course does not have the language of the code.

@@ -1,18 +1,18 @@
-"""Read the numbers that people write, like page/src/lab/read_number.ts in the browser.
+"""Reading of numbers as people write them, as in page/src/lab/read_number.ts in the browser.
 
 ========================  ==========================================================================
 written                   read as
 ========================  ==========================================================================
 ``0.5``, ``.5``, ``1e-3``  a decimal number with a point
-``0,5``                   with a decimal comma
-``-2``, ``−2``            negative, with a hyphen or a minus sign
-``1,048,576``             thousands: groups of three digits, separated by commas, points or spaces
+``0,5``                   a decimal number with a comma
+``-2``, ``−2``            a negative number, with a hyphen or a minus sign
+``1,048,576``             groups of three digits, separated by commas, points or spaces
 ``1 048 576,5``
 ``2/7``                   a fraction
-``50%``                   hundredths
+``50%``                   a percentage
 ========================  ==========================================================================
 
-``1,048`` could be 1048 or 1.048, so it is refused. A point alone is always a decimal point: ``1.048``.
+``1,048`` could be 1048 or 1.048, so it is rejected. A single point is always a decimal point: ``1.048``.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ import math
 import re
 
 SPACES = re.compile(r"\s+")
-MINUS = str.maketrans("\u2212\u2013\uff0d", "---")
-PLAIN = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII)
-COMMA = re.compile(r"\d*,\d+", re.ASCII)
-AMBIGUOUS = re.compile(r"[1-9]\d{0,2},\d{3}", re.ASCII)
+MINUS_SIGNS = str.maketrans("\u2212\u2013\uff0d", "---")
+PLAIN_NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII)
+DECIMAL_COMMA = re.compile(r"\d*,\d+", re.ASCII)
+AMBIGUOUS_NUMBER = re.compile(r"[1-9]\d{0,2},\d{3}", re.ASCII)
 THOUSANDS = re.compile(
     r"([1-9]\d{0,2}(?:(?: \d{3})+(?=[.,]|$)|(?:,\d{3})+(?=\.|$)|(?:\.\d{3})+(?=,|$)))(?:[.,](\d+))?", re.ASCII
 )
-"""Groups of three digits, separated in one way, and decimals after another mark."""
+"""Groups of three digits with the same separator, and decimals after a different one."""
 
 
 class UnclearNumberError(ValueError):
     """A text is not a number, or could be two numbers.
 
     Args:
-        readings: the two numbers that the text could mean; empty if it means none.
+        text: the text.
+        readings: the two numbers that the text could mean; empty if it is not a number.
     """
 
     def __init__(self, text: str, *readings: str) -> None:
@@ -48,9 +49,9 @@ def read_number(text: str) -> float:
     """Return the number that a text represents.
 
     Raises:
-        UnclearNumberError: it means none, or could mean two.
+        UnclearNumberError: the text is not a number, or could be two numbers.
     """
-    written = SPACES.sub(" ", text).strip().translate(MINUS).lower()
+    written = SPACES.sub(" ", text).strip().translate(MINUS_SIGNS).lower()
     if written.endswith("%"):
         return _read_signed(written[:-1].rstrip(), text) / 100
     numerator, slash, denominator = written.partition("/")
@@ -72,11 +73,11 @@ def _read_signed(written: str, text: str) -> float:
 
 
 def _read_unsigned(digits: str, text: str) -> float:
-    if AMBIGUOUS.fullmatch(digits):
+    if AMBIGUOUS_NUMBER.fullmatch(digits):
         raise UnclearNumberError(text, digits.replace(",", ""), digits.replace(",", "."))
-    if PLAIN.fullmatch(digits):
+    if PLAIN_NUMBER.fullmatch(digits):
         return float(digits)
-    if COMMA.fullmatch(digits):
+    if DECIMAL_COMMA.fullmatch(digits):
         return float(digits.replace(",", "."))
     if groups := THOUSANDS.fullmatch(digits):
         return float(re.sub(r"[ .,]", "", groups[1]) + "." + (groups[2] or "0"))

@@ -1,7 +1,7 @@
-"""Run a program and the tests of its exercise, in a separate process or in the page.
+"""Running of a program with the tests of its exercise, in a separate process or in the page.
 
-The file needs the standard library only. ``uwaga learn`` runs it as a script, which reads a program and tests
-from its input; page/src/lab/python_worker.ts loads it into a Python in WebAssembly.
+The file needs only the standard library. ``uwaga learn`` runs it as a script, which reads a program and tests
+from standard input; page/src/lab/python_worker.ts loads it into Python compiled to WebAssembly.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from types import TracebackType
 from typing import Any
 
 PROGRAM, TESTS = "<program>", "<tests>"
-"""Names of the two files in tracebacks."""
+"""File names of the program and of the tests in tracebacks."""
 MARK = "uwaga-verdict "
 """The start of the last line that the script writes."""
 
 
 def judge(program: str, tests: str) -> dict[str, Any]:
-    """Return the outcome of the tests of a program.
+    """Return the outcome of running a program and its tests, with ``kind``, ``text`` and ``line``.
 
-    ``kind`` is ``right``; ``remark``, an assertion of the tests failed, and ``text`` is its message;
-    ``ended``, the program called ``sys.exit``, and ``text`` is the status; ``error``, ``text`` is an
-    exception, and ``line`` the line of the program where it was raised, 0 if a test raised it.
+    ``kind`` is ``right`` if all tests pass; ``remark`` if an assertion of the tests fails, whose message is
+    ``text``; ``ended`` if the program calls ``sys.exit``, with the status in ``text``; or ``error`` for an
+    exception, described by ``text``. ``line`` is the line of the program that raised the exception, 0 if a
+    test raised it.
     """
     names: dict[str, Any] = {"__name__": "__main__"}
     try:
@@ -44,13 +45,13 @@ def judge(program: str, tests: str) -> dict[str, Any]:
 
 
 def _line(trace: TracebackType | None) -> int:
-    """Return the innermost line of the program in a traceback, or 0."""
+    """Return the number of the innermost line of the program in a traceback, or 0."""
     lines = [number for frame, number in traceback.walk_tb(trace) if frame.f_code.co_filename == PROGRAM]
     return lines[-1] if lines else 0
 
 
 def main() -> None:
-    """Judge the program and tests read from standard input."""
+    """Judge the program and tests on standard input, and write the outcome to standard output."""
     task = json.loads(sys.stdin.buffer.read())
     verdict = judge(task["program"], task["tests"])
     sys.stdout.flush()

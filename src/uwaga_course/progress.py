@@ -1,4 +1,4 @@
-"""Solved exercises, which ``uwaga learn`` keeps in a file."""
+"""The solved exercises, which ``uwaga learn`` stores in a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def progress_file(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def solved_exercises() -> set[str]:
-    """Return the numbers of the exercises that were solved; none if the file is missing or damaged."""
+    """Return the numbers of the solved exercises; the set is empty if the file is missing or damaged."""
     try:
         numbers = json.loads(progress_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -26,7 +26,7 @@ def solved_exercises() -> set[str]:
 
 
 def mark_solved(number: str) -> None:
-    """Add an exercise to the file."""
+    """Add the number of an exercise to the file of solved exercises."""
     solved = solved_exercises()
     if number in solved:
         return

@@ -1,4 +1,4 @@
-r"""Show the Markdown and the equations of exercises in a terminal: ``$\alpha_{ij}$`` as α_ij."""
+r"""Display of the Markdown and equations of exercises in a terminal, such as ``$\alpha_{ij}$`` as α_ij."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import textwrap
 import unicodedata
 
 WIDTH = 100
+"""Default width of paragraphs in columns."""
 EQUATION = re.compile(r"(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<![\s\\])\$(?![\w$])")
 """An inline equation, as in docs/hooks.py."""
 SYMBOLS = {
@@ -19,20 +20,20 @@ SYMBOLS = {
     "ldots": "…", "dots": "…", "cdots": "…", "top": "ᵀ", "pm": "±", "mid": "|", "quad": " ", "qquad": " ",
     "langle": "⟨", "rangle": "⟩",
 }  # fmt: skip
-"""LaTeX commands that represent one character. Others, such as ``\\exp``, are shown by name."""
-START, END = "\ue000", "\ue001"
-"""Marks of emphasis, each as wide as a character, which :func:`style_text` replaces."""
-RAISED = dict(zip("0123456789+-−()nTᵀ", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿᵀᵀ", strict=True))
+"""LaTeX commands that represent one character. Other commands, such as ``\\exp``, are shown by name."""
+EMPHASIS_START, EMPHASIS_END = "\ue000", "\ue001"
+"""The start and end marks of emphasis, which :func:`style_text` replaces."""
+SUPERSCRIPTS = dict(zip("0123456789+-−()nTᵀ", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿᵀᵀ", strict=True))
 TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[{}^_]|\s+|[^\\{}^_\s]")
 
 
 def plain_equation(source: str) -> str:
-    r"""Return an equation in characters: ``\frac{a}{b + c}`` as ``a / (b + c)``."""
+    r"""Return an equation as plain text, such as ``a / (b + c)`` for ``\frac{a}{b + c}``."""
     return re.sub(r" +", " ", _Equation(source).row()).strip()
 
 
 class _Equation:
-    """The remaining tokens of an equation."""
+    """A parser of an equation; ``tokens`` are the remaining tokens in reverse order."""
 
     def __init__(self, source: str) -> None:
         self.tokens = TOKEN.findall(source)[::-1]
@@ -56,8 +57,8 @@ class _Equation:
             return self.row("}")
         if token == "^":  # noqa: S105
             exponent = self.argument()
-            if all(character in RAISED for character in exponent):
-                return "".join(RAISED[character] for character in exponent)
+            if all(character in SUPERSCRIPTS for character in exponent):
+                return "".join(SUPERSCRIPTS[character] for character in exponent)
             return "^" + _parenthesise(exponent)
         if token == "_":  # noqa: S105
             index = self.argument()
@@ -91,7 +92,7 @@ class _Equation:
         return f"{' ' * space_before}{name}{' ' * space_after}"
 
     def following(self, skip_spaces: bool = True) -> str:
-        """Return the next token, or an empty text at the end."""
+        """Return the next token without consuming it, or an empty string at the end."""
         tokens = (token for token in reversed(self.tokens) if not (skip_spaces and token.isspace()))
         return next(tokens, "")
 
@@ -103,21 +104,21 @@ def _parenthesise(text: str) -> str:
 
 
 def plain_text(source: str) -> str:
-    """Return one line or paragraph of Markdown without its markup; code keeps its backticks.
+    """Return one line or paragraph of Markdown as plain text; code keeps its backticks.
 
-    :func:`style_text` shows the emphasis.
+    Emphasis is marked for :func:`style_text`.
     """
     parts = re.split(r"(`[^`]*`)", EQUATION.sub(lambda match: f"`\0{plain_equation(match[1])}`", source))
     for index, part in enumerate(parts):
         if part.startswith("`\0"):
             parts[index] = part[2:-1]
         elif not part.startswith("`"):
-            parts[index] = re.sub(r"(\*\*?)(?=\S)(.+?)(?<=\S)\1", f"{START}\\2{END}", part)
+            parts[index] = re.sub(r"(\*\*?)(?=\S)(.+?)(?<=\S)\1", f"{EMPHASIS_START}\\2{EMPHASIS_END}", part)
     return "".join(parts)
 
 
 def plain_markdown(source: str, width: int = WIDTH) -> str:
-    """Return a text of Markdown for a terminal: paragraphs filled to a width, code indented."""
+    """Return Markdown as text for a terminal, with paragraphs filled to a width and code indented."""
     blocks: list[str] = []
     for block in re.split(r"(^```.*?^```$)", source.strip(), flags=re.DOTALL | re.MULTILINE):
         if block.startswith("```"):
@@ -139,22 +140,22 @@ def _paragraph(source: str, width: int) -> str:
 
 
 def _is_wide(character: str) -> bool:
-    """Return whether a character is Chinese; Chinese has no spaces between words."""
+    """Return whether a character takes two columns, as Chinese characters do."""
     return bool(character) and unicodedata.east_asian_width(character) in "WF"
 
 
 def shorten(text: str, width: int) -> str:
-    """Return the start of a line that fits into a width, cut after a word."""
+    """Return a line, cut after a word if it is wider than ``width`` columns."""
     columns = 0
     for index, character in enumerate(text):
         columns += 1 + _is_wide(character)
         if columns > width:
             start = text[:index]
             start = start if _is_wide(character) else start.rpartition(" ")[0]
-            return start + END * (start.count(START) - start.count(END)) + " …"
+            return start + EMPHASIS_END * (start.count(EMPHASIS_START) - start.count(EMPHASIS_END)) + " …"
     return text
 
 
 def style_text(text: str) -> str:
-    """Return a text with its emphasis as italics, which are left out if the output is not a terminal."""
-    return text.replace(START, "\x1b[3m").replace(END, "\x1b[23m")
+    """Return a text with its emphasis as italics; typer removes the codes if the output is not a terminal."""
+    return text.replace(EMPHASIS_START, "\x1b[3m").replace(EMPHASIS_END, "\x1b[23m")

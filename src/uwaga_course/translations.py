@@ -1,7 +1,7 @@
 """Exercises in other languages: the English exercises with translated texts.
 
-A file, such as ``es/03.yaml``, maps the number of an exercise to its texts. Numbers,
-tolerances and code are those of the English exercise.
+A file, such as ``es/03.yaml``, maps the number of an exercise to its texts. Answers, tolerances and code are
+those of the English exercise.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from uwaga_course.exercises import FOLDER, CodeExercise, Exercise, Remark, find_
 class Texts(StrictModel):
     """The texts of an exercise in a language, in the order of the English exercise.
 
-    ``remarks`` are those on wrong answers or, in a choice, those of the wrong options. ``messages`` are the
-    others of a program's tests.
+    ``remarks`` are the remarks on wrong answers or, in a choice, on the wrong options. ``messages`` are the
+    messages of a program's tests that are not remarks on wrong programs.
     """
 
     question: Remark
@@ -39,7 +39,12 @@ class Texts(StrictModel):
 
 @dataclass(frozen=True)
 class ChapterTexts:
-    """The texts of a chapter's exercises by number, and the file that they come from."""
+    """The texts of the exercises of a chapter in a language.
+
+    Attributes:
+        path: the file of the texts.
+        by_number: the texts of each exercise by its number.
+    """
 
     path: Path
     by_number: dict[str, Texts]
@@ -47,24 +52,28 @@ class ChapterTexts:
 
 @cache
 def read_texts(path: Path) -> ChapterTexts:
-    """Return the texts of a file."""
+    """Read the texts of the exercises in a file."""
     values = read_yaml(path)
     if not isinstance(values, dict):
-        raise SettingsError(f"{path}: expected a mapping of numbers of exercises to their texts")
+        raise SettingsError(f"{path}: must map the numbers of exercises to their texts")
     texts = {str(number): parse(Texts, entry, f"{path}: {number}") for number, entry in values.items()}
     return ChapterTexts(path, texts)
 
 
 def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
-    """Return an exercise in the language of a file."""
+    """Return an English exercise with the texts of ``chapter``.
+
+    Raises:
+        SettingsError: a text is missing or superfluous, or a list has a different number of entries.
+    """
     location = f"{chapter.path}: {exercise.number}"
     texts = chapter.by_number.get(exercise.number)
     if texts is None:
         raise SettingsError(f"{location} is missing")
     values = exercise.model_dump(exclude_none=True)
     english = _english_texts(values)
-    if exercise.kind == "code" and (others := other_messages(exercise)):
-        english["messages"] = others
+    if exercise.kind == "code" and (messages := untriggered_messages(exercise)):
+        english["messages"] = messages
     translated = texts.model_dump(exclude_none=True)
     if english.keys() != translated.keys():
         missing = "".join(f"; {key} is missing" for key in english.keys() - translated.keys())
@@ -83,14 +92,14 @@ def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
     return type(exercise).model_validate(translation)
 
 
-def other_messages(exercise: CodeExercise) -> list[str]:
-    """Return the messages of an exercise's tests that none of its wrong programs triggers."""
+def untriggered_messages(exercise: CodeExercise) -> list[str]:
+    """Return the messages of the tests of an exercise that none of its wrong programs triggers."""
     remarks = {mistake.remark for mistake in exercise.wrong}
     return [message for message in exercise.remarks if message not in remarks]
 
 
 def exercise_in(language: str, number: str) -> Exercise:
-    """Return an exercise in a language of the course."""
+    """Return the exercise with a number in a language of the course."""
     exercise = find_exercise(number, language)
     if language == "en":
         return exercise

@@ -19,7 +19,7 @@ from uwaga_bench import machine
 from uwaga_bench.machine import KERNEL_CASES, Limits
 from uwaga_bench.measure import measure
 from uwaga_bench.report import Report
-from uwaga_bench.searches import EMBEDDING_TABLES, TARGET_TOKENS, Work, draw_sources, search_fixed
+from uwaga_bench.searches import EMBEDDING_TABLES, TARGET_TOKENS, Work, draw_sources, search_fixed_length
 
 MODEL = Path(__file__).parents[1] / "support/models/numbers-en-de"
 SMALL_MEMORY = 1 << 26
@@ -138,7 +138,8 @@ def test_search_fixed_generates_the_requested_number_of_tokens():
     for batch in (1, 5):
         for beam in (1, 4):
             assert (
-                search_fixed(model, draw_sources(model, batch), beam, TARGET_TOKENS) == batch * TARGET_TOKENS
+                search_fixed_length(model, draw_sources(model, batch), beam, TARGET_TOKENS)
+                == batch * TARGET_TOKENS
             )
 
 

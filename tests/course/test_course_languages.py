@@ -12,7 +12,7 @@ from uwaga_course.check import check
 from uwaga_course.exercises import FOLDER, Exercise, all_exercises
 from uwaga_course.messages import LANGUAGES as SPOKEN
 from uwaga_course.messages import MESSAGES
-from uwaga_course.translations import other_messages, read_texts, translate
+from uwaga_course.translations import read_texts, translate, untriggered_messages
 
 ROOT = Path(__file__).resolve().parents[2]
 LEARN = ROOT / "docs/learn"
@@ -148,7 +148,7 @@ def check_same_verdicts(english: Exercise, translated_exercise: Exercise) -> Non
             english.tests,
         )
         assert translated_exercise.messages.keys() == {mistake.remark for mistake in english.wrong} | set(
-            other_messages(english)
+            untriggered_messages(english)
         )
         return
     for answer in answers:

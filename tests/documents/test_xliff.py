@@ -172,7 +172,7 @@ def test_untranslated_units_are_counted_by_reason():
 def test_target_language_that_contradicts_translations_is_refused():
     unit = '<trans-unit id="1"><source>Up</source><target>Haut</target></trans-unit>'
     document = file(unit).replace(b'target-language="en"', b'target-language="fr-FR"')
-    with pytest.raises(DataError, match="'fr-FR' and has translations; name that language"):
+    with pytest.raises(DataError, match="'fr-FR' and has translations; set --to to that language"):
         render("a.xlf", document, identity, DocumentOptions(target="de"))
     assert b'"fr-FR"' in render("a.xlf", document, identity, DocumentOptions(target="fr"))
     rendered = render("a.xlf", document, swap_case, DocumentOptions(target="de", retranslate=True))
