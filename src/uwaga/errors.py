@@ -1,8 +1,8 @@
 """The exceptions that users see. Their messages state the problem and how to solve it."""
 
-MAX_QUOTED = 60
+MAX_QUOTED_CHARACTERS = 60
 """Maximum number of characters of a value quoted in a message."""
-MAX_REASON = 200
+MAX_REASON_CHARACTERS = 200
 """Maximum number of characters of another library's message."""
 
 
@@ -13,16 +13,16 @@ def quoted(value: object) -> str:
         value: a value of any type and size.
     """
     if isinstance(value, str | bytes):
-        value = value[: MAX_QUOTED + 1]
-    elif isinstance(value, int) and value.bit_length() > 4 * MAX_QUOTED:
+        value = value[: MAX_QUOTED_CHARACTERS + 1]
+    elif isinstance(value, int) and value.bit_length() > 4 * MAX_QUOTED_CHARACTERS:
         return f"a whole number of {value.bit_length()} bits"
-    elif isinstance(value, dict | list | tuple | set) and len(value) > MAX_QUOTED:
+    elif isinstance(value, dict | list | tuple | set) and len(value) > MAX_QUOTED_CHARACTERS:
         return f"a {type(value).__name__} of {len(value)}"
     try:
         text = repr(value)
     except Exception:  # an int of thousands of digits, or a broken __repr__
         return f"a {type(value).__name__}"
-    return text if len(text) <= MAX_QUOTED + 2 else f"{text[:MAX_QUOTED]}..."
+    return text if len(text) <= MAX_QUOTED_CHARACTERS + 2 else f"{text[:MAX_QUOTED_CHARACTERS]}..."
 
 
 def reason(error: BaseException) -> str:
@@ -31,7 +31,7 @@ def reason(error: BaseException) -> str:
     Args:
         error: any exception; if it has no message, its class name is returned.
     """
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:MAX_REASON]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:MAX_REASON_CHARACTERS]
 
 
 def printable(path: object) -> str:

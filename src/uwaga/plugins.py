@@ -110,7 +110,7 @@ class Registry(Mapping[str, T]):
         """The entry points of the group, cached: reading the metadata of all packages takes milliseconds."""
         from importlib.metadata import entry_points
 
-        return {point.name: point.value for point in entry_points(group=self._group)}
+        return {entry_point.name: entry_point.value for entry_point in entry_points(group=self._group)}
 
 
 def load_listed_plugins(values: Mapping[str, object], location: str) -> None:
@@ -138,32 +138,32 @@ def load_plugins(names: Iterable[str | Path]) -> None:
     """
     paths = [str(Path(name).resolve()) if str(name).endswith(".py") else str(name) for name in names]
     for path in paths:
-        if path not in _loaded:
+        if path not in _loaded_plugins:
             _import_plugin(path)
     os.environ[PLUGINS_VARIABLE] = os.pathsep.join(dict.fromkeys([*_environment_plugins(), *paths]))
 
 
-_loaded: set[str] = set()
+_loaded_plugins: set[str] = set()
 
 
 def _import_plugin(path: str) -> None:
     if path.endswith(".py") and not Path(path).is_file():
         raise SettingsError(f"plugin {path}: no such file")
-    _loaded.add(path)  # before it uses a registry
+    _loaded_plugins.add(path)  # before it uses a registry
     try:
         if path.endswith(".py"):
             _import_file(path)
         else:
             importlib.import_module(path)
     except Exception as error:
-        _loaded.discard(path)
+        _loaded_plugins.discard(path)
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
         line = f", line {frames[-1].lineno}" if frames else ""
         raise SettingsError(f"plugin {path}{line}: {type(error).__name__}: {error}") from error
 
 
 def _import_file(path: str) -> None:
-    name = f"uwaga_plugin_{len(_loaded)}_{Path(path).stem}"
+    name = f"uwaga_plugin_{len(_loaded_plugins)}_{Path(path).stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -177,7 +177,7 @@ def _environment_plugins() -> list[str]:
 
 def _load_environment_plugins() -> None:
     for path in _environment_plugins():
-        if path not in _loaded:
+        if path not in _loaded_plugins:
             load_plugins([path])
 
 

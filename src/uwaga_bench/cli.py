@@ -28,7 +28,7 @@ COMMIT_LENGTH = 12
 NO_VALUE = "–"
 """Shown in a table in place of a missing value."""
 
-Stored = Annotated[
+StoredReport = Annotated[
     Path | None,
     typer.Argument(help="A report written by --json, to show or compare; this machine is not measured then."),
 ]
@@ -57,7 +57,7 @@ Compare = Annotated[
 
 
 def bench(
-    report: Stored = None,
+    report: StoredReport = None,
     model: Model = None,
     dtype: Formats = None,
     threads: Threads = 0,
@@ -150,7 +150,7 @@ def _print_ratios(report: Report, baseline: Report, name: str) -> None:
             None if value is None else value / divisor for value in (comparison.first, comparison.second)
         ]
         ratio = NO_VALUE if comparison.ratio is None else f"{comparison.ratio:.2f}"
-        table.add_row(comparison.name, unit, *map(_number, values), ratio)
+        table.add_row(comparison.name, unit, *map(_format_rate, values), ratio)
     console.print()
     console.print(table)
 
@@ -183,14 +183,14 @@ def _memory_table(report: Report) -> Table:
     table = _table("of", "MB", "1 thread", _threads(report.machine), left=("of",))
     for memory in report.memory:
         rates = (memory.bytes / 1e6, memory.one_thread / 1e9, memory.all_threads / 1e9)
-        table.add_row(memory.name, *map(_number, rates))
+        table.add_row(memory.name, *map(_format_rate, rates))
     return table
 
 
 def _peak_table(report: Report) -> Table:
     table = _table("numbers", "Gop/s", left=("numbers",))
     for peak in report.peaks:
-        table.add_row(peak.numbers, _number(peak.operations_per_second / 1e9))
+        table.add_row(peak.numbers, _format_rate(peak.operations_per_second / 1e9))
     return table
 
 
@@ -209,14 +209,14 @@ def _kernel_table(report: Report) -> Table:
     for kernel in report.kernels:
         size = f"{kernel.inputs}" if kernel.outputs is None else f"{kernel.inputs} x {kernel.outputs}"
         operations = None if kernel.operations_per_second is None else kernel.operations_per_second / 1e9
-        rates = (_number(operations), _number(kernel.bytes_per_second / 1e9))
+        rates = (_format_rate(operations), _format_rate(kernel.bytes_per_second / 1e9))
         table.add_row(
             kernel.kernel,
             kernel.numbers,
             size,
             str(kernel.rows),
             *rates,
-            _percent(kernel.share),
+            _format_percent(kernel.share),
             kernel.bound or NO_VALUE,
         )
     return table
@@ -227,9 +227,14 @@ def _model_table(report: Report) -> Table:
         "numbers", "batch", "beam", "tokens/s", "limit", "share", "bound", left=("numbers", "bound")
     )
     for search in report.model.searches:
-        rates = (_number(search.tokens_per_second), _number(search.limit))
+        rates = (_format_rate(search.tokens_per_second), _format_rate(search.limit))
         table.add_row(
-            search.numbers, str(search.batch), str(search.beam), *rates, _percent(search.share), search.bound
+            search.numbers,
+            str(search.batch),
+            str(search.beam),
+            *rates,
+            _format_percent(search.share),
+            search.bound,
         )
     return table
 
@@ -257,7 +262,7 @@ def _threads(machine: Machine) -> str:
     return f"{machine.threads} thread{'s' if machine.threads > 1 else ''}"
 
 
-def _number(value: float | None) -> str:
+def _format_rate(value: float | None) -> str:
     """Return a rate with at least three significant digits, as text."""
     if value is None:
         return NO_VALUE
@@ -265,5 +270,5 @@ def _number(value: float | None) -> str:
     return f"{value:,.{digits}f}"
 
 
-def _percent(share: float | None) -> str:
+def _format_percent(share: float | None) -> str:
     return NO_VALUE if share is None else f"{100 * share:.0f}%"

@@ -61,10 +61,12 @@ class Limits(NamedTuple):
         """Return the minimum time, in seconds, to read and multiply weights, and which of the two
         limits it.
         """
-        reading = weight_bytes / self.memory
+        reading_seconds = weight_bytes / self.memory
         peak = self.products.get("int8" if numbers in INTEGER_FORMATS else "float32")
-        computing = operations / peak if peak else 0.0
-        return max(reading, computing), "memory" if reading >= computing else "products"
+        computing_seconds = operations / peak if peak else 0.0
+        return max(
+            reading_seconds, computing_seconds
+        ), "memory" if reading_seconds >= computing_seconds else "products"
 
 
 class _Case(NamedTuple):
@@ -120,12 +122,12 @@ def memory_size() -> int:
     available.
     """
     largest = max((_cache_bytes(path) for path in CACHES.glob("index*/size")), default=0)
-    allowed = float(MAX_READ_BYTES)
+    max_bytes = float(MAX_READ_BYTES)
     with suppress(OSError, ValueError, AttributeError):  # Windows has no sysconf
-        allowed = min(allowed, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 4)
+        max_bytes = min(max_bytes, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 4)
     with suppress(OSError, ValueError):  # "max": no limit
-        allowed = min(allowed, int(MEMORY_LIMIT.read_text(encoding="ascii")) / 4)
-    return max(MIN_READ_BYTES, int(min(max(DEFAULT_READ_BYTES, 2 * largest), allowed)) >> 20 << 20)
+        max_bytes = min(max_bytes, int(MEMORY_LIMIT.read_text(encoding="ascii")) / 4)
+    return max(MIN_READ_BYTES, int(min(max(DEFAULT_READ_BYTES, 2 * largest), max_bytes)) >> 20 << 20)
 
 
 def _cache_bytes(path: Path) -> int:

@@ -59,7 +59,7 @@ def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Ve
         language: the language of error messages, and of the verdict on a program that cannot be run.
     """
     if isinstance(exercise, NumberExercise):
-        return _check_numbers(exercise, [_number(" ".join(answer), language)], language)
+        return _check_numbers(exercise, [_parse_number(" ".join(answer), language)], language)
     if isinstance(exercise, TableExercise):
         count = len(exercise.rows) * len(exercise.columns)
         words = [word.strip(SEPARATORS) for word in answer]
@@ -67,10 +67,10 @@ def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Ve
             words = re.findall(rf"[^\s{SEPARATORS}](?:,?[^\s{SEPARATORS}])*", " ".join(answer))
         if len(words) != count:
             raise SettingsError(message_text("numbers", language, count=count, given=len(words)))
-        return _check_numbers(exercise, [_number(word, language) for word in words], language)
+        return _check_numbers(exercise, [_parse_number(word, language) for word in words], language)
     if isinstance(exercise, ChoiceExercise):
         option = exercise.options[_item_indexes(answer, 1, len(exercise.options), language)[0]]
-        return _right(exercise) if option.remark is None else Verdict(False, option.remark)
+        return _right_verdict(exercise) if option.remark is None else Verdict(False, option.remark)
     if isinstance(exercise, OrderExercise):
         items = alphabetical_items(exercise)
         indexes = _item_indexes(answer, len(items), len(items), language)
@@ -125,7 +125,7 @@ def describe(exercise: CodeExercise, outcome: dict[str, str | int], output: str,
     return Verdict(False, message_text(key, language, line=line, error=text), output)
 
 
-def _right(exercise: Exercise) -> Verdict:
+def _right_verdict(exercise: Exercise) -> Verdict:
     return Verdict(True, exercise.because or "")
 
 
@@ -143,7 +143,7 @@ def _check_numbers(
 
     right = _cells(exercise.answer)
     if all(is_near(index, value) for index, value in enumerate(right)):
-        return _right(exercise)
+        return _right_verdict(exercise)
     most_changed, remark = 0, exercise.otherwise
     for mistake in exercise.wrong:
         wrong = _cells(mistake.answer)
@@ -169,14 +169,14 @@ def _is_rounded(number: float, value: float) -> bool:
 
 def _check_order(exercise: OrderExercise, answer: list[str]) -> Verdict:
     if answer == exercise.items:
-        return _right(exercise)
+        return _right_verdict(exercise)
     for mistake in exercise.wrong:
         if answer == mistake.answer:
             return Verdict(False, mistake.remark)
     return Verdict(False, exercise.otherwise)
 
 
-def _number(word: str, language: str) -> float:
+def _parse_number(word: str, language: str) -> float:
     if not word.strip():
         raise SettingsError(message_text("number", language))
     try:

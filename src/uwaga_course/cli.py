@@ -51,7 +51,7 @@ class _Check(Verb):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; words such as ``-1`` and ``-.5`` are read as numbers, not as options."""
         ctx.ignore_unknown_options = True
-        known = {
+        known_options = {
             name
             for parameter in self.get_params(ctx)
             for name in (*parameter.opts, *parameter.secondary_opts)
@@ -60,7 +60,7 @@ class _Check(Verb):
             name = word.partition("=")[0]
             if (
                 name.startswith("-")
-                and name not in known
+                and name not in known_options
                 and not name[1:2].isdigit()
                 and name[1:2] not in ".,"
             ):
@@ -83,8 +83,8 @@ def list_all(language: Language = None) -> None:
     max_exercises = max(map(len, chapters.values()))
     for chapter, numbers in chapters.items():
         ticks = "".join(f"{number + (' ✓' if number in solved else ''):8}" for number in numbers)
-        done = message_text("solved", language_code, solved=len(solved & set(numbers)), count=len(numbers))
-        typer.echo(f"{names[chapter]:{width}}{ticks:{8 * max_exercises}}{done}")
+        summary = message_text("solved", language_code, solved=len(solved & set(numbers)), count=len(numbers))
+        typer.echo(f"{names[chapter]:{width}}{ticks:{8 * max_exercises}}{summary}")
     typer.echo(
         "\n"
         + message_text(
@@ -125,7 +125,7 @@ def hint(number: Number, language: Language = None) -> None:
 
         uwaga learn hint 3.1
     """
-    typer.echo(_text(number, "hint", language))
+    typer.echo(_exercise_text(number, "hint", language))
 
 
 def solution(number: Number, language: Language = None) -> None:
@@ -135,7 +135,7 @@ def solution(number: Number, language: Language = None) -> None:
 
         uwaga learn solution 3.1
     """
-    typer.echo(_text(number, "solution", language))
+    typer.echo(_exercise_text(number, "solution", language))
 
 
 def check(number: Number, answer: Answer, language: Language = None) -> None:
@@ -174,7 +174,7 @@ def check(number: Number, answer: Answer, language: Language = None) -> None:
     mark_solved(number)
 
 
-def _text(number: str, name: str, language: str | None) -> str:
+def _exercise_text(number: str, name: str, language: str | None) -> str:
     from uwaga_course.messages import choose_language
     from uwaga_course.terminal import plain_markdown, style_text
     from uwaga_course.translations import exercise_in

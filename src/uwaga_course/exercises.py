@@ -170,6 +170,6 @@ def find_exercise(number: str, language: str = "en") -> Exercise:
     exercises = all_exercises()
     if number in exercises:
         return exercises[number]
-    close = difflib.get_close_matches(number[:20], exercises, n=1, cutoff=0.3)
-    hint = message_text("close", language, number=close[0]) if close else ""
+    close_matches = difflib.get_close_matches(number[:20], exercises, n=1, cutoff=0.3)
+    hint = message_text("close", language, number=close_matches[0]) if close_matches else ""
     raise SettingsError(message_text("no exercise", language, number=number[:20], close=hint))

@@ -33,10 +33,10 @@ def judge(program: str, tests: str) -> dict[str, Any]:
     except SystemExit as error:
         return {"kind": "ended", "text": str(error.code), "line": 0}
     except SyntaxError as error:
-        line = error.lineno if error.filename == PROGRAM else _line(error.__traceback__)
+        line = error.lineno if error.filename == PROGRAM else _program_line(error.__traceback__)
         return {"kind": "error", "text": f"{type(error).__name__}: {error.msg}", "line": line or 0}
     except BaseException as error:
-        line = _line(error.__traceback__)
+        line = _program_line(error.__traceback__)
         if isinstance(error, AssertionError) and not line:
             return {"kind": "remark", "text": str(error), "line": 0}
         text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
@@ -44,7 +44,7 @@ def judge(program: str, tests: str) -> dict[str, Any]:
     return {"kind": "right", "text": "", "line": 0}
 
 
-def _line(trace: TracebackType | None) -> int:
+def _program_line(trace: TracebackType | None) -> int:
     """Return the number of the innermost line of the program in a traceback, or 0."""
     lines = [number for frame, number in traceback.walk_tb(trace) if frame.f_code.co_filename == PROGRAM]
     return lines[-1] if lines else 0

@@ -71,22 +71,22 @@ def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
     if texts is None:
         raise SettingsError(f"{location} is missing")
     values = exercise.model_dump(exclude_none=True)
-    english = _english_texts(values)
+    english_texts = _english_texts(values)
     if exercise.kind == "code" and (messages := untriggered_messages(exercise)):
-        english["messages"] = messages
+        english_texts["messages"] = messages
     translated = texts.model_dump(exclude_none=True)
-    if english.keys() != translated.keys():
-        missing = "".join(f"; {key} is missing" for key in english.keys() - translated.keys())
-        extra = "".join(f"; {key} does not belong there" for key in translated.keys() - english.keys())
+    if english_texts.keys() != translated.keys():
+        missing = "".join(f"; {key} is missing" for key in english_texts.keys() - translated.keys())
+        extra = "".join(f"; {key} does not belong there" for key in translated.keys() - english_texts.keys())
         raise SettingsError(f"{location}{missing}{extra}")
-    for key, text in english.items():
+    for key, text in english_texts.items():
         if isinstance(text, list) and len(text) != len(translated[key]):
             raise SettingsError(
                 f"{location}: {key} has {len(translated[key])} entries, but {len(text)} in English"
             )
     translation = _with_texts(values, translated)
     if exercise.kind == "code":
-        remarks = [*english["remarks"], *english.get("messages", ())]
+        remarks = [*english_texts["remarks"], *english_texts.get("messages", ())]
         translated_messages = [*translated["remarks"], *translated.get("messages", ())]
         translation["messages"] = dict(zip(remarks, translated_messages, strict=True))
     return type(exercise).model_validate(translation)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 STRING = re.compile(r"\"((?>(?:[^\"]++|\"\")*))\"")
-COMPARED = "named by a formula, list or filter"
+COMPARED_REASON = "named by a formula, list or filter"
 """The reason why a text that is compared with cells is copied."""
 MAX_PATTERNS = 1000
 """Maximum number of strings with wildcards; every cell is compared with each of them."""

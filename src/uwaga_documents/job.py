@@ -343,8 +343,8 @@ class _Batches:
         self._translate, self._journal, self._report = translate, journal, report
         self._batch, self._source = job.batch, job.source
         self._with_texts = _with_contexts if job.in_context else _with_texts
-        self._completed = self._number = 0
-        self._replayable = journal.resumed
+        self._completed_count = self._text_number = 0
+        self._replayable_count = journal.resumed
         self.doubts: Doubts = {}
         self.doubtful: list[DoubtfulText] = []
 
@@ -397,11 +397,11 @@ class _Batches:
         for text, translation in zip(unit.inlines, translations, strict=True):
             if not is_translatable(text):
                 continue
-            self._number += 1
+            self._text_number += 1
             if text in self.doubts:
                 self.doubtful.append(
                     DoubtfulText(
-                        self._number,
+                        self._text_number,
                         plain_text(text),
                         self.doubts[text],
                         plain_text(translation),
@@ -410,21 +410,23 @@ class _Batches:
                 )
 
     def _translate_remaining(self, texts: Sequence[DocumentText]) -> list[Inline]:
-        stored = self._journal.replay(min(len(texts), self._replayable)) if self._replayable else []
-        translations = [_from_json(parts, self._journal.path) for parts in stored]
-        self._replayable -= len(translations)
+        stored_translations = (
+            self._journal.replay(min(len(texts), self._replayable_count)) if self._replayable_count else []
+        )
+        translations = [_from_json(parts, self._journal.path) for parts in stored_translations]
+        self._replayable_count -= len(translations)
         remaining = list(texts[len(translations) :])
         if remaining:
-            unique = list(dict.fromkeys(remaining))
+            unique_texts = list(dict.fromkeys(remaining))
             try:
-                by_text = dict(zip(unique, self._translate(unique), strict=True))
+                by_text = dict(zip(unique_texts, self._translate(unique_texts), strict=True))
             except TextTooLongError as error:
                 raise TextTooLongError(f"{self._source}: {error}") from None
-            new = [by_text[text] for text in remaining]
-            self._journal.add([_to_json(inline) for inline in new])
-            translations += new
-        self._completed += len(texts)
-        self._report(self._completed)
+            new_translations = [by_text[text] for text in remaining]
+            self._journal.add([_to_json(inline) for inline in new_translations])
+            translations += new_translations
+        self._completed_count += len(texts)
+        self._report(self._completed_count)
         return translations
 
 

@@ -194,8 +194,8 @@ def inline_message_unit(
     raw: str, inline: Inline, write: Callable[[Inline], str], syntax: MessageSyntax = COMMON_SYNTAX
 ) -> Piece:
     """Return the unit of a message that is given with its tags."""
-    free = _free_characters(plain_text(inline))
-    tags = {next(free): part for part in inline if isinstance(part, Tag)}
+    free_characters = _free_characters(plain_text(inline))
+    tags = {next(free_characters): part for part in inline if isinstance(part, Tag)}
     characters = iter(tags)
     text = "".join(part if isinstance(part, str) else next(characters) for part in inline)
 
@@ -214,13 +214,13 @@ def _message_piece(
     text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_plural: bool = False
 ) -> Piece:
     """Return the unit of a message, or the message itself if it has no texts."""
-    original, free, stand_ins = text, _free_characters(text), dict(tags)
+    original, free_characters, stand_ins = text, _free_characters(text), dict(tags)
     tag_texts = {character: tag.text for character, tag in tags.items()}
     messages: dict[str, IcuMessage] = {}
     outside: list[str] = []
     position = 0
     for start, end, message in find_messages(text):
-        character = next(free)
+        character = next(free_characters)
         messages[character] = message
         stand_ins[character] = Tag("kept", character, _replace_characters(text[start:end], tag_texts))
         outside += [text[position:start], character]
@@ -229,7 +229,7 @@ def _message_piece(
     templates: dict[str, str] = {}
 
     def template(match: re.Match[str]) -> str:
-        character = next(free)
+        character = next(free_characters)
         templates[character] = match[0]
         stand_ins[character] = Tag("kept", character, match[0])
         return character
@@ -268,11 +268,11 @@ def _branch_piece(text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_
     """Return the unit of a branch, in which an apostrophe before a brace is a quotation mark."""
     if QUOTING_APOSTROPHE.search(text):
         return _message_piece(text, syntax, tags, in_plural)
-    doubled = "''" in text
+    has_doubled_apostrophe = "''" in text
     piece = _message_piece(text.replace("''", "'"), syntax, tags, in_plural)
     if isinstance(piece, str):
         return text
-    apostrophe = APOSTROPHE if doubled else QUOTING_APOSTROPHE
+    apostrophe = APOSTROPHE if has_doubled_apostrophe else QUOTING_APOSTROPHE
     return replace(piece, write=lambda inlines: apostrophe.sub("''", piece.write(inlines)), raw=None)
 
 

@@ -184,7 +184,7 @@ class _RunReader:
         self._children = Children(text, start, end)
         self._signs = dict(names.signs)
         self._field = ""  # the raw beginning of a field, up to its result
-        self._open = 0  # number of fields that begin but do not end in it
+        self._open_fields = 0  # number of fields that begin but do not end in it
         self.formats: dict[str, str] = {"": ""}
         self.nested: list[str] = []
         self.deleted: list[str] = []
@@ -284,19 +284,19 @@ class _RunReader:
         """Read a run that begins, separates or ends a field, and yield the tags around its result."""
         begins = raw.count('fldCharType="begin"')
         separates = 'fldCharType="separate"' in raw
-        is_outside = not self._field
+        is_outside_field = not self._field
         self._field += raw
-        self._open += begins - raw.count('"end"')
-        if separates and self._open == 1:
+        self._open_fields += begins - raw.count('"end"')
+        if separates and self._open_fields == 1:
             yield self._end_field("open")
-        elif not (begins or separates) and self._open == 0:
+        elif not (begins or separates) and self._open_fields == 0:
             yield self._end_field("void")
-        elif not (begins or separates) and is_outside:
+        elif not (begins or separates) and is_outside_field:
             yield self._end_field("close")
 
     def _end_field(self, kind: TagKind) -> Tag:
         tag = Tag(kind, self._field)
-        self._field, self._open = "", 0
+        self._field, self._open_fields = "", 0
         return tag
 
     def _void(self, name: str, raw: str) -> Tag:

@@ -108,7 +108,7 @@ def test_vtt_header_style_and_notes_are_unchanged():
 
 
 def test_files_without_cues_or_header_are_rejected():
-    with pytest.raises(DataError, match="holds no time"):
+    with pytest.raises(DataError, match="contains no time"):
         texts("a.srt", b"just text")
     with pytest.raises(DataError, match="begin with WEBVTT"):
         texts("a.vtt", b"just text")

@@ -10,12 +10,12 @@ from uwaga.markup.inline import Tag, is_kept, plain_text
 from uwaga.markup.typography import (
     Edit,
     apply_edits,
+    ascii_edits,
     enclose_quotations,
     insertions,
     inverse_edits,
     mark_unknown_characters,
     move_spans,
-    plain_equivalents,
     typographic_edits,
     visible_text,
 )
@@ -37,7 +37,7 @@ WITHOUT_TYPOGRAPHY = unknown(PLAIN)
 @given(PARTS)
 def test_inverse_edits_restore_the_original_characters(parts):
     source = tuple(parts)
-    edits = plain_equivalents(visible_text(source), WITHOUT_TYPOGRAPHY)
+    edits = ascii_edits(visible_text(source), WITHOUT_TYPOGRAPHY)
     plain = apply_edits(source, edits)
     restored = apply_edits(plain, inverse_edits(edits, visible_text(source)))
     assert visible_text(restored) == visible_text(source)
@@ -48,7 +48,7 @@ def test_inverse_edits_restore_the_original_characters(parts):
 
 @given(TEXTS)
 def test_edits_move_spans_with_their_words(text):
-    edits = plain_equivalents(text, WITHOUT_TYPOGRAPHY)
+    edits = ascii_edits(text, WITHOUT_TYPOGRAPHY)
     plain = plain_text(apply_edits((text,), edits))
     spans = [(i, i + 1) for i, character in enumerate(text) if character.isalnum()]
     assert [plain[start:end] for start, end in move_spans(spans, edits)] == [
@@ -74,12 +74,12 @@ def test_edits_move_spans_with_their_words(text):
     ],
 )
 def test_unknown_typography_is_replaced_by_plain_characters(text, plain):
-    assert plain_text(apply_edits((text,), plain_equivalents(text, WITHOUT_TYPOGRAPHY))) == plain
+    assert plain_text(apply_edits((text,), ascii_edits(text, WITHOUT_TYPOGRAPHY))) == plain
 
 
 def test_known_typography_is_not_replaced():
-    assert plain_equivalents("“Hi” – it’s", unknown(PLAIN + "“”’–")) == []
-    edits = plain_equivalents("“Hi” it’s", unknown(PLAIN + "“’"))  # only ” is unknown
+    assert ascii_edits("“Hi” – it’s", unknown(PLAIN + "“”’–")) == []
+    edits = ascii_edits("“Hi” it’s", unknown(PLAIN + "“’"))  # only ” is unknown
     assert plain_text(apply_edits(("“Hi” it’s",), edits)) == '"Hi" it’s'
 
 
@@ -141,7 +141,7 @@ def test_unknown_characters_are_copied_with_their_whole_word_or_number(text, pie
 
 def test_combining_marks_after_a_tag_are_composed_with_the_preceding_letter():
     text = (Tag("open", "<b>"), "e", Tag("close", "</b>"), "\u0301 x")
-    edits = plain_equivalents(visible_text(text), lambda text: ())
+    edits = ascii_edits(visible_text(text), lambda text: ())
     assert apply_edits(text, edits) == (text[0], "é", text[2], " x")
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import uwaga
 from uwaga.markup.inline import Tag, plain_text
-from uwaga.markup.typography import ASCII_EQUIVALENTS, apply_edits, plain_equivalents
+from uwaga.markup.typography import ASCII_EQUIVALENTS, apply_edits, ascii_edits
 from uwaga.results.translation import Translation
 from uwaga.search import search
 from uwaga.tokenizers.subwords import BYTE_PIECES, byte_tokens
@@ -248,7 +248,7 @@ def test_letters_are_composed_and_optional_marks_removed():
         pieces=lambda ids: [chr(token) for token in ids],
     )
     text, characters = "за\u0301мок Cafe\u0301 a\u0301", KnownCharacters(tokeniser, language="ru")
-    edits = plain_equivalents(text, characters.unknown)
+    edits = ascii_edits(text, characters.unknown)
     assert plain_text(apply_edits((text,), edits)) == "замок Café a\u0301"
     assert characters.unknown(text) == {"а\u0301", "a\u0301"}
 

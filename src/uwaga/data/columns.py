@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from uwaga.data.report import Fault
-from uwaga.errors import MAX_QUOTED, DataError, MissingExtraError, reason
+from uwaga.errors import MAX_QUOTED_CHARACTERS, DataError, MissingExtraError, reason
 from uwaga.files.lines import read_lines
 from uwaga.files.store import open_stream
 from uwaga.settings import CorpusSettings
@@ -70,8 +70,8 @@ def get_nested_value(row: Any, column: str) -> Any:
 
 
 def _format_names(names: list[str]) -> str:
-    name_list = ", ".join(name[:MAX_QUOTED] for name in names[:MAX_QUOTED])
-    return (name_list or "none") + (", ..." if len(names) > MAX_QUOTED else "")
+    name_list = ", ".join(name[:MAX_QUOTED_CHARACTERS] for name in names[:MAX_QUOTED_CHARACTERS])
+    return (name_list or "none") + (", ..." if len(names) > MAX_QUOTED_CHARACTERS else "")
 
 
 BATCH_ROWS = 4096  # number of rows of a Parquet file that are read at a time

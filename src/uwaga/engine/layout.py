@@ -197,7 +197,7 @@ class PackedLayout:
             kept: names of the matrices that are kept at a higher precision.
             location: the file of the settings, for messages.
         """
-        matrices, others = _core.packed_layout(
+        matrices, other_tensors = _core.packed_layout(
             settings.model_dump_json(), source, target, precision == "int8", list(kept), location
         )
         arrays = [array for *_, matrix_arrays in matrices for array in matrix_arrays]
@@ -206,7 +206,10 @@ class PackedLayout:
                 name: MatrixLayout(matrix_precision, outputs, inputs, tuple(array for array, *_ in names))
                 for name, matrix_precision, outputs, inputs, names in matrices
             },
-            {name: TensorLayout(number_format, shape) for name, number_format, shape in [*arrays, *others]},
+            {
+                name: TensorLayout(number_format, shape)
+                for name, number_format, shape in [*arrays, *other_tensors]
+            },
         )
 
 
@@ -215,8 +218,8 @@ def memory_width(settings: RecurrentSettings) -> int:
     if not isinstance(settings, AttentionSettings):
         return 0
     annotations = 2 * settings.hidden if isinstance(settings, BahdanauSettings) else settings.hidden
-    unprepared = settings.score in ("dot", "scaled_dot", "location")
-    return annotations + (0 if unprepared else settings.hidden)
+    has_no_projected_keys = settings.score in ("dot", "scaled_dot", "location")
+    return annotations + (0 if has_no_projected_keys else settings.hidden)
 
 
 SINUSOID_CODES = {"interleaved": 0, "halves": 1, "tensor2tensor": 2}

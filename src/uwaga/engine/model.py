@@ -79,7 +79,7 @@ class NativeModel:
         self._encoded_batches: dict[Sources, _core.Memory] | None = None
         self._core_shortlist: _core.Shortlist | None = None
         # Relative positions have no maximum.
-        self.max_source = self.max_target = None if _relative(settings) else settings.max_length
+        self.max_source = self.max_target = None if _has_relative_positions(settings) else settings.max_length
         self.shared_positions = settings.max_length if isinstance(settings, DecoderOnlySettings) else None
         self.precision, self.isa = packed.precision, _core.ISAS[isa_index]
         self._check_weights = packed.check
@@ -145,7 +145,7 @@ class NativeModel:
         Raises:
             SettingsError: the model has no such layer, head, position or kind of attention.
         """
-        edits = core_edits(self.settings, interventions, _relative(self.settings))
+        edits = core_edits(self.settings, interventions, _has_relative_positions(self.settings))
         model = copy.copy(self)
         if any(intervention.touches_encoder for intervention in interventions):
             model._encoded_batches = None
@@ -392,7 +392,7 @@ class RecordingModel(NativeModel):
             memories, rows = zip(*(self._memories[key] for key in keys), strict=True)
             decoders = self._core.attentions(memories, rows, targets)
         return [
-            Attentions(_encoder(memory)[row], *decoder)
+            Attentions(_encoder_attention(memory)[row], *decoder)
             for memory, row, decoder in zip(memories, rows, decoders, strict=True)
         ]
 
@@ -490,13 +490,13 @@ def trim_heap() -> None:
     _core.trim_heap()
 
 
-def _encoder(memory: _core.Memory) -> list[Floats | None]:
+def _encoder_attention(memory: _core.Memory) -> list[Floats | None]:
     """Return the encoder's attention of a recorded memory."""
     assert memory.encoder is not None
     return memory.encoder
 
 
-def _relative(settings: EngineSettings) -> bool:
+def _has_relative_positions(settings: EngineSettings) -> bool:
     return isinstance(settings, TransformerSettings) and settings.positions == "relative"
 
 

@@ -32,20 +32,20 @@ def allocate_huge_pages(size: int) -> Bytes:
     without huge pages use ordinary pages.
     """
     if not hasattr(mmap, "MAP_PRIVATE"):
-        owner = np.zeros(size + ALIGNMENT, dtype=np.uint8)
-        first = -owner.ctypes.data % ALIGNMENT
-        return owner[first : first + size]
+        buffer = np.zeros(size + ALIGNMENT, dtype=np.uint8)
+        first = -buffer.ctypes.data % ALIGNMENT
+        return buffer[first : first + size]
     capacity = round_up(size, HUGE_PAGE) + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
     memory = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    owner = np.frombuffer(memory, dtype=np.uint8)
-    first = -owner.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
+    buffer = np.frombuffer(memory, dtype=np.uint8)
+    first = -buffer.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
     if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # the kernel has no huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)
-    return owner[first : first + size]
+    return buffer[first : first + size]
 
 
-CHECKED_VALUES = 1 << 20
+VALUES_PER_CHECK = 1 << 20
 """Number of values checked at a time."""
 
 
@@ -53,8 +53,8 @@ def all_finite(values: NDArray[Any]) -> bool:
     """Return whether all values are finite; large arrays are checked in parts, to save memory."""
     flat = values.ravel(order="K")
     return all(
-        np.isfinite(flat[start : start + CHECKED_VALUES]).all()
-        for start in range(0, flat.size, CHECKED_VALUES)
+        np.isfinite(flat[start : start + VALUES_PER_CHECK]).all()
+        for start in range(0, flat.size, VALUES_PER_CHECK)
     )
 
 
@@ -173,13 +173,13 @@ def pack(
     matrices: dict[str, Matrix] = {}
     packed_vectors: dict[str, Floats] = {}
     # Largest first, since a tensor being read adds to the memory of those already packed.
-    ordered = sorted(products(settings, *vocabulary), key=_weight_count, reverse=True)
+    sorted_products = sorted(products(settings, *vocabulary), key=_weight_count, reverse=True)
     # A small model gains nothing from huge pages.
-    arena = _core.WeightArena() if sum(map(_weight_count, ordered)) >= HUGE_PAGE else None
-    largest = _weight_count(ordered[0])
-    kept_names = _matching_names(keep, [product.name for product in ordered])
+    arena = _core.WeightArena() if sum(map(_weight_count, sorted_products)) >= HUGE_PAGE else None
+    largest = _weight_count(sorted_products[0])
+    kept_names = _matching_names(keep, [product.name for product in sorted_products])
     spread = isinstance(settings, DecoderOnlySettings)
-    for product in ordered:
+    for product in sorted_products:
         if _weight_count(product) < largest:
             largest = _weight_count(product)
             _core.trim_heap()  # return the memory used to read larger tensors to the system
@@ -217,8 +217,8 @@ def _pack_integers(
     scales = parts[0][1] if len(parts) == 1 else np.concatenate([part[1] for part in parts])
     _check_finite(scales, product.name)
     outputs = sum(product.outputs)
-    contiguous = np.ascontiguousarray(numbers), np.ascontiguousarray(scales)
-    arrays = _core.pack_int8_numbers(*contiguous, outputs, arena)
+    contiguous_arrays = np.ascontiguousarray(numbers), np.ascontiguousarray(scales)
+    arrays = _core.pack_int8_numbers(*contiguous_arrays, outputs, arena)
     return Matrix(outputs, product.inputs, "int8", MAX_LEVELS, arrays)
 
 

@@ -58,9 +58,9 @@ def alignment_report(links: Sequence[Set[Link]], gold: Sequence[HandAlignment]) 
     Arguments and errors are those of :func:`alignment_error_rate`.
     """
     error = alignment_error_rate(links, gold)
-    count, sure = sum(map(len, links)), sum(len(manual.sure) for manual in gold)
-    possible = sum(len(pair & manual.possible) for pair, manual in zip(links, gold, strict=True))
-    hits = sum(len(pair & manual.sure) for pair, manual in zip(links, gold, strict=True))
+    count, sure = sum(map(len, links)), sum(len(gold_pair.sure) for gold_pair in gold)
+    possible = sum(len(pair & gold_pair.possible) for pair, gold_pair in zip(links, gold, strict=True))
+    hits = sum(len(pair & gold_pair.sure) for pair, gold_pair in zip(links, gold, strict=True))
     return AlignmentReport(error, possible / count if count else 1.0, hits / sure if sure else 1.0, len(gold))
 
 
@@ -79,8 +79,8 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[HandAlignmen
             f"alignments of {len(links)} pairs cannot be compared with manual alignments of {len(gold)}"
         )
     pairs = list(zip(links, gold, strict=True))
-    hits = sum(len(pair & manual.sure) + len(pair & manual.possible) for pair, manual in pairs)
-    total = sum(len(pair) + len(manual.sure) for pair, manual in pairs)
+    hits = sum(len(pair & gold_pair.sure) + len(pair & gold_pair.possible) for pair, gold_pair in pairs)
+    total = sum(len(pair) + len(gold_pair.sure) for pair, gold_pair in pairs)
     return 1.0 - hits / total if total else 0.0
 
 
@@ -138,13 +138,13 @@ def select_lines(lines: Sequence[Line], gold: Sequence[HandAlignment], name: str
         DataError: the corpus has no line with the number of a manual alignment; the message begins with
             ``name``.
     """
-    for manual in gold:
-        if not 1 <= manual.line <= len(lines):
+    for gold_pair in gold:
+        if not 1 <= gold_pair.line <= len(lines):
             raise DataError(
-                f"{name} has {len(lines)} lines, but there is a manual alignment of line {manual.line}: "
+                f"{name} has {len(lines)} lines, but there is a manual alignment of line {gold_pair.line}: "
                 f"they must belong to the same corpus"
             )
-    return [lines[manual.line - 1] for manual in gold]
+    return [lines[gold_pair.line - 1] for gold_pair in gold]
 
 
 def check_pairs(gold: Iterable[HandAlignment], sources: Sequence[str], targets: Sequence[str]) -> None:
@@ -158,13 +158,13 @@ def check_pairs(gold: Iterable[HandAlignment], sources: Sequence[str], targets: 
     Raises:
         DataError: a pair is missing or differs; the message gives its line number.
     """
-    for manual in gold:
-        if manual.line > min(len(sources), len(targets)):
-            raise DataError(f"the corpus has no line {manual.line}, which was aligned by hand")
-        if pair_checksum(sources[manual.line - 1], targets[manual.line - 1]) != manual.checksum:
+    for gold_pair in gold:
+        if gold_pair.line > min(len(sources), len(targets)):
+            raise DataError(f"the corpus has no line {gold_pair.line}, which was aligned by hand")
+        if pair_checksum(sources[gold_pair.line - 1], targets[gold_pair.line - 1]) != gold_pair.checksum:
             raise DataError(
-                f"line {manual.line} of the corpus is not the pair that was aligned by hand: use the same, "
-                "unmodified release of the corpus"
+                f"line {gold_pair.line} of the corpus is not the pair that was aligned by hand: use "
+                "the same, unmodified release of the corpus"
             )
 
 
@@ -187,13 +187,13 @@ def _links(
     links: Sequence[str], line: str, location: str, form: str
 ) -> tuple[frozenset[Link], frozenset[Link]]:
     """Return the sure links, and the possible links including the sure links."""
-    sure, uncertain = set[Link](), set[Link]()
+    sure, possible_only = set[Link](), set[Link]()
     for link in links:
         match = re.fullmatch(r"(\d{1,9})([-?])(\d{1,9})", link)
         if match is None:
             raise _malformed_error(line, location, form)
-        (sure if match[2] == "-" else uncertain).add((int(match[1]), int(match[3])))
-    return frozenset(sure), frozenset(sure | uncertain)
+        (sure if match[2] == "-" else possible_only).add((int(match[1]), int(match[3])))
+    return frozenset(sure), frozenset(sure | possible_only)
 
 
 def _malformed_error(line: str, location: str, form: str) -> DataError:

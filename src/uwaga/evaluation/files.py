@@ -50,7 +50,8 @@ def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[st
             continue
         check_aligned(str(path), len(line_references), str(paths[0]), len(combined))
         combined = [
-            earlier + additional for earlier, additional in zip(combined, line_references, strict=True)
+            earlier_references + additional_references
+            for earlier_references, additional_references in zip(combined, line_references, strict=True)
         ]
     return combined
 

@@ -89,12 +89,12 @@ def _convert_errors(name: str, report: Callable[[str], object]) -> Iterator[None
     """Convert errors of sacreBLEU in the block, including those logged before it exits, to DataError."""
     from sacrebleu.utils import SACREBLEU_DIR
 
-    logged: list[str] = []
+    logged_errors: list[str] = []
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if record.levelno >= logging.ERROR:
-                logged.append(record.getMessage())
+                logged_errors.append(record.getMessage())
             elif record.getMessage().startswith("Downloading"):
                 report(record.getMessage())
 
@@ -106,7 +106,7 @@ def _convert_errors(name: str, report: Callable[[str], object]) -> Iterator[None
     try:
         yield
     except (Exception, SystemExit) as error:
-        reason = " ".join(" ".join(logged or [str(error)]).split()).rstrip(".")
+        reason = " ".join(" ".join(logged_errors or [str(error)]).split()).rstrip(".")
         raise DataError(
             f"test set {name} is not in {SACREBLEU_DIR} and cannot be downloaded: {reason}. Download it on a "
             "machine with a network, and copy that folder or name it in SACREBLEU"

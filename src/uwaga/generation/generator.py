@@ -245,11 +245,17 @@ class TextGenerator:
             names: names of the prompts in error messages.
         """
         _check_prompt_options(options)
-        prepared_prompts = [self._begin(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
+        prepared_prompts = [
+            self._prepare_prompt(prompt, name) for prompt, name in zip(prompts, names, strict=True)
+        ]
         lists: list[list[Hypothesis]] = [[] for _ in prepared_prompts]
         # Texts and chats have different decoders.
-        for decoder in dict.fromkeys(start.decoder for start in prepared_prompts):
-            indices = [index for index, start in enumerate(prepared_prompts) if start.decoder is decoder]
+        for decoder in dict.fromkeys(prepared_prompt.decoder for prepared_prompt in prepared_prompts):
+            indices = [
+                index
+                for index, prepared_prompt in enumerate(prepared_prompts)
+                if prepared_prompt.decoder is decoder
+            ]
             sentences = [
                 SearchInput(prepared_prompts[index].ids, history=prepared_prompts[index].ids)
                 for index in indices
@@ -258,8 +264,8 @@ class TextGenerator:
             for index, hypotheses in zip(indices, results, strict=True):
                 lists[index] = hypotheses
         return [
-            self._continuation(start.text, hypotheses, start.new_text)
-            for start, hypotheses in zip(prepared_prompts, lists, strict=True)
+            self._continuation(prepared_prompt.text, hypotheses, prepared_prompt.new_text)
+            for prepared_prompt, hypotheses in zip(prepared_prompts, lists, strict=True)
         ]
 
     def check_chats(self) -> None:
@@ -277,7 +283,7 @@ class TextGenerator:
         Raises:
             TextTooLongError, SettingsError, ModelError, DataError: as in :meth:`generate`.
         """
-        return self._begin(prompt, "the prompt").ids
+        return self._prepare_prompt(prompt, "the prompt").ids
 
     @overload
     def attend(  # type: ignore[overload-overlap]
@@ -336,12 +342,16 @@ class TextGenerator:
         """
         options.check_streams()
         _check_prompt_options(options)
-        start = self._begin(prompt, name)
+        prepared_prompt = self._prepare_prompt(prompt, name)
         return grow(
-            start.decoder, SearchInput(start.ids, history=start.ids), options, start.new_text, self.drafter
+            prepared_prompt.decoder,
+            SearchInput(prepared_prompt.ids, history=prepared_prompt.ids),
+            options,
+            prepared_prompt.new_text,
+            self.drafter,
         )
 
-    def _begin(self, prompt: str | Chat, name: str) -> _Prompt:
+    def _prepare_prompt(self, prompt: str | Chat, name: str) -> _Prompt:
         if not _is_chat(prompt):
             ids = self._ids(prompt, name)
             return _Prompt(str(prompt), ids, self._text_after(ids), self.decoder)
@@ -372,8 +382,8 @@ class TextGenerator:
         decode = self.tokeniser.decode
         first = next((index for index in reversed(range(len(prompt))) if decode(prompt[index:])), len(prompt))
         end = list(prompt[first:])
-        skipped = len(decode(end))
-        return lambda tokens: decode([*end, *tokens])[skipped:]
+        skipped_length = len(decode(end))
+        return lambda tokens: decode([*end, *tokens])[skipped_length:]
 
     def _ids(self, prompt: object, name: str) -> list[int]:
         if not isinstance(prompt, str):

@@ -55,8 +55,8 @@ NLLB200 = (
 ).split()
 
 TWO_LETTER_CODES = {
-    longer: short
-    for short, _, other_codes in (
+    longer_code: short_code
+    for short_code, _, other_codes in (
         entry.partition(":")
         for entry in (
             "aa:aar ab:abk ae:ave af:afr ak:aka am:amh an:arg ar:ara/arb as:asm av:ava ay:aym/ayr az:aze/azj "
@@ -77,7 +77,7 @@ TWO_LETTER_CODES = {
             "vo:vol wa:wln wo:wol xh:xho yi:ydd/yid yo:yor za:zha zh:chi/cmn/zho zu:zul"
         ).split()
     )
-    for longer in other_codes.split("/")
+    for longer_code in other_codes.split("/")
 }
 """The two-letter code of ISO 639 for each three-letter code and each withdrawn two-letter code, and for the
 code

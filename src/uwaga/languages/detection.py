@@ -142,8 +142,8 @@ def detect_language(
         or expected_ranking[0][1] < MIN_EXPECTED_RATIO * highest
         or highest == ranking[-1][1]
     ):
-        unknown = highest == ranking[-1][1] or (expected and highest < MIN_UNEXPECTED_PROBABILITY)
-        return DetectedLanguage(UNDETERMINED, 0.0) if unknown else DetectedLanguage(*ranking[0])
+        is_undetermined = highest == ranking[-1][1] or (expected and highest < MIN_UNEXPECTED_PROBABILITY)
+        return DetectedLanguage(UNDETERMINED, 0.0) if is_undetermined else DetectedLanguage(*ranking[0])
     total = sum(probability for _, probability in expected_ranking)
     if expected_ranking[0][0] == target_code and expected_ranking[0][1] < MIN_TARGET_PROBABILITY * total:
         expected_ranking = [
@@ -170,8 +170,8 @@ def other_language(texts: Iterable[str], declared: str | None) -> str | None:
         language, probability = detect_language(texts)
     except (DataError, MissingExtraError):
         return None
-    similar = language == code or any({language, code} <= group for group in _CONFUSED_LANGUAGES)
-    return None if similar or probability < MIN_OTHER_PROBABILITY else language
+    is_similar = language == code or any({language, code} <= group for group in _CONFUSED_LANGUAGES)
+    return None if is_similar or probability < MIN_OTHER_PROBABILITY else language
 
 
 def load_detector() -> None:

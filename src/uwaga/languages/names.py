@@ -104,8 +104,8 @@ def language_name(code: str) -> str:
 
 def chinese_language_name(code: str) -> str:
     """Return the Chinese name of a language, or its English name if the Chinese name is unknown."""
-    base, traditional = base_language(code), "hant" in SEPARATOR.split(code.lower())
-    return CHINESE_NAMES.get("zh-hant" if base == "zh" and traditional else base) or language_name(code)
+    base, is_traditional = base_language(code), "hant" in SEPARATOR.split(code.lower())
+    return CHINESE_NAMES.get("zh-hant" if base == "zh" and is_traditional else base) or language_name(code)
 
 
 def public_codes(codes: Iterable[str]) -> dict[str, str]:
@@ -116,12 +116,12 @@ def public_codes(codes: Iterable[str]) -> dict[str, str]:
         ``zho_Hant``.
     """
     variants: dict[str, list[str]] = {}
-    distinct = list(dict.fromkeys(codes))
-    for code in distinct:
+    distinct_codes = list(dict.fromkeys(codes))
+    for code in distinct_codes:
         variant_codes = variants.setdefault(base_language(code), [])
         if not any(same_language(code, other) for other in variant_codes):
             variant_codes.append(code)
-    return {code: _public_code(code, len(variants[base_language(code)]) > 1) for code in distinct}
+    return {code: _public_code(code, len(variants[base_language(code)]) > 1) for code in distinct_codes}
 
 
 def _public_code(code: str, with_script: bool) -> str:

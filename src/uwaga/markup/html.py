@@ -311,12 +311,12 @@ class _TagEnds:
 
     def find(self, position: int) -> int | None:
         """Return the end of the tag whose name ends at a position; None if the tag has no end."""
-        visited: list[int] = []
+        visited_positions: list[int] = []
         while position not in self._unclosed:
-            visited.append(position)
-            unquoted = UNQUOTED_CHARACTERS.match(self._text, position)
-            assert unquoted is not None
-            unquoted_end = unquoted.end()
+            visited_positions.append(position)
+            unquoted_match = UNQUOTED_CHARACTERS.match(self._text, position)
+            assert unquoted_match is not None
+            unquoted_end = unquoted_match.end()
             character = self._text[unquoted_end : unquoted_end + 1]
             if character == ">":
                 return unquoted_end + 1
@@ -326,7 +326,7 @@ class _TagEnds:
             if end is None:
                 break
             position = end
-        self._unclosed.update(visited)
+        self._unclosed.update(visited_positions)
         return None
 
 
@@ -374,7 +374,7 @@ def match_tags(parts: Sequence[str | Tag]) -> Inline:
 
     A closing tag closes the nearest open tag of its name; tags opened in between remain unpaired.
     """
-    paired: set[int] = set()
+    paired_indices: set[int] = set()
     open_tags: list[tuple[int, str]] = []
     counts: dict[str, int] = {}
     for index, part in enumerate(parts):
@@ -390,9 +390,9 @@ def match_tags(parts: Sequence[str | Tag]) -> Inline:
                 start, other_name = open_tags.pop()
                 counts[other_name] -= 1
                 if other_name == name:
-                    paired |= {start, index}
+                    paired_indices |= {start, index}
                     break
-    return void_unpaired_tags(parts, paired)
+    return void_unpaired_tags(parts, paired_indices)
 
 
 def _has_untranslated_attribute(raw: str) -> bool:
@@ -415,13 +415,13 @@ def tag_pieces(raw: str) -> list[Piece]:
 def _tag_pieces(token: Token, raw: str) -> Iterator[Piece]:
     """Yield the pieces of a tag, in which attributes with human-readable text are units."""
     position = 0
-    processed = set[str]()
+    processed_names = set[str]()
     names = _text_attributes(token, raw)
     for attribute in ATTRIBUTE.finditer(raw) if names else ():
         name, group = attribute[1].lower(), attribute.lastindex
-        if name not in names or name in processed or group not in (2, 3):
+        if name not in names or name in processed_names or group not in (2, 3):
             continue
-        processed.add(name)
+        processed_names.add(name)
         value = attribute[group]
         quotes = {'"': "&quot;"} if group == 2 else {"'": "&#39;"}
         escape = make_escape(value, unescape, quotes)

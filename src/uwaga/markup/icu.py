@@ -50,11 +50,11 @@ def message_end(text: str, start: int) -> int | None:
 
 def find_messages(text: str) -> Iterator[tuple[int, int, IcuMessage]]:
     """Yield the start and the end of each message in a text, and the message."""
-    position = broken = 0
-    while (head := MESSAGE_HEAD.search(text, position)) and broken < MAX_BROKEN_MESSAGES:
+    position = broken_count = 0
+    while (head := MESSAGE_HEAD.search(text, position)) and broken_count < MAX_BROKEN_MESSAGES:
         parsed = _parse_at(text, head.start())
         if parsed is None:
-            position, broken = head.start() + 1, broken + 1
+            position, broken_count = head.start() + 1, broken_count + 1
         else:
             yield head.start(), parsed[1], parsed[0]
             position = parsed[1]
@@ -89,16 +89,18 @@ def _parse_at(text: str, start: int) -> tuple[IcuMessage, int] | None:
 
 def _find_closing_brace(text: str, start: int) -> int | None:
     """Return the position of the brace that closes the branch starting at ``start``, or None."""
-    depth, quoted = 0, False
+    depth, is_quoted = 0, False
     for match in SYNTAX_CHARACTER.finditer(text, start, start + MAX_BRANCH_CHARACTERS):
         position = match.start()
         if match[0] == "'":
-            quoted = not quoted if quoted or text[position + 1 : position + 2] in ("{", "}") else quoted
-        elif not quoted and match[0] == "{":
+            is_quoted = (
+                not is_quoted if is_quoted or text[position + 1 : position + 2] in ("{", "}") else is_quoted
+            )
+        elif not is_quoted and match[0] == "{":
             depth += 1
             if depth > MAX_BRACE_DEPTH:
                 return None
-        elif not quoted:
+        elif not is_quoted:
             if depth == 0:
                 return position
             depth -= 1

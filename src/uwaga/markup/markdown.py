@@ -68,9 +68,9 @@ class MarkdownParser:
 
     def inline(self, content: str) -> Sequence[Token]:
         """Return the inline tokens of a block's text."""
-        hidden = _HiddenTemplates(content)
-        tokens = self._parser.parseInline(hidden.text, self._env)
-        return hidden.restore(tokens[0].children or [])
+        hidden_templates = _HiddenTemplates(content)
+        tokens = self._parser.parseInline(hidden_templates.text, self._env)
+        return hidden_templates.restore(tokens[0].children or [])
 
     def is_paragraph(self, content: str) -> bool:
         """Return whether a text is exactly one paragraph."""
@@ -130,12 +130,12 @@ def _with_raw(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInlin
 
     def run(state: StateInline, silent: bool) -> bool:
         start, count = state.pos, len(state.tokens)
-        pending = bool(state.pending)
+        has_pending_text = bool(state.pending)
         if not rule(state, silent):
             return False
         if silent:
             return True
-        tokens = state.tokens[count + (1 if pending and len(state.tokens) > count else 0) :]
+        tokens = state.tokens[count + (1 if has_pending_text and len(state.tokens) > count else 0) :]
         if tokens:
             tokens[0].meta = {**tokens[0].meta, "raw": state.src[start : state.pos]}
             if tokens[0].type == "link_open" and tokens[0].markup != "autolink":
@@ -484,13 +484,13 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
     until the result is parsed as the same text.
     """
     text = ""
-    for parts, escaped in (
+    for parts, is_escaped in (
         (inline, False),
         (inline, True),
         (_with_asterisks(inline), True),
         (_with_html_tags(inline), True),
     ):
-        text = _fill_lines(parts, block, escaped)
+        text = _fill_lines(parts, block, is_escaped)
         if block.kind == "paragraph" and not parser.is_paragraph(text):
             text = BLOCK_MARKER.sub(_escape_leading, text)
         if block.kind == "heading":
@@ -505,13 +505,13 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
     return text.replace("\n", block.between) if block.between else text
 
 
-def _fill_lines(parts: Inline, block: TextBlock, escaped: bool) -> str:
+def _fill_lines(parts: Inline, block: TextBlock, is_escaped: bool) -> str:
     """Return a text in lines as wide as those of the block, or in one line if the block has only one."""
     written = []
     for part in parts:
         if isinstance(part, str):
             text = " ".join(part.split("\n"))
-            written.append(SPECIAL_CHARACTER.sub(r"\\\1", text) if escaped else text)
+            written.append(SPECIAL_CHARACTER.sub(r"\\\1", text) if is_escaped else text)
         else:
             written.append(part.raw.replace(" ", TAG_SPACE))
     content = "".join(written)

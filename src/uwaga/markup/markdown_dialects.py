@@ -60,7 +60,7 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
     result = DialectLines()
     content_indentations: list[int] = []  # of the content of each open admonition
     fence = ""
-    in_list = in_statement = after_blank = False
+    in_list = in_statement = follows_blank_line = False
     start = 0
     for raw in lines:
         line = raw.rstrip("\r\n")
@@ -81,16 +81,16 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
         is_code = depth >= INDENTATION_WIDTH and not in_list
         in_statement = in_statement and bool(words)
         mark = FENCE.match(words)
-        hidden = False
+        is_hidden = False
         if fence:
             fence = "" if mark and words.startswith(fence) and not words.strip(fence[0]) else fence
         elif mark and not is_code:
             fence = mark[1]
         elif words and not is_code:
-            hidden = in_statement or _is_hidden(line, words, start, result)
+            is_hidden = in_statement or _is_hidden(line, words, start, result)
             in_statement = in_statement or (indentation == 0 and STATEMENT.fullmatch(words) is not None)
-            hidden = hidden or in_statement
-            if hidden and (words.startswith(("!!!", "???")) or words.startswith("===")):
+            is_hidden = is_hidden or in_statement
+            if is_hidden and (words.startswith(("!!!", "???")) or words.startswith("===")):
                 content_indentations.append(indentation + INDENTATION_WIDTH)
             footnote = FOOTNOTE.match(words)
             if footnote is not None:  # written as a list item, so that each footnote is a separate text
@@ -98,10 +98,10 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
                 content_indentations.append(indentation + INDENTATION_WIDTH)
             if ITEM.match(words):
                 in_list = True
-            elif depth == 0 and after_blank and not hidden:
+            elif depth == 0 and follows_blank_line and not is_hidden:
                 in_list = False
-        after_blank = not words
-        result.lines.append(end if hidden else dedented + end)
+        follows_blank_line = not words
+        result.lines.append(end if is_hidden else dedented + end)
         start += len(raw)
     return result
 
@@ -120,10 +120,10 @@ def _is_hidden(line: str, words: str, start: int, result: DialectLines) -> bool:
             title = match[group].rstrip() if group is not None else ""
             if group is not None and title:
                 low = offset + match.start(group)
-                quoted = len(title) > 2 and title[0] == title[-1] == '"'
-                in_quotes = quoted or pattern is ADMONITION
+                is_quoted = len(title) > 2 and title[0] == title[-1] == '"'
+                in_quotes = is_quoted or pattern is ADMONITION
                 end_mark = '"' if in_quotes else "]" if group == "label" else ""
-                result.titles.append((low + quoted, low + len(title) - quoted, end_mark))
+                result.titles.append((low + is_quoted, low + len(title) - is_quoted, end_mark))
             return True
     definition = DEFINITION.fullmatch(words) if words.startswith("[") else None
     if definition is not None and definition.lastgroup is not None:

@@ -230,13 +230,13 @@ class Placeholders:
         return (Tag("open", start), *self.split(title), Tag("close", end))
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
-        position = broken = 0
+        position = broken_count = 0
         while match := self.pattern.search(text, position):
             start, end = match.span()
             if match.lastgroup == "icu":
-                icu_end = message_end(text, start) if broken < MAX_BROKEN_MESSAGES else None
+                icu_end = message_end(text, start) if broken_count < MAX_BROKEN_MESSAGES else None
                 if icu_end is None:
-                    position, broken = start + 1, broken + 1
+                    position, broken_count = start + 1, broken_count + 1
                     continue
                 end = icu_end
             if end > start:
@@ -301,8 +301,8 @@ def number_arguments(text: str, numbering: Numbering) -> str | None:
     of one of them is an argument too.
     """
     arguments = [match for match in numbering.argument.finditer(text) if match.lastindex]
-    takes_several = any("*" in match[0] or "{" in match[0][1:] for match in arguments)
-    if len(arguments) < 2 or takes_several or numbering.numbered.search(text):
+    has_argument_in_width = any("*" in match[0] or "{" in match[0][1:] for match in arguments)
+    if len(arguments) < 2 or has_argument_in_width or numbering.numbered.search(text):
         return None
     position, parts = 0, list[str]()
     for number, match in enumerate(arguments, start=numbering.first):

@@ -50,7 +50,7 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     Args:
         inline: the text with its tags; adjacent parts may both be text.
     """
-    text_runs, tags = _alternating(inline)
+    text_runs, tags = _split_at_tags(inline)
     texts: list[str] = [text_runs[0]]
     marks: list[Mark] = []
     length = len(text_runs[0])
@@ -75,7 +75,7 @@ def separates(tag: Tag) -> bool:
     return tag.kind == "void" and (tag.text.isspace() or SEPARATING_TAG.match(tag.raw) is not None)
 
 
-def _alternating(inline: Sequence[str | Tag]) -> tuple[list[str], list[Tag]]:
+def _split_at_tags(inline: Sequence[str | Tag]) -> tuple[list[str], list[Tag]]:
     """Return the texts before, between and after the tags, and the tags."""
     text_runs: list[list[str]] = [[]]
     tags: list[Tag] = []

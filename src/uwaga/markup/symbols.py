@@ -209,7 +209,9 @@ def pair_with_symbols(source: Inline, target: Inline) -> tuple[Inline, Inline]:
     for piece, symbol in zip(filter(is_kept, source), choice, strict=True):
         symbols.setdefault(piece.text, []).append(symbol)
     pieces = [piece.text for piece in filter(is_kept, target)]
-    if None in choice or Counter(pieces) != {piece: len(listed) for piece, listed in symbols.items()}:
+    if None in choice or Counter(pieces) != {
+        piece: len(piece_symbols) for piece, piece_symbols in symbols.items()
+    }:
         return source, target
     inserted, _ = insert_symbols(source, choice)
     translated, _ = insert_symbols(target, [symbols[piece].pop(0) for piece in pieces])
@@ -331,7 +333,7 @@ def _map_characters(
 
     Return None if ``after`` is not ``before`` with the symbols replaced and the pieces inserted.
     """
-    replaced = {
+    replacements = {
         symbol_spans[symbol.text][0]: (symbol_spans[symbol.text][1], symbol.tag.text)
         for symbol in symbols
         if symbol.text in symbol_spans
@@ -344,7 +346,7 @@ def _map_characters(
             positions.append(None)
             i += 1
             continue
-        end, text = replaced.get(i, (i + 1, before[i]))
+        end, text = replacements.get(i, (i + 1, before[i]))
         while not after.startswith(text, j):
             skipped = next((length for length in lengths if after[j : j + length] in pieces), 0)
             if not skipped and not after[j : j + 1].isspace():

@@ -163,7 +163,7 @@ def move_spans(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
     return [(position(start, True), position(end, False)) for start, end in spans]
 
 
-def align_again(
+def project_alignment(
     alignment: WordAlignment, source: tuple[str, Sequence[Span]], target: tuple[str, Sequence[Span]]
 ) -> WordAlignment:
     """Return an alignment for the words of the final texts.
@@ -191,7 +191,7 @@ def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:
     return edits
 
 
-def plain_equivalents(text: str, unknown: Callable[[str], Collection[str]]) -> list[Edit]:
+def ascii_edits(text: str, unknown: Callable[[str], Collection[str]]) -> list[Edit]:
     """Return the edits that replace unknown typographic marks by ASCII marks that are known.
 
     If a quotation mark is unknown, all marks of its kind are replaced. A dash between two words without
@@ -211,16 +211,16 @@ def plain_equivalents(text: str, unknown: Callable[[str], Collection[str]]) -> l
     for cluster in clusters(text):
         start, end = end, end + len(cluster)
         if len(cluster) > 1:
-            equivalent = _compose(cluster, missing, unknown)
+            equivalent = _compose_cluster(cluster, missing, unknown)
         else:
-            equivalent = _equivalent(text, start) if cluster in missing else None
+            equivalent = _ascii_equivalent(text, start) if cluster in missing else None
         if equivalent is not None and not unknown(equivalent):
             edits.append(Edit(start, end, equivalent))
     if not edits:
         return []
     replaced = {text[edit.start : edit.end] for edit in edits}
-    kept = list(_merge_spans(text, _pieces(text, missing.difference(replaced, OBJECT_REPLACEMENT))))
-    return [edit for edit in edits if not _is_within(edit, kept)]
+    kept_spans = list(_merge_spans(text, _pieces(text, missing.difference(replaced, OBJECT_REPLACEMENT))))
+    return [edit for edit in edits if not _is_within(edit, kept_spans)]
 
 
 def _is_within(edit: Edit, spans: Sequence[Span]) -> bool:
@@ -229,7 +229,9 @@ def _is_within(edit: Edit, spans: Sequence[Span]) -> bool:
     return index >= 0 and edit.end <= spans[index][1]
 
 
-def _compose(cluster: str, missing: Collection[str], unknown: Callable[[str], Collection[str]]) -> str | None:
+def _compose_cluster(
+    cluster: str, missing: Collection[str], unknown: Callable[[str], Collection[str]]
+) -> str | None:
     """Return the composed form of a letter with combining marks, or the letter without optional marks."""
     composed = compose(cluster)
     if composed != cluster and not unknown(composed):
@@ -239,9 +241,12 @@ def _compose(cluster: str, missing: Collection[str], unknown: Callable[[str], Co
     return "".join(character for character in cluster if not (is_mark(character) and unknown(character)))
 
 
-def _equivalent(text: str, index: int) -> str | None:
+def _ascii_equivalent(text: str, index: int) -> str | None:
     """Return the ASCII equivalent of an unknown character, or None if it has none."""
-    character, is_inside = text[index], _is_word(text, index - 1) and _is_word(text, index + 1)
+    character, is_inside = (
+        text[index],
+        _is_word_character(text, index - 1) and _is_word_character(text, index + 1),
+    )
     equivalent = ASCII_EQUIVALENTS.get(character)
     if equivalent is None:
         is_apostrophe = character == "′" and is_inside and text[index - 1 : index + 2 : 2].isalpha()
@@ -305,16 +310,16 @@ def _no_break_spaces(source: str, target: str) -> Iterator[Edit]:
     for before, space, after in _gaps(target):
         for words in ((before, after), ("", after), (before, "")):
             gaps.setdefault(words, deque()).append(space)
-    used = set[Span]()
+    used_spans = set[Span]()
     for before, space, after in _gaps(source):
         if source[slice(*space)] not in NO_BREAK_SPACES:
             continue
         for words in ((before, after), ("", after), (before, "")):
             spans = gaps.get(words, deque())
-            while spans and spans[0] in used:
+            while spans and spans[0] in used_spans:
                 spans.popleft()
             if spans:
-                used.add(spans[0])
+                used_spans.add(spans[0])
                 yield Edit(*spans[0], source[slice(*space)])
                 break
 
@@ -418,7 +423,9 @@ def _belongs_to_word(cluster: str) -> bool:
 
 def _follows_quantity(text: str, index: int) -> bool:
     """Return whether a digit or a single letter precedes an index, as in ``5′`` and ``f′``."""
-    return text[index - 1 : index].isdigit() or (_is_word(text, index - 1) and not _is_word(text, index - 2))
+    return text[index - 1 : index].isdigit() or (
+        _is_word_character(text, index - 1) and not _is_word_character(text, index - 2)
+    )
 
 
 def _with_operands(text: str, start: int, end: int) -> Span:
@@ -428,9 +435,9 @@ def _with_operands(text: str, start: int, end: int) -> Span:
     ``€ I``.
     """
     first, last = start, end
-    if not text[start].isalnum() and _is_space(text, start - 1):
+    if not text[start].isalnum() and _is_space_at(text, start - 1):
         first = _skip_word(text, start - 1, -1)
-    if not text[end - 1].isalnum() and _is_space(text, end):
+    if not text[end - 1].isalnum() and _is_space_at(text, end):
         last = _skip_word(text, end + 1, 1)
     words = text[first : max(first, start - 1)], text[min(end + 1, last) : last]
     has_letters = all(word[:1].isdigit() or len(word.rstrip("¹²³")) == 1 for word in words)
@@ -444,7 +451,7 @@ def _skip_word(text: str, index: int, step: int) -> int:
     """Return the end of a word in a direction (``step`` -1 or 1) from an ``index`` between characters."""
     while True:
         neighbour = index if step > 0 else index - 1
-        if _is_word(text, neighbour) or _is_separator(text, neighbour):
+        if _is_word_character(text, neighbour) or _is_separator(text, neighbour):
             index += step
         else:
             return index
@@ -459,7 +466,7 @@ def _is_separator(text: str, index: int) -> bool:
     )
 
 
-def _is_word(text: str, index: int) -> bool:
+def _is_word_character(text: str, index: int) -> bool:
     """Return whether the character at an index is a letter, digit, underscore or combining mark."""
     if not 0 <= index < len(text):
         return False
@@ -468,8 +475,8 @@ def _is_word(text: str, index: int) -> bool:
 
 def _has_spaces_around(text: str, index: int) -> bool:
     """Return whether the character at an index is between spaces."""
-    return _is_space(text, index - 1) and _is_space(text, index + 1)
+    return _is_space_at(text, index - 1) and _is_space_at(text, index + 1)
 
 
-def _is_space(text: str, index: int) -> bool:
+def _is_space_at(text: str, index: int) -> bool:
     return 0 <= index < len(text) and text[index] in " \u00a0\u202f"

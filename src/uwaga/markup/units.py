@@ -257,9 +257,9 @@ def text_unit(
             return Untranslated(raw, copied[0].reason)
         kept = " ".join(MARKUP.sub("", part.raw) for part in inline if is_kept(part))
         return untranslated(raw, ONLY_UNTRANSLATED, kept)
-    structures = [part.raw for part in inline if is_kept(part) and not part.text]  # such as drawings
-    if structures:
-        pieces = (untranslated(part, ONLY_UNTRANSLATED, MARKUP.sub("", part)) for part in structures)
+    textless_elements = [part.raw for part in inline if is_kept(part) and not part.text]  # such as drawings
+    if textless_elements:
+        pieces = (untranslated(part, ONLY_UNTRANSLATED, MARKUP.sub("", part)) for part in textless_elements)
         copied += tuple(untranslated_texts(pieces))
 
     def write_lines(translations: Sequence[Inline]) -> str:
@@ -336,22 +336,22 @@ def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[_Line]]:
     layout: list[str | Tag | int] = []
     lines: list[_Line] = []
     before, core, after = split_ends(inline)
-    stretch: list[str | Tag] = []
+    line_parts: list[str | Tag] = []
     cuts = _link_cuts(core)
     is_single = not cuts and not any(_is_break(part) for part in core)
     for index, part in enumerate((*core, None)):
         if part is not None and not _is_break(part):
-            stretch.append(part)
+            line_parts.append(part)
             if index not in cuts:
                 continue
-        start, line, end = ((), _Line(core, {}), ()) if is_single else _Line.from_parts(stretch)
+        start, line, end = ((), _Line(core, {}), ()) if is_single else _Line.from_parts(line_parts)
         if is_translatable(line.inline):
             layout += [*start, len(lines), *end]
             lines.append(line)
         else:
-            layout += stretch
+            layout += line_parts
         layout += [part] if part is not None and _is_break(part) else []
-        stretch = []
+        line_parts = []
     return [*before, *layout, *after], lines
 
 
@@ -362,7 +362,7 @@ def _link_cuts(inline: Inline) -> set[int]:
     The result is empty for any other text.
     """
     pairs = match_pairs(inline)
-    cuts, links, index, outside = set[int](), 0, 0, list[str | Tag]()
+    cuts, links, index, outside_parts = set[int](), 0, 0, list[str | Tag]()
     while index < len(inline):
         part, end = inline[index], pairs.get(index)
         if end is not None and isinstance(part, Tag) and LINK.match(part.raw):
@@ -370,9 +370,9 @@ def _link_cuts(inline: Inline) -> set[int]:
             links += 1
             index = end
         else:
-            outside.append(part)
+            outside_parts.append(part)
         index += 1
-    return cuts if links > 1 and not is_translatable(tuple(outside)) else set()
+    return cuts if links > 1 and not is_translatable(tuple(outside_parts)) else set()
 
 
 def _is_break(part: str | Tag) -> bool:

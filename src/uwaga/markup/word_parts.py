@@ -74,7 +74,7 @@ class _Divider:
         self._sources, self._targets, self._links = sources, targets, links
         self._source_cuts: dict[int, list[int]] = {}
         self._target_cuts: dict[int, list[int]] = {}
-        self._exact: dict[int, int] = {}  # start of a source part: start of its only counterpart
+        self._counterparts: dict[int, int] = {}  # start of a source part: start of its only counterpart
         self._unlinked: set[int] = set()  # starts of parts of the source
         self._copies: dict[str, deque[Span]] = {}  # parts of the translation by text in lower case
         for start, end in targets:
@@ -82,7 +82,7 @@ class _Divider:
                 span = start + match.start(), start + match.end()
                 self._copies.setdefault(match[0].lower(), deque()).append(span)
         self._target_starts = [start for start, _ in targets]
-        self._raised: dict[int, list[Span]] = {}  # spans of superscripts and subscripts, by word
+        self._raised_spans: dict[int, list[Span]] = {}  # spans of superscripts and subscripts, by word
         self._has_initial = False  # whether a pair of tags encloses only the first letter
         starts = [start for start, _ in sources]
         for first, last in match_pairs([mark.tag for mark in stripped.marks]).items():
@@ -93,7 +93,7 @@ class _Divider:
             if (low, high) == (sources[0][0], sources[0][0] + 1):
                 self._has_initial = True
             if RAISED_TAG.search(stripped.marks[first].tag.raw):
-                self._raised.setdefault(word, []).append((low, high))
+                self._raised_spans.setdefault(word, []).append((low, high))
 
     def divide(self, word: int, positions: Sequence[int]) -> None:
         """Divide a word at the positions of tags, if its translation shows where they belong."""
@@ -105,11 +105,11 @@ class _Divider:
                 return
         if word == 0 and self._has_initial and self._divide_initial(word):
             return
-        raised = self._raised.get(word, [])
-        if raised and not self._divide_end(word, positions[-1]):
+        raised_spans = self._raised_spans.get(word, [])
+        if raised_spans and not self._divide_end(word, positions[-1]):
             self._source_cuts[word] = list(positions)
             self._unlinked |= {
-                part for part in (start, *positions) if any(low <= part < high for low, high in raised)
+                part for part in (start, *positions) if any(low <= part < high for low, high in raised_spans)
             }
 
     def _divide_copy(self, word: int, low: int, high: int, inner: Sequence[int]) -> bool:
@@ -124,7 +124,7 @@ class _Divider:
         edges = [low, *inner, high]
         self._source_cuts[word] = edges
         self._target_cuts[target] = [edge + offset for edge in edges]
-        self._exact |= {edge: edge + offset for edge in edges[:-1]}
+        self._counterparts |= {edge: edge + offset for edge in edges[:-1]}
         return True
 
     def _divide_initial(self, word: int) -> bool:
@@ -138,7 +138,7 @@ class _Divider:
             return False
         source = self._sources[word][0]
         self._source_cuts[word], self._target_cuts[0] = [source + 1], [start + 1]
-        self._exact[source] = start
+        self._counterparts[source] = start
         return True
 
     def _divide_end(self, word: int, position: int) -> bool:
@@ -153,7 +153,7 @@ class _Divider:
             cut = end - len(part)
             if target not in self._target_cuts and cut > start and self._translation[cut:end].lower() == part:
                 self._source_cuts[word], self._target_cuts[target] = [position], [cut]
-                self._exact[position] = cut
+                self._counterparts[position] = cut
                 return True
         return False
 
@@ -162,20 +162,20 @@ class _Divider:
         sources, source_parts = _cut(self._sources, self._source_cuts)
         targets, target_parts = _cut(self._targets, self._target_cuts)
         target_numbers = {start: number for number, (start, _) in enumerate(targets)}
-        used_numbers = {target_numbers[start] for start in self._exact.values()}
+        used_numbers = {target_numbers[start] for start in self._counterparts.values()}
         links: list[dict[int, float]] = []
         for word, parts in enumerate(source_parts):
-            free = {
+            free_links = {
                 part: probability
                 for target, probability in self._links[word].items()
                 for part in target_parts[target]
                 if part not in used_numbers
             }
             for start, _ in sources[parts.start : parts.stop]:
-                if start in self._exact:
-                    links.append({target_numbers[self._exact[start]]: 1.0})
+                if start in self._counterparts:
+                    links.append({target_numbers[self._counterparts[start]]: 1.0})
                 else:
-                    links.append({} if start in self._unlinked else free)
+                    links.append({} if start in self._unlinked else free_links)
         return sources, targets, tuple(links)
 
 

@@ -87,11 +87,11 @@ class LinkedWords:
 
 def _fill_forward(values: Iterable[int | None]) -> list[int | None]:
     """Return the values with each None replaced by the preceding value."""
-    filled, last = list[int | None](), None
+    filled_values, last = list[int | None](), None
     for value in values:
         last = last if value is None else value
-        filled.append(last)
-    return filled
+        filled_values.append(last)
+    return filled_values
 
 
 def _extra_word_cost(probability: float) -> float:
@@ -102,7 +102,7 @@ def _extra_word_cost(probability: float) -> float:
 
 
 def _link_probability(
-    partners: Sequence[tuple[int, float]], source_words: range | None = None, *, others: bool = False
+    partners: Sequence[tuple[int, float]], source_words: range | None = None, *, invert: bool = False
 ) -> float:
     """Return the probability that a target word is linked to at least one of the selected source words.
 
@@ -111,15 +111,15 @@ def _link_probability(
     Args:
         partners: the source words that the target word may be linked to, with probabilities.
         source_words: the selected source words; None for all.
-        others: whether to select all words except ``source_words`` instead.
+        invert: whether to select all words except ``source_words`` instead.
     """
     selected = [
         probability
         for word, probability in partners
-        if source_words is None or (word in source_words) is not others
+        if source_words is None or (word in source_words) is not invert
     ]
-    certain = sum(probability >= 1.0 for _, probability in partners)
-    unlinked = 1.0 - sum(probability >= 1.0 for probability in selected) / max(certain, 1)
+    certain_count = sum(probability >= 1.0 for _, probability in partners)
+    unlinked = 1.0 - sum(probability >= 1.0 for probability in selected) / max(certain_count, 1)
     for probability in selected:
         unlinked *= 1.0 if probability >= 1.0 else 1.0 - probability
     return 1.0 - unlinked
@@ -136,13 +136,13 @@ def choose_ranges(root: Node, marks: Sequence[Mark], words: LinkedWords) -> None
     root.low, root.high = 0, len(words.partners)
     stack = [(root, range(len(words.spans)), 0)]
     while stack:
-        parent, outer, level = stack.pop()
+        parent, parent_words, level = stack.pop()
         child_words = {
             child.opening: words.inside(marks[child.opening].position, marks[child.closing].position)
             for child in parent.children
             if child.is_pair
         }
-        pair_ranges = _choose_pairs(parent, outer, child_words, words, level)
+        pair_ranges = _choose_pairs(parent, parent_words, child_words, words, level)
         for child in parent.children:
             if child.opening not in pair_ranges.placed:
                 child.low = child.high = _place_without_words(
@@ -180,7 +180,7 @@ class _PairRanges:
         index = bisect_right(self.starts, word) - 1
         return index >= 0 and word < self.ends[index]
 
-    def begins(self, position: int) -> bool:
+    def has_range_at(self, position: int) -> bool:
         """Return whether one of the ranges begins at a position."""
         index = bisect_left(self.starts, position)
         return index < len(self.starts) and self.starts[index] == position
@@ -200,7 +200,7 @@ class _PairRanges:
 
 
 def _choose_pairs(
-    parent: Node, outer: range, child_words: dict[int, range], words: LinkedWords, level: int
+    parent: Node, parent_words: range, child_words: dict[int, range], words: LinkedWords, level: int
 ) -> _PairRanges:
     """Choose the words of the pairs inside ``parent``, and return their ranges."""
     pair_ranges = _PairRanges([], [], [], set())
@@ -209,7 +209,7 @@ def _choose_pairs(
         pair_words = child_words.get(child.opening, range(0))
         if not pair_words:
             continue
-        if pair_words == outer or level > MAX_PAIR_DEPTH:
+        if pair_words == parent_words or level > MAX_PAIR_DEPTH:
             child.low, child.high = parent.low, parent.high
             pair_ranges.add(child)
             return pair_ranges
@@ -221,7 +221,7 @@ def _choose_pairs(
         if not free:
             continue
         _, child.low, child.high = _best_run(free, words, pair_ranges)
-        _extend_to_ends(child, parent, child_words[child.opening], outer, words, pair_ranges)
+        _extend_to_ends(child, parent, child_words[child.opening], parent_words, words, pair_ranges)
         pair_ranges.add(child)
     return pair_ranges
 
@@ -235,7 +235,7 @@ def _gains(pair_words: range, words: LinkedWords, low: int, high: int) -> dict[i
     gains = {}
     for target in sorted(candidates):
         probability = _link_probability(words.partners[target], pair_words)
-        other_probability = _link_probability(words.partners[target], pair_words, others=True)
+        other_probability = _link_probability(words.partners[target], pair_words, invert=True)
         gains[target] = probability - (1.0 - probability) * _extra_word_cost(other_probability)
     return gains
 
@@ -249,8 +249,10 @@ def _best_run(
     gap = -1
     for word, gain in gains.items():
         word_gap = pair_ranges.gap(word)
-        extended = run[0] - words.cost(run[2], word) if run[1] >= 0 and word_gap == gap else float("-inf")
-        run = (extended + gain, run[1], word + 1) if extended >= 0 else (gain, word, word + 1)
+        extended_gain = (
+            run[0] - words.cost(run[2], word) if run[1] >= 0 and word_gap == gap else float("-inf")
+        )
+        run = (extended_gain + gain, run[1], word + 1) if extended_gain >= 0 else (gain, word, word + 1)
         gap = word_gap
         if run[0] > best[0] or (run[0] == best[0] and run[2] - run[1] > best[2] - best[1]):
             best = run
@@ -258,22 +260,27 @@ def _best_run(
 
 
 def _extend_to_ends(
-    child: Node, parent: Node, pair_words: range, outer: range, words: LinkedWords, pair_ranges: _PairRanges
+    child: Node,
+    parent: Node,
+    pair_words: range,
+    parent_words: range,
+    words: LinkedWords,
+    pair_ranges: _PairRanges,
 ) -> None:
     """Extend a pair to the start or end of its parent, where only unlinked words are between them.
 
     This requires that the pair and its parent start, or end, at the same word of the source.
     """
     low, high = parent.low, parent.high
-    if pair_words[0] == outer[0] and words.linked[child.low] == words.linked[low]:
+    if pair_words[0] == parent_words[0] and words.linked[child.low] == words.linked[low]:
         child.low = (
             low
             if pair_ranges.gap(low) == pair_ranges.gap(child.low) and not pair_ranges.contains(low)
             else child.low
         )
-    if pair_words[-1] == outer[-1] and words.linked[child.high] == words.linked[high]:
-        extends = high > child.high and pair_ranges.gap(high - 1) == pair_ranges.gap(child.high - 1)
-        child.high = high if extends and not pair_ranges.contains(high - 1) else child.high
+    if pair_words[-1] == parent_words[-1] and words.linked[child.high] == words.linked[high]:
+        can_extend = high > child.high and pair_ranges.gap(high - 1) == pair_ranges.gap(child.high - 1)
+        child.high = high if can_extend and not pair_ranges.contains(high - 1) else child.high
 
 
 def _place_without_words(
@@ -293,7 +300,9 @@ def _place_without_words(
             if pair_ranges.contains(target):
                 return pair_ranges.outside_pairs(target, node.opening)
     position = _position_between_words(marks[node.opening].position, words, parent)
-    return position if pair_ranges.begins(position) else pair_ranges.outside_pairs(position, node.opening)
+    return (
+        position if pair_ranges.has_range_at(position) else pair_ranges.outside_pairs(position, node.opening)
+    )
 
 
 def _position_between_words(offset: int, words: LinkedWords, parent: Node) -> int:
@@ -312,9 +321,9 @@ def _position_between_words(offset: int, words: LinkedWords, parent: Node) -> in
         return parent.low if before < 0 else parent.high
     if after >= len(spans):
         return parent.high
-    limited = [min(max(position, parent.low), parent.high) for position in neighbours]
-    if len(limited) == 2 and limited[0] != limited[1]:
+    limited_positions = [min(max(position, parent.low), parent.high) for position in neighbours]
+    if len(limited_positions) == 2 and limited_positions[0] != limited_positions[1]:
         touches_previous = spans[before][1] == offset
         touches_next = spans[after][0] == offset
-        return limited[0] if touches_previous or not touches_next else limited[1]
-    return limited[0]
+        return limited_positions[0] if touches_previous or not touches_next else limited_positions[1]
+    return limited_positions[0]

@@ -108,11 +108,11 @@ def _link_pairs(
         if len(runs) == len(target_parts):
             for run, part in zip(runs, target_parts, strict=True):
                 partners |= dict.fromkeys(run, part)
-    in_pairs = {target for part in partners.values() for target in part}
+    paired_targets = {target for part in partners.values() for target in part}
     for word, word_links in enumerate(links):
         part = partners.get(word, range(0))
         for target in list(word_links):
-            if target not in part and (part or target in in_pairs):
+            if target not in part and (part or target in paired_targets):
                 del word_links[target]
     linked = {target for word in partners for target in _certain_targets(links[word])}
     for word, part in partners.items():

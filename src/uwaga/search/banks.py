@@ -101,7 +101,7 @@ class Banks:
         self._sizes, self._times = stacked("sizes"), stacked("times")
         self._whole_word = stacked("whole_word") > 0
         self.totals: Ids = np.array([automaton.total for automaton in automata], dtype=np.int64)
-        self._forced: Flags = np.array([automaton.bonus is None for automaton in automata])
+        self._is_forced: Flags = np.array([automaton.bonus is None for automaton in automata])
         self._bonus: Scores = np.array([automaton.bonus or 0.0 for automaton in automata])
         continues_word = word_continuations(automata)
         self._continues_word: Flags = (
@@ -114,7 +114,7 @@ class Banks:
     @property
     def last_bank_size(self) -> Ids:
         """Number of slots (all sentences,) of the last bank, whose hypotheses contain all phrases."""
-        banks = np.where(self._forced, self.totals + 1, 1)
+        banks = np.where(self._is_forced, self.totals + 1, 1)
         return np.asarray(-(-self._beams // np.minimum(banks, self._beams)))
 
     def admit(self, indices: Ids) -> None:
@@ -193,8 +193,8 @@ class Banks:
             alive: (sentences, n) True where there is a hypothesis.
             last: (sentences,) True at the last step of a sentence without finished hypotheses.
         """
-        forced = self._forced[self._indices][:, None]
-        needed = np.where(forced, self.totals[self._indices][:, None], 0)
+        is_forced = self._is_forced[self._indices][:, None]
+        needed = np.where(is_forced, self.totals[self._indices][:, None], 0)
         max_bank = np.where(alive, banks, 0).max(axis=1, keepdims=True)
         return np.asarray(banks >= np.where(last[:, None], np.minimum(needed, max_bank), needed))
 
@@ -206,10 +206,10 @@ class Banks:
             eligible: (sentences, n) True for candidates that may get a slot.
         """
         sentences, n = banks.shape
-        slots, forced = self._beams, self._forced[self._indices][:, None]
-        count = np.where(forced, self.totals[self._indices][:, None] + 1, 1)  # (sentences, 1) banks
+        slots, is_forced = self._beams, self._is_forced[self._indices][:, None]
+        count = np.where(is_forced, self.totals[self._indices][:, None] + 1, 1)  # (sentences, 1) banks
         groups = np.minimum(count, slots)
-        bank = np.where(forced, banks, 0)
+        bank = np.where(is_forced, banks, 0)
         group = np.where(count > slots, bank * slots // count, bank)
         quota = slots // groups + (group >= groups - slots % groups)  # (sentences, n)
         key = np.where(eligible, group * (count + 1) + (count - bank), (slots + 1) * (count + 1))

@@ -244,14 +244,14 @@ class BeamBatch(StepBatch):
         )
         nodes = self._record(step, candidates)
         self._finish(candidates, nodes, steps)
-        extended = (candidates.ranks[:, 0] > -np.inf) & ~self._is_end(candidates.tokens[:, 0])
+        is_extended = (candidates.ranks[:, 0] > -np.inf) & ~self._is_end(candidates.tokens[:, 0])
         indices = self._indices
-        unfinished = self._continue(candidates, nodes, step.state, steps)
+        is_unfinished = self._continue(candidates, nodes, step.state, steps)
         return StepOutcome(
-            indices[extended],
-            candidates.tokens[extended, 0],
-            candidates.log_probs[extended, 0],
-            indices[~unfinished],
+            indices[is_extended],
+            candidates.tokens[is_extended, 0],
+            candidates.log_probs[is_extended, 0],
+            indices[~is_unfinished],
         )
 
     def tree(self) -> Floats:
@@ -306,10 +306,10 @@ class BeamBatch(StepBatch):
         tokens = gather(step.tokens.reshape(sentences, beams * k), order)
         log_probs = gather(log_probs.reshape(sentences, beams * k), order)
         alive = ranks > -np.inf
-        limited = (self._constraints.limits[self._indices] == steps)[:, None] & alive
+        is_limited = (self._constraints.limits[self._indices] == steps)[:, None] & alive
         ends = self._is_end(tokens) & alive
-        truncated = limited if self._options.force_end else limited & ~ends
-        return Candidates(tokens, order // k, log_probs, ranks, ends | limited, truncated)
+        truncated = is_limited if self._options.force_end else is_limited & ~ends
+        return Candidates(tokens, order // k, log_probs, ranks, ends | is_limited, truncated)
 
     def _banked_candidates(self, step: Step, choice: Choice, steps: Ids) -> Candidates:
         """Return the continuations as :meth:`_candidates` does, with slots allocated by bank (M27)."""
@@ -335,16 +335,16 @@ class BeamBatch(StepBatch):
 
         alive = ranks > -np.inf
         at_limit = self._constraints.limits[self._indices] == steps  # (sentences,)
-        limited = at_limit[:, None] & alive
+        is_limited = at_limit[:, None] & alive
         ends = self._is_end(tokens) & alive
         none_finished = at_limit & (self._pool.scores[self._indices, 0] == -np.inf)
-        ended = ends | limited
+        ended = ends | is_limited
         alive &= ~ended | banks.may_end(phrase_states.banks, alive, none_finished)
         selected = banks.allocate(phrase_states.banks, alive)
         selected |= banks.allocate(phrase_states.banks, alive & ~ended)
         keep = np.argsort(~selected, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
         selected = gather(selected, keep)
-        truncated = limited if self._options.force_end else limited & ~ends
+        truncated = is_limited if self._options.force_end else is_limited & ~ends
         return Candidates(
             gather(tokens, keep),
             gather(parent_beams, keep),
@@ -447,20 +447,20 @@ class BeamBatch(StepBatch):
     def _continue(self, candidates: Candidates, nodes: Ids, state: State, steps: Ids) -> Flags:
         """Continue the hypotheses that did not end; return a mask (sentences,) of unfinished sentences."""
         sentences, beams = self._tokens.shape
-        stopped = candidates.ended | (candidates.ranks == -np.inf)  # (sentences, candidates)
-        if stopped.shape[1] == 1:
+        is_stopped = candidates.ended | (candidates.ranks == -np.inf)  # (sentences, candidates)
+        if is_stopped.shape[1] == 1:
             keep = np.zeros((sentences, 1), dtype=np.int64)
         elif self._options.sample:
             keep = np.broadcast_to(np.arange(beams), (sentences, beams))
         else:
-            keep = np.argsort(stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
-        ranks = gather(np.where(stopped, -np.inf, candidates.ranks), keep)
+            keep = np.argsort(is_stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
+        ranks = gather(np.where(is_stopped, -np.inf, candidates.ranks), keep)
         phrase_states = None if candidates.phrase_states is None else candidates.phrase_states.select(keep)
-        unfinished = self._undecided(ranks, steps, phrase_states)
+        is_unfinished = self._undecided(ranks, steps, phrase_states)
         parent_beams = gather(candidates.beams, keep)  # (sentences, beams)
         tokens = gather(candidates.tokens, keep)
         nodes = gather(nodes, keep)
-        remaining = np.nonzero(unfinished)[0]
+        remaining = np.nonzero(is_unfinished)[0]
         if len(remaining) < sentences:
             ranks = ranks[remaining]
             tokens = tokens[remaining]
@@ -474,7 +474,7 @@ class BeamBatch(StepBatch):
             history = gather(self._history[remaining], parent_beams)
             self._history = np.concatenate([history, self._tokens[:, :, None]], axis=2)
         self._state = _reorder(state, remaining, parent_beams, sentences)
-        return unfinished
+        return is_unfinished
 
     def _undecided(self, ranks: Scores, steps: Ids, phrase_states: PhraseStates | None) -> Flags:
         """Return a mask (sentences,) of sentences whose result another step can change.

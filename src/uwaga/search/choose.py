@@ -102,12 +102,12 @@ def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
     total = mass
     if sampling.top_p < 1.0:
         preceding = np.concatenate([np.zeros_like(cumulative[:, :1]), cumulative[:, :-1]], axis=1)
-        nucleus = preceding < sampling.top_p * mass[:, None]  # (rows, top)
-        weights = np.where(nucleus, weights, 0.0)
-        total = np.take_along_axis(cumulative, nucleus.sum(axis=1)[:, None] - 1, axis=1)[:, 0]
-    exceeding = cumulative > (sampling.uniform * total)[:, None]
+        in_nucleus = preceding < sampling.top_p * mass[:, None]  # (rows, top)
+        weights = np.where(in_nucleus, weights, 0.0)
+        total = np.take_along_axis(cumulative, in_nucleus.sum(axis=1)[:, None] - 1, axis=1)[:, 0]
+    exceeds_draw = cumulative > (sampling.uniform * total)[:, None]
     last = np.maximum((weights > 0.0).sum(axis=1) - 1, 0)  # rounding must not select exceeding the last token
-    selected: Ids = np.minimum(np.where(exceeding.any(axis=1), exceeding.argmax(axis=1), last), last)
+    selected: Ids = np.minimum(np.where(exceeds_draw.any(axis=1), exceeds_draw.argmax(axis=1), last), last)
     return selected
 
 

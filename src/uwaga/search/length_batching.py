@@ -63,8 +63,8 @@ def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
     used = rows * int(running.sum())
     if not len(waiting) or (4 * used > 3 * budget and len(running)):
         return 0
-    fitting = int(np.searchsorted(np.cumsum(waiting * rows), budget - used, side="right"))
-    return max(fitting, 0 if len(running) else 1)
+    fitting_count = int(np.searchsorted(np.cumsum(waiting * rows), budget - used, side="right"))
+    return max(fitting_count, 0 if len(running) else 1)
 
 
 def admission_threshold(waiting: Ids, rows: int, budget: int) -> int:

@@ -96,10 +96,10 @@ def _chrf(orders: Sequence[Overlap]) -> Scores:
     shape = orders[0].matches.shape
     precision, recall, used = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for matches, candidates, references in orders:
-        present = (candidates[:, None] > 0) & (references > 0)  # (candidates, references)
-        precision += np.where(present, matches / np.maximum(candidates, 1)[:, None], 0.0)
-        recall += np.where(present, matches / np.maximum(references, 1), 0.0)
-        used += present
+        is_present = (candidates[:, None] > 0) & (references > 0)  # (candidates, references)
+        precision += np.where(is_present, matches / np.maximum(candidates, 1)[:, None], 0.0)
+        recall += np.where(is_present, matches / np.maximum(references, 1), 0.0)
+        used += is_present
     precision, recall = precision / np.maximum(used, 1), recall / np.maximum(used, 1)
     weight = CHRF_BETA**2
     denominator = weight * precision + recall
@@ -112,11 +112,11 @@ def _bleu(orders: Sequence[Overlap]) -> Scores:
     shape = orders[0].matches.shape
     logs, halvings = np.zeros(shape), np.zeros(shape)
     for matches, candidates, _ in orders:
-        long_enough = np.broadcast_to((candidates > 0)[:, None], shape)
-        has_no_match = long_enough & (matches == 0)
+        is_long_enough = np.broadcast_to((candidates > 0)[:, None], shape)
+        has_no_match = is_long_enough & (matches == 0)
         halvings += has_no_match  # the first order without a match counts 1/2, the next 1/4
         share = np.where(has_no_match, 0.5**halvings, matches) / np.maximum(candidates, 1)[:, None]
-        logs += np.where(long_enough, np.log(np.where(long_enough, share, 1.0)), 0.0)
+        logs += np.where(is_long_enough, np.log(np.where(is_long_enough, share, 1.0)), 0.0)
     _, candidates, references = orders[0]
     used = sum((order.candidates > 0).astype(np.int64) for order in orders)
     ratio = references / np.maximum(candidates, 1)[:, None]  # (candidates, references)

@@ -39,12 +39,12 @@ class Ranking:
 
         C's ``pow`` computes them, as in the C library: NumPy's differs in the last bit on some processors.
         """
-        counted = np.maximum(length, 1).astype(np.float64)
+        counted_lengths = np.maximum(length, 1).astype(np.float64)
         if self.formula == "none":
-            return np.ones_like(counted)
-        bases = counted if self.formula == "average" else (5.0 + counted) / 6.0
+            return np.ones_like(counted_lengths)
+        bases = counted_lengths if self.formula == "average" else (5.0 + counted_lengths) / 6.0
         powers = [math.pow(base, self.alpha) for base in bases.ravel().tolist()]
-        return np.array(powers).reshape(counted.shape)
+        return np.array(powers).reshape(counted_lengths.shape)
 
     def bound(self, log_prob: Scores, shortest: Ids, longest: Ids) -> Scores:
         """Return an upper bound on the final scores of running hypotheses.
@@ -141,11 +141,11 @@ def search_finished(
         (sentences,) True for finished sentences.
     """
     worst = finished[np.arange(len(finished)), pool_sizes - 1]  # (sentences,)
-    full = worst > -np.inf
+    is_full = worst > -np.inf
     if options.early_stopping is True:
-        return full
+        return is_full
     if options.early_stopping == "estimate":
-        return full & (running / ranking.divisor(length) <= worst)
+        return is_full & (running / ranking.divisor(length) <= worst)
     last = finished[:, options.nbest - 1]
     return ranking.bound(running, length + 1, longest) <= last
 

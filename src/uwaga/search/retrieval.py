@@ -136,8 +136,10 @@ class RetrievalDecoder(StepwiseDecoder):
             datastore = state.datastores[row // state.beams]
             if datastore is not None:
                 mix(log_probs[row], nearest(datastore, features), datastore.tokens)
-        candidates, chosen = choose(log_probs, choice)
-        return replace(step, tokens=candidates, log_probs=chosen, state=replace(state, inner=step.state))
+        candidates, chosen_log_probs = choose(log_probs, choice)
+        return replace(
+            step, tokens=candidates, log_probs=chosen_log_probs, state=replace(state, inner=step.state)
+        )
 
 
 def forced_features(

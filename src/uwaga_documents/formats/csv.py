@@ -101,7 +101,7 @@ class _CellWriter:
 
     def __call__(self, text: str) -> str:
         needs_quotes = text.startswith('"') or any(
-            special in text for special in (self._separator, "\n", "\r", '"')
+            character in text for character in (self._separator, "\n", "\r", '"')
         )
         if not needs_quotes and not self._raw.startswith('"'):
             return text

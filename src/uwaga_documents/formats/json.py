@@ -123,7 +123,7 @@ class _Entries(NamedTuple):
     """The keys of :data:`DESCRIBED_KEYS` in an object, and those that all of its members have."""
 
     described_keys: frozenset[str]
-    of_members: frozenset[str]
+    shared_by_members: frozenset[str]
 
 
 def _entries(pairs: list[tuple[str, Any]]) -> _Entries:
@@ -142,7 +142,7 @@ def check_json(text: str, location: str) -> str | None:
     """
     try:
         root = json.loads(text, object_pairs_hook=_entries)
-        return min(root.of_members, default=None) if isinstance(root, _Entries) else None
+        return min(root.shared_by_members, default=None) if isinstance(root, _Entries) else None
     except json.JSONDecodeError as error:
         raise DataError(f"{location}: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
@@ -220,13 +220,13 @@ def _pieces(
     groups = (
         (stem is not None, [_member(text, value, category, syntax) for (_, category), value in group])
         for stem, group in groupby(
-            ((_stem(value), value) for value in values if value is not None), lambda pair: pair[0][0]
+            ((_plural_key(value), value) for value in values if value is not None), lambda pair: pair[0][0]
         )
     )
     yield from member_pieces(text, groups, target)
 
 
-def _stem(value: JsonText) -> tuple[tuple[int, str] | None, str]:
+def _plural_key(value: JsonText) -> tuple[tuple[int, str] | None, str]:
     """Return the number of the object with the common part of the keys of a plural, and the plural category.
 
     They are None and "" for other keys.

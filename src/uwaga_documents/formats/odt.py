@@ -21,7 +21,7 @@ from uwaga.markup.xml import (
     write_xml,
     xml_inline,
 )
-from uwaga_documents.compared import COMPARED, ComparedTexts
+from uwaga_documents.compared import COMPARED_REASON, ComparedTexts
 from uwaga_documents.document import DocumentFormat, Reader
 from uwaga_documents.encodings import xml_reader
 from uwaga_documents.runs import MAX_PARAGRAPH_DEPTH
@@ -115,7 +115,7 @@ def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piec
 
 def _block(text: str, element: Element, compared: ComparedTexts, depth: int) -> Piece:
     if compared and compared.contains(unescape(MARKUP.sub("", element.content(text)))):
-        return untranslated(element.content(text), COMPARED)
+        return untranslated(element.content(text), COMPARED_REASON)
 
     def treatment_of(token: Token, raw: str) -> Treatment:
         return "pair" if token.name in PAIRED_ELEMENTS and token.kind == "open" else "void"

@@ -25,7 +25,7 @@ from uwaga.markup.xml import (
     unescape,
     write_xml,
 )
-from uwaga_documents.compared import COMPARED, ComparedTexts
+from uwaga_documents.compared import COMPARED_REASON, ComparedTexts
 from uwaga_documents.document import DocumentFormat, Reader
 from uwaga_documents.encodings import xml_reader
 from uwaga_documents.runs import DRAWING, SHEET, WORD, paragraph, paragraphs, with_descriptions
@@ -167,7 +167,7 @@ def _chart_pieces(text: str, compared: ComparedTexts | None = None) -> Iterator[
         elif name == value:
             words = unescape(raw)
             if compared is not None and compared.contains(words):
-                yield untranslated(raw, COMPARED)
+                yield untranslated(raw, COMPARED_REASON)
             else:
                 yield text_unit(raw, (words,), write_xml)
         elif name == f"{prefix}externalData":
@@ -298,7 +298,7 @@ FORMULA = re.compile(r"<(?:\w+:)?(formula1|formula2|formula|f|definedName)(?:\s[
 FILTER = re.compile(r"""<(?:\w+:)?(?:filter|customFilter)\s[^<>]*?\bval=(?:"([^"<]*)"|'([^'<]*)')""")
 SHEET_TAG = re.compile(r"<(?:\w+:)?sheet\s[^<>]*>")
 VALIDATION = re.compile(r"<(?:\w+:)?(?:dataValidation|hyperlink)\s[^<>]*>")
-ESCAPED = re.compile(r"(_x000[ADad]_\n?|_x[\dA-Fa-f]{4}_)")
+ESCAPED_CHARACTER = re.compile(r"(_x000[ADad]_\n?|_x[\dA-Fa-f]{4}_)")
 """The escape of a character that is invalid in XML, or of an underscore that would begin one (ST_Xstring)."""
 VALIDATION_TEXTS = frozenset(("promptTitle", "prompt", "errorTitle", "error", "tooltip"))
 
@@ -315,9 +315,9 @@ def workbook_members(archive: Archive) -> Mapping[str, Reader]:
         return _chart_pieces(text, compared)
 
     kinds: list[PartKind] = [
-        (*WORKSHEET, partial(_worksheet, compared)),
-        (*STRINGS, partial(_strings, compared)),
-        (*WORKBOOK, _sheet_names),
+        (*WORKSHEET, partial(_worksheet_pieces, compared)),
+        (*STRINGS, partial(_string_pieces, compared)),
+        (*WORKBOOK, _sheet_name_pieces),
         (*TABLE, _copy_part),
         (*SHEET_DRAWING, _drawing_pieces),
         (*SHEET_CHART, read_chart),
@@ -329,7 +329,7 @@ def workbook_members(archive: Archive) -> Mapping[str, Reader]:
             del parts[name]
             for double, single in COLUMN_NAME.findall(archive.read(name).decode("utf-8", "replace")):
                 compared.names.add(unescape(double or single))
-        elif read in (kinds[0][2], _sheet_names):
+        elif read in (kinds[0][2], _sheet_name_pieces):
             _add_compared(compared, archive.read(name))
     return _readers(parts)
 
@@ -346,7 +346,7 @@ def _add_compared(compared: ComparedTexts, content: bytes) -> None:
         compared.add(unescape(double or single))
 
 
-def _sheet_names(text: str) -> Iterator[Piece]:
+def _sheet_name_pieces(text: str) -> Iterator[Piece]:
     position = 0
     for match in SHEET_TAG.finditer(text):
         yield text[position : match.start()]
@@ -355,9 +355,9 @@ def _sheet_names(text: str) -> Iterator[Piece]:
     yield text[position:]
 
 
-def _worksheet(compared: ComparedTexts, text: str) -> Iterator[Piece]:
+def _worksheet_pieces(compared: ComparedTexts, text: str) -> Iterator[Piece]:
     """Yield the pieces of a sheet, whose texts are the cells and the messages of data validations."""
-    for piece in _cells(compared, text):
+    for piece in _cell_pieces(compared, text):
         position = 0
         if type(piece) is str and ("rompt" in piece or "rror" in piece or "tooltip" in piece):
             for match in VALIDATION.finditer(piece):
@@ -369,7 +369,7 @@ def _worksheet(compared: ComparedTexts, text: str) -> Iterator[Piece]:
             yield piece
 
 
-def _cells(compared: ComparedTexts, text: str) -> Iterator[Piece]:
+def _cell_pieces(compared: ComparedTexts, text: str) -> Iterator[Piece]:
     """Yield the pieces of a sheet, in which the results of formulas, headers and footers are copied."""
     prefix = _prefix(text, "sheet", "")
     has_results = 't="str"' in text
@@ -385,7 +385,7 @@ def _cells(compared: ComparedTexts, text: str) -> Iterator[Piece]:
         content = element.content(text)
         name = element.name.removeprefix(prefix)
         if name == "is":
-            yield from _cell_text(compared, text, element, prefix)
+            yield from _cell_text_pieces(compared, text, element, prefix)
         elif name == "c" and f"<{prefix}is" in content:
             yield from content_pieces(text, (f"{prefix}is",), read, element.inner, element.inner_end)
         elif name == "c" and 't="str"' not in element.tag(text):
@@ -396,7 +396,9 @@ def _cells(compared: ComparedTexts, text: str) -> Iterator[Piece]:
         elif name == "headerFooter":
             yield untranslated(content, "headers and footers of sheets", _header_words(content))
         else:
-            yield untranslated(content, COMPARED, content if content.startswith(('"', "&quot;")) else "")
+            yield untranslated(
+                content, COMPARED_REASON, content if content.startswith(('"', "&quot;")) else ""
+            )
 
     yield from content_pieces(text, names, read)
 
@@ -406,12 +408,12 @@ def _header_words(content: str) -> str:
     return re.sub(r"&amp;(?:\"[^\"&]*\"|&quot;[^&]*&quot;|[A-Za-z])", "", MARKUP.sub(" ", content))
 
 
-def _strings(compared: ComparedTexts, text: str) -> Iterator[Piece]:
+def _string_pieces(compared: ComparedTexts, text: str) -> Iterator[Piece]:
     """Yield the pieces of a part with shared strings or comments."""
     prefix = _prefix(text, "sheet", "")
 
     def read(element: Element) -> Iterator[Piece]:
-        return _cell_text(compared, text, element, prefix)
+        return _cell_text_pieces(compared, text, element, prefix)
 
     yield from content_pieces(text, (f"{prefix}si", f"{prefix}text"), read)
 
@@ -419,7 +421,7 @@ def _strings(compared: ComparedTexts, text: str) -> Iterator[Piece]:
 def _cell_words(text: str) -> Inline:
     """Return the text of a cell with its escaped characters, such as ``_x000D_``, as tags."""
     parts: list[str | Tag] = []
-    for number, part in enumerate(ESCAPED.split(text)):
+    for number, part in enumerate(ESCAPED_CHARACTER.split(text)):
         if number % 2 == 0:
             parts.append(part)
             continue
@@ -433,7 +435,7 @@ def _cell_words(text: str) -> Inline:
     return join_parts(parts)
 
 
-def _cell_text(compared: ComparedTexts, text: str, element: Element, prefix: str) -> Iterator[Piece]:
+def _cell_text_pieces(compared: ComparedTexts, text: str, element: Element, prefix: str) -> Iterator[Piece]:
     raw = element.content(text)
     names = SHEET.with_prefix(prefix) if prefix else SHEET
     first = find_child(text, element, names.text)
@@ -448,7 +450,7 @@ def _cell_text(compared: ComparedTexts, text: str, element: Element, prefix: str
     if words in compared.names:
         yield untranslated(raw, "names of columns", words)
     elif compared.contains(words):
-        yield untranslated(raw, COMPARED, words)
+        yield untranslated(raw, COMPARED_REASON, words)
     elif is_plain:
         yield text[element.inner : first.inner]
         yield text_unit(first.content(text), _cell_words(words), write_xml)

@@ -20,18 +20,18 @@ from uwaga_documents.messages import MessageSyntax, message_unit
 from uwaga_documents.plurals import plural_expression, repeats_singular, singular_forms
 
 PRINTF = MessageSyntax(("printf",), accelerators=True)
-NUMBERED = replace(PRINTF, numbering="printf")
+NUMBERED_PRINTF = replace(PRINTF, numbering="printf")
 BRACES = MessageSyntax(accelerators=True)
 SYNTAXES: Mapping[str, MessageSyntax] = {
     **dict.fromkeys(
         ("c", "php", "perl", "java-printf", "javascript", "ruby", "awk", "tcl", "elisp", "librep", "d"),
-        NUMBERED,
+        NUMBERED_PRINTF,
     ),
     **dict.fromkeys(("python", "lua"), PRINTF),
     **dict.fromkeys(("python-brace", "c++", "rust"), replace(BRACES, numbering="braces")),
     **dict.fromkeys(("perl-brace", "csharp", "sh"), BRACES),
     "java": replace(BRACES, quotes=True),
-    "objc": replace(NUMBERED, names=("objc",)),
+    "objc": replace(NUMBERED_PRINTF, names=("objc",)),
     "boost": replace(PRINTF, names=("boost",), numbering="boost"),
     "gcc-internal": replace(PRINTF, names=("gcc", "printf"), numbering="gcc"),
     "gfc-internal": replace(PRINTF, names=("gcc", "printf")),
@@ -98,7 +98,7 @@ class PoEntry:
         return all(self.translations) and not self.fuzzy
 
     @property
-    def is_copied(self) -> bool:
+    def repeats_source(self) -> bool:
         """Whether the translations equal the texts, as in a catalogue of the source language."""
         return set(self.translations) <= {self.texts["msgid"], self.texts.get("msgid_plural", "")}
 
@@ -188,23 +188,23 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
     forms = singular_forms(expression) or (True, False)
     if header is not None:
         fields = header.texts.get("msgstr", "")
-        is_other = _is_other_language(fields, target)
+        is_other_language = _is_other_language(fields, target)
         remaining = [entry for entry in messages if entry.is_translated and not retranslate]
-        if is_other and not all(entry.is_copied for entry in remaining):
+        if is_other_language and not all(entry.repeats_source for entry in remaining):
             raise DataError(
                 f"{source.name}: its header says Language: {_field(fields, 'Language')}, and it has "
                 f"translations; translate its template to {target}, or all of its entries (--retranslate)"
             )
-        retranslate = retranslate or is_other
+        retranslate = retranslate or is_other_language
         declared_expression = _field(fields, "Plural-Forms")
         declared = singular_forms(declared_expression)
         has_plurals = any("msgid_plural" in entry.texts for entry in remaining)
-        is_target = bool(_field(fields, "Language")) and not is_other
-        if declared and (target is None or is_target or (has_plurals and not is_other)):
+        is_target_language = bool(_field(fields, "Language")) and not is_other_language
+        if declared and (target is None or is_target_language or (has_plurals and not is_other_language)):
             forms, expression = declared, declared_expression
         if target is not None:
-            is_declared = declared is not None and len(declared) == len(forms) and not is_other
-            _complete_header(header, target, charset, is_other, is_declared)
+            is_declared = declared is not None and len(declared) == len(forms) and not is_other_language
+            _complete_header(header, target, charset, is_other_language, is_declared)
     elif target is not None and messages:
         header = PoEntry(lines={"msgid": ['msgid ""\n']}, texts={"msgid": "", "msgstr": ""})
         _complete_header(header, target, charset, False, False)
@@ -228,15 +228,17 @@ def _is_other_language(header: str, target: str | None) -> bool:
     return bool(declared and target) and base_language(declared) != base_language(target or "")
 
 
-def _complete_header(header: PoEntry, target: str, charset: str, is_other: bool, has_forms: bool) -> None:
+def _complete_header(
+    header: PoEntry, target: str, charset: str, is_other_language: bool, declares_forms: bool
+) -> None:
     """Add the fields that a translation needs to a header: encoding, language and plural forms.
 
     Args:
         header: the header.
         target: the target language.
         charset: the encoding.
-        is_other: whether the header declares another language, which is replaced.
-        has_forms: whether the header declares the plural forms that are written.
+        is_other_language: whether the header declares another language, which is replaced.
+        declares_forms: whether the header declares the plural forms that are written.
     """
     fields = {
         "Language": format_code(target, "_"),
@@ -248,9 +250,9 @@ def _complete_header(header: PoEntry, target: str, charset: str, is_other: bool,
     text = header.texts.get("msgstr", "")
     if text:
         del fields["MIME-Version"], fields["Content-Transfer-Encoding"]
-    if _field(text, "Language") and not is_other:
+    if _field(text, "Language") and not is_other_language:
         del fields["Language"]
-    if has_forms:
+    if declares_forms:
         del fields["Plural-Forms"]
     if _field(text, "Content-Type") and "charset=CHARSET" not in text:
         del fields["Content-Type"]

@@ -212,15 +212,15 @@ def _speaker_pieces(text: str, cue: Cue, escaped: bool) -> Iterator[Piece]:
 
 def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
     raw = text[group[0].start : group[-1].end]
-    raws = [text[cue.start : cue.end] for cue in group]
-    reopens = any(map(REOPENED_TAG.search, raws))
-    inlines = [_read(REOPENED_TAG.sub(r"\2", raw_cue), escaped) for raw_cue in raws]
+    raw_cues = [text[cue.start : cue.end] for cue in group]
+    reopens = any(map(REOPENED_TAG.search, raw_cues))
+    inlines = [_read(REOPENED_TAG.sub(r"\2", raw_cue), escaped) for raw_cue in raw_cues]
     inline = balance_tags(_join_cues(inlines))
     _, core, _ = trim(inline)
     if not is_translatable(core):
         return raw
-    between = [text[cue.end : following.start] for cue, following in pairwise(group)]
-    shares = [max(1, len(plain_text(inline_).strip())) for inline_ in inlines]
+    gaps = [text[cue.end : following.start] for cue, following in pairwise(group)]
+    shares = [max(1, len(plain_text(cue_inline).strip())) for cue_inline in inlines]
     line_ends = [LINE_END.findall(text[cue.start : cue.end].strip()) for cue in group]
     preceding = LINE_END.findall(text, max(0, group[0].start - 2), group[0].start)
     line_end = next((cue_ends[0] for cue_ends in line_ends if cue_ends), preceding[0] if preceding else "\n")
@@ -231,7 +231,7 @@ def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
             _write_lines(part, len(cue_ends) + 1, line_end, escaped, reopens)
             for part, cue_ends in zip(parts, line_ends, strict=True)
         ]
-        return "".join(cue_text + gap for cue_text, gap in zip(written, [*between, ""], strict=True))
+        return "".join(cue_text + gap for cue_text, gap in zip(written, [*gaps, ""], strict=True))
 
     return Unit((core,), write, raw)
 
@@ -294,7 +294,7 @@ def _choose_cuts(text: str, shares: Sequence[int]) -> list[int]:
     after a clause.
     """
     spaces = [match.start() for match in re.finditer(r" +", text) if 0 < match.start() < len(text) - 1]
-    clauses = {match.end() for match in AFTER_CLAUSE.finditer(text)}
+    clause_ends = {match.end() for match in AFTER_CLAUSE.finditer(text)}
     if not spaces and not text.isascii():
         spaces = list(range(1, len(text)))
     cuts: list[int] = []
@@ -307,7 +307,9 @@ def _choose_cuts(text: str, shares: Sequence[int]) -> list[int]:
         candidates = candidates[: len(candidates) - remaining] if remaining else candidates
         if not candidates:
             break
-        cuts.append(min(candidates, key=lambda space: abs(space - target) - (8 if space in clauses else 0)))
+        cuts.append(
+            min(candidates, key=lambda space: abs(space - target) - (8 if space in clause_ends else 0))
+        )
     return cuts
 
 

@@ -169,8 +169,10 @@ class _XliffUnits:
         yield text[position : unit.inner_end]
 
     def _child(self, parent: Element, name: str) -> Element | None:
-        named = (child for child in children(self._text, parent) if child.name == f"{self._prefix}{name}")
-        return next(named, None)
+        matching_children = (
+            child for child in children(self._text, parent) if child.name == f"{self._prefix}{name}"
+        )
+        return next(matching_children, None)
 
     def _reason(self, segment: Element, tag: str, is_untranslated: bool) -> str | None:
         """Return the reason why a segment is not translated, or None if it is translated."""
@@ -238,21 +240,21 @@ class _XliffUnits:
         """
         text = self._text
         sources = {_mark_id(text, part): part for part in parts}
-        old = {_mark_id(text, part): part for part in old_parts}
+        old_parts_by_id = {_mark_id(text, part): part for part in old_parts}
         tags = SEGMENT_TAG.findall(unit.content(text))
-        locked = {attributes(tag).get("id", "") for tag in tags if LOCKED_ATTRIBUTE.search(tag)}
+        locked_ids = {attributes(tag).get("id", "") for tag in tags if LOCKED_ATTRIBUTE.search(tag)}
         outer, template = seg_source, parts
-        if target is not None and old.keys() == sources.keys():
+        if target is not None and old_parts_by_id.keys() == sources.keys():
             outer, template = target, old_parts
         position = outer.inner
         for part in template:
             mark_id = _mark_id(text, part)
             yield _outside(text[position : part.start])
             yield _open_tag(part.tag(text))
-            content = old[mark_id].content(text) if mark_id in old else ""
+            content = old_parts_by_id[mark_id].content(text) if mark_id in old_parts_by_id else ""
             words = MARKUP.sub("", sources[mark_id].content(text))
-            translations = partial(self._translations, sources[mark_id], old.get(mark_id))
-            if mark_id in locked:
+            translations = partial(self._translations, sources[mark_id], old_parts_by_id.get(mark_id))
+            if mark_id in locked_ids:
                 yield untranslated(content, "locked", words, translations)
             elif reason is not None and _has_words(content):
                 self._check_language()

@@ -148,7 +148,7 @@ class _YamlReader:
     def __init__(self, text: str, keys: KeyChoice, location: str) -> None:
         self.roots: list[tuple[int, int, str]] = []
         self._text, self._keys, self._location = text, keys, location
-        self._open: list[_Collection] = []
+        self._open_collections: list[_Collection] = []
         self._mappings = 0
         self._non_plurals: set[int] = set()  # numbers of mappings that are not plurals
         self._resolver: Any = yaml.SafeLoader("")
@@ -180,14 +180,14 @@ class _YamlReader:
         """Yield the string values."""
         try:
             for event in yaml.parse(self._text, Loader=_Loader):
-                _check(event, len(self._open), self._location)
-                parent = self._open[-1] if self._open else None
+                _check(event, len(self._open_collections), self._location)
+                parent = self._open_collections[-1] if self._open_collections else None
                 if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-                    self._open_collection(parent, isinstance(event, yaml.MappingStartEvent))
+                    self._add_collection(parent, isinstance(event, yaml.MappingStartEvent))
                 elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-                    self._open.pop()
-                    if self._open:
-                        self._open[-1].advance()
+                    self._open_collections.pop()
+                    if self._open_collections:
+                        self._open_collections[-1].advance()
                 elif isinstance(event, yaml.ScalarEvent) and parent is not None and parent.expects_key:
                     self._read_key(event, parent)
                 elif isinstance(event, yaml.ScalarEvent):
@@ -198,16 +198,16 @@ class _YamlReader:
             problem = getattr(error, "problem", None) or reason(error)
             raise DataError(f"{self._location}: {line}not valid YAML: {problem}") from None
 
-    def _open_collection(self, parent: _Collection | None, is_mapping: bool) -> None:
+    def _add_collection(self, parent: _Collection | None, is_mapping: bool) -> None:
         self._mappings += is_mapping
         if parent is not None:
             self._non_plurals.add(parent.number)
         path = self._keys.root if parent is None else parent.next_path()
-        self._open.append(_Collection(path, self._mappings if is_mapping else 0))
+        self._open_collections.append(_Collection(path, self._mappings if is_mapping else 0))
 
     def _read_key(self, event: yaml.ScalarEvent, parent: _Collection) -> None:
         parent.key_start = _mark(event).index
-        if len(self._open) == 1:
+        if len(self._open_collections) == 1:
             self.roots.append((parent.key_start, _mark(event, "end").index, event.value))
         if event.value not in PLURAL_CATEGORIES:
             self._non_plurals.add(parent.number)

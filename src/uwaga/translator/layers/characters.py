@@ -11,15 +11,15 @@ from uwaga.markup.inline import Inline, Tag, join_parts, lines, plain_text
 from uwaga.markup.typography import (
     ASCII_EQUIVALENTS,
     Edit,
-    align_again,
     apply_edits,
+    ascii_edits,
     count_quotation_marks,
     enclose_quotations,
     insertions,
     inverse_edits,
     mark_unknown_characters,
     move_spans,
-    plain_equivalents,
+    project_alignment,
     typographic_edits,
     visible_text,
 )
@@ -68,7 +68,7 @@ class Characters:
         return bool(self._known_characters.unfamiliar(text.words)) and is_translatable(text.content)
 
     def _equivalents(self, text: Text) -> list[Edit]:
-        return plain_equivalents(visible_text(text.content), self._known_characters.unknown)
+        return ascii_edits(visible_text(text.content), self._known_characters.unknown)
 
     def _make_readable(self, text: Text, edits: Sequence[Edit]) -> Text:
         """Return the text with plain marks, and other unknown characters as untranslated pieces."""
@@ -122,7 +122,7 @@ class Characters:
                 sources = move_spans(sources, inverse_edits(source_edits, source))
                 targets = move_spans(alignment.target, edits)
                 targets = move_spans(targets, insertions(marked, quotations))
-                alignment = align_again(alignment, (source, sources), (words, targets))
+                alignment = project_alignment(alignment, (source, sources), (words, targets))
             results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
         first, *alternatives = results
         warnings: tuple[str, ...] = ()
