@@ -47,7 +47,9 @@ class Shortlist:
         if not len(self.common):
             raise ModelError("common: at least one token is required")
         if len(self.first) < 2 or self.first[0] != 0 or self.first[-1] != len(self.targets):
-            raise ModelError(f"first: offsets must go from 0 to the {len(self.targets)} entries of targets")
+            raise ModelError(
+                f"first: the offsets must start at 0 and end at {len(self.targets)}, the number of targets"
+            )
         if (self.first[1:] < self.first[:-1]).any():  # a difference may overflow
             raise ModelError("first: the offsets must not decrease")
         boundaries = self.first[(self.first > 0) & (self.first < len(self.targets))]

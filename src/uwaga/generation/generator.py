@@ -188,7 +188,7 @@ class TextGenerator:
                 - ``no_repeat_ngram``: size of the n-grams that must not be repeated in prompt and new text, 0
                   for off.
                 - ``sample``: whether to draw ``nbest`` continuations at random instead of searching for the
-                best.
+                  best.
                 - ``temperature``: temperature of the distribution that tokens are drawn from.
                 - ``top_k``: draw from the k most probable tokens only, 0 for all.
                 - ``top_p``: draw only from the smallest set of most probable tokens with at least this total
@@ -248,7 +248,7 @@ class TextGenerator:
         prepared_prompts = [
             self._prepare_prompt(prompt, name) for prompt, name in zip(prompts, names, strict=True)
         ]
-        lists: list[list[Hypothesis]] = [[] for _ in prepared_prompts]
+        nbest_lists: list[list[Hypothesis]] = [[] for _ in prepared_prompts]
         # Texts and chats have different decoders.
         for decoder in dict.fromkeys(prepared_prompt.decoder for prepared_prompt in prepared_prompts):
             indices = [
@@ -262,10 +262,10 @@ class TextGenerator:
             ]
             results = search(decoder, sentences, options, drafter=self.drafter)
             for index, hypotheses in zip(indices, results, strict=True):
-                lists[index] = hypotheses
+                nbest_lists[index] = hypotheses
         return [
             self._continuation(prepared_prompt.text, hypotheses, prepared_prompt.new_text)
-            for prepared_prompt, hypotheses in zip(prepared_prompts, lists, strict=True)
+            for prepared_prompt, hypotheses in zip(prepared_prompts, nbest_lists, strict=True)
         ]
 
     def check_chats(self) -> None:

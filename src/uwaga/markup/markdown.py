@@ -1,8 +1,8 @@
 """Markdown (CommonMark with tables and strikethrough): paragraphs, headings and cells as texts with tags.
 
-It is parsed with markdown-it-py. Footnotes, formulas between dollar signs, emoji names and template tags,
-which are text in CommonMark, are not translated. Syntax of Markdown dialects is read first. The Markdown that
-is written is parsed again to verify that it has the same meaning.
+Documents are parsed with markdown-it-py. Footnotes, formulas between dollar signs, emoji names and template
+tags, which are text in CommonMark, are not translated. Syntax of Markdown dialects is read first. The
+Markdown that is written is parsed again to verify that it has the same meaning.
 """
 
 from __future__ import annotations

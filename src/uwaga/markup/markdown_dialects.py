@@ -56,7 +56,11 @@ class DialectLines:
 
 
 def read_dialects(lines: Sequence[str]) -> DialectLines:
-    """Read the lines of a document, each with its line break."""
+    """Return the lines of a document with the syntax of dialects removed, and the texts in that syntax.
+
+    Args:
+        lines: the lines, each with its line break.
+    """
     result = DialectLines()
     content_indentations: list[int] = []  # of the content of each open admonition
     fence = ""

@@ -38,7 +38,7 @@ class Untranslated(str):
 
     Attributes:
         reason: why it is copied.
-        translations: returns those of its texts that the document already translates, with the translations.
+        translations: returns the texts in it that the document already has translations of, with these.
     """
 
     __slots__ = ("reason", "translations")

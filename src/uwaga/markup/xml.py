@@ -39,7 +39,9 @@ class Token(NamedTuple):
 
 
 class Element(NamedTuple):
-    """An element: its tag goes from ``start`` to ``inner``, its content from there to ``inner_end``."""
+    """An element: its opening tag is from ``start`` to ``inner``, and its content from there to
+    ``inner_end``.
+    """
 
     name: str
     start: int

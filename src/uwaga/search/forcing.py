@@ -1,4 +1,4 @@
-"""Known targets fed to a decoder token by token."""
+"""Forced decoding: known targets are read by a decoder token by token."""
 
 from __future__ import annotations
 

@@ -68,7 +68,11 @@ def utilities(candidates: Sequence[str], references: Sequence[str], metric: Util
 
 
 def _overlap(sentences: Sequence[Sequence[str]], candidates: int, order: int) -> Overlap:
-    """Count the n-grams of one order; the sentences after the first ``candidates`` are references."""
+    """Return the counts of the n-grams of one order in sentences, of which the first ``candidates`` are
+    candidates.
+
+    The other sentences are references.
+    """
     numbers: dict[Sequence[str], int] = {}
     rows, columns = list[int](), list[int]()
     for row, units in enumerate(sentences):

@@ -74,7 +74,9 @@ class TableRanking(Ranking):
 
 
 def gather(values: NDArray[Value], indices: Ids) -> NDArray[Value]:
-    """Return ``values`` (rows, n) at the columns ``indices`` (rows, k); ``np.take_along_axis`` is slower."""
+    """Return ``values`` (rows, n) at the columns ``indices`` (rows, k), faster than
+    ``np.take_along_axis``.
+    """
     if values.shape[1] == indices.shape[1] == 1:
         return values  # greedy search
     return np.asarray(values[np.arange(len(values))[:, None], indices])

@@ -59,7 +59,11 @@ def nearest(datastore: Datastore, features: Floats) -> Neighbours:
 
 
 def mix(log_probs: NDArray[np.float64], neighbours: Neighbours, tokens: Ids) -> None:
-    """Mix the log-probabilities (vocabulary,) of a model with the tokens of its neighbours, in place."""
+    """Mix the log-probabilities (vocabulary,) of a model with p_kNN, the distribution of its neighbours, in
+    place.
+
+    ``tokens`` (entries,) are the tokens of the datastore.
+    """
     if not neighbours.weight:
         return
     log_probs += np.log1p(-neighbours.weight)

@@ -36,7 +36,7 @@ def members(archive: Archive) -> Mapping[str, Reader]:
         raise DataError(f"{archive.path}: not an EPUB book: the archive lacks {CONTAINER}")
     encryption = "META-INF/encryption.xml"
     if encryption in archive and ENCRYPTED_PAGE.search(archive.read(encryption)):
-        raise DataError(f"{archive.path}: its pages are encrypted (DRM)")
+        raise DataError(f"{archive.path}: the pages of the book are encrypted (DRM)")
     readers: dict[str, Reader] = {}
     for name in archive.names:
         if name.lower().endswith(PAGE_SUFFIXES):

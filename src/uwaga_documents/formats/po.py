@@ -162,8 +162,8 @@ class _PluralForms:
     def text_indices(self, entry: PoEntry) -> list[int]:
         """Return for each form of an entry the index of its text: 0 for ``msgid``, 1 for ``msgid_plural``.
 
-        A singular without the number is not used if the form is also that of 21, or if Python would not
-        accept it.
+        A singular text that does not contain the number, such as "one file", is not used if the form is also
+        that of 21, or if Python would not accept it.
         """
         missing = entry.arguments("msgid_plural") - entry.arguments("msgid")
         is_positional = "python-format" in entry.flags and not all("(" in argument for argument in missing)

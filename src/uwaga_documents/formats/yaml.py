@@ -109,10 +109,10 @@ def read(source: DocumentSource) -> Reading:
     of a file is replaced with the target language if it is the only one and is the source language.
     """
     decoded = decode_text(source)
-    return decoded.reading(_in_target(decoded.text, source))
+    return decoded.reading(_pieces_in_target(decoded.text, source))
 
 
-def _in_target(text: str, source: DocumentSource) -> Iterator[Piece]:
+def _pieces_in_target(text: str, source: DocumentSource) -> Iterator[Piece]:
     reader = _YamlReader(text, KeyChoice(source.options.keys), source.name)
     pieces = reader.pieces(source.options.target)
     first_piece = next(pieces)
