@@ -141,7 +141,7 @@ class CodeExercise(_BaseExercise):
 
     @property
     def needs_uwaga(self) -> bool:
-        """Whether the program or its tests import uwaga, which is not available to Python in the page."""
+        """True if the program or its tests import uwaga, which is not available to Python in the page."""
         python = f"{self.tests}\n{self.program}"
         return re.search(r"^[ \t]*(import|from) uwaga\b", python, re.MULTILINE) is not None
 

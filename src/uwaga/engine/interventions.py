@@ -49,7 +49,7 @@ class Heads:
 
     @property
     def touches_encoder(self) -> bool:
-        """Whether the intervention changes the output of the encoder."""
+        """True if the intervention changes the output of the encoder."""
         return self.kind == "encoder"
 
     def check(self, layers: int, heads: int) -> None:
@@ -98,7 +98,7 @@ class Positions:
 
     @property
     def touches_encoder(self) -> bool:
-        """Whether the intervention changes the output of the encoder."""
+        """True if the intervention changes the output of the encoder."""
         return self.side == "source"
 
     def check(self, relative: bool, positions: int | None) -> None:

@@ -45,7 +45,7 @@ class MetricScore:
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether a higher score is better: False for TER, which counts edits."""
+        """True if a higher score is better: False for TER, which counts edits."""
         return self.metric != "ter"
 
 

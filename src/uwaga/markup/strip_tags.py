@@ -116,7 +116,7 @@ class Node:
 
     @property
     def is_pair(self) -> bool:
-        """Whether this is a pair of tags."""
+        """True if this is a pair of tags."""
         return self.closing > self.opening
 
 

@@ -99,12 +99,12 @@ class PoEntry:
 
     @property
     def repeats_source(self) -> bool:
-        """Whether the translations equal the texts, as in a catalogue of the source language."""
+        """True if the translations equal the texts, as in a catalogue of the source language."""
         return set(self.translations) <= {self.texts["msgid"], self.texts.get("msgid_plural", "")}
 
     @property
     def has_spaced_conversion(self) -> bool:
-        """Whether gettext reads a percent sign, a space and a letter of a text as a conversion."""
+        """True if gettext reads a percent sign, a space and a letter of a text as a conversion."""
         if SPACED_FLAGS.isdisjoint(self.syntax.names):
             return False
         texts = [text for key, text in self.texts.items() if key.startswith("msgid")]
@@ -112,7 +112,7 @@ class PoEntry:
 
     @property
     def quotes_argument(self) -> bool:
-        """Whether an apostrophe quotes an argument of a text, so that the argument is displayed as
+        """True if an apostrophe quotes an argument of a text, so that the argument is displayed as
         written.
         """
         if not self.syntax.quotes:
