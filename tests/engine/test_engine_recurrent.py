@@ -174,7 +174,7 @@ def test_recorded_attention_equals_stepwise_attention(shape, seed, precision):
             attentions.cross[0, 0], np.concatenate([step.attention for step in steps])
         )
     if recorded[0].cross is None:
-        with pytest.raises(SettingsError, match="no attention to a source"):
+        with pytest.raises(SettingsError, match="no source attention"):
             engine.cross_attention(sources, INPUTS, -1, None)
         return
     for head in (None, 0):

@@ -19,7 +19,7 @@ from uwaga.inspection.interventions import intervene
 from uwaga.search import search
 from uwaga.translator.align import add_alignments
 from uwaga.translator.attention import add_attentions
-from uwaga.translator.layers.search import replace_broken, set_hypotheses
+from uwaga.translator.layers.search import repair_incomplete_characters, set_hypotheses
 from uwaga.translator.score import step_scorer
 from uwaga.translator.text import Sentence, TokenPair
 
@@ -208,7 +208,7 @@ def search_whole(translator, sentences, options):
     """Search without bytes that complete no character, as the library does."""
     lists = search(translator.decoder, sentences, options)
     stage = SimpleNamespace(model=translator.model, search_decoder=translator.decoder)
-    replace_broken(stage, sentences, lists, options)
+    repair_incomplete_characters(stage, sentences, lists, options)
     return lists
 
 

@@ -52,7 +52,9 @@ def term_sentence(source, usual, glossary, replaced):
     spans = [
         None if word is None else (usual.index(word), usual.index(word) + len(word)) for word in replaced
     ]
-    sentence = Sentence((1,), text=source, is_bare=source[-1].isalnum(), hypotheses=[hypothesis(usual)])
+    sentence = Sentence(
+        (1,), text=source, lacks_final_mark=source[-1].isalnum(), hypotheses=[hypothesis(usual)]
+    )
     return TermSentence(sentence, terms, usual, spans)
 
 

@@ -219,7 +219,7 @@ def test_unsupported_alignment_is_rejected(bundled):
         bundled["float32"].translate("He left.", alignment="yes")
     torch.manual_seed(1)
     without_attention = build_model(VARIANTS["sutskever"], JOINT.symbols, JOINT.size, JOINT.size).eval()
-    with pytest.raises(SettingsError, match="no attention to a source"):
+    with pytest.raises(SettingsError, match="no source attention"):
         Translator(Model(without_attention, JOINT, JOINT, tiny.SEARCH)).translate("a cat", alignment=True)
 
 

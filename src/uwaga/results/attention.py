@@ -16,9 +16,10 @@ Floats = NDArray[np.float32]
 class Attentions:
     """All attention matrices of a sentence.
 
-    Axes: ``(layers, heads, query, key)`` float32; encoder (source, source), decoder (target, target),
-    cross (target, source); the decoder's queries are the steps that predict each target token, including the
-    end symbol. None for a kind of attention that the model does not have.
+    The axes of each array are ``(layers, heads, query, key)``, in float32. ``encoder`` is (source, source),
+    ``decoder`` (target, target), and ``cross`` (target, source); the decoder's queries are the steps that
+    predict each target token, including the end symbol. An array is None if the model does not have that kind
+    of attention.
 
     The last source token is the end symbol. Key j of the decoder is the input of its step j: the start
     symbol, then the target tokens. Recurrent models have one layer with one head of cross-attention; decoders
@@ -39,7 +40,7 @@ class Attentions:
         return hash(tuple(None if matrix is None else matrix.shape for matrix in vars(self).values()))
 
     def __bool__(self) -> bool:
-        """Return True if any matrix is present."""
+        """Return True if at least one matrix is present."""
         return any(matrix is not None for matrix in vars(self).values())
 
     def __repr__(self) -> str:
@@ -47,10 +48,10 @@ class Attentions:
         return f"Attentions({', '.join(shapes)})"
 
     def to_prompt(self, prompt: int) -> Floats:
-        """Return the attention of a decoder-only model's steps to its prompt (layers, heads, target, prompt).
+        """Return a decoder-only model's attention to its prompt (layers, heads, target, prompt).
 
         Args:
-            prompt: number of tokens of the prompt; the first step reads the last of them.
+            prompt: number of tokens of the prompt; the first step reads the last token.
         """
         assert self.decoder is not None
         return np.ascontiguousarray(self.decoder[:, :, prompt - 1 :, :prompt])
@@ -75,7 +76,7 @@ def select_head(cross: Floats | None, layer: int, head: int | None) -> Floats:
         SettingsError: the model has no cross-attention, or no such layer or head.
     """
     if cross is None:
-        raise SettingsError("the model has no attention to a source")
+        raise SettingsError("the model has no source attention (cross-attention)")
     layer = resolve_layer(layer, head, *cross.shape[:2])
     if head is not None:
         selected: Floats = np.ascontiguousarray(cross[layer, head])
@@ -93,12 +94,12 @@ def require_cross_attention(cross: Floats | None) -> Floats:
         SettingsError: the model has no cross-attention.
     """
     if cross is None:
-        raise SettingsError("the model has no attention to a source")
+        raise SettingsError("the model has no source attention (cross-attention)")
     return cross
 
 
 def resolve_layer(layer: int, head: int | None, layers: int, heads: int) -> int:
-    """Return the index of a layer, from 0; a negative layer counts from the last, down to the first.
+    """Return the index of a layer, from 0; a negative number counts layers from the last, down to the first.
 
     Raises:
         SettingsError: the decoder has no such layer or head; the message counts them from 1.

@@ -23,14 +23,14 @@ from uwaga.translator.text import Sentence, TokenPair
 BATCH_SENTENCES = 32
 """Number of sentences whose attention of all heads is in memory at a time."""
 DEFAULT_LAYER = -2
-"""A layer, counted from the last as :attr:`uwaga.decoder.Decoder.cross_attention` does."""
+"""The penultimate layer, as a layer of :attr:`uwaga.decoder.Decoder.cross_attention`."""
 
 
 class TokenAlignment(NamedTuple):
-    """The share of attention that each target token pays to each source token.
+    """The attention of each target token of a sentence to each source token.
 
-    ``weights`` (target, source), whose rows sum to 1; ``maps`` (heads, target, source), the weights of each
-    head that links words, None for a single head.
+    ``weights`` (target, source) are those of the alignment head; each row sums to 1. ``maps`` (heads, target,
+    source) are those of the heads of the link model, None without a link model.
     """
 
     weights: Floats
@@ -44,7 +44,7 @@ def add_alignments(
 
     Args:
         decoder: the model.
-        head: the head whose attention aligns; None as for :func:`token_alignments`.
+        head: the alignment head; None for the mean of the heads of the penultimate layer.
         sentences: the sentences, with their hypotheses.
         start: token that decoding started from, None for the decoder's default.
     """
@@ -67,16 +67,16 @@ def _add_alignment(hypothesis: Hypothesis, tokens: TokenAlignment) -> Hypothesis
 def token_alignments(
     decoder: Decoder, head: AlignmentHead | None, pairs: Sequence[TokenPair], start: int | None = None
 ) -> list[TokenAlignment]:
-    """Align the tokens of sources and targets.
+    """Return the alignment of the tokens of each pair.
 
     Args:
         decoder: the model.
-        head: the head whose attention aligns; None for the mean of the heads of the penultimate layer.
+        head: the alignment head; None for the mean of the heads of the penultimate layer.
         pairs: token ids of sources with their end symbols, and of targets without theirs.
         start: token that decoding starts from, None for the decoder's default.
     """
     if decoder.cross_attention is None:
-        raise SettingsError("this model has no attention to a source that could align words")
+        raise SettingsError("the model has no source attention (cross-attention), which could align words")
     first = decoder.symbols.start if start is None else start
     layer = DEFAULT_LAYER if head is None else head.layer - 1
     number = None if head is None or head.head is None else head.head - 1
@@ -107,7 +107,7 @@ def token_alignments(
 def _all_heads(
     decoder: Decoder, sources: Sequence[Sequence[int]], inputs: Sequence[Sequence[int]]
 ) -> Iterator[Floats]:
-    """Yield the attention of all heads of each sentence."""
+    """Yield the attention (layers, heads, target, source) of each sentence."""
     assert decoder.cross_attentions is not None
     for first in range(0, len(sources), BATCH_SENTENCES):
         part = slice(first, first + BATCH_SENTENCES)
@@ -115,7 +115,7 @@ def _all_heads(
 
 
 def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
-    """Return (heads, tokens, source) attention of the heads that a link model uses."""
+    """Return the attention (heads, tokens, source) of the heads that a link model uses."""
     maps = [
         _rows(select_head(cross, layer - 1, head - 1), tokens, step == "reading")
         for layer, head, step in model.heads
@@ -124,8 +124,9 @@ def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
 
 
 def _rows(weights: Floats, tokens: int, reading: bool) -> Floats:
-    """Return the rows of the tokens; the last token, if no step can read it, has the row of the step that
-    predicts it.
+    """Return the attention (tokens, source) of the steps that predict each token or, if ``reading``, read it.
+
+    If no step can read the last token, the row of the step that predicts it is used instead.
     """
     if not reading or not tokens:
         return weights[:tokens]
@@ -141,15 +142,15 @@ def align_pairs(
     start: int | None,
     words: WordKind = "words",
 ) -> list[WordAlignment]:
-    """Link the words of texts with those of given translations.
+    """Return the word alignment of each text and its given translation.
 
     Args:
-        decoder: the model, for the search.
+        decoder: the decoder that reads the pairs.
         model: the model with its tokenisers.
-        pairs: the texts.
-        ids: their tokens, end symbols included.
+        pairs: the texts and their translations.
+        ids: tokens of the pairs, end symbols included.
         start: token that decoding starts from, None for the decoder's default.
-        words: the units that links refer to.
+        words: the units to which links refer.
     """
     check_choice("words", words, get_args(WordKind))
     head, read = model.alignment_head, [TokenPair(source, target[:-1]) for source, target in ids]

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 MAX_WORKERS = 1 << 12
 MAX_WAITING = 1 << 20
 MAX_NICE = 19
-LONG_CHARACTERS = 2_000
-"""Number of characters from which calls take turns to read and write their texts."""
+MIN_LONG_CHARACTERS = 2_000
+"""Minimum number of characters of a long call; long calls take turns to process their texts."""
 Outcome = Literal["done", "failed", "cancelled", "late"]
-"""How a request ended: answered, failed, cancelled, or past its deadline."""
+"""How a request ended: it was answered, failed, was cancelled, or missed its deadline."""
 
 Arguments = TypeVarTuple("Arguments")
 Value = TypeVar("Value")
@@ -71,8 +71,8 @@ class AsyncTranslator:
             core when all are busy; on Linux only.
 
     Raises:
-        SettingsError: an impossible number.
-        ModelError: there is no such model, or it cannot be read.
+        SettingsError: a number is out of range, or ``translator`` has the wrong type.
+        ModelError: the model does not exist or cannot be read.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class AsyncTranslator:
 
     @property
     def counters(self) -> tuple[int, int, int]:
-        """Decoding steps, rows of all steps, and finished sentences, over all models."""
+        """The numbers of decoding steps, of rows in all steps, and of finished sentences, over all models."""
         batch_counters = [(0, 0, 0), *(batch.counters for batch in self._models.batches)]
         steps, rows, sentences = (sum(column) for column in zip(*batch_counters, strict=True))
         return steps, rows, sentences
@@ -148,7 +148,7 @@ class AsyncTranslator:
         deadline: float | None = None,
         **options: Unpack[TranslateOptions],
     ) -> Translation | list[Translation]:
-        """Translate a text, or several; see :meth:`uwaga.translator.Translator.translate`.
+        """Translate one text, or several texts; see :meth:`uwaga.translator.Translator.translate`.
 
         Args:
             text: one text, or any number of them.
@@ -197,8 +197,8 @@ class AsyncTranslator:
         """Translate a text that has grown; see :meth:`uwaga.translator.Translator.retranslate`.
 
         Args:
-            text: the text so far.
-            previous: the complete last translation of its beginning; empty at first.
+            text: the complete current text.
+            previous: the complete translation of the text before it grew; empty at first.
             bias: as for ``Translator.retranslate``.
             mask: as for ``Translator.retranslate``.
             client: as for :meth:`translate`.
@@ -231,7 +231,7 @@ class AsyncTranslator:
             return list(translator.run(request_list, window=max(len(request_list), 1)))
 
         characters = sum(len(request.text) for request in request_list if isinstance(request.text, str))
-        return await self.call(work, client=client, deadline=deadline, long=characters >= LONG_CHARACTERS)
+        return await self.call(work, client=client, deadline=deadline, long=characters >= MIN_LONG_CHARACTERS)
 
     def stream(
         self,
@@ -243,7 +243,7 @@ class AsyncTranslator:
     ) -> AsyncGenerator[str, None]:
         """Translate a text and yield its translation piece by piece as it grows.
 
-        Joined, the pieces are ``translate(text, beam=1, ...).text``. A caller that stops early should close
+        The joined pieces equal ``translate(text, beam=1, ...).text``. A caller that stops early should close
         the generator (``aclose()``, or ``contextlib.aclosing``), which removes the text from the batch.
 
         Raises:
@@ -272,7 +272,7 @@ class AsyncTranslator:
                 send(piece)
 
         task = asyncio.ensure_future(
-            self.call(work, client=client, deadline=deadline, long=len(request.text) >= LONG_CHARACTERS)
+            self.call(work, client=client, deadline=deadline, long=len(request.text) >= MIN_LONG_CHARACTERS)
         )
 
         def stop(task: asyncio.Task[None]) -> None:
@@ -298,7 +298,7 @@ class AsyncTranslator:
     ) -> Value:
         """Call a function in a thread, with a translator whose searches belong to this request.
 
-        For work other than translating texts: documents, alignment, scores.
+        This method is for work other than translating texts: documents, alignment and scores.
 
         Args:
             function: called with the translator and ``args``; its searches raise after the request is
@@ -306,7 +306,8 @@ class AsyncTranslator:
             *args: further arguments.
             client: the name of the client.
             deadline: seconds until the result is due.
-            long: the call has long texts; such calls take turns except while they wait for the model.
+            long: whether the call has long texts; such calls take turns, except while they wait for the
+                model.
 
         Raises:
             BusyError: too many requests are waiting.
@@ -352,7 +353,7 @@ class AsyncTranslator:
         """Refuse further requests, and end the threads.
 
         Args:
-            drain: finish the accepted requests; False cancels them.
+            drain: whether to finish the accepted requests; False cancels them.
         """
         self._closed = True
         if not drain:
@@ -393,10 +394,10 @@ class AsyncTranslator:
 
 
 def _task_error(error: BaseException) -> Exception:
-    """Return an error that a task can raise.
+    """Return an error that a task can raise: ``error`` itself, or a RuntimeError that it caused.
 
-    SystemExit and KeyboardInterrupt would end its event loop, StopIteration would never reach it, and the
-    others would look like a cancellation of the task.
+    SystemExit and KeyboardInterrupt would end the event loop, StopIteration would never reach the task, and
+    the other errors that are replaced would look like a cancellation of the task.
     """
     if isinstance(error, Exception) and not isinstance(error, StopIteration | CancelledError):
         return error

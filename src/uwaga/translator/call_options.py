@@ -1,7 +1,7 @@
 """The keyword arguments of calls, for type checkers and editors.
 
-No module imports this one when it runs. The records that it mirrors describe the options and check their
-values, also for callers who have them as a mapping.
+This module is imported only for type checking. The dataclasses that it mirrors describe the options and check
+their values, also for callers that pass a mapping.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class GenerateOptions(TypedDict, total=False):
     """The keyword arguments of :meth:`uwaga.generation.TextGenerator.generate`.
 
     They are the fields of :class:`uwaga.search.SearchOptions` that do not need a source. None means the
-    model's own value.
+    value in the model's settings.
     """
 
     beam: int | None
@@ -84,7 +84,7 @@ class GenerateOptions(TypedDict, total=False):
 
 
 class SearchFields(GenerateOptions, total=False):
-    """The keyword arguments of :meth:`uwaga.Translator.options`: all of ``SearchOptions``."""
+    """The keyword arguments of :meth:`uwaga.Translator.options`: all fields of ``SearchOptions``."""
 
     start: int | None
     mbr: int | None

@@ -16,7 +16,7 @@ from uwaga.translator.text import Sentence
 
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)
 LINE_BREAK = re.compile(r"[\r\n]")
-UNNAMED_CODES = frozenset({"", "src", "tgt", "und"})
+UNKNOWN_LANGUAGE_CODES = frozenset({"", "src", "tgt", "und"})
 
 MAX_PERIOD = 12
 MIN_REPETITIONS, MIN_REPEATED_TOKENS = 4, 12
@@ -35,13 +35,13 @@ UNFAMILIAR_TEXT = "unlike what the model knows"
 """Beginning of the warnings about a text that the model was not trained for."""
 
 
-def translates(languages: tuple[str, str]) -> bool:
+def has_different_languages(languages: tuple[str, str]) -> bool:
     """Return True if a model is known to translate between two different languages."""
     source, target = map(base_language, languages)
-    return source != target and source not in UNNAMED_CODES and target not in UNNAMED_CODES
+    return source != target and source not in UNKNOWN_LANGUAGE_CODES and target not in UNKNOWN_LANGUAGE_CODES
 
 
-def is_copied(text: str) -> bool:
+def is_language_independent(text: str) -> bool:
     """Return True if a text is the same in every language: without letters, or a single address."""
     text = text.strip()
     return not any(map(str.isalpha, text)) or ADDRESS.fullmatch(text) is not None
@@ -53,7 +53,7 @@ MIN_LAST_WORD = 3
 """Minimum letters of a last word whose full stop does not mark an abbreviation or an ordinal number."""
 
 
-def is_bare(text: str) -> bool:
+def lacks_final_mark(text: str) -> bool:
     """Return True if a text ends in a letter or a digit, not in a punctuation mark."""
     text = text.rstrip()
     return bool(text) and unicodedata.category(text[-1])[0] in "LMN"
@@ -164,4 +164,4 @@ def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | 
         sentence: the sentence that they translate; if no mark ends it, none ends the text.
     """
     text = LINE_BREAK.sub(" ", decode(tokens, target))
-    return without_stop(text) if sentence is not None and sentence.is_bare else text
+    return without_stop(text) if sentence is not None and sentence.lacks_final_mark else text

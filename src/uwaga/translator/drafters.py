@@ -1,4 +1,4 @@
-"""Models whose results are drafts for another model, which checks them in few passes (M42).
+"""Drafters: faster models that draft translations, which the main model checks in few passes (M42).
 
 A wrong draft costs time, but never changes a translation.
 """
@@ -22,27 +22,30 @@ from uwaga.translator.plan import make_plan
 from uwaga.translator.request import build_requests
 from uwaga.translator.text import Sentence
 
-MAX_DRAFTED = 4
-"""Maximum sentences of a search for which a shortlist drafts: with more, drafts cost more than they save."""
+MAX_DRAFTED_SENTENCES = 4
+"""Maximum number of sentences of a search for which a :class:`ShortlistDrafter` drafts.
+
+For more sentences, drafts cost more than they save.
+"""
 
 
 @dataclass(frozen=True)
-class ListedDrafter:
-    """Drafts by the same model with a shortlist, for searches of at most :data:`MAX_DRAFTED` sentences."""
+class ShortlistDrafter:
+    """Drafts by the same model with a shortlist, for up to :data:`MAX_DRAFTED_SENTENCES` sentences."""
 
     decoder: Decoder
 
     def draft(self, model: Model, sentences: Sequence[Sentence], options: SearchOptions) -> Decoder | None:
         """See :meth:`uwaga.translator.model.Drafter.draft`."""
-        if len(sentences) <= MAX_DRAFTED:
+        if len(sentences) <= MAX_DRAFTED_SENTENCES:
             plain = replace(options, attention=False, alignment=False, entropy=False, coverage=False)
             for sentence, nbest in zip(sentences, search(self.decoder, sentences, plain), strict=True):
                 sentence.draft = Draft(nbest[0].tokens)
         return None
 
-    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> ListedDrafter:
+    def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> ShortlistDrafter:
         """See :meth:`uwaga.translator.model.Drafter.wrap_decoders`."""
-        return ListedDrafter(wrap(self.decoder))
+        return ShortlistDrafter(wrap(self.decoder))
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class TextDrafter:
 
     def draft(self, model: Model, sentences: Sequence[Sentence], options: SearchOptions) -> Decoder | None:
         """See :meth:`uwaga.translator.model.Drafter.draft`."""
-        drafting = for_languages(self.model, model.languages)
+        drafting = select_languages(self.model, model.languages)
         greedy = {"beam": 1, "nbest": 1, "sample": False, "placeholders": False}
         texts = [sentence.text for sentence in sentences]
         requests = build_requests(texts, {**greedy, "split": "sentences", "on_error": "return"})
@@ -82,22 +85,24 @@ class BlockDrafter:
         return BlockDrafter(wrap(self.decoder))
 
 
-def share_vocabulary(decoder: Decoder, target: Subwords, drafter: Decoder, drafting: Subwords) -> bool:
-    """Return True if two models have the same target tokens, according to their target tokenisers."""
+def have_same_vocabulary(decoder: Decoder, target: Subwords, drafter: Decoder, drafting: Subwords) -> bool:
+    """Return True if two decoders have the same target tokens, according to their target tokenisers."""
     return decoder.vocabulary == drafter.vocabulary and target.model_bytes == drafting.model_bytes
 
 
 def make_drafter(model: Model, drafting: Model) -> Drafter:
     """Return a block drafter for language models that share a vocabulary, otherwise a text drafter."""
-    for_languages(drafting, model.languages)
+    select_languages(drafting, model.languages)
     use_prompts = [isinstance(each_model.source, PromptTokeniser) for each_model in (model, drafting)]
-    if all(use_prompts) and share_vocabulary(model.decoder, model.target, drafting.decoder, drafting.target):
+    if all(use_prompts) and have_same_vocabulary(
+        model.decoder, model.target, drafting.decoder, drafting.target
+    ):
         return BlockDrafter(drafting.decoder)
     return TextDrafter(drafting)
 
 
-def for_languages(drafting: Model, languages: tuple[str, str]) -> Model:
-    """Return a drafting model for a pair of languages, or unchanged if it states no languages.
+def select_languages(drafting: Model, languages: tuple[str, str]) -> Model:
+    """Return a drafting model set to a pair of languages, or unchanged if it states no languages.
 
     A language model is prompted to translate between any two languages.
     """
@@ -114,7 +119,7 @@ def for_languages(drafting: Model, languages: tuple[str, str]) -> Model:
         if matching_code is None and (available or current not in UNSTATED_LANGUAGES):
             raise SettingsError(
                 f"the draft model {drafting.all_languages.location or drafting!r} does not translate from "
-                f"{languages[0]} to {languages[1]}: choose another, or leave out draft"
+                f"{languages[0]} to {languages[1]}: choose another draft model, or leave out draft"
             )
         pair.append(matching_code)
     return drafting.between(*pair)

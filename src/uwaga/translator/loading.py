@@ -170,10 +170,10 @@ def load_model(name: Name, options: LoadOptions) -> Model:
             "draft shortlist needs the native engine and a shortlist: name its file with shortlist, or leave "
             "out draft"
         )
-    from uwaga.translator.drafters import ListedDrafter
+    from uwaga.translator.drafters import ShortlistDrafter
 
     complete = replace(shortlisted, decoder=shortlisted.decoder.without_shortlist(), scorer=None)
-    return complete.with_drafter(ListedDrafter(shortlisted.decoder))
+    return complete.with_drafter(ShortlistDrafter(shortlisted.decoder))
 
 
 def with_draft(model: Model, options: LoadOptions) -> Model:
@@ -257,10 +257,10 @@ def load_generator(name: Name, options: LoadOptions) -> LoadedGenerator:
     generator = LoadedGenerator(decoder, checkpoint.target, checkpoint.decoding, checkpoint.chat)
     if options.draft is None:
         return generator
-    from uwaga.translator.drafters import share_vocabulary
+    from uwaga.translator.drafters import have_same_vocabulary
 
     draft = load_generator(options.draft, replace(options, draft=None, dtype="auto"))
-    if not share_vocabulary(generator.decoder, generator.tokeniser, draft.decoder, draft.tokeniser):
+    if not have_same_vocabulary(generator.decoder, generator.tokeniser, draft.decoder, draft.tokeniser):
         raise SettingsError(
             f"the draft model {options.draft} does not have the vocabulary of {name}: continuing texts "
             "needs a draft model of the same vocabulary"

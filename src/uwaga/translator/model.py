@@ -29,19 +29,19 @@ class Model:
     """A model, its tokenisers and its settings.
 
     Attributes:
-        decoder: the model, for the search.
+        decoder: the decoder that searches use.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
         decoding: default search options.
         languages: codes of source and target.
-        scorer: scores known targets; by default step by step with ``decoder``.
+        scorer: function that scores given targets; None to score them step by step with ``decoder``.
         text: the form in which the model expects its texts.
         known: the languages that a request may choose from; None for a model of a single language pair.
         score_stats: statistics of the model's own scores, if they have been measured.
         alignment_head: the attention head that aligns words; None for the mean of the penultimate layer.
         path: the folder or file of the model; None with another decoder or an adapter.
-        drafter: drafts the targets of greedy searches; None for no drafts.
-        states: the decoder states of pairs of translation memories.
+        drafter: object that drafts the targets of greedy searches; None for no drafts.
+        states: cache of the decoder states of pairs from translation memories.
     """
 
     decoder: Decoder
@@ -69,7 +69,7 @@ class Model:
 
     @property
     def language_pair(self) -> LanguagePair:
-        """Codes of source and target, with all other languages that the model translates from and to."""
+        """The source and target codes, with all languages that the model supports on either side."""
         return LanguagePair(*self.languages, *self.all_languages.pairs)
 
     @property
@@ -84,20 +84,20 @@ class Model:
 
     @cached_property
     def byte_tokens(self) -> range:
-        """The target tokens for single bytes of multi-byte characters; empty if there are none."""
+        """The range of the target tokens that stand for single bytes; empty if there are none."""
         return byte_tokens(self.target)
 
     def between(self, source: str | None = None, target: str | None = None) -> Model:
-        """Return the same model for one pair of its languages; the weights are shared.
+        """Return a model for one of this model's language pairs, which shares its weights.
 
         Args:
-            source: code of the language to translate from; None for the one chosen at loading, or stated by
-                the model.
-            target: code of the language to translate to; None likewise.
+            source: code of the language to translate from; None for the language chosen at loading or stated
+                by the model.
+            target: code of the language to translate to; None as for ``source``.
 
         Raises:
-            SettingsError: the model lacks the language, or needs one that has not been chosen; the message
-                lists those it has.
+            SettingsError: the model does not support a language, or needs one that has not been chosen; the
+                message lists the supported languages.
         """
         available = self.all_languages
         if source is None and target is None and not available.requires_language():
@@ -114,13 +114,14 @@ class Model:
         )
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
-        """Return a copy with another decoder of the same vocabularies, by default scored step by step."""
+        """Return a copy with another decoder of the same vocabularies; None as scorer scores step by step."""
         return replace(self, decoder=decoder, score_stats=None, scorer=scorer, path=None, states=StateCache())
 
     def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> Model:
         """Return a copy whose decoder and drafter are wrapped by ``wrap``; the scorer is unchanged.
 
-        The copy shares what was learned about the tokenisers, since each call to a shared model makes one.
+        The copy shares the cached properties of the tokenisers, because every call to a shared model makes
+        such a copy.
         """
         drafter = None if self.drafter is None else self.drafter.wrap_decoders(wrap)
         model = replace(self, decoder=wrap(self.decoder), scorer=self.scores, drafter=drafter)
@@ -134,13 +135,13 @@ class Model:
 
     @property
     def scores(self) -> Scorer:
-        """The scorer of known targets."""
+        """The function that scores given targets."""
         from uwaga.translator.score import step_scorer
 
         return self.scorer or step_scorer(self.decoder)
 
     def segmenter(self, terms: Callable[[str], Sequence[tuple[int, int]]] | None = None) -> Segmenter:
-        """Return the segmenter of this model; ``terms`` returns the spans of a text not to be split."""
+        """Return the model's segmenter; ``terms`` returns the spans of a text that must not be split."""
         return self._segmenter if terms is None else replace(self._segmenter, unsplittable=terms)
 
     @cached_property
@@ -150,14 +151,14 @@ class Model:
         return Segmenter(self.source, limit, self.languages, self.text, max_unsplit=max_source)
 
     def pair_ids(self, pairs: Iterable[tuple[str, str]], first: int = 1) -> list[TokenPair]:
-        """Tokenise both sides of every pair of texts, end symbols included.
+        """Return the tokens of both sides of each pair of texts, end symbols included.
 
         Args:
             pairs: source and target texts; neither is split into sentences.
             first: the number of the first pair, for error messages.
 
         Raises:
-            TextTooLongError: a side is longer than the model accepts; names the pair.
+            TextTooLongError: a side is longer than the model accepts; the message names the pair.
             DataError: a text is not valid Unicode.
         """
         segmenter = self.segmenter()
@@ -175,17 +176,18 @@ class Model:
 
 
 class Drafter(Protocol):
-    """Source of drafts for the targets of a model."""
+    """An object that drafts the targets of a model."""
 
     def draft(self, model: Model, sentences: Sequence[Sentence], options: SearchOptions) -> Decoder | None:
-        """Set the draft of each sentence, or None.
+        """Set the draft of each sentence, or return a model that drafts during the search.
 
         Args:
-            model: the model that verifies them.
+            model: the model that verifies the drafts.
             sentences: the inputs of the model, one or more.
-            options: the options of its search.
+            options: the search options of the model.
 
-        Returns: a smaller model of the same vocabulary that drafts during the search instead, or None.
+        Returns: a smaller model with the same vocabulary that drafts during the search; None if the drafts
+            have been set.
 
         Raises:
             SettingsError: the drafting model translates between other languages.
@@ -203,19 +205,19 @@ class SupportsDescription(Protocol):
 
     @property
     def description(self) -> str:
-        """Family, engine, precision and threads, separated by commas."""
+        """The model family, engine, precision and number of threads, separated by commas."""
         ...
 
 
 def summary(decoder: object) -> str:
-    """Describe a decoder in a line: by its own description, or by the name of its class."""
+    """Return a one-line description of a decoder: its ``description``, or else the name of its class."""
     return decoder.description if isinstance(decoder, SupportsDescription) else type(decoder).__name__
 
 
 def model_origin(location: str, pair: LanguagePair) -> str:
-    """Describe a model's folder (``bundled`` for the model that comes with uwaga) and its languages.
+    """Return a model's folder (``bundled`` for the model that comes with uwaga) and languages as text.
 
-    If no pair has been chosen, the number of languages is given.
+    If no language pair has been chosen, the numbers of source and target languages are given instead.
     """
     name = repr("bundled" if location and Path(location) == BUNDLED else location)
     if tuple(pair) != UNSTATED_LANGUAGES:

@@ -1,4 +1,4 @@
-"""The layers that process texts, from requests to translations."""
+"""The pipeline of layers that turn requests into translations."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from uwaga.translator.text import InlineText, Layer, Text, TextDraft, Translated
 
 
 # --8<-- [start:layers]
-def pipeline(plan: Plan, has_markup: bool) -> Layer:
-    """Return the layers for the texts of requests, the outermost last.
+def pipeline(plan: Plan, needs_inline_layers: bool) -> Layer:
+    """Return the outermost layer of the pipeline for the texts of requests.
 
-    A layer changes texts, calls the next one, and completes the translations.
+    Each layer changes texts, calls the next layer, and completes the translations.
 
     Args:
         plan: the plan of the call.
-        has_markup: whether the texts have a format, placeholders or characters that the model does not know;
-            plain texts need no further layers.
+        needs_inline_layers: whether the texts need the layers for texts with tags; see
+            :meth:`uwaga.translator.plan.Plan.needs_inline_layers`.
     """
-    if has_markup:
+    if needs_inline_layers:
         from uwaga.translator.layers.formats import Markup, TextWithPlaceholders
 
         layer: Layer = inline_pipeline(plan)
@@ -42,7 +42,7 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
 
 
 def inline_pipeline(plan: Plan) -> Layer:
-    """Return the layers for texts with tags."""
+    """Return the outermost layer of the pipeline for texts with tags."""
     from uwaga.translator.layers.characters import Characters
     from uwaga.translator.layers.differences import Doubts
     from uwaga.translator.layers.messages import Messages
@@ -69,22 +69,22 @@ def inline_pipeline(plan: Plan) -> Layer:
 
 
 def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
-    """Translate requests of one plan, all together; a text that fails does not affect the others."""
+    """Translate requests with the same plan together; a text that fails does not affect other texts."""
     texts: list[Text] = []
     groups: dict[bool, list[Text]] = {False: [], True: []}
     for request in requests:
         draft = TextDraft(request.draft, request.bias, request.mask) if request.draft else None
         text = Text((request.text,), request.name, request.prefix, draft, context=request.context)
         texts.append(text)
-        groups[plan.has_markup(request.text)].append(text)
-    for has_markup, group in groups.items():
+        groups[plan.needs_inline_layers(request.text)].append(text)
+    for needs_inline_layers, group in groups.items():
         if group:
-            pipeline(plan, has_markup).translate(group)
+            pipeline(plan, needs_inline_layers).translate(group)
     return [text.result for text in texts]
 
 
 def translate_inlines(plan: Plan, inlines: Sequence[InlineText]) -> list[TranslatedInline]:
-    """Translate texts with tags, all together; each translation has every tag exactly once.
+    """Translate texts with tags together; each translation has every tag exactly once.
 
     Args:
         plan: the plan of the call.
@@ -103,7 +103,7 @@ def translate_inlines(plan: Plan, inlines: Sequence[InlineText]) -> list[Transla
 def _translated_inline(inline: Inline, text: Text) -> TranslatedInline:
     translation = text.result
     if text.error is None:
-        first, *alternatives = (keep_tags_of(written, inline) for _, written in text.written())
+        first, *alternatives = (keep_tags_of(written, inline) for _, written in text.spaced_translations())
         return TranslatedInline(first, translation, tuple(alternatives))
     copy = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
     return TranslatedInline(copy, translation)

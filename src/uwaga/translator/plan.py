@@ -1,4 +1,4 @@
-"""The parts that the requests of a call share, resolved once: models, options, glossary, placeholders."""
+"""The plan of a call: the models, options, glossary and placeholders that its requests share."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 MAX_LISTED_LANGUAGES = 8
 
 
-class Sources(NamedTuple):
-    """The source language of texts, by the model's code, and the texts that are not translated."""
+class ResolvedSource(NamedTuple):
+    """The source language of texts, as a code of the model, and the texts that need no translation."""
 
     source: str | None
     untranslated: frozenset[str] = frozenset()
@@ -37,34 +37,36 @@ class Sources(NamedTuple):
 
 def resolve_source(
     source: str | None, texts: Sequence[str], languages: LanguagePair, target: str | None = None
-) -> Sources:
+) -> ResolvedSource:
     """Return the source language of texts; ``auto`` detects the common language of all texts.
 
-    Texts that are already in the target language or have no letters are then not translated.
+    With ``auto``, texts that are already in the target language or have no letters are not translated.
 
     Args:
-        source: the source of the request.
-        texts: its texts.
+        source: source language of the requests: a code, ``auto``, or None for that of the model.
+        texts: the texts of the requests.
         languages: the languages of the model.
-        target: the target of the request; None for that of the model.
+        target: target language of the requests; None for that of the model.
     """
     if not isinstance(source, str) or source != AUTO:
-        return Sources(source)
+        return ResolvedSource(source)
     if not languages.sources:
-        raise SettingsError("source 'auto' needs a model that states its languages; name the language")
+        raise SettingsError(
+            "source 'auto' needs a model that states its languages; give the code of the language instead"
+        )
     target = target or (None if languages[1] == UNSTATED_LANGUAGES[1] else languages[1])
     untranslated = frozenset(
         text for text in while_active(texts) if needs_no_translation(text, languages.sources, target)
     )
     remaining = [text for text in texts if text not in untranslated]
     if not remaining:
-        return Sources(languages.sources[0], untranslated)
+        return ResolvedSource(languages.sources[0], untranslated)
     detected = detect_language(remaining, languages.sources, target)
     if target is not None and same_language(target, detected.language):
-        return Sources(languages.sources[0], frozenset(texts))
+        return ResolvedSource(languages.sources[0], frozenset(texts))
     for code in languages.sources:
         if same_language(code, detected.language):
-            return Sources(code, untranslated)
+            return ResolvedSource(code, untranslated)
     if detected.language == UNDETERMINED:
         raise SettingsError("the language of the text cannot be detected; name it")
     language_list = ", ".join(languages.sources[:MAX_LISTED_LANGUAGES]) + (
@@ -72,12 +74,13 @@ def resolve_source(
     )
     raise SettingsError(
         f"the text is in {detected.language!r} (probability {detected.probability:.2f}), but this model "
-        f"translates from {language_list}: choose a model for it, or name the language if that is wrong"
+        f"translates from {language_list}: choose a model for that language, or state the text's language "
+        "if the detection is wrong"
     )
 
 
 def needs_no_translation(text: object, sources: Sequence[str], target: str | None) -> bool:
-    """Return True if a text has no letters, or is in the target language."""
+    """Return True if a text has no letters or is in the target language."""
     if not isinstance(text, str):
         return False
     if not any(map(str.isalpha, text)):
@@ -85,17 +88,18 @@ def needs_no_translation(text: object, sources: Sequence[str], target: str | Non
     return target is not None and same_language(target, detect_language([text], sources, target).language)
 
 
-LAST_ONLY = ("nbest", "min_length", "max_length", "start", "first", "banned")
-"""Search options that concern the final translation or its vocabulary: only for a chain's last model."""
+LAST_MODEL_OPTIONS = ("nbest", "min_length", "max_length", "start", "first", "banned")
+"""Search options about the final translation or its vocabulary, which apply only to a chain's last model."""
 
 
 @dataclass(frozen=True)
 class Stage:
     """One model of a chain, prepared for the requests of a call.
 
-    ``terms`` finds the terms of a glossary in its sentences; None without a glossary. Warnings of the stages
-    of a chain name its languages (``is_step``). ``drafter`` is a smaller model that drafts during a search.
-    ``memory`` is a translation memory whose pairs the model looks up, if it is the only model.
+    ``terms`` finds the glossary terms of sentences; None without a glossary. ``is_in_chain`` is True if
+    there are several models, so that warnings name the languages of each. ``drafter`` is a smaller model that
+    drafts during a search. ``memory`` is a translation memory whose pairs the model looks up, if it is the
+    only model.
     """
 
     model: Model
@@ -103,7 +107,7 @@ class Stage:
     segmenter: Segmenter
     split: Split
     terms: TermFinder | None = None
-    is_step: bool = False
+    is_in_chain: bool = False
     drafter: Decoder | None = None
     memory: TranslationMemory | None = None
 
@@ -111,7 +115,7 @@ class Stage:
     def search_decoder(self) -> Decoder:
         """The decoder for the search, which records the attention that the options request.
 
-        A recording decoder caches the sources that it has encoded: a search takes a stage of its own.
+        A recording decoder caches the sources that it has encoded, so that each search needs a new stage.
         """
         records_all = self.options.attention == "all"
         if not records_all and not self.options.alignment:
@@ -122,11 +126,11 @@ class Stage:
 
     @property
     def takes_drafts(self) -> bool:
-        """True if the search is for a single best translation."""
+        """True if drafts can be used, because the search returns a single best translation."""
         return self.options.nbest == 1 and not self.options.sample
 
-    def aligned(self) -> Stage:
-        """Return the same stage with ``alignment``."""
+    def with_alignment(self) -> Stage:
+        """Return a copy of the stage that also aligns words."""
         return replace(self, options=replace(self.options, alignment=True))
 
     def split_text(self, text: str, name: str) -> Passage:
@@ -134,11 +138,11 @@ class Stage:
         return self.segmenter.cut(text, self.split, name)
 
     def split_translated(self, passage: Passage, name: str) -> Passage:
-        """Split the previous model's translation of a passage at the same sentences.
+        """Split the previous model's translation of a passage at the sentences of the passage.
 
         Args:
-            passage: the passage, translated.
-            name: the name of the text in messages, which also name the language of the translation.
+            passage: the translated passage.
+            name: the name of the text in messages, to which the language of the translation is added.
         """
         if self.terms is not None:  # if a sentence was translated to nothing, its terms must not be lost
             for sentence in passage.sentences:
@@ -148,17 +152,17 @@ class Stage:
         split: Split = "never" if self.split == "never" else "auto"
         return self.segmenter.cut_translated(passage, split, f"{name} in {self.model.languages[0]}")
 
-    def in_step(self, warning: str) -> str:
-        """Return a warning; in a chain, with the languages of the model that it concerns."""
-        return f"{warning} (in the step {' → '.join(self.model.languages)})" if self.is_step else warning
+    def with_languages(self, warning: str) -> str:
+        """Return a warning; in a chain, the languages of the model that it concerns are added."""
+        return f"{warning} (in the step {' → '.join(self.model.languages)})" if self.is_in_chain else warning
 
 
 @dataclass(frozen=True)
 class Plan:
     """The plan for requests that share all fields except their text.
 
-    ``request`` is one of them. The texts ``untranslated`` are copied, because their detected language is the
-    target.
+    ``request`` is one of these requests. The texts in ``untranslated`` are copied, because they are in the
+    target language or have no letters.
     """
 
     request: Request
@@ -167,9 +171,9 @@ class Plan:
     untranslated: frozenset[str] = frozenset()
     memory: TranslationMemory | None = None
 
-    def has_markup(self, text: object) -> bool:
+    def needs_inline_layers(self, text: object) -> bool:
         """Return True if a text has a format, placeholders, or characters that the model does not know, or if
-        there is a translation memory.
+        there is a translation memory; other texts are translated as plain strings.
         """
         if self.request.format != "text" or self.memory is not None:
             return True
@@ -183,7 +187,7 @@ class Plan:
 
     @property
     def can_align(self) -> bool:
-        """True if every model can align words."""
+        """True if all models can align words."""
         return all(stage.model.aligns for stage in self.stages)
 
 
@@ -194,14 +198,14 @@ def make_plan(
     texts: Sequence[str],
     streaming: bool = False,
 ) -> Plan:
-    """Prepare everything that requests with the same fields share.
+    """Return the plan for requests that share all fields except their text.
 
     Args:
-        models: the chain.
-        languages: its languages.
+        models: the models of the chain.
+        languages: the languages of the chain.
         request: one of the requests.
-        texts: all their texts, by which ``auto`` detects the language.
-        streaming: search for a single hypothesis.
+        texts: the texts of all requests, from which ``auto`` detects the language.
+        streaming: whether the translation is streamed, which needs a search for a single hypothesis.
     """
     request.check()
     source, untranslated = resolve_source(request.source, texts, languages, request.target)
@@ -226,9 +230,13 @@ def make_plan(
         terms = finders[number] if finders else None
         model_options = replace(model_options, alignment=True) if model_options.coverage else model_options
         if model.drafter is not None and (model_options.beam != 1 or model_options.sample):
-            raise SettingsError("a draft model needs greedy search: leave out beam, sample and mbr, or draft")
+            raise SettingsError(
+                "a draft model needs greedy search: leave out beam, sample and mbr, or leave out draft"
+            )
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
-        stages.append(Stage(model, model_options, segmenter, request.split, terms, is_step=len(models) > 1))
+        stages.append(
+            Stage(model, model_options, segmenter, request.split, terms, is_in_chain=len(models) > 1)
+        )
     placeholders = resolve_placeholders(request.placeholders)
     memory = None if request.memory is None else open_memory(request.memory, pair)
     if memory is not None and len(stages) == 1:
@@ -243,13 +251,13 @@ def search_options(
 
     Args:
         defaults: the defaults of the models.
-        requested: the options of a request; those in :data:`LAST_ONLY` are for the last model.
-        streaming: return options of a single hypothesis.
+        requested: the options of a request; those in :data:`LAST_MODEL_OPTIONS` are for the last model.
+        streaming: whether to return options for a single hypothesis.
     """
     if isinstance(requested, SearchOptions):
         if len(defaults) > 1:
             raise SettingsError(
-                "SearchOptions are for a single model: for several models, give options by name"
+                "a SearchOptions object is for a single model: for several models, give the options by name"
             )
         if streaming:
             requested.check_streams()
@@ -262,7 +270,7 @@ def search_options(
     last_options = changed(last, requested)  # checks every name
     if not earlier:
         return (last_options,)
-    shared = {name: value for name, value in requested.items() if name not in LAST_ONLY}
+    shared = {name: value for name, value in requested.items() if name not in LAST_MODEL_OPTIONS}
     if last_options.sample and last_options.seed is not None:
         shared["seed"] = last_options.seed
     return (*(replace(changed(model_options, shared), nbest=1) for model_options in earlier), last_options)

@@ -1,7 +1,7 @@
-"""Repair of the translations of similar texts, which differ only in pieces that translations copy.
+"""Adaptation of the translations of similar texts that differ only in pieces that translations copy.
 
-Such pieces are names in code, numbers and placeholders; the translation of the other text is used, with the
-pieces exchanged.
+Such pieces are names in code, numbers and placeholders. They are replaced in the translation of the similar
+text.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from uwaga.markup.inline import Tag
 from uwaga.markup.placeholders import Placeholders
 from uwaga.results.translation import Span
 
-AROUND_CODE = "`*~._:"
-"""Marks that touch words in code and in roles of reStructuredText."""
-PIECE = re.compile(r"(?=.*\d)[\w.]+|(?=.*_)\w+|[a-z]+[A-Z]\w*")
+CODE_MARKS = "`*~._:"
+"""Marks directly before words in code and in roles of reStructuredText."""
+COPIED_PIECE = re.compile(r"(?=.*\d)[\w.]+|(?=.*_)\w+|[a-z]+[A-Z]\w*")
 """A number, or a name as in program code."""
-MAX_COMPARED = 250
-"""Maximum words of a text that are compared."""
+MAX_COMPARED_WORDS = 250
+"""Maximum number of words of a text that is compared."""
 
 
 class Token(NamedTuple):
-    """A word, a mark, or a piece that a translation copies."""
+    """A word, a punctuation mark, or a piece that a translation copies."""
 
     text: str
     start: int
@@ -34,22 +34,26 @@ class Token(NamedTuple):
     is_piece: bool
 
 
-def fit(words: Sequence[Token], source: str, target: str, placeholders: Placeholders | None) -> str | None:
-    """Return the target of a pair with the pieces of a text; None if other parts differ too.
+def adapt_target(
+    words: Sequence[Token], source: str, target: str, placeholders: Placeholders | None
+) -> str | None:
+    """Return the target of a similar pair with its pieces replaced by those of a text.
+
+    None is returned if the text and the source also differ in other parts.
 
     Args:
-        words: the :func:`tokens` of the text.
+        words: the :func:`split_tokens` of the text.
         source: the source of the pair.
-        target: its target.
+        target: the target of the pair.
         placeholders: the patterns of placeholders.
     """
-    if len(words) > MAX_COMPARED:
+    if len(words) > MAX_COMPARED_WORDS:
         return None
     renamed, counts = dict[str, str](), Counter[str]()
-    for new, old in zip_longest(words, tokens(source, placeholders)):
+    for new, old in zip_longest(words, split_tokens(source, placeholders)):
         if new is None or old is None:
             return None
-        if not (_class(old) == _class(new) or (_is_copied(old) and _is_copied(new))):
+        if not (_comparison_key(old) == _comparison_key(new) or (_is_copied(old) and _is_copied(new))):
             return None
         if _is_copied(old) and renamed.setdefault(old.text, new.text) != new.text:
             return None
@@ -70,8 +74,8 @@ def fit(words: Sequence[Token], source: str, target: str, placeholders: Placehol
     return "".join([*parts, target[end:]])
 
 
-def tokens(text: str, placeholders: Placeholders | None) -> Iterator[Token]:
-    """Yield the words, marks and pieces of a text."""
+def split_tokens(text: str, placeholders: Placeholders | None) -> Iterator[Token]:
+    """Yield the words, punctuation marks and copied pieces of a text."""
     position = 0
     parts = (text,) if placeholders is None else placeholders.split(text)
     for part in parts:
@@ -81,19 +85,19 @@ def tokens(text: str, placeholders: Placeholders | None) -> Iterator[Token]:
             continue
         for match in WORD.finditer(part):
             start, end = position + match.start(), position + match.end()
-            touches_code = start > 0 and text[start - 1] in AROUND_CODE and text[end : end + 1] != " "
-            is_piece = (touches_code and match[0][0].isalnum()) or bool(PIECE.fullmatch(match[0]))
+            touches_code = start > 0 and text[start - 1] in CODE_MARKS and text[end : end + 1] != " "
+            is_piece = (touches_code and match[0][0].isalnum()) or bool(COPIED_PIECE.fullmatch(match[0]))
             yield Token(match[0], start, end, is_piece)
         position += len(part)
 
 
-def _class(token: Token) -> str:
-    """Return the key by which tokens are compared: a word without case, or a mark for any piece."""
+def _comparison_key(token: Token) -> str:
+    """Return the key by which tokens are compared: the case-folded word, or a null character for a piece."""
     return "\0" if token.is_piece else token.text.casefold()
 
 
 def _is_copied(token: Token) -> bool:
-    """Return True for a piece or a mark."""
+    """Return True for a copied piece or a punctuation mark."""
     return token.is_piece or not token.text[0].isalnum()
 
 

@@ -1,4 +1,4 @@
-"""Scores of given targets: forced decoding, step by step or all positions at once."""
+"""Scores of given targets by forced decoding, step by step or for all positions at once."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class ForcedStep:
 def forced_steps(
     decoder: Decoder, pairs: Sequence[TokenPair], start: int | None = None, attention: bool = False
 ) -> Iterator[ForcedStep]:
-    """Feed known targets token by token, all together; finished targets are removed.
+    """Yield the steps of force-decoding given targets together; a finished target is in no further step.
 
     Args:
         decoder: the model.
-        pairs: token ids with their end symbols; one or more targets.
+        pairs: one or more pairs of token ids, end symbols included.
         start: token that decoding starts from, None for the decoder's default.
-        attention: whether to request the attention.
+        attention: whether steps have their attention.
 
     Raises:
         SettingsError: attention is requested from a model that has none.
@@ -63,11 +63,11 @@ def forced_steps(
 
 
 def force(decoder: Decoder, pair: TokenPair, start: int | None = None) -> Hypothesis:
-    """Feed a known target step by step and record the attention of each step.
+    """Force-decode a given target and record the attention of each step.
 
     Args:
         decoder: the model.
-        pair: token ids with their end symbols.
+        pair: token ids of both sides, end symbols included.
         start: token that decoding starts from, None for the decoder's default.
 
     Returns:
@@ -93,11 +93,12 @@ def no_attention_error() -> SettingsError:
     )
 
 
-LARGEST_EXPONENT = 709.0
+MAX_EXPONENT = 709.0
+"""Largest integer whose exponential is a finite float."""
 
 
 class Scorer(Protocol):
-    """Maps pairs, with end symbols, to the log-probability of each target token.
+    """A function that returns the log-probability of each target token of pairs with end symbols.
 
     ``start`` is the token that decoding starts from, None for the model's default.
     """
@@ -131,13 +132,13 @@ class Score(JsonRecord):
 
     @property
     def mean(self) -> float:
-        """``log_prob`` per token, end symbol included."""
+        """The log-probability per token, end symbol included."""
         return self.log_prob / len(self.token_scores)
 
     @property
     def perplexity(self) -> float:
-        """``exp(-mean)``, infinite if it exceeds the range of floats."""
-        return math.exp(-self.mean) if -self.mean < LARGEST_EXPONENT else math.inf
+        """The perplexity ``exp(-mean)``; infinite if it exceeds the range of floats."""
+        return math.exp(-self.mean) if -self.mean < MAX_EXPONENT else math.inf
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON values, with ``mean`` and ``perplexity``.
@@ -167,7 +168,13 @@ def as_score(
 def score_in_batches(
     scorer: Scorer, pairs: Sequence[TokenPair], batch_tokens: int, start: int | None = None
 ) -> list[list[float]]:
-    """Score pairs of similar length together, at most ``batch_tokens`` of the longer side at a time.
+    """Return the log-probability of each target token, scoring pairs of similar length together.
+
+    Args:
+        scorer: the function that scores a batch.
+        pairs: token ids of both sides, end symbols included.
+        batch_tokens: maximum number of tokens in a batch, counted on the longer side of each pair.
+        start: token that decoding starts from, None for the model's default.
 
     Raises:
         SettingsError: ``batch_tokens`` is not a valid number of tokens.
@@ -181,7 +188,7 @@ def score_in_batches(
 
 
 def step_scorer(decoder: Decoder) -> Scorer:
-    """Return a scorer for any decoder: each step is forced to the target's next token."""
+    """Return a scorer for any decoder, which force-decodes targets step by step."""
 
     def score(pairs: Sequence[TokenPair], start: int | None = None) -> list[list[float]]:
         scores: list[list[float]] = [[] for _ in pairs]
@@ -194,11 +201,11 @@ def step_scorer(decoder: Decoder) -> Scorer:
 
 
 MAX_ROWS = 256
-"""Number of target positions whose log-probabilities over the whole vocabulary are in memory at a time."""
+"""Maximum number of target positions whose log-probabilities over the vocabulary are in memory at a time."""
 
 
 def parallel_scorer(model: Seq2Seq) -> Scorer:
-    """Return a scorer that uses the training path; its scores equal those of :func:`step_scorer`."""
+    """Return a scorer that reads all positions at once, as in training; see also :func:`step_scorer`."""
     import torch
 
     from uwaga.models.base import pad

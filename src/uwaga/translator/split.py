@@ -1,4 +1,4 @@
-"""Texts split into sentences that a model accepts, and the characters that it knows."""
+"""Splitting of texts into sentences that a model accepts, and the characters that its tokeniser knows."""
 
 from __future__ import annotations
 
@@ -27,30 +27,36 @@ from uwaga.tokenizers.text import (
     is_mark,
 )
 from uwaga.tokenizers.tokeniser import TARGET_TAG
-from uwaga.translator.checks import UNNAMED_CODES, is_bare, is_copied, script_warning, translates
+from uwaga.translator.checks import (
+    UNKNOWN_LANGUAGE_CODES,
+    has_different_languages,
+    is_language_independent,
+    lacks_final_mark,
+    script_warning,
+)
 from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
 
-CLAUSE = re.compile(r"(?<=[,;:–—])(?=\s)|(?<=[،؛、，；：])")
-"""The position after the punctuation of a clause, which a space must follow in scripts with spaces."""
-WORD = re.compile(r"(?<=\s)(?=\S)")
+CLAUSE_END = re.compile(r"(?<=[,;:–—])(?=\s)|(?<=[،؛、，；：])")
+"""Matches the position after clause punctuation, which a space must follow in scripts with spaces."""
+WORD_START = re.compile(r"(?<=\s)(?=\S)")
 PIECES_PER_PART = 4
-"""Number of pieces of a word that is too long for a part; with more pieces, parts are more even."""
+"""Number of pieces per part into which an overlong word is divided; more pieces make the parts more even."""
 
 
 def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
-    """Split a text into the fewest, most even parts that fit; joined, they equal the text.
+    """Split a text into as few parts as the limit allows, of even lengths; joined, they equal the text.
 
-    It is split after the punctuation of clauses, a clause that is too long at spaces, and a word that is too
-    long between characters. The work grows linearly with the length of the text.
+    The text is split after clause punctuation, an overlong clause at spaces, and an overlong word between
+    characters. The running time is linear in the length of the text.
 
     Args:
         text: the text.
         limit: maximum number of tokens of a part.
-        count: returns the number of tokens of a text, end symbol included; a part without tokens by itself
-            may have some between others.
+        count: function that returns the number of tokens of a text, end symbol included. A part that has no
+            tokens alone may have some between other parts.
     """
-    pieces = list(_pieces(text, limit, count, (CLAUSE, WORD)))
+    pieces = list(_pieces(text, limit, count, (CLAUSE_END, WORD_START)))
     if len(pieces) < 2:
         return [piece for piece, _ in pieces]
     parts = []
@@ -69,13 +75,13 @@ def divide_text(
 
     Args:
         text: the text.
-        sizes: a number for each part; empty for no parts.
-        unsplittable: returns the spans of the text that no split may fall in.
+        sizes: the relative length of each part; empty for no parts.
+        unsplittable: function that returns the spans of the text that must not be split.
     """
     if len(sizes) < 2:
         return [text] * len(sizes)
     forbidden = _inner_positions(unsplittable(text)) if unsplittable else ()
-    cuts = [match.start() for match in WORD.finditer(text)]
+    cuts = [match.start() for match in WORD_START.finditer(text)]
     allowed = [0, *(cut for cut in cuts if cut not in forbidden), len(text)]
     bounds, total = [0], sum(sizes)
     for size in accumulate(sizes[:-1]):
@@ -94,7 +100,7 @@ def _inner_positions(spans: Iterable[Span]) -> set[int]:
 def _pieces(
     text: str, limit: int, count: Callable[[str], int], cuts: Sequence[re.Pattern[str]]
 ) -> Iterator[tuple[str, int]]:
-    """Yield clauses, words of clauses that are too long, and parts of such words, with their token counts."""
+    """Yield clauses, words of overlong clauses, and parts of overlong words, with their numbers of tokens."""
     if not cuts:
         yield from _divide_units(clusters(text), limit, max(1, limit // PIECES_PER_PART), count)
         return
@@ -109,9 +115,9 @@ def _pieces(
 def _divide_units(
     units: Sequence[str], limit: int, group_tokens: int, count: Callable[[str], int]
 ) -> Iterator[tuple[str, int]]:
-    """Yield the joined units with their token count if they fit; otherwise divide them into groups.
+    """Yield the joined units with their number of tokens if they fit the limit; else divide them into groups.
 
-    A group that is too long is divided by its token count, so that a very long group is not counted a dozen
+    The number of groups is chosen by the number of tokens, so that a very long text is not tokenised a dozen
     times.
     """
     text = "".join(units)
@@ -121,7 +127,7 @@ def _divide_units(
         return
     if len(units) == 1:
         raise TextTooLongError(
-            f"{quoted(text)} alone has {tokens} tokens, but the model accepts at most {limit}"
+            f"the character {quoted(text)} has {tokens} tokens, but the model accepts at most {limit}"
         )
     groups = min(len(units), -(-tokens // group_tokens))
     bounds = [len(units) * number // groups for number in range(groups + 1)]
@@ -130,7 +136,7 @@ def _divide_units(
 
 
 def _even_ranges(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    """Return ranges of pieces of at most ``limit`` tokens: as few as possible, then as even as possible."""
+    """Return the fewest ranges of pieces with at most ``limit`` tokens each, of sizes as even as possible."""
     best = _pack(sizes, limit)
     low, high = 0, limit
     while low < high:
@@ -155,13 +161,13 @@ def _pack(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
 
 
 BLANKS = re.compile(r"[ \t\v\f](?:[ \t\v\f]+|(?<! ))")
-"""Blanks that become one space: not a single space, so that most texts have none to replace."""
-UNSPACED = frozenset(
+"""Blanks to replace by one space; a single space does not match, so that most texts need no replacement."""
+UNSPACED_LANGUAGES = frozenset(
     "bo bod dz dzo ja jpn km khm lo lao my mya th tha yue zh zho cmn".split()  # noqa: SIM905
 )
-"""Languages without spaces between sentences."""
+"""Codes of languages that are written without spaces between sentences."""
 
-INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
+INVISIBLE_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 """Unicode categories of white space, controls and marks such as a byte-order mark."""
 
 
@@ -171,8 +177,8 @@ class Segmenter:
 
     ``limit``: maximum number of source tokens of the model, end symbol included, None for no limit.
     ``languages``: codes of source and target. ``options``: the form in which the model expects its texts.
-    ``unsplittable`` returns the spans of a line, in characters, that no split may fall in. ``max_unsplit``:
-    maximum number of tokens of a text that is not split, None for ``limit``.
+    ``unsplittable`` returns the spans of a line, in characters, that must not be split. ``max_unsplit``:
+    maximum number of tokens of a text with ``split="never"``, None for ``limit``.
     """
 
     source: Subwords
@@ -202,8 +208,8 @@ class Segmenter:
     def cut_translated(self, passage: Passage, split: Split, name: str) -> Passage:
         """Split another model's translation of a passage at the passage's sentences.
 
-        The text between the sentences is kept. A sentence is cut as a line is (see :meth:`cut`), so that it
-        becomes several sentences only if this model does not accept all of it.
+        The text between the sentences is kept. The translation of a sentence is split like a line (see
+        :meth:`cut`): it becomes several sentences only if it is too long for this model.
 
         Args:
             passage: the translated text; its sentences have their ``translation``.
@@ -230,7 +236,7 @@ class Segmenter:
 
     def ids(self, line: str) -> tuple[int, ...]:
         """Return the tokens of a line or sentence, end symbol included; empty if it has no tokens."""
-        if all(unicodedata.category(character) in INVISIBLE for character in line):
+        if all(unicodedata.category(character) in INVISIBLE_CATEGORIES for character in line):
             return ()
         text = BLANKS.sub(" ", line.strip())
         ids = self.source.encode(
@@ -241,7 +247,7 @@ class Segmenter:
     def _line(
         self, line: str, start: int, split: Split, name: str, warnings: list[str]
     ) -> Iterator[Sentence]:
-        """Yield the sentences of a line that begins at a position of the text."""
+        """Yield the sentences of a line that begins at position ``start`` of the text."""
         line_ids = self.ids(line)
         if not line_ids:
             return
@@ -267,13 +273,13 @@ class Segmenter:
             text = part if number else part.strip().removeprefix(language_prefix.strip())
             parts = list(self._cut(text, start + part.index(text), language_prefix, self.limit))
             warnings.append(
-                f"the sentence {_shorten(part)!r} has {len(ids)} tokens, end symbol included, the model "
+                f"the sentence {_shorten(part)!r} has {len(ids)} tokens, end symbol included, but the model "
                 f"accepts at most {self.limit}: it was translated in {len(parts)} parts"
             )
             yield from parts
 
     def _split(self, line: str) -> list[str]:
-        """Return the sentences of a line, joined if a boundary would fall inside a term."""
+        """Return the sentences of a line; two sentences are joined if their boundary is inside a term."""
         from uwaga.tokenizers.sentences import split_sentences  # not before it is needed
 
         parts = split_sentences(line, self.languages[0])
@@ -290,10 +296,10 @@ class Segmenter:
         return joined
 
     def _cut(self, sentence: str, start: int, language_prefix: str, limit: int) -> Iterator[Sentence]:
-        """Yield the parts of a sentence that is too long, each with the ``language_prefix`` before it."""
+        """Yield the parts of an overlong sentence, each encoded with ``language_prefix`` before it."""
         framing = max(len(self.ids(language_prefix)), len(self.source.add_special_tokens([])))
         if framing >= limit:
-            raise TextTooLongError(f"the model accepts at most {limit} tokens, too few for any text")
+            raise TextTooLongError(f"the model accepts at most {limit} tokens, which is too few for any text")
 
         @cache
         def ids(part: str) -> tuple[int, ...]:
@@ -319,7 +325,11 @@ class Segmenter:
         return [] if unexpected_script is None else [unexpected_script]
 
     def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
-        copy = BLANKS.sub(" ", part.strip()) if self._languages_differ and is_copied(part) else None
+        copy = (
+            BLANKS.sub(" ", part.strip())
+            if self._languages_differ and is_language_independent(part)
+            else None
+        )
         return Sentence(ids, after=self._separator, copy=copy, span=(start, start + len(part)), text=part)
 
     @cached_property
@@ -330,19 +340,20 @@ class Segmenter:
     @cached_property
     def _languages_differ(self) -> bool:
         """True if the languages are known and differ."""
-        return translates(self.languages)
+        return has_different_languages(self.languages)
 
     @cached_property
     def _separator(self) -> str:
-        """The separator between two sentences of the target language."""
-        return "" if base_language(self.languages[1]) in UNSPACED else " "
+        """The separator between two sentences in the target language."""
+        return "" if base_language(self.languages[1]) in UNSPACED_LANGUAGES else " "
 
 
-STYLES = frozenset({"<font>", "<wide>", "<narrow>"})
-"""Compatibility decompositions of letters and digits in a style, such as ``𝒙`` and ``ｘ``."""
-EXCLAMATIONS = "‼⁇⁈⁉"
-ORDINALS = dict.fromkeys(("ca", "es", "fr", "gl", "it", "pt"), "ªº")
-"""The ordinal indicators of the languages that use them."""
+STYLE_TAGS = frozenset({"<font>", "<wide>", "<narrow>"})
+"""Tags of the Unicode decompositions of styled letters and digits, such as ``𝒙`` and ``ｘ``."""
+DOUBLE_MARKS = "‼⁇⁈⁉"
+"""Double exclamation and question marks."""
+ORDINAL_INDICATORS = dict.fromkeys(("ca", "es", "fr", "gl", "it", "pt"), "ªº")
+"""The ordinal indicators of the languages that use them, by language code."""
 SPACE_PIECE = "\u2581"
 """The character that stands for a space in the pieces of SentencePiece."""
 
@@ -350,29 +361,29 @@ SPACE_PIECE = "\u2581"
 class KnownCharacters:
     """The characters that a tokeniser knows.
 
-    A character that the tokeniser normalises is known if that preserves its meaning: not ½, ², ™, … or
-    a no-break space.
+    A character that the tokeniser normalises is known if the normalised form has the same meaning, which is
+    not the case for ½, ², ™, … and the no-break space.
 
     Args:
         tokeniser: the tokeniser of a model's source side.
         knows_bytes: whether the model can read characters that are spelled in bytes.
-        language: the code of the source language. In Chinese, Persian or Hindi, to normalise full-width forms
-            and joiners preserves the meaning; in languages that do not use them, they are altered.
+        language: the code of the source language. In Chinese, Persian or Hindi, normalised full-width forms
+            and joiners have the same meaning; in languages with an alphabet, they count as altered.
     """
 
     def __init__(self, tokeniser: Subwords, knows_bytes: bool = False, language: str = "") -> None:
         self._tokeniser, self._knows_bytes = tokeniser, knows_bytes
         self._reads_tags = bool(getattr(tokeniser, "tags", None))
         self._is_alphabetic = (
-            base_language(language) in UNNAMED_CODES or language_scripts(language) in ALPHABETS
+            base_language(language) in UNKNOWN_LANGUAGE_CODES or language_scripts(language) in ALPHABETS
         )
-        self._known, self._unknown = set(ORDINALS.get(base_language(language), "")), set[str]()
+        self._known, self._unknown = set(ORDINAL_INDICATORS.get(base_language(language), "")), set[str]()
         self._altered = set[str]() if self._is_alphabetic else self._known
 
     def unfamiliar(self, text: str) -> set[str]:
         """Return the characters of a text that the tokeniser does not know, or reads as other characters.
 
-        A text that begins with a language tag, for a model that reads such tags, has none.
+        The result is empty for a text that begins with a language tag, if the model reads such tags.
         """
         characters = set(text) - self._known
         if not characters or TARGET_TAG.match(text) or (self._reads_tags and LANGUAGE_TAG.match(text)):
@@ -382,9 +393,9 @@ class KnownCharacters:
         return characters - self._known
 
     def unknown(self, text: str) -> set[str]:
-        """Return the characters of a text, each with its marks, that the tokeniser does not know.
+        """Return the characters of a text, with their combining marks, that the tokeniser does not know.
 
-        A letter with marks is known if the letter that they compose is.
+        A letter with combining marks is known if the tokeniser knows the composed letter.
         """
         characters = self.unfamiliar(text) & self._unknown
         if not any(map(is_mark, characters)):
@@ -400,21 +411,21 @@ class KnownCharacters:
         category = unicodedata.category(character)
         if character in "\u00a0\u202f":  # no-break spaces
             ids = self._tokeniser.encode(f"a{character}a")
-            is_space = ids == self._tokeniser.encode("a a") or self._tokeniser.symbols.unknown in ids
-            return self._unknown if is_space else self._known
+            is_lost = ids == self._tokeniser.encode("a a") or self._tokeniser.symbols.unknown in ids
+            return self._unknown if is_lost else self._known
         if character.isspace() or category == "Cs" or character in "-'":  # a word would be cut at it
             return self._known
         if character in JOINERS and not self._is_alphabetic:
             return self._known
         ids = self._tokeniser.encode(character)
         pieces = self._tokeniser.pieces(ids)
-        spells = not self._knows_bytes and any(piece in BYTE_PIECES for piece in pieces)
-        if spells or self._tokeniser.symbols.unknown in ids or character == SPACE_PIECE:
+        is_spelled_in_bytes = not self._knows_bytes and any(piece in BYTE_PIECES for piece in pieces)
+        if is_spelled_in_bytes or self._tokeniser.symbols.unknown in ids or character == SPACE_PIECE:
             return self._unknown
         if character in "".join(pieces):
             return self._known
         style = unicodedata.decomposition(character).partition(" ")[0]
-        is_styled = style in STYLES or character in EXCLAMATIONS
+        is_styled = style in STYLE_TAGS or character in DOUBLE_MARKS
         if is_styled or is_control(character) or category[0] == "M":
             return self._altered
         is_raised = style in ("<super>", "<sub>")
@@ -425,7 +436,7 @@ class KnownCharacters:
 
 
 def _join_lines(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, list[Sentence]]:
-    """Return the line breaks before the first sentence, and the sentences with the line breaks after them.
+    """Return the text before the first sentence, and the sentences with the line breaks after them.
 
     Args:
         before: the text before the first line.
@@ -443,7 +454,7 @@ def _join_lines(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tup
                 breaks.append(" ")  # the two would become a single line break
             breaks.append(line_break)
     for sentence, line_breaks in ends:
-        sentence.after, sentence.is_bare = "".join(line_breaks), is_bare(sentence.text)
+        sentence.after, sentence.lacks_final_mark = "".join(line_breaks), lacks_final_mark(sentence.text)
     return "".join(first), sentences
 
 

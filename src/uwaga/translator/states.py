@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from uwaga.translator.text import TokenPair
 
 MAX_BYTES = 100 << 20
-"""Maximum bytes of states that are cached in memory for a model."""
+"""Maximum size, in bytes, of the states that are cached in memory for a model."""
 RADIUS_SHARE = 0.7
-"""The radius of datastores, in variances of the model's features.
+"""The radius of datastores, relative to the variance of the model's features.
 
-By the likelihood of pairs, each given the others, 0.3 to 0.7 is best for the bundled model, and 0.7 to 1 for
-Firefox's English-Portuguese one (``benchmarks/memory_radius.py``).
+The likelihood of each pair given the other pairs is highest from 0.3 to 0.7 for the bundled model, and from
+0.7 to 1 for Firefox's English-Portuguese model (``benchmarks/memory_radius.py``).
 """
 TEMPERATURE_SHARE = 0.1
 """The temperature of datastores, relative to the radius."""
 SAMPLED_PAIRS = 100
-"""Number of pairs from which the variance is measured."""
+"""Number of pairs from which the variance is estimated."""
 PROBE_TOKENS = 12
-"""Number of tokens of the sentence whose features identify a model."""
+"""Number of tokens of the fixed sentence whose features identify a model."""
 
 
 class PairReader(Protocol):
-    """A model that reads pairs: a :class:`uwaga.translator.model.Model`."""
+    """A model that tokenises and reads sentence pairs, such as :class:`uwaga.translator.model.Model`."""
 
     @property
     def decoder(self) -> Decoder:
@@ -57,7 +57,7 @@ class PairReader(Protocol):
 
 
 class PairStates(NamedTuple):
-    """The float16 features (target, width) before each token of a pair's target, and these tokens."""
+    """The float16 features (target, width) that predict each token of a pair's target, and the tokens."""
 
     keys: NDArray[np.float16]
     tokens: Ids
@@ -74,7 +74,7 @@ class PairStates(NamedTuple):
 
 
 class StateCache:
-    """A cache of the states of the pairs that a model read last, up to :data:`MAX_BYTES`; thread-safe."""
+    """A thread-safe cache of the states of the pairs read most recently, up to :data:`MAX_BYTES`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -86,7 +86,7 @@ class StateCache:
     def states(
         self, model: PairReader, pairs: Sequence[TokenPair], store: StateStore
     ) -> dict[TokenPair, PairStates]:
-        """Return the states of pairs; missing ones are computed and stored."""
+        """Return the states of pairs; states that are neither cached nor stored are computed and stored."""
         known = {pair: states for pair in pairs if (states := self._get(pair)) is not None}
         missing = [pair for pair in dict.fromkeys(pairs) if pair not in known]
         if missing:
@@ -122,8 +122,9 @@ class StateCache:
         return radius
 
     def fingerprint(self, decoder: Decoder) -> str:
-        """Return a fingerprint of the model, its precision and its processor: the features of a fixed
-        sentence.
+        """Return a hash of the features of a fixed sentence.
+
+        It identifies the model, its precision and the processor.
         """
         if not self._fingerprint:
             size = decoder.vocabulary
@@ -153,7 +154,7 @@ class StateCache:
 
 
 def compute_states(model: PairReader, pairs: Sequence[TokenPair]) -> dict[TokenPair, PairStates]:
-    """Return the states of pairs, by forced decoding."""
+    """Return the states of pairs, computed by forced decoding."""
     if not pairs:
         return {}
     start = model.decoder.symbols.start if model.decoding.start is None else model.decoding.start
@@ -168,7 +169,7 @@ def compute_states(model: PairReader, pairs: Sequence[TokenPair]) -> dict[TokenP
 
 
 def datastore(states: Sequence[PairStates], radius: float) -> Datastore:
-    """Return the datastore of a text from the states of similar pairs."""
+    """Return a datastore of the states of pairs that are similar to a text."""
     return Datastore(
         np.concatenate([pair_states.keys for pair_states in states]),
         np.concatenate([pair_states.tokens for pair_states in states]),

@@ -1,4 +1,4 @@
-"""Translations and continuations that are yielded piece by piece as they grow."""
+"""Streaming of translations and continuations, piece by piece as they grow."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from uwaga.tokenizers.subwords import complete_characters
 from uwaga.translator.checks import STOPS, sentence_text, without_stop
 from uwaga.translator.layers.drafts import divide_draft, draft_by_model
 from uwaga.translator.layers.failures import check_string
-from uwaga.translator.layers.search import replace_broken
+from uwaga.translator.layers.search import repair_incomplete_characters
 from uwaga.translator.layers.sentences import prepare, translate_passages
 from uwaga.translator.pipeline import translate_requests
 from uwaga.translator.plan import Plan, Stage
 from uwaga.translator.request import Request
 from uwaga.translator.text import Passage, Text, TextDraft
 
-UNFINISHED = "\ufffd"
-"""The character that an incomplete sequence of bytes decodes to."""
+REPLACEMENT_CHARACTER = "\ufffd"
+"""The character to which an incomplete sequence of bytes is decoded."""
 
 
 class GrowingText:
     """The text of a growing list of tokens, in pieces that never change afterwards.
 
-    Joined, the pieces are ``decode`` of all tokens: a character spelt in several byte tokens is held back
-    until it is complete. Later byte tokens that are not valid text may change how earlier ones decode.
+    The joined pieces equal ``decode`` of all tokens: a character that several byte tokens spell is held back
+    until it is complete. Later byte tokens that are not valid text may change the text of earlier tokens.
     """
 
     def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
@@ -39,7 +39,7 @@ class GrowingText:
         """Return the text that is final after this token; it may be empty."""
         self._tokens.append(token)
         text = self._decode(self._tokens)
-        return self._emit(text[: len(text.rstrip(UNFINISHED))])
+        return self._emit(text[: len(text.rstrip(REPLACEMENT_CHARACTER))])
 
     def finish(self, tokens: Sequence[int]) -> str:
         """Return the remaining text, given all tokens."""
@@ -65,12 +65,12 @@ def grow(
         decoder: the model.
         sentence: the sentence to translate, or a prompt.
         options: options for a single hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
-        decode: returns the text of the target's tokens.
+        decode: function that returns the text of target tokens.
         drafter: as for :func:`uwaga.search.search`.
-        complete: returns the final hypothesis for that of the search; its text begins with the yielded
-            pieces.
+        complete: function that returns the final hypothesis, given that of the search; its text begins with
+            the yielded pieces.
 
-    Returns: whether a limit cut the target.
+    Returns: True if a length limit truncated the target.
     """
     growing, truncated = GrowingText(decode), False
     for event in stream(decoder, [sentence], options, drafter=drafter):
@@ -86,34 +86,34 @@ def grow(
 
 
 def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
-    """Translate a text and yield its translation as it grows in the last model.
+    """Translate a text and yield its translation as the last model produces it.
 
     A text with a format, placeholders or a glossary must be checked as a whole and is yielded in one piece.
 
     Returns:
-        a generator that returns True if a limit cut the translation.
+        a generator that returns True if a length limit truncated the translation.
     """
     if _is_plain(plan, request):
         return _grow_passage(plan, request)
     [translation] = translate_requests(plan, [request])
-    return _complete(translation)
+    return _yield_whole(translation)
 
 
 def _is_plain(plan: Plan, request: Request) -> bool:
     """Return True for plain text that is translated without a glossary."""
     if request.text in plan.untranslated or request.glossary is not None:
         return False
-    return not plan.has_markup(request.text)
+    return not plan.needs_inline_layers(request.text)
 
 
-def _complete(translation: Translation) -> Generator[str, None, bool]:
+def _yield_whole(translation: Translation) -> Generator[str, None, bool]:
     if translation.text:
         yield translation.text
     return translation.truncated
 
 
 def _grow_passage(plan: Plan, request: Request) -> Generator[str, None, bool]:
-    """Translate a text with all models but the last, and stream the translation by the last."""
+    """Translate a text with all models except the last, and stream the translation by the last model."""
     last = plan.stages[-1]
     check_string(Text((request.text,), request.name))
     passage, truncated = plan.stages[0].split_text(request.text, request.name), False
@@ -127,10 +127,10 @@ def _grow_passage(plan: Plan, request: Request) -> Generator[str, None, bool]:
     prepare(last, passage)
     if passage.draft is not None:
         divide_draft(last, passage, passage.draft)
-    return _pieces(last, passage, truncated)
+    return _stream_sentences(last, passage, truncated)
 
 
-def _pieces(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, None, bool]:
+def _stream_sentences(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, None, bool]:
     bytes_ = stage.model.byte_tokens
 
     def decode(tokens: Sequence[int]) -> str:
@@ -138,7 +138,7 @@ def _pieces(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, N
 
     def complete(hypothesis: Hypothesis) -> Hypothesis:
         lists = [[hypothesis]]
-        replace_broken(stage, [sentence], lists, stage.options)
+        repair_incomplete_characters(stage, [sentence], lists, stage.options)
         return lists[0][0]
 
     if passage.before:
@@ -149,7 +149,7 @@ def _pieces(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, N
         else:
             drafter = draft_by_model(stage, [sentence]) if passage.draft is None else None
             pieces = grow(stage.model.decoder, sentence, stage.options, decode, drafter, complete)
-            if sentence.is_bare:
+            if sentence.lacks_final_mark:
                 pieces = _without_stop(pieces)
             truncated = (yield from pieces) or truncated
         if sentence.after:
@@ -158,7 +158,7 @@ def _pieces(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, N
 
 
 def _without_stop(growing_text: Generator[str, None, bool]) -> Generator[str, None, bool]:
-    """Yield the pieces of a translation without a final mark that its source lacks."""
+    """Yield the pieces of a translation without a final full stop that its source lacks."""
     text = yielded_text = ""
     while True:
         try:

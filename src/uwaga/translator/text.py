@@ -1,4 +1,4 @@
-"""The records of a translation: a text in the layers, its passages and their sentences."""
+"""Data classes of a translation: the texts that layers process, their passages and sentences."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InlineText:
-    """A text with tags, and its position in its document."""
+    """A text with tags, and its position in a document."""
 
     inline: Inline
     context: TextContext | None = None
 
     @classmethod
     def from_text(cls, text: Inline | InlineText) -> InlineText:
-        """Return a text with tags, without a context if it has none."""
+        """Return an :class:`InlineText`; a text with tags alone gets no context."""
         return text if isinstance(text, InlineText) else cls(text)
 
 
@@ -39,7 +39,10 @@ class TokenPair(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A similar text, its translation, and its similarity in percent; untranslated pieces are tags."""
+    """A similar text, its translation, and its similarity in percent.
+
+    Pieces that are not translated, such as placeholders, are tags.
+    """
 
     source: Inline
     target: Inline
@@ -47,15 +50,15 @@ class Example(NamedTuple):
 
     @property
     def words(self) -> tuple[str, str]:
-        """Both texts, with the words of untranslated pieces."""
+        """Both texts as strings, untranslated pieces included."""
         return plain_text(self.source), plain_text(self.target)
 
 
 class TextDraft(NamedTuple):
     """A probable translation of a text (M42).
 
-    Its tokens have the weight ``bias``, except those of its last ``mask`` words, as long as the translation
-    equals the draft.
+    As long as the translation equals the draft, the draft's tokens have the weight ``bias``, except those of
+    its last ``mask`` words.
     """
 
     text: str
@@ -74,22 +77,22 @@ class TaggedTranslation(NamedTuple):
 class Text:
     """A text that the layers of :func:`uwaga.translator.pipeline.pipeline` process.
 
-    A layer that translates another text in its place, such as one without tags, makes a new one with this
-    text as its ``parent``.
+    A layer that translates a modified text instead, such as one without tags, creates a new :class:`Text`
+    whose ``parent`` is this text.
 
     Attributes:
-        content: words and tags. The outermost layers get the string of a request, in its format.
+        content: words and tags. For the outermost layers, it is the string of a request, in its format.
         name: the name of the text in messages.
-        prefix: the beginning of the translation.
+        prefix: text with which the translation must begin.
         draft: a probable translation.
         context: the position of the text in its document.
-        examples: similar texts with their translations, whose states the model looks up.
-        parent: the text from which this one was derived.
+        examples: similar texts with their translations, whose decoder states the model looks up.
+        parent: the text from which this text was derived.
         symbols: words of ``content`` that stand for untranslated pieces.
-        is_aligned: True if the words of the translation must be aligned in order to place tags.
+        needs_alignment: True if the words of the translation must be aligned in order to place tags.
         translation: the translation, set by the layers.
         inlines: the translation and its alternatives with their tags; empty for a text without tags.
-        error: why the text cannot be translated.
+        error: the error that prevents the translation; None if there is none.
     """
 
     content: Inline
@@ -98,7 +101,7 @@ class Text:
     draft: TextDraft | None = None
     parent: Text | None = None
     symbols: tuple[Symbol, ...] = ()
-    is_aligned: bool = False
+    needs_alignment: bool = False
     translation: Translation | None = None
     inlines: list[Inline] = field(default_factory=list)
     error: DataError | None = None
@@ -122,23 +125,23 @@ class Text:
         return self.translation
 
     @property
-    def hypotheses(self) -> list[Translation]:
+    def translations(self) -> list[Translation]:
         """The translation and its alternatives."""
         return [self.result, *self.result.alternatives]
 
     @property
-    def tagged(self) -> list[TaggedTranslation]:
+    def tagged_translations(self) -> list[TaggedTranslation]:
         """The translation and its alternatives with their tags."""
-        inlines = self.inlines or [(translation.text,) for translation in self.hypotheses]
-        return [TaggedTranslation(*pair) for pair in zip(self.hypotheses, inlines, strict=True)]
+        inlines = self.inlines or [(translation.text,) for translation in self.translations]
+        return [TaggedTranslation(*pair) for pair in zip(self.translations, inlines, strict=True)]
 
-    def written(self) -> list[TaggedTranslation]:
-        """Return the translation and its alternatives with their tags, between the white space that surrounds
-        the content.
+    def spaced_translations(self) -> list[TaggedTranslation]:
+        """Return the translation and its alternatives with their tags and with the outer white space of the
+        content.
         """
         return [
             TaggedTranslation(translation, _with_surrounding_space(inline, self.content))
-            for translation, inline in self.tagged
+            for translation, inline in self.tagged_translations
         ]
 
 
@@ -164,21 +167,22 @@ class TranslatedInline:
 
 @dataclass(eq=False)
 class Sentence(SearchInput):
-    """A sentence for a model to translate, with its hypotheses and its translation.
+    """A sentence that a model translates, with its hypotheses and its translation.
 
     Attributes:
-        ids: its tokens, end symbol included.
-        prefix: tokens that the translation begins with.
+        ids: tokens of the sentence, end symbol included.
+        prefix: tokens with which the translation must begin.
         phrases: the phrases that the translation must contain.
         draft: a probable translation.
-        after: the separator between its translation and the next.
-        copy: the translation, if it is the text itself or a single term; None for a sentence to search.
-        is_glued: True if the sentence was split inside a word that continues in the next part.
-        is_bare: True if the sentence ends a line without a final mark, so that its translation gets none.
-        span: its span in the passage.
+        after: the separator between its translation and the translation of the next sentence.
+        copy: the translation, if it is the text itself or a single term; None if the model translates it.
+        is_glued: True if no space separates the sentence from the next part of the same text.
+        lacks_final_mark: True if the sentence ends a line without punctuation, so that its translation must
+            not end with a full stop either.
+        span: span of the sentence in the text of the passage.
         text: the text of the span.
-        origin: the first model's input for it in a chain; None for the first model.
-        terms: terms of a glossary in it.
+        origin: the text of the sentence in the first model's input; None for the first model of a chain.
+        terms: glossary terms of the sentence.
         hypotheses: the n-best list, best first; empty for a sentence that is copied.
         translation: the text of the first hypothesis, or the copy.
     """
@@ -186,7 +190,7 @@ class Sentence(SearchInput):
     after: str = ""
     copy: str | None = None
     is_glued: bool = False
-    is_bare: bool = False
+    lacks_final_mark: bool = False
     span: Span = (0, 0)
     text: str = ""
     origin: str | None = None
@@ -207,19 +211,19 @@ class Sentence(SearchInput):
 
 @dataclass(eq=False)
 class Passage:
-    """A text for a model to translate, split into sentences.
+    """A text that a model translates, split into sentences.
 
     Attributes:
         before: the line breaks before the first sentence.
         sentences: the sentences.
-        warnings: unusual properties of the text, and sentences that had to be split.
+        warnings: warnings about the text, and about sentences that had to be split.
         text: the text.
-        prefix: the beginning of the translation.
+        prefix: text with which the translation must begin.
         draft: a probable translation.
         examples: similar texts, each with its translation, the most similar first.
         translation: the translation, once it is assembled.
-        pieces: for each sentence, its pieces aligned with those of its translation, if the options ask for
-            ``alignment``.
+        pieces: for each sentence, the alignment of its pieces with those of its translation, if the options
+            request ``alignment``.
     """
 
     before: str
@@ -240,7 +244,7 @@ class Passage:
 
 
 def _with_surrounding_space(translation: Inline, content: Inline) -> Inline:
-    """Return a translation with the white space around it replaced by that of its source."""
+    """Return a translation whose outer white space is replaced by that of its source."""
     first = content[0] if content else ""
     last = content[-1] if content else ""
     parts = list(translation)

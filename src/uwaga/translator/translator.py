@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from uwaga.translator.text import TokenPair, TranslatedInline
 
 WINDOW = 1024
-"""Number of requests translated together: enough to sort into even batches."""
+"""Number of requests that are translated together, enough to form batches of similar lengths."""
 PROGRESS_WINDOW = 100
-"""Number of requests translated together if the caller requests the progress."""
+"""Number of requests that are translated together if progress is reported."""
 
 Progress = Callable[[int, int], None]
-"""Called with the number of completed texts and the total."""
+"""A function that is called with the number of completed texts and the total number of texts."""
 
 
 class Translator:
@@ -62,13 +62,13 @@ class Translator:
         *models: one or more models. Each translates from the target language of the previous one.
 
     Raises:
-        SettingsError: the models do not form a chain, or one of them needs a language that has not been
-            chosen; choose it with :meth:`between`.
+        SettingsError: the languages of consecutive models differ, or a model needs a language that has not
+            been chosen; choose it with :meth:`between`.
     """
 
     def __init__(self, *models: Model) -> None:
         if not models:
-            raise SettingsError("a translator needs a model")
+            raise SettingsError("a translator needs at least one model")
         self.models = models if len(models) == 1 else tuple(chain_model.between() for chain_model in models)
         for number, (model, following) in enumerate(pairwise(self.models), start=1):
             target, source = model.languages[1], following.languages[0]
@@ -78,8 +78,8 @@ class Translator:
                 and not same_language(target, source)
             ):
                 raise SettingsError(
-                    f"model {number} translates to {target} and the next one from {source}: they do not "
-                    "form a chain"
+                    f"the models do not form a chain: model {number} translates to {target}, but the next "
+                    f"model translates from {source}"
                 )
         if len(models) == 1:
             self.languages = models[0].language_pair
@@ -91,21 +91,21 @@ class Translator:
     def load(
         cls, name: str | Path | Sequence[str | Path] | None = None, **options: Unpack[LoadFields]
     ) -> Translator:
-        """Load a model, or several that translate together.
+        """Load a model, or several models as an ensemble.
 
         Args:
             name: a model folder, a Hugging Face name (``owner/model``), or None for the bundled model.
-                Several are an ensemble: their probabilities are averaged at every step. They must share their
-                tokenisers; languages and search options are those of the first.
+                Several names load an ensemble, whose probabilities are averaged at every step. Its members
+                must share their tokenisers; languages and search options are those of the first member.
             **options: fields of :class:`uwaga.settings.LoadOptions` by name: ``device``, ``dtype``,
                 ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``,
                 ``draft``.
 
         Raises:
-            ModelError: there is no such model; or it or the shortlist is incomplete, damaged, or of another
-                kind.
-            SettingsError: an impossible option, models of different tokenisers, or a language that the model
-                lacks.
+            ModelError: the model does not exist, or the model or the shortlist is incomplete, damaged, or of
+                the wrong kind.
+            SettingsError: an option is invalid, the tokenisers of the models differ, or a model does not
+                support a language.
             MissingExtraError: the model needs torch, which is not installed.
         """
         from uwaga.settings.load_options import LoadOptions
@@ -118,21 +118,21 @@ class Translator:
 
     @property
     def model(self) -> Model:
-        """The only model.
+        """The model of a translator with a single model.
 
         Raises:
-            SettingsError: there are several.
+            SettingsError: the translator is a chain of several models.
         """
         if len(self.models) > 1:
             raise SettingsError(
-                f"this needs a single model, but the translator is a chain of {len(self.models)}: make a "
-                "Translator of one of its `models`"
+                f"this operation needs a single model, but the translator is a chain of {len(self.models)} "
+                "models: create a Translator from one of its `models`"
             )
         return self.models[0]
 
     @property
     def decoder(self) -> Decoder:
-        """The decoder of the only model."""
+        """The decoder of the translator's single model."""
         return self.model.decoder
 
     @property
@@ -161,24 +161,25 @@ class Translator:
         return (self.languages[0], *(model.languages[1] for model in self.models))
 
     def then(self, *following: Translator) -> Translator:
-        """Return the chain of this translator's models and those of the following ones.
+        """Return a translator that chains this translator's models and those of the following translators.
 
         Raises:
-            SettingsError: they do not form a chain, or one needs a language that has not been chosen.
+            SettingsError: the languages of consecutive models differ, or a model needs a language that has
+                not been chosen.
         """
         return Translator(*self.models, *(model for translator in following for model in translator.models))
 
     def between(self, source: str | None = None, target: str | None = None) -> Translator:
-        """Return the translator for one pair of the model's languages; the weights are shared.
+        """Return a translator for one of the model's language pairs, which shares its weights.
 
         Args:
-            source: code of the language to translate from; None for the one chosen at loading, or stated by
-                the model.
-            target: code of the language to translate to; None likewise.
+            source: code of the language to translate from; None for the language chosen at loading or stated
+                by the model.
+            target: code of the language to translate to; None as for ``source``.
 
         Raises:
-            SettingsError: the model lacks the language, or needs one that has not been chosen; lists those it
-                has. Or several models translate between others.
+            SettingsError: the model does not support a language, or needs one that has not been chosen (the
+                message lists the supported languages); or the languages of a chain of models differ.
         """
         if len(self.models) > 1:
             resolve_languages(self.languages, source, target, "these models together")
@@ -187,11 +188,11 @@ class Translator:
         return self if model is self.model else Translator(model)
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Translator:
-        """Return a copy with another decoder of the same vocabularies.
+        """Return a copy with another decoder that has the same vocabularies.
 
         Args:
-            decoder: the model, for the search.
-            scorer: scores known targets; by default step by step with ``decoder``.
+            decoder: the decoder that searches use.
+            scorer: function that scores given targets; None to score them step by step with ``decoder``.
         """
         return Translator(self.model.with_decoder(decoder, scorer))
 
@@ -199,21 +200,22 @@ class Translator:
         """Return a copy that uses the translations of a faster translator as drafts.
 
         Searches are greedy, and the results are those of this translator without drafts: its model checks
-        several tokens of a draft in one pass. The ``draft`` of a translation has the number of accepted
+        several tokens of a draft in one pass. The ``draft`` of a translation gives the number of accepted
         tokens.
 
         Args:
-            drafting: a single model for the same languages.
+            drafting: the faster translator, with a single model for the same languages.
 
         Raises:
-            SettingsError: it is for other languages, or one of the two is a chain of several models.
+            SettingsError: ``drafting`` translates between other languages, or one of the two translators is
+                a chain of several models.
         """
         from uwaga.translator.drafters import make_drafter
 
         return Translator(self.model.with_drafter(make_drafter(self.model, drafting.model)))
 
     def shared(self) -> Translator:
-        """Return a copy whose calls in several threads share one batch.
+        """Return a copy whose concurrent calls, in several threads, are decoded in one batch.
 
         The results of a call do not depend on other calls.
         """
@@ -245,7 +247,7 @@ class Translator:
         progress: Progress | None = None,
         **options: Unpack[TranslateOptions],
     ) -> Translation | list[Translation]:
-        """Translate a text, or several.
+        """Translate one text, or several texts.
 
         Each line of a text is translated separately, and line breaks are kept. A line longer than the model
         accepts is split into sentences; a sentence that is still too long is split further, with a warning. A
@@ -255,12 +257,12 @@ class Translator:
 
         Args:
             text: one text, or any number of them: a list, a generator.
-            progress: called with the number of completed texts and the total, every 100 texts.
+            progress: function called every 100 texts with the number of completed texts and the total number.
             **options: the fields of a :class:`uwaga.translator.request.Request`: ``source``, ``target``,
                 ``format``, ``prefix`` (for all texts, or one for each), ``glossary``, ``glossary_mode``,
                 ``split``, ``placeholders``, ``ignore_tags``, ``outline``, ``on_error``, ``memory``,
-                ``threshold``; and the options of the search by name. The model's settings replace values that
-                are missing or None.
+                ``threshold``; and the search options by name. Values that are missing or None are taken from
+                the model's settings.
 
                 - ``beam``: beam size, 1 for greedy search; ``nbest``: number of translations of a text, at
                   most ``beam``; all but the best are its ``alternatives``.
@@ -288,8 +290,8 @@ class Translator:
 
         Raises:
             TextTooLongError: with ``split="never"``, a text is longer than the model accepts.
-            SettingsError: an unknown or impossible option.
-            DataError: a text is not valid Unicode or not in its format, or the glossary is damaged.
+            SettingsError: an option is unknown or has an invalid value.
+            DataError: a text is not valid Unicode or does not match its format, or the glossary is damaged.
         """
         requests = build_requests(text, options)
         window = max(len(requests), 1) if progress is None else PROGRESS_WINDOW
@@ -303,10 +305,10 @@ class Translator:
         return translations[0] if isinstance(text, str) else translations
 
     def run(self, requests: Iterable[Request], window: int = WINDOW) -> Iterator[Translation]:
-        """Translate requests, in constant memory; yield their translations in order.
+        """Translate requests in constant memory, and yield their translations in order.
 
         Args:
-            requests: any number. Requests of a window with the same fields, except for the text, are
+            requests: any number of requests. Requests of a window that differ only in their texts are
                 translated together.
             window: number of requests in memory at a time.
 
@@ -336,7 +338,7 @@ class Translator:
         context: TextContext | None = None,
         origin: str = "",
     ) -> None:
-        """Add a confirmed translation to a translation memory, so that the next call with it uses the pair.
+        """Add a confirmed translation to a translation memory, which later calls with this memory use.
 
         Of several translations of a text in the same context, the one confirmed last is used.
 
@@ -372,11 +374,11 @@ class Translator:
         change most, are not shown (Arivazhagan et al. 2020): see :meth:`uwaga.Translation.without_last`.
 
         Args:
-            text: the text so far.
-            previous: the complete last translation of its beginning; empty at first.
-            bias: from 0 to below 0.5; 0 gives the translation of the text without a draft.
-            mask: words at the end of ``previous`` that are not shown; the translation is not biased towards
-                them.
+            text: the complete current text.
+            previous: the complete translation of the text before it grew; empty at first.
+            bias: at least 0 and less than 0.5; 0 gives the same translation as without a draft.
+            mask: number of words at the end of ``previous`` that are not shown; the translation is not
+                biased towards them.
             **options: as for :meth:`translate`, with greedy search.
 
         Raises:
@@ -389,16 +391,16 @@ class Translator:
     def stream(self, text: str, **options: Unpack[TranslateOptions]) -> Generator[str, None, bool]:
         """Translate a text and yield its translation piece by piece as it grows.
 
-        Joined, the pieces are ``translate(text, beam=1, ...).text`` or, with ``sample``, the text sampled
+        The joined pieces equal ``translate(text, beam=1, ...).text`` or, with ``sample``, the text sampled
         with the same seed. A text with a format, with placeholders or with a glossary is yielded in one
         piece.
 
         Args:
             text: one text.
-            **options: as for :meth:`translate`, for a single hypothesis.
+            **options: as for :meth:`translate`; the search must return a single hypothesis.
 
         Returns:
-            a generator of the pieces; it returns True if a limit cut the translation.
+            a generator of the pieces; it returns True if a length limit truncated the translation.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as in :meth:`translate`, before the first piece.
@@ -418,12 +420,12 @@ class Translator:
         return stream_request(plan, request)
 
     def run_inlines(self, inlines: Sequence[Inline | InlineText], request: Request) -> list[TranslatedInline]:
-        """Translate texts with tags, all together; each translation has every tag exactly once.
+        """Translate texts with tags together; each translation has every tag exactly once.
 
         Args:
             inlines: the texts, with their contexts if there is a translation memory; white space at their
                 ends is kept.
-            request: all fields except the text, which is ignored.
+            request: the options for all texts; its own text is ignored.
 
         Returns:
             the translations in order. A failed translation has the tags of its source and, unless
@@ -437,15 +439,15 @@ class Translator:
         return translate_inlines(plan, texts)
 
     def prepare(self, request: Request, streaming: bool = False) -> Request:
-        """Check a request before its texts are known; return it with the glossary read and a seed chosen.
+        """Check a request before its texts are known, and return it with its glossary read and a seed chosen.
 
         Args:
-            request: with a named ``source``, if any; its text is ignored.
-            streaming: check it for :meth:`run_stream`.
+            request: the request, whose text is ignored and whose ``source`` is not ``auto``.
+            streaming: whether the request is for :meth:`run_stream`.
 
         Raises:
-            SettingsError: a field has an invalid value, or one that does not fit the models.
-            DataError: the glossary cannot be read, or has a term that the model cannot spell.
+            SettingsError: a field has an invalid value, or one that the models do not support.
+            DataError: the glossary cannot be read, or has a term that the model's tokeniser cannot spell.
         """
         plan = make_plan(self.models, self.languages, request, (), streaming)
         search, last = request.search, plan.stages[-1]
@@ -455,9 +457,9 @@ class Translator:
         return replace(request, search=search, glossary=glossary, memory=plan.memory)
 
     def work_settings(self, request: Request) -> dict[str, Any]:
-        """Return all values on which translations with these options depend, as JSON.
+        """Return all settings that affect the translations of a request, as JSON-compatible values.
 
-        A resumed job must have equal values (:func:`uwaga.files.resume.check_same_job`).
+        A job can be resumed only with equal settings (:func:`uwaga.files.resume.check_same_job`).
 
         Args:
             request: the result of :meth:`prepare`.
@@ -487,7 +489,7 @@ class Translator:
         """Return the last model's search options with the given changes; see :meth:`translate`.
 
         Raises:
-            SettingsError: an unknown name, or an impossible value.
+            SettingsError: an option is unknown or has an invalid value.
         """
         return search_options([model.decoding for model in self.models], search)[-1]
 
@@ -500,7 +502,7 @@ class Translator:
         """
         plan = make_plan(self.models, self.languages, Request(text, split=split), [text])
         first = plan.stages[0]
-        return tuple(map(first.in_step, first.split_text(text, "the text").warnings))
+        return tuple(map(first.with_languages, first.split_text(text, "the text").warnings))
 
     def score(
         self,
@@ -511,19 +513,19 @@ class Translator:
         batch_tokens: int = 4096,
         first: int = 1,
     ) -> list[Score]:
-        """Return the log-probability of each target given its source, by teacher forcing.
+        """Return the score of each target given its source, by teacher forcing.
 
         Args:
             pairs: source and target texts. Neither is split; outer white space is ignored.
-            source: code of the language to translate from, if the model knows several.
+            source: code of the language to translate from, if the model supports several.
             target: code of the language to translate to; see :meth:`between`.
-            batch_tokens: tokens of the longer side scored together.
+            batch_tokens: maximum number of tokens in a batch, counted on the longer side of each pair.
             first: the number of the first pair, for error messages.
 
         Raises:
-            TextTooLongError: a side is longer than the model accepts; names the pair.
+            TextTooLongError: a side is longer than the model accepts; the message names the pair.
             DataError: a text is not valid Unicode.
-            SettingsError: this is a chain of several models.
+            SettingsError: the translator is a chain of several models.
         """
         from uwaga.translator.score import as_score, score_in_batches
 
@@ -552,10 +554,10 @@ class Translator:
             first: the number of the first pair, for error messages.
 
         Raises:
-            TextTooLongError: a side is longer than the model accepts; names the pair.
+            TextTooLongError: a side is longer than the model accepts; the message names the pair.
             DataError: a text is not valid Unicode.
-            SettingsError: the model has no attention to a source, ``words`` is invalid, or this is a chain of
-                several models.
+            SettingsError: the model has no cross-attention, ``words`` is invalid, or the translator is a
+                chain of several models.
         """
         from uwaga.translator.align import align_pairs
 
@@ -568,11 +570,11 @@ class Translator:
         return self.model.pair_ids(pairs, first)
 
     def save_pretrained(self, folder: str | Path, **card: Unpack[CardOptions]) -> None:
-        """Save the model's folder, with a model card, as a folder that :meth:`load` reads.
+        """Save the model and a model card to a folder that :meth:`load` can read.
 
-        The files are those that the model was loaded from, copied atomically; options of loading are not
-        saved. The card, ``README.md``, keeps the text of the model's own card, and has the front matter that
-        the Hugging Face hub reads.
+        The files from which the model was loaded are copied atomically; load options are not saved. The card,
+        ``README.md``, keeps the text of the model's own card and adds the front matter that the Hugging Face
+        hub reads.
 
         Args:
             folder: the folder to create; a folder with files is never overwritten.
@@ -582,8 +584,8 @@ class Translator:
         Raises:
             ModelError: the folder is not empty or cannot be written; or the model is not in a folder that can
                 be copied, such as an ensemble or a CTranslate2 model.
-            SettingsError: neither ``license`` nor the model's card names a licence; an unknown or impossible
-                field; or this is a chain of several models.
+            SettingsError: neither ``license`` nor the model's card names a licence; a field is unknown or has
+                an invalid value; or the translator is a chain of several models.
         """
         self._save(Path(folder), Path(folder).resolve().name, card)
 
@@ -639,7 +641,7 @@ class Translator:
                 sentences); None for the model's best translation.
 
         Raises:
-            SettingsError: the model has no attention, or this is a chain of several models.
+            SettingsError: the model has no attention, or the translator is a chain of several models.
             TextTooLongError: a side is longer than the model accepts.
             DataError: ``source`` has no tokens, or a text is not valid Unicode.
         """
@@ -666,7 +668,7 @@ class Translator:
 
 
 def _groups(requests: Sequence[Request]) -> list[list[int]]:
-    """Return the indices of requests that are translated together, in the order of the first of each."""
+    """Return groups of the indices of requests with equal shared fields, in order of first occurrence."""
     groups: list[tuple[tuple[object, ...], list[int]]] = []
     for index, request in enumerate(requests):
         shared = request.shared

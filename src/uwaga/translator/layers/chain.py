@@ -34,13 +34,13 @@ class Chain:
         self._stages, self._find_doubts = stages, find_doubts
 
     def translate(self, texts: Sequence[Text]) -> None:
-        for is_aligned in (False, True):
+        for needs_alignment in (False, True):
             steps_by_text: dict[Text, list[_Step]] = {
-                text: [] for text in texts if text.is_aligned is is_aligned
+                text: [] for text in texts if text.needs_alignment is needs_alignment
             }
             if not steps_by_text:
                 continue
-            stages = [stage.aligned() for stage in self._stages] if is_aligned else self._stages
+            stages = [stage.with_alignment() for stage in self._stages] if needs_alignment else self._stages
             for stage in stages:
                 for_each(while_active(steps_by_text), _splitter(stage, stages, steps_by_text))
                 passages = [steps[-1].passage for steps in steps_by_text.values()]
@@ -69,7 +69,7 @@ class _Step(NamedTuple):
     @property
     def warnings(self) -> list[str]:
         """The warnings of the translation, with the languages of the model."""
-        return [self.stage.in_step(warning) for warning in self.passage.result.warnings]
+        return [self.stage.with_languages(warning) for warning in self.passage.result.warnings]
 
 
 def _splitter(

@@ -83,7 +83,7 @@ class Characters:
             text.name,
             text.prefix,
             parent=text,
-            is_aligned=text.is_aligned,
+            needs_alignment=text.needs_alignment,
             examples=text.examples,
         )
 
@@ -99,7 +99,7 @@ class Characters:
     def _enclose_quotations(self, copy: Text) -> Text:
         """Return the text with its quotation marks replaced by tags."""
         content = enclose_quotations(copy.content, self._language)
-        return Text(content, copy.name, copy.prefix, parent=copy, is_aligned=copy.is_aligned)
+        return Text(content, copy.name, copy.prefix, parent=copy, needs_alignment=copy.needs_alignment)
 
     def _finish(self, text: Text, copy: Text, source_edits: Sequence[Edit]) -> None:
         """Set the translation of a text from that of its simplified copy, with the marks of its source."""
@@ -108,7 +108,7 @@ class Characters:
         quotations = {
             id(part) for part in copy.content if isinstance(part, Tag) and not part.text
         } - source_parts
-        for hypothesis, inline in copy.tagged:
+        for hypothesis, inline in copy.tagged_translations:
             edits = typographic_edits(text.words, visible_text(inline), self._language)
             marked = apply_edits(inline, edits)
             written = [
@@ -158,4 +158,6 @@ def _format_character(cluster: str) -> str:
 def _has_lost_quotations(copy: Text) -> bool:
     """Return True if a translation has more or fewer quotation marks than its text."""
     expected = count_quotation_marks(visible_text(copy.content))
-    return expected > 0 and expected != count_quotation_marks(visible_text(copy.tagged[0].inline))
+    return expected > 0 and expected != count_quotation_marks(
+        visible_text(copy.tagged_translations[0].inline)
+    )

@@ -1,4 +1,4 @@
-"""Drafts of sentences: those of a request, or of a faster model (M42)."""
+"""Drafts of sentences, from a request or from a faster model (M42)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import takewhile
 from uwaga.decoder import Decoder, Draft
 from uwaga.languages.codes import base_language
 from uwaga.results.translation import without_last_words
-from uwaga.translator.checks import STOPS, is_bare
+from uwaga.translator.checks import STOPS, lacks_final_mark
 from uwaga.translator.model import Model
 from uwaga.translator.plan import Stage
-from uwaga.translator.split import UNSPACED
+from uwaga.translator.split import UNSPACED_LANGUAGES
 from uwaga.translator.text import Passage, Sentence, TextDraft
 
 UNSPACED_STOP = "。"
@@ -19,7 +19,7 @@ UNSPACED_STOP = "。"
 
 
 def add_drafts(stage: Stage, passages: Sequence[Passage]) -> Decoder | None:
-    """Set the drafts of the sentences of passages, from the passages' drafts or by the model's drafter.
+    """Set the drafts of the sentences of passages, from the drafts of the passages or by the model's drafter.
 
     Returns:
         a smaller model that drafts during the search, None if there is none.
@@ -34,13 +34,13 @@ def add_drafts(stage: Stage, passages: Sequence[Passage]) -> Decoder | None:
 
 
 def draft_by_model(stage: Stage, sentences: Sequence[Sentence]) -> Decoder | None:
-    """Set the drafts of sentences with the model's drafter, if any; see :func:`add_drafts`."""
+    """Set the drafts of sentences with the model's drafter, if there is one; see :func:`add_drafts`."""
     drafter = stage.model.drafter
     return drafter.draft(stage.model, sentences, stage.options) if drafter and sentences else None
 
 
 def divide_draft(stage: Stage, passage: Passage, draft: TextDraft) -> None:
-    """Set the drafts of sentences to the sentences of the passage's draft, in order."""
+    """Split the draft of a passage into sentences, and set them as the drafts of the passage's sentences."""
     from uwaga.tokenizers.sentences import split_sentences
 
     text, parts = draft.text, [draft.text]
@@ -58,12 +58,12 @@ def divide_draft(stage: Stage, passage: Passage, draft: TextDraft) -> None:
 
 
 def text_draft(model: Model, text: str, bias: float = 0.0, characters: int = 0) -> Draft:
-    """Return the draft of a sentence, with a weight for its first ``characters``.
+    """Return the draft of a sentence, whose first ``characters`` characters have the weight ``bias``.
 
-    A sentence without a mark at its end gets a full stop, with which models end most sentences.
+    A text without final punctuation gets a full stop, because models end most sentences with one.
     """
-    stop = UNSPACED_STOP if base_language(model.languages[1]) in UNSPACED else STOPS[0]
-    tokens = model.target.encode(text + stop if is_bare(text) else text)
+    stop = UNSPACED_STOP if base_language(model.languages[1]) in UNSPACED_LANGUAGES else STOPS[0]
+    tokens = model.target.encode(text + stop if lacks_final_mark(text) else text)
     if not bias:
         return Draft(tokens)
     common = zip(tokens, model.target.encode(text[:characters]), strict=False)

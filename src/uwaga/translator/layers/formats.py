@@ -115,7 +115,9 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
 
 def _write_part(part: Text, original: Inline) -> list[TaggedTranslation]:
     """Return the translations of a part, with only the document's tags as tags and all else as text."""
-    return [TaggedTranslation(best, keep_tags_of(inline, original)) for best, inline in part.written()]
+    return [
+        TaggedTranslation(best, keep_tags_of(inline, original)) for best, inline in part.spaced_translations()
+    ]
 
 
 def join_results(results: Sequence[Translation], text: str, source: str) -> Translation:

@@ -1,4 +1,4 @@
-"""Translations from a translation memory, and translations with the states of similar texts."""
+"""Translation with a translation memory: its translations are used, or the states of similar pairs."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from uwaga.translator.layers.formats import join_results
 from uwaga.translator.layers.placeholders import with_placeholders
 from uwaga.translator.memories import MemoryMatch, TranslationMemory, contexts_in_order, state_store
 from uwaga.translator.plan import Plan
-from uwaga.translator.repair import Token, fit, tokens
+from uwaga.translator.repair import Token, adapt_target, split_tokens
 from uwaga.translator.text import Example, InlineText, Layer, Text
 
 EXACT = 100.0
 MAX_CANDIDATES = 8
-"""Number of pairs to request for a text: the first that fits is its translation, or all are retrieved."""
+"""Maximum number of pairs requested for a text; the first that fits provides its translation."""
 TAG = re.compile(r"<[^<>]*>(?!`)")
 """A tag of markup; reStructuredText has ``<`` and ``>`` before a backquote."""
 CODE_CHARACTER = re.compile(r"[{}%$`<>]")
-"""Signs of the placeholders that a program reads; the translator may have changed other pieces."""
+"""A character of placeholders that programs read; a human translator may have changed other pieces."""
 
 
 class FromMemory:
-    """Translates texts from a memory; the next layer translates the others.
+    """Translates texts from a memory; the next layer translates texts that the memory lacks.
 
     A pair with the same source provides the translation, if it has the tags and placeholders of the text. So
-    does a similar pair that differs only in pieces that translations copy, after these are exchanged. If
-    there is none, sentences of the text that are in the memory are translated from it. For other similar
-    pairs, the model looks up their states during the translation.
+    does a similar pair that differs only in pieces that translations copy, after these are replaced. If there
+    is no such pair, sentences of the text that are in the memory are translated from it. If there are only
+    other similar pairs, the model looks up their states during the translation.
 
     Args:
         layer: the next layer.
@@ -71,7 +71,7 @@ class FromMemory:
         return self._plan.stages[0].memory is not None and state_store(self._memory) is not None
 
     def _translate(self, texts: Sequence[Text]) -> None:
-        """Translate texts with the next layer; equal texts, such as repetitions in a document, only once."""
+        """Translate texts with the next layer; equal texts of a document are translated only once."""
         if self._plan.request.on_error != "raise":  # an error has to name each text that fails
             self._layer.translate(texts)
             return
@@ -88,7 +88,7 @@ class FromMemory:
 
         Args:
             text: the text.
-            threshold: the minimum score of the pairs, if it is above that of the call.
+            threshold: the minimum score of the pairs, if it is higher than that of the call.
         """
         written, similar = written_text(text.content).strip(), list[MemoryMatch]()
         words: list[Token] = []
@@ -97,9 +97,9 @@ class FromMemory:
                 if self._apply(text, match, match.target, "verbatim"):
                     break
                 continue
-            words = words or [*tokens(written, self._plan.placeholders)]
-            fitted_match = fit(words, match.source, match.target, self._plan.placeholders)
-            if fitted_match is not None and self._apply(text, match, fitted_match, "fitted"):
+            words = words or [*split_tokens(written, self._plan.placeholders)]
+            fitted_target = adapt_target(words, match.source, match.target, self._plan.placeholders)
+            if fitted_target is not None and self._apply(text, match, fitted_target, "fitted"):
                 break
             similar.append(match)
         return similar
@@ -115,7 +115,7 @@ class FromMemory:
         return Example(without_tags(match.source), without_tags(match.target), match.score)
 
     def _translated_sentences(self, text: Text) -> dict[Text, str]:
-        """Return the sentences of a text as :meth:`_sentences` does, if one of them is in the memory."""
+        """Return the sentences of a text if the memory has at least one of them; see :meth:`_sentences`."""
         sentences = self._sentences(text)
         for sentence in sentences:
             self._similar(sentence, EXACT)
@@ -124,7 +124,7 @@ class FromMemory:
     def _sentences(self, text: Text) -> dict[Text, str]:
         """Return the sentences that the model translates for a text, and the text that follows each of them.
 
-        Returns an empty dictionary for a single sentence, and if there are several models.
+        The dictionary is empty for a single sentence, and if there are several models.
         """
         if len(self._plan.stages) > 1 or text.prefix or not is_translatable(text.content):
             return {}
@@ -168,7 +168,11 @@ class FromMemory:
 
 def _join(text: Text, sentences: Mapping[Text, str]) -> None:
     """Join the translations of a text's sentences, with the text that follows each."""
-    parts = [part for sentence, after in sentences.items() for part in (*sentence.tagged[0].inline, after)]
+    parts = [
+        part
+        for sentence, after in sentences.items()
+        for part in (*sentence.tagged_translations[0].inline, after)
+    ]
     inline = join_parts(parts)
     text.inlines = [inline]
     results = [sentence.result for sentence in sentences]
@@ -181,7 +185,7 @@ def memory_use(match: MemoryMatch, used: MemoryUsage) -> MemoryUse:
 
 
 def _with_tags(target: str, content: Inline) -> Inline | None:
-    """Return a target with the tags of a text; None if it lacks or repeats one."""
+    """Return a target with the tags of a text; None if it lacks a tag or repeats one."""
     tags: dict[str, list[Tag]] = {}
     for part in content:
         if isinstance(part, Tag) and part.raw and (part.kind != "kept" or CODE_CHARACTER.search(part.raw)):

@@ -23,7 +23,7 @@ class _Message:
     def written(self) -> str:
         """Return the message with the translations of its branches."""
         return self.message.with_branches(
-            [written_text(branch.written()[0].inline) for branch in self.branches]
+            [written_text(branch.spaced_translations()[0].inline) for branch in self.branches]
         )
 
 
@@ -84,7 +84,7 @@ def _write(text: Text, messages: dict[Tag, _Message]) -> None:
         raw = message.written()
         return replace(part, raw=raw, text=raw)
 
-    tagged = text.written()
+    tagged = text.spaced_translations()
     warnings = [
         warning
         for part in tagged[0].inline
@@ -94,7 +94,7 @@ def _write(text: Text, messages: dict[Tag, _Message]) -> None:
     ]
     text.inlines = [tuple(map(written, inline)) for _, inline in tagged]
     first, *alternatives = [
-        replace(translation, text=plain_text(inline)) for translation, inline in text.tagged
+        replace(translation, text=plain_text(inline)) for translation, inline in text.tagged_translations
     ]
     text.translation = replace(
         first,

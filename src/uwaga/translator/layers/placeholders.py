@@ -74,7 +74,7 @@ class Placeholders:
             text.prefix,
             parent=text,
             symbols=symbols,
-            is_aligned=self._can_align,
+            needs_alignment=self._can_align,
             examples=tuple(_with_symbols(example, symbols) for example in text.examples),
         )
 
@@ -179,7 +179,7 @@ def _finish(text: Text, attempt: Text) -> None:
         _copy(text, attempt.result)
         return
     translation, symbols = attempt.result, attempt.symbols
-    first, *alternatives = attempt.tagged
+    first, *alternatives = attempt.tagged_translations
     complete = [
         first,
         *(

@@ -31,11 +31,11 @@ def choose_search(options: SearchOptions) -> Search:
 def search_best(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
     """Set the n-best lists of sentences, as the search returns them."""
     lists = search(stage.search_decoder, sentences, options, drafter=stage.drafter)
-    replace_broken(stage, sentences, lists, options)
+    repair_incomplete_characters(stage, sentences, lists, options)
     set_hypotheses(sentences, lists)
 
 
-def replace_broken(
+def repair_incomplete_characters(
     stage: Stage,
     sentences: Sequence[SearchInput],
     lists: list[list[Hypothesis]],

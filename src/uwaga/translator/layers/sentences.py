@@ -79,4 +79,4 @@ def prepare(stage: Stage, passage: Passage) -> None:
     if prefix and passage.sentences:
         first = passage.sentences[0]
         first.prefix = stage.model.target.encode(prefix)
-        first.is_bare = first.is_bare and not prefix.endswith(tuple(STOPS))
+        first.lacks_final_mark = first.lacks_final_mark and not prefix.endswith(tuple(STOPS))

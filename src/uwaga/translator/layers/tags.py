@@ -37,13 +37,15 @@ class Tags:
             pairs += [(term.source, term.target) for term in text.result.terms if term.applied]
             text.inlines = [
                 insert_tags(stripped_text, translation.text, translation.alignment, pairs)
-                for translation in text.hypotheses
+                for translation in text.translations
             ]
 
     def _remove_tags(self, text: Text, stripped: StrippedText) -> Text:
-        is_aligned = text.is_aligned or (self._can_align and has_inner_tags(stripped))
+        needs_alignment = text.needs_alignment or (self._can_align and has_inner_tags(stripped))
         content, examples = (stripped.text,), text.examples
-        return Text(content, text.name, text.prefix, parent=text, is_aligned=is_aligned, examples=examples)
+        return Text(
+            content, text.name, text.prefix, parent=text, needs_alignment=needs_alignment, examples=examples
+        )
 
 
 def has_inner_tags(stripped: StrippedText) -> bool:

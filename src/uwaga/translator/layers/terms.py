@@ -32,8 +32,8 @@ from uwaga.terms.apply import SentenceTerms, find_occurrences
 from uwaga.terms.glossary import Match
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.align import align_pairs
-from uwaga.translator.checks import is_bare, sentence_text, without_stop
-from uwaga.translator.layers.search import replace_broken
+from uwaga.translator.checks import lacks_final_mark, sentence_text, without_stop
+from uwaga.translator.layers.search import repair_incomplete_characters
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence, TokenPair
 
@@ -46,7 +46,7 @@ GREEDY_BEAM = 8
 """Beam size of the search for candidates in greedy search, so that words before a term may agree with it."""
 STEM_LENGTH = 3
 """Number of first letters that all inflections of a word share."""
-INNER_END = re.compile(r"[.!?…](?=\s)|[。！？](?=.)")
+INNER_SENTENCE_END = re.compile(r"[.!?…](?=\s)|[。！？](?=.)")
 """The end of a sentence before the end of the text."""
 LINKED = 0.5
 """Minimum probability of a link that extends the translation of a term of several words."""
@@ -100,17 +100,15 @@ class TermSentence:
 
     def _continues_after_end(self, text: str) -> bool:
         """Return True if a text has different final marks from the usual translation, or more sentences."""
-        text, usual_without_terms = (
-            without_stop(part) if self.sentence.is_bare else part.rstrip() for part in (text, self.text)
+        text, usual = (
+            without_stop(part) if self.sentence.lacks_final_mark else part.rstrip()
+            for part in (text, self.text)
         )
         forms = tuple(form for term_forms in self.terms.forms for form in term_forms)
-        if _mark(text) != _mark(usual_without_terms) and not text.endswith(forms):
+        if _final_mark(text) != _final_mark(usual) and not text.endswith(forms):
             return True
-        text_without_terms, usual_without_terms = (
-            self.terms.without_terms(text),
-            self.terms.without_terms(usual_without_terms),
-        )
-        return len(INNER_END.findall(text_without_terms)) > len(INNER_END.findall(usual_without_terms))
+        text, usual = self.terms.without_terms(text), self.terms.without_terms(usual)
+        return len(INNER_SENTENCE_END.findall(text)) > len(INNER_SENTENCE_END.findall(usual))
 
     def allows(self, hypothesis: Hypothesis) -> bool:
         """Return True if a hypothesis is not much less probable than the first."""
@@ -135,9 +133,9 @@ def _count_missing(words: Sequence[str], others: Sequence[str]) -> int:
     return sum(len(word) > STEM_LENGTH and word[:STEM_LENGTH].casefold() not in stems for word in words)
 
 
-def _mark(text: str) -> str:
+def _final_mark(text: str) -> str:
     """Return the punctuation mark at the end of a text; empty if it ends in a letter or a digit."""
-    return "" if is_bare(text) else text[-1:]
+    return "" if lacks_final_mark(text) else text[-1:]
 
 
 class Candidate(NamedTuple):
@@ -245,7 +243,7 @@ def _run_searches(
     ]
     options = replace(stage.options, entropy=False, beam=beam, nbest=beam, length_formula="none")
     lists = search(stage.search_decoder, inputs, options)
-    replace_broken(stage, inputs, lists, options)
+    repair_incomplete_characters(stage, inputs, lists, options)
     ranking = Ranking(stage.options.length_formula, stage.options.length_penalty)
     for request, hypotheses in zip(searches, lists, strict=True):
         lengths = np.array([len(hypothesis.token_scores) for hypothesis in hypotheses], dtype=np.int64)
