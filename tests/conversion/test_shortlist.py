@@ -248,7 +248,7 @@ def test_torch_rejects_shortlist(translator, path):
     with pytest.raises(SettingsError, match="native engine"):
         uwaga.load(MODEL, dtype="float16", shortlist=path)
     torch = uwaga.load(MODEL, engine="torch", device="cpu")
-    with pytest.raises(SettingsError, match="shortlists need the native engine"):
+    with pytest.raises(SettingsError, match="a shortlist needs the native engine"):
         learn_shortlist(torch, PAIRS)
     with pytest.raises(SettingsError, match="1 or more"):
         learn_shortlist(translator, PAIRS, frequent=0)

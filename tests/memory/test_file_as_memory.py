@@ -119,7 +119,7 @@ def test_similar_pairs_of_a_file_are_retrieved(translator, tmp_path):
 def test_pairs_cannot_be_added_to_a_file_of_translations(translator, tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("One dog.\tEin Hund.\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"pairs\.tsv: is a file of translations"):
+    with pytest.raises(SettingsError, match=r"pairs\.tsv is a file of translations"):
         translator.confirm("Two dogs.", "Zwei Hunde.", memory=path)
     with pytest.raises(SettingsError, match="needs languages"):
         open_memory(path)

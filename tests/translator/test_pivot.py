@@ -218,9 +218,11 @@ def test_unsupported_calls_are_rejected():
         pivot.score([("a", "b")])
     with pytest.raises(SettingsError, match="single model"):
         pivot.attend("a")
-    with pytest.raises(SettingsError, match="model 1 translates to en and the next one from pt"):
+    with pytest.raises(SettingsError, match="model 1 translates to en, but the next model .* from pt"):
         FIRST.then(FIRST)
-    with pytest.raises(SettingsError, match="model 2 translates to de and the next one from en"):
+    with pytest.raises(
+        SettingsError, match="model 2 translates to de, but the next model translates from en"
+    ):
         FIRST.then(SECOND, SECOND)
     with pytest.raises(SettingsError, match="single model"):
         list(pivot.run([Request("a", search=tiny.SEARCH)]))

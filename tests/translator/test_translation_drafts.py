@@ -87,7 +87,7 @@ def test_M42_invalid_drafts_are_rejected(translator):
         return str(error.value)
 
     assert "set beam to 1" in error_message(draft="Ein Hund", beam=4)
-    assert "bias must be from 0 to below 0.5, not 0.7" in error_message(draft="Ein Hund", bias=0.7)
+    assert "bias must be at least 0 and less than 0.5, not 0.7" in error_message(draft="Ein Hund", bias=0.7)
     assert "draft must be a string, or one for each text, not 3" in error_message(draft=3)
     assert "2 drafts for 1 texts" in error_message(draft=["Ein", "Hund"])
     with pytest.raises(SettingsError, match="mask"):

@@ -11,15 +11,15 @@ from uwaga.languages.function_words import NON_FINAL_WORDS
 from uwaga.results.translation import WordAlignment
 
 MAX_SHORT_WORDS = 3
-"""Maximum number of words of a text whose added words are reported."""
+"""Maximum number of words of a text whose translation is checked for added words."""
 MAX_GROWTH = 4
-"""Maximum number of words by which the translation of a short text may be longer than the text."""
+"""Maximum number of words that the translation of a short text may have more than the text."""
 OPENING, CLOSING = "([{（［｛【", ")]}）］｝】"
 BRACKET = re.compile(f"[{re.escape(OPENING + CLOSING)}]")
 
 
 def find_added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the brackets that a translation adds to its source, each with its content if it is closed.
+    """Return the brackets that a translation adds to its source, paired brackets with their content.
 
     Args:
         source: the text.
@@ -37,7 +37,7 @@ def find_added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> 
 
 
 def _find_brackets(text: str) -> Iterator[str]:
-    """Yield outermost pairs of brackets with their content, and unpaired brackets."""
+    """Yield the outermost pairs of brackets with their content, and unpaired brackets."""
     depth, start = 0, 0
     for match in BRACKET.finditer(text):
         if match[0] in OPENING:
@@ -62,9 +62,9 @@ def find_added_words(
 ) -> tuple[str, ...]:
     """Return the words that the translation of a short text adds.
 
-    Words count as added if they are aligned with nothing; if the translation also has a copy of the complete
-    text; if they cannot end a text, and the source does not end with them; if they repeat the preceding word;
-    or if there are many more words than in the source.
+    A word counts as added if it is aligned with nothing, if it repeats the preceding word, or if it ends the
+    translation although it cannot end a text. All words that the source lacks count as added if the
+    translation contains a copy of the complete text, or has many more words than the source.
 
     Args:
         source: the text; nothing is reported if it has more than :data:`MAX_SHORT_WORDS` words.

@@ -1,4 +1,4 @@
-"""Attention matrices of given targets, and of texts read by a single model."""
+"""Attention matrices of given targets, and of texts that a model only reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AttendedText(JsonRecord):
         return hash((self.text, self.tokens))
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows: lines between tokens, heat maps, every head."""
+        """Return HTML for notebooks: lines between tokens, a heat map, and all heads of all layers."""
         from uwaga.results.views import attention_view
 
         is_decoder = self.attentions.encoder is None  # a decoder, which has no source
@@ -48,7 +48,7 @@ class AttendedText(JsonRecord):
 
 
 def add_attentions(decoder: Decoder, sentences: Sequence[Sentence], start: int | None = None) -> None:
-    """Set the ``attentions`` and ``attention`` of the hypotheses of sentences.
+    """Set the ``attentions`` and the ``attention`` of the hypotheses of sentences.
 
     Args:
         decoder: the model.
@@ -72,7 +72,7 @@ def add_attentions(decoder: Decoder, sentences: Sequence[Sentence], start: int |
 
 
 def recorder(decoder: Decoder, *, all_matrices: bool) -> Decoder:
-    """Return the decoder for a search that records all attention, or only cross-attention.
+    """Return a decoder that records all attention of a search, or only cross-attention.
 
     Raises:
         SettingsError: the decoder is an ensemble, and all attention is requested.
@@ -91,7 +91,7 @@ def ensemble_error() -> SettingsError:
 
 
 def all_attentions(decoder: Decoder, pairs: Sequence[TokenPair]) -> list[Attentions]:
-    """Return :attr:`uwaga.decoder.Decoder.attentions` of any number of sources and decoder inputs.
+    """Return the attention matrices of each pair of a source and decoder inputs.
 
     Raises:
         SettingsError: the decoder is an ensemble.
@@ -104,8 +104,9 @@ def all_attentions(decoder: Decoder, pairs: Sequence[TokenPair]) -> list[Attenti
 
 
 def force_recorded(decoder: Decoder, pair: TokenPair, start: int | None = None) -> Hypothesis:
-    """Force a target as :func:`uwaga.translator.score.force` does, with ``attentions`` if the decoder has
-    them.
+    """Force-decode a target, as :func:`uwaga.translator.score.force` does, and record all attention.
+
+    The hypothesis has no ``attentions`` if the decoder cannot return them.
     """
     sentence = Sentence(pair.source, hypotheses=[force(decoder, pair, start)])
     if decoder.attentions is not None:
@@ -116,15 +117,15 @@ def force_recorded(decoder: Decoder, pair: TokenPair, start: int | None = None) 
 def _with_attentions(hypothesis: Hypothesis, attentions: Attentions) -> Hypothesis:
     if not hypothesis.token_scores:  # a limit allowed no step, but the pass needs one
         attentions = Attentions(
-            attentions.encoder, _stepless(attentions.decoder, 2), _stepless(attentions.cross, 1)
+            attentions.encoder, _without_steps(attentions.decoder, 2), _without_steps(attentions.cross, 1)
         )
     # the mean over the last layer's heads: the same bits as of the steps of a search
     mean = None if attentions.cross is None else select_head(attentions.cross, -1, None)
     return replace(hypothesis, attention=mean, attentions=attentions or None)
 
 
-def _stepless(table: Floats | None, axes: int) -> Floats | None:
-    """Return an empty matrix for a target without positions: no queries, and in self-attention no keys."""
+def _without_steps(table: Floats | None, axes: int) -> Floats | None:
+    """Return an array without queries, and for ``axes=2`` without keys, for a target without positions."""
     if table is None:
         return None
     return table[:, :, :0, :0] if axes == 2 else table[:, :, :0]

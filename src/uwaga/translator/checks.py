@@ -17,53 +17,59 @@ from uwaga.translator.text import Sentence
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)
 LINE_BREAK = re.compile(r"[\r\n]")
 UNKNOWN_LANGUAGE_CODES = frozenset({"", "src", "tgt", "und"})
+"""Codes that stand for an unknown language."""
 
 MAX_PERIOD = 12
+"""Maximum number of tokens of the repeated sequence in a loop."""
 MIN_REPETITIONS, MIN_REPEATED_TOKENS = 4, 12
-"""Minimum number of repetitions, and of repeated tokens in total, that count as a loop."""
+"""Minimum number of repetitions, and of all repeated tokens, that count as a loop."""
 MIN_MATCHING_TOKENS = min(
     max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period for period in range(1, MAX_PERIOD + 1)
 )
-"""Minimum number of tokens of a loop that repeat earlier ones."""
+"""Minimum number of tokens of a loop that repeat earlier tokens."""
 
-REPLACEMENT = "\ufffd"
-"""The character that invalid bytes decode to."""
+REPLACEMENT_CHARACTER = "\ufffd"
+"""The character to which invalid bytes are decoded."""
 
 LAST_SPACED_CHARACTER = "\u058f"
 """Scripts up to this character (Latin, Greek, Cyrillic and Armenian) separate words by spaces."""
 UNFAMILIAR_TEXT = "unlike what the model knows"
-"""Beginning of the warnings about a text that the model was not trained for."""
+"""Beginning of the warnings about a text that is unlike the training data of the model."""
 
 
 def has_different_languages(languages: tuple[str, str]) -> bool:
-    """Return True if a model is known to translate between two different languages."""
+    """Return True if the source and target languages of a model are known and differ."""
     source, target = map(base_language, languages)
     return source != target and source not in UNKNOWN_LANGUAGE_CODES and target not in UNKNOWN_LANGUAGE_CODES
 
 
 def is_language_independent(text: str) -> bool:
-    """Return True if a text is the same in every language: without letters, or a single address."""
+    """Return True if a text is the same in every language: it has no letters or is a single address."""
     text = text.strip()
     return not any(map(str.isalpha, text)) or ADDRESS.fullmatch(text) is not None
 
 
 STOPS = ".!。！"
-"""Marks that models trained on sentences add to labels and headings."""
-MIN_LAST_WORD = 3
-"""Minimum letters of a last word whose full stop does not mark an abbreviation or an ordinal number."""
+"""Final marks that models trained on sentences add to labels and headings."""
+MIN_LAST_WORD_LETTERS = 3
+"""Minimum number of letters of a last word before a full stop; shorter words may be abbreviations."""
 
 
 def lacks_final_mark(text: str) -> bool:
-    """Return True if a text ends in a letter or a digit, not in a punctuation mark."""
+    """Return True if a text ends with a letter or a digit instead of a punctuation mark."""
     text = text.rstrip()
     return bool(text) and unicodedata.category(text[-1])[0] in "LMN"
 
 
 def without_stop(text: str) -> str:
-    """Return a translation without the full stop or the exclamation mark that its source lacks."""
+    """Return a translation without its final full stop or exclamation mark, which its source lacks."""
     stripped = text.rstrip()
     last = stripped[:-1].rpartition(" ")[2]
-    return stripped[:-1] if stripped[-1:] in STOPS and last.isalpha() and len(last) >= MIN_LAST_WORD else text
+    return (
+        stripped[:-1]
+        if stripped[-1:] in STOPS and last.isalpha() and len(last) >= MIN_LAST_WORD_LETTERS
+        else text
+    )
 
 
 def script_warning(text: str, language: str) -> str | None:
@@ -80,7 +86,7 @@ def script_warning(text: str, language: str) -> str | None:
 
 
 def is_looping(tokens: Sequence[int]) -> bool:
-    """Return True if the same few tokens repeat again and again."""
+    """Return True if a sequence of at most :data:`MAX_PERIOD` tokens is repeated many times in a row."""
     length = len(tokens)
     if length - len(set(tokens)) < MIN_MATCHING_TOKENS:
         return False
@@ -123,10 +129,10 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
 def unknown_word(
     sentences: Sequence[Sentence], options: SearchOptions, stats: ScoreStats | None
 ) -> str | None:
-    """Return the text if it is a single word that the model does not know, else None.
+    """Return the text of a passage if it is a single word that the model does not know, else None.
 
-    Such a word is copied, since its translation would be invented, unless its attention, alternatives or
-    samples are requested.
+    Such a word is copied, because its translation would be invented. None is also returned if attention,
+    alternatives or samples are requested.
 
     Args:
         sentences: the sentences of the text, with their hypotheses.
@@ -146,22 +152,22 @@ def unknown_word(
 
 
 def mean_score(hypothesis: Hypothesis) -> float:
-    """Return the log-probability of a hypothesis per token, end symbol included."""
+    """Return the mean log-probability of a hypothesis per token, end symbol included."""
     return hypothesis.log_prob / max(1, len(hypothesis.token_scores))
 
 
 def decode(tokens: Sequence[int], target: Subwords) -> str:
-    """Return the text of tokens, without the byte tokens that do not complete a character."""
-    return target.decode(tokens).replace(REPLACEMENT, "")
+    """Return the text of tokens, without bytes that do not form a character."""
+    return target.decode(tokens).replace(REPLACEMENT_CHARACTER, "")
 
 
 def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | None = None) -> str:
-    """Return the text of a sentence's tokens; a line break that a model spelled in bytes becomes a space.
+    """Return the text of a translated sentence; line breaks that a model spelled in bytes become spaces.
 
     Args:
         tokens: the tokens of the translation.
-        target: their tokeniser.
-        sentence: the sentence that they translate; if no mark ends it, none ends the text.
+        target: the target tokeniser.
+        sentence: the source sentence; if it lacks a final mark, a full stop is removed from the text.
     """
     text = LINE_BREAK.sub(" ", decode(tokens, target))
     return without_stop(text) if sentence is not None and sentence.lacks_final_mark else text

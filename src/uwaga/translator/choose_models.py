@@ -1,4 +1,4 @@
-"""The installed models that translate between two languages."""
+"""Choice of the installed models that translate between two languages."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     from uwaga.library.installed import InstalledModel
     from uwaga.library.routes import RouteStep
 
-CODE = re.compile(r"[a-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?")
+PAIR_CODE = re.compile(r"[a-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?")
 """A language code in the name of a pair: ``pt``, ``pt-BR``, ``por_Latn``."""
-ANY_CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,3}", re.ASCII)
+LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,3}", re.ASCII)
+"""A language code as an argument, in any spelling."""
 MAX_LISTED_PAIRS = 8
-"""Maximum number of language pairs in a message."""
+"""Maximum number of language pairs listed in a message."""
 
 
 class ChosenStep(NamedTuple):
-    """An installed model of a chain, read and checked."""
+    """A step of a chain: an installed model whose files have been read and checked."""
 
     step: RouteStep[InstalledModel]
     checkpoint: Checkpoint
@@ -41,11 +42,12 @@ class ChosenStep(NamedTuple):
 
 @dataclass(frozen=True)
 class ChosenModels:
-    """Models that are given by name, or a chain of installed models, read and checked.
+    """Models chosen by name, or a chain of installed models whose files have been read and checked.
 
     Attributes:
-        names: a model, or the members of an ensemble; empty for the bundled model, or if there are ``steps``.
-        steps: a chain of installed models; usually a single model.
+        names: the name of a model, or those of the members of an ensemble; empty for the bundled model, or if
+            there are ``steps``.
+        steps: the steps of a chain of installed models, usually a single one.
     """
 
     names: tuple[str, ...] = ()
@@ -78,19 +80,19 @@ class ChosenModels:
 
         Raises:
             ModelError, SettingsError, MissingExtraError: as in :meth:`uwaga.translator.Translator.load`; or
-                a shortlist is given for several models.
+                a shortlist or a draft model is given for several models.
         """
         if not self.steps:
             return Translator(load_named(self.names or None, options))
         if len(self.steps) > 1 and options.shortlist is not None and str(options.shortlist) != NO_SHORTLIST:
             raise SettingsError(
                 f"a shortlist works with a single model, but this is a chain of {len(self.steps)}: {self}; "
-                "omit it, or name the model"
+                "omit the shortlist, or choose a single model by name"
             )
         if len(self.steps) > 1 and options.draft is not None and str(options.draft) != DRAFT_SHORTLIST:
             raise SettingsError(
                 f"a draft model works with a single model, but this is a chain of {len(self.steps)}: {self}; "
-                "omit it, or name the model"
+                "omit the draft model, or choose a single model by name"
             )
         loaded: dict[str, Translator] = {}
         translators = []
@@ -107,10 +109,10 @@ def choose_for(
     options: LoadOptions,
     via: str | Sequence[str] | None = None,
 ) -> ChosenModels:
-    """Choose models by their names, by the name in an adapter, or by a pair of languages.
+    """Choose models by their names, by the base model of an adapter, or by a language pair.
 
     Args:
-        name: see :meth:`uwaga.translator.Translator.load`; or a pair of languages such as ``en-pt``.
+        name: see :meth:`uwaga.translator.Translator.load`; or a language pair such as ``en-pt``.
         options: load options; without a name, their two languages choose the models.
         via: see :func:`choose_models`.
 
@@ -123,12 +125,12 @@ def choose_for(
     if pair is not None and options.adapter is not None:
         raise SettingsError(
             f"{named[0]!r} chooses an installed model, but an adapter belongs to one model: omit the name, "
-            "or give the model that the adapter names"
+            "or give the base model of the adapter"
         )
     if pair is not None and languages == (None, None):
         return choose_models(*pair, via, options.memory)
     if pair is not None:
-        raise SettingsError(f"{named[0]!r} already names both languages: omit the others")
+        raise SettingsError(f"{named[0]!r} already names both languages: omit the source and the target")
     source, target = languages
     free = not named and options.adapter is None  # an adapter names its model
     if free and source is not None and target is not None:
@@ -136,12 +138,12 @@ def choose_for(
     if free and (source is not None or target is not None) and BUNDLED.is_dir():
         _check_bundled(source, target)
     if via is not None:
-        raise SettingsError("via chooses among installed models: give both languages and no model")
+        raise SettingsError("via chooses among installed models: give both languages, and no model")
     return ChosenModels(tuple(named) if free or named else (str(adapter_base(options.adapter, None)),))
 
 
 def _check_bundled(source: str | None, target: str | None) -> None:
-    """Check that a single given language belongs to the bundled model."""
+    """Raise SettingsError if the bundled model does not support a single given language."""
     codes = formats.describe(BUNDLED).languages
     try:
         resolve_languages((codes[0][0], codes[1][0]), source, target, "the bundled model")
@@ -150,12 +152,12 @@ def _check_bundled(source: str | None, target: str | None) -> None:
 
 
 def language_pair(name: object) -> tuple[str, str] | None:
-    """Return the languages of a name such as ``en-pt``, or None if it means something else."""
+    """Return the two languages of a name such as ``en-pt``, or None if the name is not a language pair."""
     if not isinstance(name, str) or os.path.lexists(name):
         return None
     parts = name.split("-")
     pairs = [("-".join(parts[:index]), "-".join(parts[index:])) for index in range(1, len(parts))]
-    pair = next((pair for pair in pairs if all(map(CODE.fullmatch, pair))), None)
+    pair = next((pair for pair in pairs if all(map(PAIR_CODE.fullmatch, pair))), None)
     if pair is None:
         return None
     from uwaga.library.installed import find_installed_folder
@@ -175,13 +177,13 @@ def choose_models(
     Args:
         source: code of the source language.
         target: code of the target language.
-        via: code of the pivot language, or several in their order; None for any or none.
+        via: code of the pivot language, or several codes in order; None for any pivot or none.
         memory: see :meth:`uwaga.translator.Translator.load`.
         environment: environment variables, which locate the models.
 
     Raises:
-        NotInstalledError: no installed model or chain of models translates between them; the message says
-            what to install.
+        NotInstalledError: no installed model or chain of models translates between the languages; the
+            message says what to install.
         ModelError: a chosen model is damaged.
         SettingsError: a code is invalid, or source and target are the same language and there is no pivot.
     """
@@ -189,7 +191,7 @@ def choose_models(
         raise SettingsError(f"via must be a language code or a list of them, not {quoted(via)}")
     intermediate = [via] if isinstance(via, str) else list(via or ())
     for code in (source, target, *intermediate):
-        if not isinstance(code, str) or not ANY_CODE.fullmatch(code):
+        if not isinstance(code, str) or not LANGUAGE_CODE.fullmatch(code):
             raise SettingsError(f"{quoted(code)} is not a language code such as 'en' or 'pt_BR'")
     if same_language(source, target) and not intermediate:
         raise SettingsError(
@@ -210,7 +212,7 @@ def choose_models(
 
 
 def _supports_pair(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> bool:
-    """Return True if a model's files support the two languages."""
+    """Return True if a model supports the languages of a step, according to its files or the catalogue."""
     if checkpoint.task != "translate":
         return False
     origin, languages = step.model.origin, checkpoint.languages.stated
@@ -220,24 +222,24 @@ def _supports_pair(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> b
 
 
 def _not_installed_error(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:
-    """Return the error for languages without models, with advice on what to install."""
+    """Return the error for languages without an installed model; its message says what to install."""
     from uwaga.library.routes import PIVOT
 
     source, *intermediate, target = codes
     detail = f" via {', '.join(intermediate)}" if intermediate else ", and no chain of models does"
-    missing = _missing(codes, models) if intermediate else [(source, target)]
-    fetched = _download(missing)
+    missing = _missing_pairs(codes, models) if intermediate else [(source, target)]
+    fetched = _download_commands(missing)
     if not intermediate and not any(same_language(code, PIVOT) for code in codes):
-        missing = _missing((source, PIVOT, target), models)
-        fetched += f", or to pivot through {PIVOT} {_download(missing)}"
+        missing = _missing_pairs((source, PIVOT, target), models)
+        fetched += f", or to pivot through {PIVOT} {_download_commands(missing)}"
     notes = [
         f"no installed model translates {source} to {target}{detail}",
-        f"download a model with {fetched}, or name your own (--model)",
+        f"download a model with {fetched}, or give your own (--model)",
     ]
     available = sorted(
         {
             f"{source_code[0]} to {target_code[0]}"
-            for source_code, target_code in map(_pair, models)
+            for source_code, target_code in map(_single_pair, models)
             if source_code and target_code
         }
     )
@@ -250,17 +252,17 @@ def _not_installed_error(codes: Sequence[str], models: Sequence[InstalledModel])
     return NotInstalledError("; ".join(notes), tuple("-".join(pair) for pair in missing))
 
 
-def _download(pairs: Sequence[tuple[str, str]]) -> str:
+def _download_commands(pairs: Sequence[tuple[str, str]]) -> str:
     return " and ".join(f"`uwaga models download {source_code}-{other}`" for source_code, other in pairs)
 
 
-def _pair(model: InstalledModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the languages of a model with a single pair, otherwise empty tuples."""
+def _single_pair(model: InstalledModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the source and target language of a model for a single pair, otherwise empty tuples."""
     return model.languages if all(len(codes) == 1 for codes in model.languages) else ((), ())
 
 
-def _missing(codes: Sequence[str], models: Sequence[InstalledModel]) -> list[tuple[str, str]]:
-    """Return the steps of a route that have no model."""
+def _missing_pairs(codes: Sequence[str], models: Sequence[InstalledModel]) -> list[tuple[str, str]]:
+    """Return the language pairs of a route's steps for which no model is installed, or else all of them."""
     from uwaga.library.routes import find_route
 
     parts = list(pairwise(codes))

@@ -32,22 +32,22 @@ if TYPE_CHECKING:
     from uwaga.models.masked import MaskedEncoder
     from uwaga.tokenizers.chat_template import ChatTemplate
 
-LISTED_TOKENS, SHARED_LISTED_TOKENS = 500, 1500
-"""Source tokens decoded together with a shortlist, by a single thread and by several (measured)."""
-GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
-"""Device files, at least one of which exists if torch may find a GPU."""
+SHORTLIST_BATCH_TOKENS, THREADED_SHORTLIST_BATCH_TOKENS = 500, 1500
+"""Maximum source tokens of a batch with a shortlist, for a single thread and for several (measured)."""
+GPU_DEVICES = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
+"""Device files of which at least one exists if torch may find a GPU."""
 
 Named = TypeVar("Named")
 Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
-CALLS = ("encode", "start", "step", "_verify", "features", "logits", "forward")
-"""The methods for which models are loaded."""
-Name = str | Path | None | Checkpoint
-"""The name of a model as given by a user, or a model that is already loaded."""
+LIMITED_METHODS = ("encode", "start", "step", "_verify", "features", "logits", "forward")
+"""The methods of torch models whose number of threads is limited."""
+ModelArgument = str | Path | None | Checkpoint
+"""The name or folder of a model, None for the bundled model, or a model whose files have been read."""
 
 
 def model_names(names: Iterable[str | Path]) -> list[str]:
-    """Return the names of the models of an ensemble."""
+    """Return the names of the models of an ensemble, after checking their types."""
     listed = (
         list(names) if isinstance(names, Iterable) and not isinstance(names, (bytes, Mapping)) else [names]
     )
@@ -60,7 +60,7 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
 
 
 def adapter_base(adapter: str | Path | None, name: Named) -> Named | str:
-    """Return the name of the model, by default the one in an adapter."""
+    """Return ``name`` or, if it is None, the name of the base model of an adapter."""
     if adapter is None or name is not None:
         return name
     from uwaga.checkpoints.adapter import read_adapter
@@ -69,13 +69,13 @@ def adapter_base(adapter: str | Path | None, name: Named) -> Named | str:
 
 
 def read_model(
-    name: Name, task: Task | None = None, memory: str = "fast", adapter: str | Path | None = None
+    name: ModelArgument, task: Task | None = None, memory: str = "fast", adapter: str | Path | None = None
 ) -> Checkpoint:
     """Read and check a model's files, without loading its weights.
 
     Args:
         name: see :func:`uwaga.library.hub.find_model`.
-        task: the task that the model must have, None for any.
+        task: the task that the model must have; None for any task.
         memory: see :meth:`Translator.load`.
         adapter: see :meth:`Translator.load`; a model that has been read already has its adapter.
     """
@@ -95,7 +95,7 @@ def read_model(
 
 
 def check_task(checkpoint: Checkpoint, task: Task) -> None:
-    """Check that a model has a task."""
+    """Raise ModelError if a model does not have the given task."""
     if checkpoint.task == task or (task == "translate" and isinstance(checkpoint.source, PromptTokeniser)):
         return
     kind, runner = MODEL_KINDS[checkpoint.task]
@@ -107,8 +107,8 @@ def check_task(checkpoint: Checkpoint, task: Task) -> None:
 def with_prompt(checkpoint: Checkpoint) -> Checkpoint:
     """Return a language model as a model that translates with a prompt; other models unchanged.
 
-    It translates whole lines greedily, and a target ends where the assistant's message ends, or, without a
-    chat template, at the end of its line.
+    The model translates whole lines greedily. A target ends at the end of the assistant's message or, without
+    a chat template, at the end of its line.
     """
     inner = checkpoint.source
     if checkpoint.task != "generate" or not isinstance(inner, FramedTokeniser):
@@ -137,10 +137,10 @@ def load_named(name: str | Path | Sequence[str | Path] | None, options: LoadOpti
     names = model_names(name)
     if len(names) < 2:
         return load_model(names[0] if names else None, options)
-    return _ensemble(names, options)
+    return _load_ensemble(names, options)
 
 
-def _ensemble(names: Sequence[str], options: LoadOptions) -> Model:
+def _load_ensemble(names: Sequence[str], options: LoadOptions) -> Model:
     from uwaga.models.ensemble import Ensemble
 
     members: list[Model] = []
@@ -153,21 +153,21 @@ def _ensemble(names: Sequence[str], options: LoadOptions) -> Model:
         ):
             if tokeniser.model_bytes != expected.model_bytes:
                 raise SettingsError(
-                    f"{name}: its {side} tokeniser is not that of {names[0]}; "
+                    f"{name}: its {side} tokeniser differs from that of {names[0]}; "
                     "the models of an ensemble must share their vocabularies"
                 )
     ensemble = Ensemble([member.decoder for member in members], names)
     return with_draft(members[0].with_decoder(ensemble), options)
 
 
-def load_model(name: Name, options: LoadOptions) -> Model:
-    """Load one translation model with its scorer and drafts; see :meth:`Translator.load` for errors."""
+def load_model(name: ModelArgument, options: LoadOptions) -> Model:
+    """Load one translation model with its scorer and drafter; see :meth:`Translator.load` for errors."""
     if str(options.draft) != DRAFT_SHORTLIST:
-        return with_draft(_model(name, options), options)
-    shortlisted = _model(name, replace(options, draft=None))
+        return with_draft(_load_translation_model(name, options), options)
+    shortlisted = _load_translation_model(name, replace(options, draft=None))
     if not isinstance(shortlisted.decoder, NativeModel) or shortlisted.decoder.shortlist is None:
         raise SettingsError(
-            "draft shortlist needs the native engine and a shortlist: name its file with shortlist, or leave "
+            "draft shortlist needs the native engine and a shortlist: give the file of a shortlist, or leave "
             "out draft"
         )
     from uwaga.translator.drafters import ShortlistDrafter
@@ -177,20 +177,20 @@ def load_model(name: Name, options: LoadOptions) -> Model:
 
 
 def with_draft(model: Model, options: LoadOptions) -> Model:
-    """Return a model with drafts by the model that the options name, if any."""
+    """Return a model that uses the draft model of the options; without a draft model, it is unchanged."""
     if options.draft is None:
         return model
     if str(options.draft) == DRAFT_SHORTLIST:
-        raise SettingsError("draft shortlist is for a single model on the native engine: leave out draft")
+        raise SettingsError("draft shortlist needs a single model on the native engine: leave out draft")
     from uwaga.translator.drafters import make_drafter
 
     draft_options = LoadOptions(
         device=options.device, threads=options.threads, engine=options.engine, memory=options.memory
     )
-    return model.with_drafter(make_drafter(model, _model(options.draft, draft_options)))
+    return model.with_drafter(make_drafter(model, _load_translation_model(options.draft, draft_options)))
 
 
-def _model(name: Name, options: LoadOptions) -> Model:
+def _load_translation_model(name: ModelArgument, options: LoadOptions) -> Model:
     """Load one translation model with its scorer; see :meth:`Translator.load` for errors."""
     checkpoint = with_prompt(read_model(name, None, options.memory, options.adapter))
     check_task(checkpoint, "translate")
@@ -200,7 +200,7 @@ def _model(name: Name, options: LoadOptions) -> Model:
         direction = languages.direction()
         checkpoint, pair = checkpoint.for_direction(direction), direction.languages
     if _uses_native(checkpoint, options):
-        decoder: Decoder = _native(checkpoint, options)
+        decoder: Decoder = _load_native(checkpoint, options)
         scorer = None  # step by step
     elif options.shortlist is not None and str(options.shortlist) != NO_SHORTLIST:
         raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
@@ -228,7 +228,7 @@ def _limit_batches(options: SearchOptions, decoder: Decoder) -> SearchOptions:
     """Return options with smaller batches for a model with a shortlist, as larger ones only use memory."""
     if not isinstance(decoder, NativeModel) or decoder.shortlist is None:
         return options
-    max_tokens = LISTED_TOKENS if decoder.threads == 1 else SHARED_LISTED_TOKENS
+    max_tokens = SHORTLIST_BATCH_TOKENS if decoder.threads == 1 else THREADED_SHORTLIST_BATCH_TOKENS
     return replace(options, batch_tokens=min(options.batch_tokens, max_tokens))
 
 
@@ -243,15 +243,15 @@ class LoadedGenerator:
     drafter: Decoder | None = None
 
 
-def load_generator(name: Name, options: LoadOptions) -> LoadedGenerator:
-    """Load a decoder-only model, and its drafting model if the options name one.
+def load_generator(name: ModelArgument, options: LoadOptions) -> LoadedGenerator:
+    """Load a decoder-only model and, if the options name one, its draft model.
 
-    With drafts, search is greedy unless a call overrides it.
+    With a draft model, search is greedy by default.
     """
     checkpoint = read_model(name, "generate", options.memory)
     decoder: Decoder
     if _uses_native(checkpoint, options):
-        decoder = _native(checkpoint, options)
+        decoder = _load_native(checkpoint, options)
     else:
         decoder = cast("Seq2Seq", _load_on_torch(checkpoint, options))
     generator = LoadedGenerator(decoder, checkpoint.target, checkpoint.decoding, checkpoint.chat)
@@ -262,14 +262,14 @@ def load_generator(name: Name, options: LoadOptions) -> LoadedGenerator:
     draft = load_generator(options.draft, replace(options, draft=None, dtype="auto"))
     if not have_same_vocabulary(generator.decoder, generator.tokeniser, draft.decoder, draft.tokeniser):
         raise SettingsError(
-            f"the draft model {options.draft} does not have the vocabulary of {name}: continuing texts "
-            "needs a draft model of the same vocabulary"
+            f"the draft model {options.draft} does not have the vocabulary of {name}: to continue texts, "
+            "choose a draft model with the same vocabulary"
         )
     greedy = replace(generator.decoding, beam=1, nbest=1, sample=False)
     return replace(generator, decoding=greedy, drafter=draft.decoder)
 
 
-def load_filler(name: Name, options: LoadOptions) -> tuple[MaskedEncoder, FramedTokeniser]:
+def load_filler(name: ModelArgument, options: LoadOptions) -> tuple[MaskedEncoder, FramedTokeniser]:
     """Load an encoder-only model with its tokeniser."""
     checkpoint = read_model(name, "fill", options.memory)
     assert isinstance(checkpoint.source, FramedTokeniser)
@@ -289,7 +289,7 @@ def _uses_native(checkpoint: Checkpoint, options: LoadOptions) -> bool:
 
 
 def _prefers_native(checkpoint: Checkpoint, options: LoadOptions) -> bool:
-    """Return True if ``engine="auto"`` means the native engine for this model."""
+    """Return True if ``engine="auto"`` selects the native engine for a model."""
     if options.dtype in QUANTISED_FORMATS or checkpoint.packed is not None or options.shortlist is not None:
         return options.device in ("auto", "cpu")
     if options.dtype == "float16" or options.device not in ("auto", "cpu"):
@@ -297,7 +297,7 @@ def _prefers_native(checkpoint: Checkpoint, options: LoadOptions) -> bool:
     return runs_on_engine(checkpoint) and not (options.device == "auto" and has_gpu())
 
 
-def _native(checkpoint: Checkpoint, options: LoadOptions) -> Decoder:
+def _load_native(checkpoint: Checkpoint, options: LoadOptions) -> Decoder:
     precision: Any = None if options.dtype == "auto" else options.dtype
     engine = to_engine(checkpoint, precision, options.threads)
     trim_heap()  # reading leaves some MB of holes
@@ -309,7 +309,7 @@ def _native(checkpoint: Checkpoint, options: LoadOptions) -> Decoder:
 
 
 def with_shortlist_file(decoder: Decoder, source: Subwords, target: Subwords, path: Path) -> NativeModel:
-    """Return the model limited to the shortlist of a file."""
+    """Return a native model that is limited to the shortlist of a file."""
     from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist
 
     model = require_native(decoder)
@@ -318,11 +318,11 @@ def with_shortlist_file(decoder: Decoder, source: Subwords, target: Subwords, pa
 
 
 def require_native(decoder: Decoder) -> NativeModel:
-    """Return a decoder of the native engine; raise SettingsError for others."""
+    """Return a decoder if it runs on the native engine; otherwise raise SettingsError."""
     if not isinstance(decoder, NativeModel):
         raise SettingsError(
-            "shortlists need the native engine, but this model runs on torch: leave out the "
-            "shortlist, or engine and device"
+            "a shortlist needs the native engine, but this model runs on torch: leave out the shortlist, or "
+            "leave out engine and device"
         )
     return decoder
 
@@ -350,10 +350,11 @@ def _load_on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | Ma
 
 
 def has_gpu() -> bool:
-    """Return True if torch has a GPU. Importing torch takes a second, so it is imported only if a GPU may
-    exist.
+    """Return True if torch can use a GPU.
+
+    Importing torch takes a second, so torch is imported only if a GPU may exist.
     """
-    if not any(os.path.exists(device) for device in GPUS):  # noqa: PTH110
+    if not any(os.path.exists(device) for device in GPU_DEVICES):  # noqa: PTH110
         return False
     try:
         import torch
@@ -363,7 +364,7 @@ def has_gpu() -> bool:
 
 
 def _device(device: str, has_gpu: bool, gpus: int) -> str:
-    """Return the device of this machine to which ``device`` refers."""
+    """Return the torch device for the option ``device``, after checking that it exists."""
     kind, _, index = device.partition(":")
     if kind == "auto":
         return "cuda" if has_gpu else "cpu"
@@ -374,18 +375,18 @@ def _device(device: str, has_gpu: bool, gpus: int) -> str:
 
 
 def with_threads(model: Module, threads: int) -> None:
-    """Make a torch model compute with a number of threads, independently of the process.
+    """Make a torch model compute with a given number of threads, independently of the process.
 
-    torch keeps the number for each thread that calls it, so a call sets it and then restores the previous
-    number of its thread. (One of the libraries below torch keeps it for the process: concurrent calls of two
-    models may use each other's numbers, which only changes the time that they take.)
+    torch stores the number for each calling thread, so a call sets the number and then restores the previous
+    one. (A library that torch uses stores it for the process: concurrent calls of two models may use each
+    other's numbers, which changes only the time that they take.)
 
     Args:
         model: the model.
         threads: number of threads of one call.
     """
     model.threads = threads  # type: ignore[assignment]  # a number, beside the weights
-    for name in CALLS:
+    for name in LIMITED_METHODS:
         call = getattr(model, name, None)
         if call is not None:
             setattr(model, name, _with_thread_limit(call, threads))

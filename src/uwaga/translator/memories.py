@@ -1,4 +1,4 @@
-"""Translation memories, as translations use them: any object that finds pairs similar to a text."""
+"""The interface of translation memories: objects that find pairs similar to a text."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from uwaga.languages.codes import same_language
 from uwaga.plugins import Registry
 
 DEFAULT_THRESHOLD = 50.0
-"""Similarity in percent below which pairs are not used."""
+"""Minimum similarity, in percent, of the pairs that are used."""
 STORES: Registry[Any] = Registry(
     "kind of translation memory", "uwaga.memories", {"sqlite": "uwaga_memory.files:open_memory"}
 )
-"""The functions that open files of memories, given the path and the languages."""
+"""The functions that open memory files, given the path and the languages."""
 
 
 SIMILARITY_CLASSES = {
@@ -29,7 +29,7 @@ SIMILARITY_CLASSES = {
     "50–74 %": 50.0,
     "no match": 0.0,
 }
-"""The minimum score of each class that translation tools report, the highest first."""
+"""The minimum score of each similarity class that translation tools report, highest first."""
 
 
 def similarity_class(score: float) -> str:
@@ -38,7 +38,7 @@ def similarity_class(score: float) -> str:
 
 
 class TextContext(NamedTuple):
-    """The position of a text in its document: its key, such as a message id, and the neighbouring sources."""
+    """The context of a text: its key in the document, such as a message id, and the neighbouring texts."""
 
     key: str = ""
     before: str = ""
@@ -46,12 +46,11 @@ class TextContext(NamedTuple):
 
 
 def contexts_in_order(texts: Sequence[str], outer: TextContext | None = None) -> Iterator[TextContext]:
-    """Yield the context of each of the consecutive texts of a document; blank ones do not count as
-    neighbours.
+    """Yield the context of each of several consecutive texts; blank texts do not count as neighbours.
 
     Args:
         texts: the texts.
-        outer: the key that all texts share, and the texts before the first and after the last.
+        outer: the key of all texts, the text before the first and the text after the last.
     """
     key, before, after = outer or TextContext()
     following = [after] * len(texts)
@@ -70,10 +69,10 @@ class Pair:
     Attributes:
         source: the source text.
         target: its translation.
-        origin: where the pair comes from, such as a file's name.
-        key: the name of the text in its document, such as a message id.
-        before: the source text before it in the document.
-        after: the source text after it.
+        origin: the origin of the pair, such as the name of a file.
+        key: the key of the text in its document, such as a message id.
+        before: the source text before this one in the document.
+        after: the source text after this one.
         created: time of the translation in ISO 8601; empty for the current time.
         properties: other information about the pair in a file, such as notes, as names and values.
     """
@@ -90,7 +89,7 @@ class Pair:
 
 @dataclass
 class Added:
-    """The result of an addition: numbers of new pairs, of known pairs, and of skipped pairs by reason."""
+    """The numbers of pairs that were new, already known, or skipped (by reason) in an addition."""
 
     new: int = 0
     known: int = 0
@@ -98,7 +97,10 @@ class Added:
 
 
 class MemoryMatch(Protocol):
-    """A pair that is similar to a text; ``score`` is 101 in the same context, and 100 for the same text."""
+    """A pair that is similar to a text.
+
+    ``score`` is 101 for the same text in the same context, and 100 for the same text in another context.
+    """
 
     @property
     def source(self) -> str:
@@ -139,56 +141,56 @@ class TranslationMemory(Protocol):
 
 
 class StateStore(Protocol):
-    """Stores the decoder states of pairs for models; hashable."""
+    """A hashable store of the decoder states of pairs, by model."""
 
     def load(self, model: str, keys: Iterable[bytes]) -> Mapping[bytes, bytes]:
-        """Return the stored values of some keys."""
+        """Return the stored values by key; keys without a value are missing."""
         ...
 
     def save(self, model: str, values: Mapping[bytes, bytes]) -> None:
-        """Store values, as many as there is space for."""
+        """Store values by key, as far as there is space."""
         ...
 
     def sample(self, count: int) -> Sequence[tuple[str, str]]:
-        """Return at most ``count`` sources and targets of the memory, the same ones in every call."""
+        """Return at most ``count`` pairs of the memory, the same pairs in every call."""
         ...
 
 
 def state_store(memory: object) -> StateStore | None:
-    """Return the store of the decoder states of a memory's pairs: its ``states``, or None if it has none.
+    """Return the attribute ``states`` of a memory, its store of decoder states, or None if it has none.
 
-    Without a store, its pairs are not retrieved by a model.
+    Models cannot retrieve the pairs of a memory without a store.
     """
     store: StateStore | None = getattr(memory, "states", None)
     return store
 
 
 class LearningMemory(TranslationMemory, Protocol):
-    """A translation memory that pairs can be added to."""
+    """A translation memory to which pairs can be added."""
 
     def confirm(self, pairs: Sequence[Pair]) -> Added:
-        """Add pairs that come first among matches with equal scores."""
+        """Add pairs, which then precede other matches with equal scores."""
         ...
 
 
 MemoryArgument = TranslationMemory | str | PathLike[str] | None
-"""The argument ``memory`` of a call: a memory, or its file."""
+"""The argument ``memory`` of a call: a memory, or the path of its file."""
 
 
 def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None) -> TranslationMemory:
-    """Return a memory; if it is given as a file, open it.
+    """Return a translation memory, opening its file if a path is given.
 
     A file of translations, such as TMX or PO, is read into a temporary memory.
 
     Args:
-        memory: the memory, or its file.
-        languages: source and target of the translator, which must be those of the memory if both are known;
-            needed for a file of translations.
+        memory: the memory, or the path of its file.
+        languages: source and target of the translator. They must equal those of the memory if both are known,
+            and a file of translations can be read only with them.
 
     Raises:
-        DataError: the file is not a memory, and has no translations between the languages.
-        MissingExtraError: the package that reads it is not installed.
-        SettingsError: the argument is neither, or the memory has other languages.
+        DataError: the file is neither a memory nor a file with translations between the languages.
+        MissingExtraError: the package for translation memories is not installed.
+        SettingsError: ``memory`` is neither a memory nor a path, or the memory has other languages.
     """
     if isinstance(memory, str | PathLike):
         if "sqlite" not in STORES:
@@ -198,15 +200,16 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
         opened: TranslationMemory = STORES["sqlite"](memory, languages)
     elif memory is None or not callable(getattr(memory, "matches", None)):
         raise SettingsError(
-            f"memory must be a translation memory file, or an object with matches(), not {quoted(memory)}"
+            "memory must be the path of a translation memory, or an object with the method matches(), not "
+            f"{quoted(memory)}"
         )
     else:
         opened = memory
     stored: tuple[str, str] | None = getattr(opened, "languages", None)
     if languages and stored and not all(map(_is_same_language, languages, stored)):
         raise SettingsError(
-            f"{memory_name(memory)}: is a memory from {' to '.join(stored)}, but the model translates from "
-            f"{' to '.join(languages)}; name another memory or another model"
+            f"{memory_name(memory)} is a memory from {' to '.join(stored)}, but the model translates from "
+            f"{' to '.join(languages)}; choose another memory or another model"
         )
     return opened
 
@@ -221,24 +224,24 @@ def confirm_pair(memory: MemoryArgument, pair: Pair, languages: tuple[str, str])
     """Add a pair to a memory.
 
     Args:
-        memory: the memory, or its file.
+        memory: the memory, or the path of its file.
         pair: the pair.
         languages: source and target of the translator.
 
     Raises:
-        DataError: the pair or the memory is unsuitable, or the memory cannot be written.
+        DataError: the pair cannot be stored, or the memory cannot be read or written.
         MissingExtraError, SettingsError: as in :func:`open_memory`; or pairs cannot be added to the memory.
     """
     opened = open_memory(memory, languages)
     if isinstance(memory, str | PathLike) and bool(getattr(opened, "note", "")):
         raise SettingsError(
-            f"{memory_name(memory)}: is a file of translations, to which pairs cannot be added: import it "
-            f"into a memory with `uwaga memory import`"
+            f"{memory_name(memory)} is a file of translations, to which pairs cannot be added: import it "
+            "into a memory with `uwaga memory import`"
         )
     confirm = getattr(opened, "confirm", None)
     if not callable(confirm):
         raise SettingsError(
-            f"{memory_name(memory)[:200]}: pairs cannot be added to it: it has no method confirm()"
+            f"pairs cannot be added to {memory_name(memory)[:200]}: it has no method confirm()"
         )
     if skipped := confirm([pair]).skipped:
         raise DataError(f"{memory_name(memory)}: the pair was not added: {', '.join(skipped)}")

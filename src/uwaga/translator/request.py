@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 Split = Literal["auto", "sentences", "never"]
 """When a line is split into sentences: if it is too long for the model, always, or never."""
 OnError = Literal["raise", "return", "copy"]
-"""How a text that cannot be translated is handled: raise its error, return it, or return it with a copy."""
+"""How to handle a text that cannot be translated: raise the error, return it, or also copy the text."""
 
 
 TEXT_FIELDS = frozenset({"text", "prefix", "draft", "name", "context"})
-"""Fields in which requests that are translated together may differ."""
+"""Fields in which requests may differ and still be translated together."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Request:
         target: code of the language to translate to; None for the model's own.
         format: ``text``, ``html``, ``xml``, ``markdown`` or ``message`` (text of a program with tags of HTML,
             in which line breaks count): which tags and entities the text contains.
-        prefix: the beginning of the translation, of its first sentence if there are several.
+        prefix: text with which the translation must begin; in a longer text, that of the first sentence.
         glossary: terms and their translations: a mapping, a file (``.tsv``, ``.csv``, ``.tbx``), or a
             :class:`uwaga.terms.Glossary`.
         glossary_mode: ``forced``: every term of the source is in the translation; ``soft``: it is preferred.
@@ -55,14 +55,14 @@ class Request:
         outline: how elements divide XML into texts; None for one text.
         search: search options that override the model's, by name; see :class:`uwaga.search.SearchOptions`.
             For a single model it may also be a complete ``SearchOptions``.
-        on_error: ``raise``; ``return`` a translation without text that holds the ``error``; ``copy``: the
-            same, with the source as its text.
+        on_error: ``raise``: raise the error; ``return``: return a translation without text that holds the
+            ``error``; ``copy``: return it with the source as its text.
         name: the name of the text in error messages.
         draft: a probable translation, which the last model checks in few passes; for greedy search. A
             text with tags or placeholders is translated without it.
-        bias: weight of the draft's tokens, from 0 to below 0.5, as long as the translation equals the draft;
-            with 0 the translation is that without a draft.
-        mask: words at the end of the draft whose tokens get no weight.
+        bias: weight of the draft's tokens, at least 0 and less than 0.5, as long as the translation equals
+            the draft; with 0, the translation is the same as without a draft.
+        mask: number of words at the end of the draft whose tokens get no weight.
         memory: a translation memory: its file; a file of translations (TMX, TSV, PO, XLIFF), which may be the
             document to translate; or an object with the method ``matches`` of
             :class:`uwaga.translator.memories.TranslationMemory`.
@@ -150,27 +150,27 @@ class Request:
 
     @property
     def shared(self) -> tuple[object, ...]:
-        """All fields except those of the text; requests with equal values are translated together."""
+        """All fields except :data:`TEXT_FIELDS`; requests with equal values are translated together."""
         return _shared_fields(self)
 
     def check(self) -> None:
-        """Check all values except search options and languages, which depend on the model.
+        """Check all values except search options and languages, whose validity depends on the model.
 
         Raises:
-            SettingsError: names the field.
+            SettingsError: a value is invalid; the message names the field.
         """
         options = option_fields(Request)
         for name in ("split", "on_error", "format", "threshold"):
             if (value := getattr(self, name)) is not options[name].default:
                 options[name].check(value)
         if isinstance(self.bias, bool) or not isinstance(self.bias, int | float) or not 0 <= self.bias < 0.5:
-            raise SettingsError(f"bias must be from 0 to below 0.5, not {quoted(self.bias)}")
+            raise SettingsError(f"bias must be at least 0 and less than 0.5, not {quoted(self.bias)}")
         check_integer("mask", self.mask, 0)
         names = self.ignore_tags
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-            raise SettingsError(f"ignore_tags must be a list of the names of tags, not {quoted(names)}")
+            raise SettingsError(f"ignore_tags must be a list of tag names, not {quoted(names)}")
         if names and self.format not in ("html", "xml"):
-            raise SettingsError(f"ignore_tags needs the format html or xml: {self.format} has no such tags")
+            raise SettingsError(f"ignore_tags needs the format html or xml, not {self.format}")
         if self.outline is None:
             return
         from uwaga.markup.xml_text import XmlOutline
@@ -180,30 +180,31 @@ class Request:
                 f"outline must be a uwaga.markup.xml_text.XmlOutline, not {quoted(self.outline)}"
             )
         if self.format != "xml":
-            raise SettingsError(f"outline needs the format xml: {self.format} has no elements to divide")
+            raise SettingsError(f"outline needs the format xml, not {self.format}")
 
 
 _shared_fields: Callable[[Request], tuple[object, ...]] = attrgetter(
     *(name for name in Request.__dataclass_fields__ if name not in TEXT_FIELDS)
 )
 REQUEST_FIELDS = Request.__dataclass_fields__.keys() - {"text", "search", "name", "context"}
-"""The fields that a call may give by name."""
-STRICT = ("split", "on_error")
-"""Fields for which None is refused instead of standing for the default."""
+"""The fields that a call may set by keyword."""
+NON_NULL_FIELDS = ("split", "on_error")
+"""Fields that must not be None; for other fields, None means the default."""
 
 
 def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> list[Request]:
     """Build the requests of a call from its arguments.
 
     Args:
-        text: one text, or several.
+        text: one text, or several texts.
         options: fields of :class:`Request`, and of :class:`uwaga.search.SearchOptions` for its ``search``, by
             name; ``prefix`` and ``draft`` are a single value for all texts, or one for each. None means
             a field's default. With a ``draft``, search is greedy unless ``beam`` is given.
 
     Raises:
-        DataError: ``text`` is neither a text nor several.
-        SettingsError: an unknown name; there are not as many prefixes as texts, or one is not a string.
+        DataError: ``text`` is neither a string nor an iterable.
+        SettingsError: an option is unknown; or the number of prefixes or drafts is not that of the texts, or
+            one of them is not a string.
     """
     is_single = isinstance(text, str)
     texts = [text] if isinstance(text, str) else as_list(text)
@@ -215,7 +216,7 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
     drafts = prefix_list(fields.pop("draft", None), len(texts), "draft")
     if any(drafts) and search.get("beam") is None:
         search |= {"beam": 1, "nbest": search.get("nbest") or 1}
-    common = {name: value for name, value in fields.items() if value is not None or name in STRICT}
+    common = {name: value for name, value in fields.items() if value is not None or name in NON_NULL_FIELDS}
     return [
         Request(
             content,
@@ -230,18 +231,18 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
 
 
 def unknown_option_error(name: str) -> SettingsError:
-    """Return the error for an unknown option, with the most similar known one."""
+    """Return the error for an unknown option; its message suggests the most similar known option."""
     names = [*sorted(REQUEST_FIELDS), *SearchOptions.__dataclass_fields__]
     matches = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {matches[0]!r}?" if matches else f"known here: {', '.join(names)}"
+    hint = f"did you mean {matches[0]!r}?" if matches else f"known options: {', '.join(names)}"
     return SettingsError(f"unknown decoding option {name!r}; {hint}")
 
 
 def as_list(texts: Iterable[str]) -> list[str]:
-    """Return several texts as a list.
+    """Return an iterable of texts as a list.
 
     Raises:
-        DataError: the argument is neither a text nor several.
+        DataError: the argument is not an iterable of texts.
     """
     if isinstance(texts, bytes) or not isinstance(texts, Iterable):
         raise DataError(f"expected a text or an iterable of texts, not {type(texts).__name__}")
@@ -249,7 +250,7 @@ def as_list(texts: Iterable[str]) -> list[str]:
 
 
 def prefix_list(prefix: str | Iterable[str] | None, count: int, argument: str = "prefix") -> list[str]:
-    """Return the prefix of each of ``count`` texts.
+    """Return the prefix, or another such argument, of each of ``count`` texts.
 
     Args:
         prefix: a prefix for all texts, or one for each.
@@ -269,5 +270,7 @@ def prefix_list(prefix: str | Iterable[str] | None, count: int, argument: str = 
             raise SettingsError(f"{argument} must be a string, or one for each text, not {quoted(value)}")
     if len(prefixes) != count:
         noun = "prefixes" if argument == "prefix" else f"{argument}s"
-        raise SettingsError(f"{len(prefixes)} {noun} for {count} texts: give one for all, or one for each")
+        raise SettingsError(
+            f"there are {len(prefixes)} {noun} for {count} texts: give one for all texts, or one for each"
+        )
     return prefixes
