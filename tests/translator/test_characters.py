@@ -21,7 +21,7 @@ from uwaga.search import search
 from uwaga.tokenizers.subwords import BYTE_PIECES, byte_tokens
 from uwaga.tokenizers.text import clusters
 from uwaga.translator.layers.characters import Characters
-from uwaga.translator.layers.differences import find_lost_signs, with_doubts
+from uwaga.translator.layers.differences import find_lost_signs, with_difference_warnings
 from uwaga.translator.split import KnownCharacters
 from uwaga.translator.text import Text
 
@@ -323,5 +323,5 @@ def test_models_without_byte_pieces_have_no_byte_tokens(translator):
 )
 def test_signs_missing_from_the_translation_are_reported(source, target, lost):
     assert find_lost_signs(source, target) == lost
-    translation = with_doubts(Translation(target, 0.0, (), (), source=source), "de")
+    translation = with_difference_warnings(Translation(target, 0.0, (), (), source=source), "de")
     assert any("signs" in warning for warning in translation.warnings) == bool(lost)

@@ -71,7 +71,7 @@ def add_attentions(decoder: Decoder, sentences: Sequence[Sentence], start: int |
         ]
 
 
-def recorder(decoder: Decoder, *, all_matrices: bool) -> Decoder:
+def recording_decoder(decoder: Decoder, *, all_matrices: bool) -> Decoder:
     """Return a decoder that records all attention of a search, or only cross-attention.
 
     Raises:

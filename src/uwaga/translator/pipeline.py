@@ -33,7 +33,7 @@ def pipeline(plan: Plan, needs_inline_layers: bool) -> Layer:
         else:
             layer = Markup(layer, plan.placeholders, plan.request)
     else:
-        layer = Chain(plan.stages, find_doubts=True)
+        layer = Chain(plan.stages, add_warnings=True)
     if plan.untranslated:
         from uwaga.translator.layers.untranslated import Untranslated
 
@@ -44,7 +44,7 @@ def pipeline(plan: Plan, needs_inline_layers: bool) -> Layer:
 def inline_pipeline(plan: Plan) -> Layer:
     """Return the outermost layer of the pipeline for texts with tags."""
     from uwaga.translator.layers.characters import Characters
-    from uwaga.translator.layers.differences import Doubts
+    from uwaga.translator.layers.differences import DifferenceWarnings
     from uwaga.translator.layers.messages import Messages
     from uwaga.translator.layers.placeholders import Placeholders
     from uwaga.translator.layers.tags import Tags
@@ -55,7 +55,7 @@ def inline_pipeline(plan: Plan) -> Layer:
     source, target = plan.stages[0].model.languages[0], plan.stages[-1].model.languages[1]
     if plan.placeholders is not None:
         layer = Characters(layer, plan.stages[0].model.characters, (source, target))
-    layer = Doubts(layer, target)
+    layer = DifferenceWarnings(layer, target)
     if plan.placeholders is not None:
         layer = Messages(layer, plan.placeholders)
     if plan.memory is not None:

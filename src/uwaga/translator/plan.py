@@ -120,9 +120,9 @@ class Stage:
         records_all = self.options.attention == "all"
         if not records_all and not self.options.alignment:
             return self.model.decoder
-        from uwaga.translator.attention import recorder
+        from uwaga.translator.attention import recording_decoder
 
-        return recorder(self.model.decoder, all_matrices=records_all)
+        return recording_decoder(self.model.decoder, all_matrices=records_all)
 
     @property
     def takes_drafts(self) -> bool:

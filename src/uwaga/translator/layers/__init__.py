@@ -1,1 +1,1 @@
-"""The steps of a translation, each in a file; :func:`uwaga.translator.pipeline.pipeline` lists them."""
+"""The layers of a translation, one per module; :func:`uwaga.translator.pipeline.pipeline` joins them."""

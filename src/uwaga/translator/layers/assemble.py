@@ -1,4 +1,4 @@
-"""Translations of passages, assembled from the hypotheses of their sentences."""
+"""Assembly of the translations of passages from the hypotheses of their sentences."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def assemble(stage: Stage, passage: Passage) -> None:
 
 
 class Part(NamedTuple):
-    """A sentence in a translation: one of its hypotheses, or None for a copy, and its text."""
+    """A sentence of a translation, with one of its hypotheses (None for a copied sentence) and its text."""
 
     sentence: Sentence
     hypothesis: Hypothesis | None
@@ -69,18 +69,18 @@ def join_sentences(
 ) -> Translation:
     """Join the n-best lists of sentences into one translation with up to ``nbest - 1`` alternatives.
 
-    The result looks like that of a single sentence: the end symbol separates the pieces of two sentences, and
+    The result has the form of a single sentence: the end symbol separates the pieces of two sentences, and
     ``token_scores`` and the rows and columns of ``attention`` and ``attentions`` (zero outside each
     sentence's block) are concatenated. ``log_prob`` is the sum and ``score`` the mean over the sentences.
-    Sentences that are copied have no tokens and do not count. A text with only such sentences has score 0.
+    Copied sentences have no tokens and are ignored. A text of copied sentences has the score 0.
 
     Args:
-        passage: the text, split into sentences, which get their ``translation``; with ``has_alignment`` it
-            gets its ``pieces``.
+        passage: the text, split into sentences. The ``translation`` of each sentence and, with
+            ``has_alignment``, the ``pieces`` of the passage are set.
         model: the model.
         nbest: maximum number of translations.
         has_alignment: whether to align the words by the ``alignment`` of the hypotheses.
-        warnings: warnings about the first translation, besides those of the passage.
+        warnings: warnings about the first translation, in addition to those of the passage.
     """
     choices = [_parts(sentence, model.target) for sentence in passage.sentences]
     for best, *_ in choices:
@@ -100,7 +100,7 @@ def join_sentences(
 
 
 def _parts(sentence: Sentence, target: Subwords) -> list[Part]:
-    """Return the possible parts of a translation for a sentence, the best first."""
+    """Return the alternative parts of a translation for a sentence, best first."""
     if not sentence.is_searched:
         return [Part(sentence, None, sentence.copy or "")]
     return [
@@ -197,7 +197,7 @@ def _merge_hypotheses(hypotheses: Sequence[Hypothesis], end: int) -> Hypothesis:
 def _with_word_alignment(
     translation: Translation, pieces: Sequence[PieceAlignment], links: LinkModel | None
 ) -> Translation:
-    """Return a translation with its ``alignment``, by a link model or else by the weights of the pieces."""
+    """Return a translation with its ``alignment``, by a link model or, without one, by attention weights."""
     from uwaga.alignment.piece_alignment import align_words
     from uwaga.alignment.words import word_spans
 
@@ -209,7 +209,7 @@ def _with_word_alignment(
 def sentence_alignments(
     passage: Passage, parts: Sequence[Part], source: Subwords, target: Subwords
 ) -> tuple[PieceAlignment, ...]:
-    """Align the pieces of each sentence of a translation, including copied ones, with their source.
+    """Return the piece alignment of each sentence of a translation, copied sentences included.
 
     Args:
         passage: the text, split into sentences.
@@ -247,7 +247,7 @@ def _shift_spans(spans: Sequence[Span | None], offset: int) -> tuple[Span | None
 
 
 def _all_blocks(parts: Sequence[Attentions | None]) -> Attentions | None:
-    """Combine the attention matrices of sentences into those of the text."""
+    """Return the block-diagonal attention matrices of a text from those of its sentences."""
     present = [part for part in parts if part is not None]
     if not present:
         return None

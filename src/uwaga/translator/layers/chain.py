@@ -1,4 +1,4 @@
-"""Plain texts translated by every model of a chain in turn."""
+"""Translation of texts without tags by every model of a chain in turn."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Text
 
 COMPARED_CHARACTER = re.compile(r"[\d()\[\]（）［］¢-©®-±¶×÷†-•‰\u20a0-\u2bff\U0001f000-\U0001faff]")
-"""A digit, a bracket or a sign; a plain text without any is not compared with its translation."""
+"""A digit, a bracket or a sign; a text without such characters is not compared with its translation."""
 
 
 class Chain:
     """Translates texts without tags with the models of a call.
 
     A text is split once, by the first model; each of its sentences goes through all models. A later model
-    splits a sentence further only if it is too long for it.
+    splits a sentence further only if the sentence is too long for that model.
 
     Args:
         stages: the models, each with its options.
-        finds_doubts: True to add the reasons to doubt the translation by each model.
+        add_warnings: whether to add warnings about differences between a text and its translation, such as
+            missing numbers.
     """
 
-    def __init__(self, stages: Sequence[Stage], find_doubts: bool = False) -> None:
-        self._stages, self._find_doubts = stages, find_doubts
+    def __init__(self, stages: Sequence[Stage], add_warnings: bool = False) -> None:
+        self._stages, self._add_warnings = stages, add_warnings
 
     def translate(self, texts: Sequence[Text]) -> None:
         for needs_alignment in (False, True):
@@ -45,30 +46,32 @@ class Chain:
                 for_each(while_active(steps_by_text), _splitter(stage, stages, steps_by_text))
                 passages = [steps[-1].passage for steps in steps_by_text.values()]
                 translate_passages(stage, passages)
-                if self._find_doubts:
-                    _compare(passages, stage.model.languages[1])
+                if self._add_warnings:
+                    _add_difference_warnings(passages, stage.model.languages[1])
             for text, steps in steps_by_text.items():
                 text.translation = steps[0].passage.result if len(steps) == 1 else _join_steps(steps)
 
 
-def _compare(passages: Sequence[Passage], language: str) -> None:
-    """Add warnings about differences in numbers, brackets and signs to the translations of passages."""
+def _add_difference_warnings(passages: Sequence[Passage], language: str) -> None:
+    """Add warnings about differing numbers, brackets and signs to the translations of passages."""
     for passage in passages:
         if COMPARED_CHARACTER.search(passage.text) or COMPARED_CHARACTER.search(passage.result.text):
-            from uwaga.translator.layers.differences import with_doubts  # not before it is needed
+            from uwaga.translator.layers.differences import (
+                with_difference_warnings,  # not before it is needed
+            )
 
-            passage.translation = with_doubts(passage.result, language)
+            passage.translation = with_difference_warnings(passage.result, language)
 
 
 class _Step(NamedTuple):
-    """A step of a chain: a model, and the text that it translates."""
+    """A step of a chain: a model and the passage that it translates."""
 
     stage: Stage
     passage: Passage
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings of the translation, with the languages of the model."""
+        """The warnings of the translation; in a chain, with the languages of the model."""
         return [self.stage.with_languages(warning) for warning in self.passage.result.warnings]
 
 
@@ -93,7 +96,7 @@ def _splitter(
 
 
 def _join_steps(steps: Sequence[_Step]) -> Translation:
-    """Combine the successive translations of a text by the models of a chain into one."""
+    """Return the translation of a text by a chain, from the successive translations by its models."""
     from uwaga.alignment.piece_alignment import compose_alignments
 
     translations = [step.passage.result for step in steps]
@@ -101,7 +104,7 @@ def _join_steps(steps: Sequence[_Step]) -> Translation:
     earlier = [translation.alignment for translation in translations[:-1]]
 
     def with_first_source(translation: Translation) -> Translation:
-        # no model looks from the last text to the first, so there is no attention between them
+        # no model attends from the last text to the first, so there is no attention between them
         return replace(
             translation,
             alignment=compose_alignments([*earlier, translation.alignment]),

@@ -1,4 +1,4 @@
-"""Characters that the model does not know are replaced by plain ones, kept, or reported."""
+"""Handling of characters that the model does not know: they are replaced, kept or reported."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from uwaga.translator.checks import UNFAMILIAR_TEXT, script_warning
 from uwaga.translator.split import KnownCharacters
 from uwaga.translator.text import Layer, Text
 
-MAX_SHOWN_MARKS = 8
+MAX_SHOWN_CODE_POINTS = 8
 """Maximum number of code points of a character in a warning."""
-MAX_SHOWN = 50
+MAX_SHOWN_CHARACTERS = 50
 """Maximum number of characters in a warning."""
 
 
@@ -41,7 +41,7 @@ class Characters:
 
     Args:
         layer: the next layer.
-        known: the characters that the first model knows.
+        known: the characters that the first model of the chain knows.
         languages: codes of the source and target language.
     """
 
@@ -50,30 +50,33 @@ class Characters:
         self._source_language, self._language = languages
 
     def translate(self, texts: Sequence[Text]) -> None:
-        edits = {text: self._equivalents(text) for text in texts if self._is_concerned(text)}
+        edits = {text: self._equivalents(text) for text in texts if self._has_unfamiliar_characters(text)}
         readable = {text: self._make_readable(text, text_edits) for text, text_edits in edits.items()}
         self._layer.translate([readable.get(text, text) for text in texts])
         retried = {
             text: self._enclose_quotations(copy)
             for text, copy in readable.items()
-            if _has_lost_quotations(copy)
+            if _has_unequal_quotations(copy)
         }
         if retried:
             self._layer.translate(list(retried.values()))
         for text, copy in readable.items():
-            self._finish(text, retried.get(text, copy), edits[text])
+            self._set_translation(text, retried.get(text, copy), edits[text])
 
-    def _is_concerned(self, text: Text) -> bool:
-        """Return True for a text with unfamiliar characters, unless it has no letters and is copied."""
+    def _has_unfamiliar_characters(self, text: Text) -> bool:
+        """Return True for a text with unfamiliar characters, unless it has no letters and will be copied."""
         return bool(self._known_characters.unfamiliar(text.words)) and is_translatable(text.content)
 
     def _equivalents(self, text: Text) -> list[Edit]:
         return ascii_edits(visible_text(text.content), self._known_characters.unknown)
 
     def _make_readable(self, text: Text, edits: Sequence[Edit]) -> Text:
-        """Return the text with plain marks, and other unknown characters as untranslated pieces."""
+        """Return the text with plain equivalents of unknown characters.
+
+        Characters without an equivalent become pieces that are not translated.
+        """
         content = apply_edits(text.content, edits)
-        if not text.prefix:  # which no piece may precede
+        if not text.prefix:  # no piece may precede a prefix
             parts: list[str | Tag] = []
             for line in lines(content):
                 parts += self._with_pieces(line) if is_translatable(line) else line
@@ -101,8 +104,8 @@ class Characters:
         content = enclose_quotations(copy.content, self._language)
         return Text(content, copy.name, copy.prefix, parent=copy, needs_alignment=copy.needs_alignment)
 
-    def _finish(self, text: Text, copy: Text, source_edits: Sequence[Edit]) -> None:
-        """Set the translation of a text from that of its simplified copy, with the marks of its source."""
+    def _set_translation(self, text: Text, copy: Text, source_edits: Sequence[Edit]) -> None:
+        """Set the translation of a text from that of its readable copy, with the characters of the text."""
         source, results = plain_text(text.content), list[Translation]()
         source_parts = {id(part) for part in text.content}
         quotations = {
@@ -138,25 +141,27 @@ class Characters:
         )
 
     def _lost_characters(self, source: str, translation: str) -> str:
-        """Return the unfamiliar characters that a translation lacks, except those replaced by plain marks."""
+        """Return the unfamiliar characters that a translation lacks, except those with plain equivalents."""
         source, translation = compose(source), compose(translation)
         unfamiliar = self._known_characters.unfamiliar(source).difference(ASCII_EQUIVALENTS)
         if not unfamiliar:
             return ""
         missing = Counter(clusters(source)) - Counter(clusters(translation))
         formatted = [_format_character(cluster) for cluster in missing if not unfamiliar.isdisjoint(cluster)]
-        return " ".join(formatted[:MAX_SHOWN]) + (" ..." if len(formatted) > MAX_SHOWN else "")
+        return " ".join(formatted[:MAX_SHOWN_CHARACTERS]) + (
+            " ..." if len(formatted) > MAX_SHOWN_CHARACTERS else ""
+        )
 
 
 def _format_character(cluster: str) -> str:
-    """Return a character for a warning, or its code if it is invisible by itself."""
+    """Return a character for a warning, or its code points if it is invisible alone."""
     is_visible = unicodedata.category(cluster[0])[0] not in "CMZ"
-    first_marks = cluster[:MAX_SHOWN_MARKS]
+    first_marks = cluster[:MAX_SHOWN_CODE_POINTS]
     return first_marks if is_visible else " ".join(f"U+{ord(character):04X}" for character in first_marks)
 
 
-def _has_lost_quotations(copy: Text) -> bool:
-    """Return True if a translation has more or fewer quotation marks than its text."""
+def _has_unequal_quotations(copy: Text) -> bool:
+    """Return True if the number of quotation marks differs between a text and its translation."""
     expected = count_quotation_marks(visible_text(copy.content))
     return expected > 0 and expected != count_quotation_marks(
         visible_text(copy.tagged_translations[0].inline)

@@ -1,9 +1,9 @@
-"""Words of a source that its translation omits.
+"""Detection of source words that a translation omits.
 
-Attention alone does not find them: a step often attends to a word and produces another, which is then
-improbable. Contrastive conditioning does (Vamvas & Sennrich 2022): a word is omitted if the translation is
-more probable without it in the source. Words whose best link is improbable need less evidence. The thresholds
-were chosen with ``benchmarks/omissions.py``.
+Attention alone does not find omitted words, because a step often attends to a word and produces an unrelated
+one, which is then improbable. Contrastive conditioning does (Vamvas & Sennrich 2022): a word counts as
+omitted if the translation is more probable without the word in the source. Words whose best link is
+improbable need less evidence. The thresholds were chosen with ``benchmarks/omissions.py``.
 """
 
 from __future__ import annotations
@@ -26,24 +26,25 @@ from uwaga.translator.score import score_in_batches
 from uwaga.translator.text import Passage, Sentence, TokenPair
 
 MIN_LETTERS = 3
-"""Minimum letters of a word that is examined; articles and particles often have no counterpart."""
+"""Minimum number of letters of an examined word; articles and particles often have no counterpart."""
 MIN_CERTAIN_GAIN = 1.0
-"""Gain in nats from leaving out a source word at which it counts as omitted, whatever its links are."""
+"""Gain in nats above which a source word that is left out counts as omitted, regardless of its links."""
 MIN_LINK_PROBABILITY, MIN_UNLINKED_LETTERS = 0.8, 4
-"""A word whose most probable link is below the first counts as omitted at any gain, if it has at least the
-second number of letters."""
+"""Link probability below which a word counts as omitted at any positive gain, and its minimum number of
+letters."""
 IMPROBABLE_LOG_PROB, MIN_WEIGHT = -2.0, 0.1
-"""A token of a translation with a lower log-probability is no translation of the source tokens to which it is
-aligned with at least that weight."""
+"""Log-probability below which a target token does not translate the source tokens to which it is aligned with
+at least the second value as weight."""
 
 BATCH_PAIRS = 1024
-"""Pairs that are scored between two checks that the call is still active."""
+"""Number of pairs scored between two checks that the call is still active."""
 
 
 class _Word(NamedTuple):
-    """A word that may be omitted: its sentence, passage and span, the probability of its best link, and
-    whether it is clearly aligned. It is if the link is probable and also the best one of a word of the
-    translation, and no improbable token is aligned to the word.
+    """A word that may be omitted, with its sentence, its passage and its span in the passage.
+
+    ``link`` is the probability of its best link. ``is_aligned`` is True if that link is probable, a word of
+    the translation has its best link to the word, and no improbable token is aligned to the word.
     """
 
     sentence: Sentence
@@ -59,7 +60,7 @@ class _Word(NamedTuple):
 
     @property
     def text_without_word(self) -> str:
-        """The text of the sentence without the word."""
+        """The text of the sentence without this word."""
         (start, end), (word_start, word_end) = self.sentence.span, self.span
         return self.passage.text[start:word_start].rstrip() + self.passage.text[word_end:end]
 
@@ -68,12 +69,12 @@ def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
     """Set the ``coverage`` of translated passages, and add its warnings.
 
     Args:
-        stage: the model and the options; with ``coverage="unaligned"`` only words that are not clearly
-            aligned are examined.
+        stage: the model and the options; with ``coverage="unaligned"``, words with ``is_aligned`` are not
+            examined.
         passages: the passages, translated and aligned.
     """
     language = base_language(stage.model.languages[0])
-    words = [word for passage in passages for word in _words(passage, language)]
+    words = [word for passage in passages for word in _candidate_words(passage, language)]
     if stage.options.coverage == "unaligned":
         words = [word for word in words if not word.is_aligned]
     omitted: dict[Passage, list[str]] = {passage: [] for passage in passages}
@@ -89,12 +90,12 @@ def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
 
 
 def is_omitted(word: str, gain: float, link: float) -> bool:
-    """Return True if a word of the source is not translated.
+    """Return True if a source word counts as omitted.
 
     Args:
         word: the word.
-        gain: nats by which the translation is more probable without the word in the source.
-        link: the probability of its best link.
+        gain: increase of the translation's log-probability, in nats, without the word in the source.
+        link: the probability of the word's best link.
     """
     return gain > MIN_CERTAIN_GAIN or (
         gain > 0 and link < MIN_LINK_PROBABILITY and len(word) >= MIN_UNLINKED_LETTERS
@@ -116,11 +117,11 @@ def improbable_source_starts(passage: Passage) -> set[int]:
     return starts
 
 
-def _words(passage: Passage, language: str) -> Iterator[_Word]:
+def _candidate_words(passage: Passage, language: str) -> Iterator[_Word]:
     """Yield the words of a passage that may be omitted.
 
-    They are not its other numbers, which are compared, words with only a grammatical function in the language
-    of the passage, and terms of a glossary.
+    Numbers that are compared by value, function words of the passage's language and glossary terms are not
+    yielded.
     """
     alignment = passage.result.alignment
     assert alignment is not None
@@ -152,7 +153,7 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
 
 
 def _term_spans(sentence: Sentence) -> list[Span]:
-    """Return the spans of a sentence's terms in its passage; empty after the first model."""
+    """Return the spans of a sentence's terms in its passage; empty for later models of a chain."""
     if sentence.terms is None or sentence.origin is not None:
         return []
     offset = sentence.span[0]
@@ -160,7 +161,7 @@ def _term_spans(sentence: Sentence) -> list[Span]:
 
 
 def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
-    """Return the gain in the log-probability of the translation, in nats, if each word is left out."""
+    """Return, for each word, the gain in the translation's log-probability, in nats, if it is left out."""
     end, empty_source = stage.model.target.symbols.end, tuple(stage.model.source.add_special_tokens([]))
     complete: dict[Sentence, TokenPair] = {}
     for word in words:
@@ -178,7 +179,7 @@ def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
 
 
 def _log_probs(stage: Stage, pairs: Sequence[TokenPair]) -> dict[TokenPair, float]:
-    """Return the log-probability of each target."""
+    """Return the log-probability of the target of each pair."""
     options, totals = stage.options, list[float]()
     for first in while_active(range(0, len(pairs), BATCH_PAIRS)):
         part = pairs[first : first + BATCH_PAIRS]

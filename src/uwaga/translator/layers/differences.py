@@ -1,4 +1,4 @@
-"""Reasons to doubt translations that are cheap to detect, added to their warnings."""
+"""Warnings about differences between a text and its translation that are cheap to detect."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from uwaga.translator.text import Layer, Text
 MAX_SIGNS = 8
 """Maximum number of signs in a warning."""
 SIGN = re.compile("[¢£¥§¶©®°±×÷†‡•‰\u20a0-\u20cf\u2116\u2122\u2190-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]")
-"""A sign that has a meaning by itself."""
-NAMES = {
+"""A sign that has a meaning on its own."""
+SIGN_WORDS = {
     "€": "eur",
     "£": "pfund|pound|libra|livre|sterlin|funt|gbp",
     "¥": "yen|iene|yuan|jpy|cny",
@@ -26,11 +26,11 @@ NAMES = {
     "±": "plus|mais|más|più|etwa|about|cerca",
     "×": "mal|times|vezes|veces|fois|x",
 }
-"""Beginnings of words that translations use for signs."""
+"""Beginnings of words that translations use instead of signs, as alternatives of a regular expression."""
 
 
-class Doubts:
-    """Compares translations with their texts: numbers, brackets, signs and, in short texts, words.
+class DifferenceWarnings:
+    """Warns about translations whose numbers, brackets, signs or, in short texts, words differ.
 
     Args:
         layer: the next layer.
@@ -43,15 +43,17 @@ class Doubts:
     def translate(self, texts: Sequence[Text]) -> None:
         self._layer.translate(texts)
         for text in texts:
-            text.translation = with_doubts(text.result, self._language)
+            text.translation = with_difference_warnings(text.result, self._language)
 
 
-def with_doubts(translation: Translation, language: str) -> Translation:
-    """Return a translation with warnings about differences, except numbers that its coverage reports.
+def with_difference_warnings(translation: Translation, language: str) -> Translation:
+    """Return a translation with warnings about differences from its source.
+
+    Numbers are not compared again if the coverage of the translation reports them.
 
     Args:
         translation: the translation.
-        language: the code of its language.
+        language: the code of the target language.
     """
     source, target, warnings = translation.source, translation.text, tuple[str, ...]()
     if source == target:
@@ -83,5 +85,6 @@ def find_lost_signs(source: str, target: str) -> list[str]:
     return [
         sign
         for sign, count in missing.items()
-        if count > 0 and not (sign in NAMES and re.search(rf"\b(?:{NAMES[sign]})", target, re.IGNORECASE))
+        if count > 0
+        and not (sign in SIGN_WORDS and re.search(rf"\b(?:{SIGN_WORDS[sign]})", target, re.IGNORECASE))
     ]

@@ -1,4 +1,4 @@
-"""A text that cannot be translated does not affect the others."""
+"""Handling of texts that cannot be translated, so that they do not affect other texts."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from uwaga.translator.text import Layer, Text
 
 
 class FailedTextsError(DataError):
-    """Texts that cannot be translated, each with its error."""
+    """An error for several texts that cannot be translated, each with its own error."""
 
     def __init__(self, errors: dict[Text, DataError]) -> None:
         super().__init__(str(next(iter(errors.values()))))
         self.errors = errors
 
     def take_first(self) -> DataError:
-        """Return the error of the first text and clear all, to break reference cycles between errors."""
+        """Return the error of the first text, and clear all errors to break reference cycles between them."""
         first = next(iter(self.errors.values()))
         self.errors.clear()
         return first
 
 
 class Failures:
-    """Translates texts with the next layer; those that fail get the error as their translation.
+    """Translates texts with the next layer; the translation of a text that fails holds its error.
 
     Args:
         layer: the next layer.
-        on_error: with ``raise``, the error of the first text that fails is raised.
+        on_error: how to handle failures; with ``raise``, the error of the first text that fails is raised.
     """
 
     def __init__(self, layer: Layer, on_error: OnError) -> None:
@@ -49,10 +49,10 @@ class Failures:
 
 
 def translate_separately(layer: Layer, texts: Sequence[Text]) -> dict[Text, DataError]:
-    """Translate texts, and return the errors of those that fail.
+    """Translate texts, and return the errors of the texts that fail.
 
-    Texts that a layer names as the cause are left out and the others are translated again; if no text is
-    named, each half is tried separately.
+    Texts that a layer names as the cause of an error are left out, and the remaining texts are translated
+    again. If no text is named, each half of the texts is translated separately.
     """
     try:
         layer.translate(texts)
@@ -70,7 +70,7 @@ def translate_separately(layer: Layer, texts: Sequence[Text]) -> dict[Text, Data
 
 
 def for_each(texts: Iterable[Text], work: Callable[[Text], None]) -> None:
-    """Call ``work`` with each text, then raise the errors of all texts that failed."""
+    """Call ``work`` with each text, then raise FailedTextsError if texts failed."""
     errors: dict[Text, DataError] = {}
     for text in texts:
         try:
@@ -82,14 +82,14 @@ def for_each(texts: Iterable[Text], work: Callable[[Text], None]) -> None:
 
 
 def check_string(text: Text) -> None:
-    """Refuse a text that is not a string."""
+    """Raise DataError if a text is not a string."""
     for part in text.content:
         if not isinstance(part, str | Tag):
             raise DataError(f"{text.name} is not a string but {type(part).__name__}")
 
 
 def failed_translation(text: object, error: UwagaError, on_error: OnError) -> Translation:
-    """Return a translation with an error and, with ``copy``, the text."""
+    """Return a translation that holds an error and, if ``on_error`` is ``copy``, a copy of the text."""
     copy = text if on_error == "copy" and isinstance(text, str) else ""
     return Translation(copy, 0.0, (), (), error=error)
 

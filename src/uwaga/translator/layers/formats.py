@@ -1,4 +1,4 @@
-"""Texts in a format: divided into parts to translate, and written with the translations of the parts."""
+"""Translation of texts in a format: they are divided into parts, whose translations are written back."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from uwaga.translator.text import InlineText, Layer, TaggedTranslation, Text
 
 
 class TextWithPlaceholders:
-    """Translates texts without a format; their placeholders are tags for the next layer.
+    """Translates texts without a format, whose placeholders become tags for the next layer.
 
     Args:
         layer: the next layer.
-        placeholders: the patterns of placeholders.
-        alignment: False to drop the alignment of texts whose words were aligned only for their placeholders.
+        placeholders: the patterns of placeholders; None for no placeholders.
+        alignment: whether translations keep their alignment; False if words are aligned only to place tags.
     """
 
     def __init__(self, layer: Layer, placeholders: Patterns | None, alignment: bool) -> None:
@@ -50,7 +50,7 @@ class TextWithPlaceholders:
 
 
 class Markup:
-    """Translates texts in HTML, XML or Markdown, each with any number of parts.
+    """Translates texts in HTML, XML or Markdown, each of which has any number of parts.
 
     Args:
         layer: the next layer.
@@ -72,7 +72,7 @@ class Markup:
             for part in map(InlineText, fragment.inlines, contexts):
                 content = with_placeholders(part.inline, self._placeholders, prefix)
                 parts.append(Text(content, text.name, prefix, parent=text, context=part.context))
-                prefix = ""  # the first part alone begins with it
+                prefix = ""  # only the first part begins with it
             documents[text] = fragment, parts
 
         for_each(while_active(texts), read)
@@ -90,13 +90,13 @@ class Markup:
 
 
 def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: bool) -> Translation:
-    """Return the translation of a text in a format from those of its parts.
+    """Return the translation of a text in a format from the translations of its parts.
 
     Args:
         source: the text.
-        fragment: the text as it was read.
-        parts: its parts, translated.
-        alignment: False to drop the alignment, which is that of the words between the tags.
+        fragment: the parsed text.
+        parts: the translated parts of the text.
+        alignment: whether to keep the alignment, which is that of the words between the tags.
     """
     written = list(map(_write_part, parts, fragment.inlines))
     if len(parts) == 1:
@@ -114,19 +114,19 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
 
 
 def _write_part(part: Text, original: Inline) -> list[TaggedTranslation]:
-    """Return the translations of a part, with only the document's tags as tags and all else as text."""
+    """Return the translations of a part, in which only tags of the original part are tags."""
     return [
         TaggedTranslation(best, keep_tags_of(inline, original)) for best, inline in part.spaced_translations()
     ]
 
 
 def join_results(results: Sequence[Translation], text: str, source: str) -> Translation:
-    """Return the translation of a text from those of its parts.
+    """Return the translation of a text from the translations of its parts.
 
     Args:
         results: the translations of the parts.
-        text: the translation.
-        source: the text.
+        text: the complete translated text.
+        source: the complete source text.
     """
     searched = [result for result in results if result.tokens]
     return Translation(

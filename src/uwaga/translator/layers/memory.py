@@ -19,7 +19,7 @@ from uwaga.translator.plan import Plan
 from uwaga.translator.repair import Token, adapt_target, split_tokens
 from uwaga.translator.text import Example, InlineText, Layer, Text
 
-EXACT = 100.0
+EXACT_SCORE = 100.0
 MAX_CANDIDATES = 8
 """Maximum number of pairs requested for a text; the first that fits provides its translation."""
 TAG = re.compile(r"<[^<>]*>(?!`)")
@@ -49,11 +49,11 @@ class FromMemory:
         remaining, retrieved = list[Text](), dict[Text, MemoryMatch]()
         divided: dict[Text, dict[Text, str]] = {}
         for text in while_active(texts):
-            similar = {text: self._similar(text)}
+            similar = {text: self._translate_or_find_similar(text)}
             if text.translation is None and (sentences := self._translated_sentences(text)):
                 divided[text] = sentences
                 untranslated = [sentence for sentence in sentences if sentence.translation is None]
-                similar = {sentence: self._similar(sentence) for sentence in untranslated}
+                similar = {sentence: self._translate_or_find_similar(sentence) for sentence in untranslated}
             for part, matches in similar.items():
                 if part.translation is None:
                     remaining.append(part)
@@ -83,7 +83,7 @@ class FromMemory:
             equal = first[text.content, text.prefix, text.examples]
             text.translation, text.inlines = equal.translation, equal.inlines
 
-    def _similar(self, text: Text, threshold: float = 0.0) -> list[MemoryMatch]:
+    def _translate_or_find_similar(self, text: Text, threshold: float = 0.0) -> list[MemoryMatch]:
         """Translate a text from the memory if a pair fits; otherwise return the most similar pairs.
 
         Args:
@@ -92,14 +92,14 @@ class FromMemory:
         """
         written, similar = written_text(text.content).strip(), list[MemoryMatch]()
         words: list[Token] = []
-        for match in self._matches(text, written, threshold):
-            if match.score >= EXACT:
-                if self._apply(text, match, match.target, "verbatim"):
+        for match in self._find_matches(text, written, threshold):
+            if match.score >= EXACT_SCORE:
+                if self._set_translation(text, match, match.target, "verbatim"):
                     break
                 continue
             words = words or [*split_tokens(written, self._plan.placeholders)]
             fitted_target = adapt_target(words, match.source, match.target, self._plan.placeholders)
-            if fitted_target is not None and self._apply(text, match, fitted_target, "fitted"):
+            if fitted_target is not None and self._set_translation(text, match, fitted_target, "fitted"):
                 break
             similar.append(match)
         return similar
@@ -118,7 +118,7 @@ class FromMemory:
         """Return the sentences of a text if the memory has at least one of them; see :meth:`_sentences`."""
         sentences = self._sentences(text)
         for sentence in sentences:
-            self._similar(sentence, EXACT)
+            self._translate_or_find_similar(sentence, EXACT_SCORE)
         return sentences if any(sentence.translation is not None for sentence in sentences) else {}
 
     def _sentences(self, text: Text) -> dict[Text, str]:
@@ -143,13 +143,13 @@ class FromMemory:
         ]
         return {part: passage.sentences[index].after for index, part in enumerate(parts)}
 
-    def _matches(self, text: Text, written: str, threshold: float) -> Sequence[MemoryMatch]:
+    def _find_matches(self, text: Text, written: str, threshold: float) -> Sequence[MemoryMatch]:
         if text.prefix or not is_translatable(text.content):
             return ()
         threshold = max(threshold, self._plan.request.threshold)
         return self._memory.matches(written, text.context, threshold=threshold, limit=MAX_CANDIDATES)
 
-    def _apply(self, text: Text, match: MemoryMatch, target: str, used: MemoryUsage) -> bool:
+    def _set_translation(self, text: Text, match: MemoryMatch, target: str, used: MemoryUsage) -> bool:
         """Set the translation of a text to a target from the memory; return False if its tags do not fit."""
         inline = _with_tags(target.strip(), text.content)
         if inline is None:

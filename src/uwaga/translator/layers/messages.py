@@ -1,4 +1,4 @@
-"""ICU messages inside texts: their branches are translated as separate texts, at any depth."""
+"""Translation of ICU messages inside texts: nested branches are translated as separate texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uwaga.translator.text import Layer, Text
 
 @dataclass(frozen=True)
 class _Message:
-    """A message in a text, and its branches as texts."""
+    """An ICU message in a text, and its branches as texts."""
 
     message: IcuMessage
     branches: list[Text]
@@ -28,7 +28,7 @@ class _Message:
 
 
 class Messages:
-    """Translates the branches of messages with the next layer, together with the texts.
+    """Translates texts and the branches of their ICU messages together with the next layer.
 
     Args:
         layer: the next layer.
@@ -50,12 +50,12 @@ class Messages:
             _write(text, messages[text])
 
     def _read(self, text: Text, messages: dict[Text, dict[Tag, _Message]], in_plural: bool = False) -> None:
-        """Add the messages of a text, by their tags, and those of their branches.
+        """Add the messages of a text, by tag, and those of the messages' branches to ``messages``.
 
         Args:
             text: a text with its placeholders as tags.
             messages: the messages of each text.
-            in_plural: whether the text is a branch of a plural, in which ``#`` is the number.
+            in_plural: whether the text is a branch of a plural, in which ``#`` stands for the number.
         """
         tags: dict[Tag, _Message] = {}
         for part in text.content:
@@ -75,7 +75,7 @@ class Messages:
 
 
 def _write(text: Text, messages: dict[Tag, _Message]) -> None:
-    """Write the branches of messages into a translated text, and add their warnings to it."""
+    """Write the translated branches of messages into a translated text, and add their warnings."""
 
     def written(part: str | Tag) -> str | Tag:
         message = messages.get(part) if isinstance(part, Tag) else None

@@ -1,8 +1,8 @@
-"""Untranslated pieces of texts: symbols stand for them in the model's input, and are replaced afterwards.
+"""Pieces of texts that are not translated: symbols stand for them in the model's input and output.
 
-A symbol, such as a name or a number, goes through the model, so that its position in the output is that of
-the piece. If a symbol is lost, others are tried, and then the first lost one is forced at the position with
-which its word is aligned. Pieces that no symbol preserves are put back by alignment alone, with a warning.
+The model copies a symbol, such as a name or a number, so that its position in the output is that of the
+piece. If a symbol is lost, other symbols are tried; then the first lost symbol is forced at the position with
+which its word is aligned. Pieces whose symbols are always lost are placed by alignment alone, with a warning.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from uwaga.translator.layers.failures import translate_separately
 from uwaga.translator.text import Example, Layer, Text
 
 MAX_FORCED_SOURCE = 400
-"""Maximum characters of a text whose beginning may be forced: a longer text is probably split."""
+"""Maximum number of characters of a text whose beginning may be forced; a longer text is probably split."""
 
 
 class Placeholders:
@@ -56,12 +56,14 @@ class Placeholders:
         forced = {text: _with_forced_symbol(best[text]) for text in _incomplete(best)}
         self._retry(best, {text: attempt for text, attempt in forced.items() if attempt is not None})
         for all_pieces in (False, True):
-            last = {text: self._without_lost(text, best[text], all_pieces) for text in _incomplete(best)}
+            last = {
+                text: self._with_tags_for_lost(text, best[text], all_pieces) for text in _incomplete(best)
+            }
             if last:
                 self._layer.translate(list(last.values()))
                 best |= last
         for text, attempt in best.items():
-            _finish(text, attempt)
+            _set_translation(text, attempt)
 
     def _attempt(self, text: Text, number: int) -> Text:
         return self._with_symbols(text, choose_symbols(text.content, number))
@@ -79,7 +81,7 @@ class Placeholders:
         )
 
     def _retry(self, best: dict[Text, Text], attempts: Mapping[Text, Text]) -> None:
-        """Translate attempts, and keep those that lose fewer symbols than the best so far."""
+        """Translate attempts, and keep each that loses fewer symbols than the best attempt so far."""
         if not attempts:
             return
         errors = translate_separately(self._layer, list(attempts.values()))
@@ -87,8 +89,8 @@ class Placeholders:
             if attempt not in errors and len(_lost_symbols(attempt)) < len(_lost_symbols(best[text])):
                 best[text] = attempt
 
-    def _without_lost(self, text: Text, attempt: Text, all_pieces: bool) -> Text:
-        """Return the text with tags for the pieces whose symbols were lost, and symbols for the others."""
+    def _with_tags_for_lost(self, text: Text, attempt: Text, all_pieces: bool) -> Text:
+        """Return the text with tags for pieces whose symbols were lost, and symbols for other pieces."""
         lost = {id(attempt.symbols[number].tag) for number in _lost_symbols(attempt)}
         dropped = _dropped_pieces(attempt)
         choice: list[str | None] = []
@@ -102,10 +104,10 @@ class Placeholders:
 
 
 def with_placeholders(content: Inline, patterns: Patterns | None, prefix: str = "") -> Inline:
-    """Return a text with its placeholders as tags.
+    """Return a text whose placeholders are tags.
 
-    A text with a prefix, and without letters besides its placeholders, is unchanged: the search could not
-    continue the prefix.
+    A text with a prefix and without letters outside its placeholders is returned unchanged, because the
+    search could not continue the prefix.
 
     Args:
         content: words and tags.
@@ -123,8 +125,8 @@ def with_placeholders(content: Inline, patterns: Patterns | None, prefix: str = 
 def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
     """Return an example with its pieces replaced by the symbols of a text.
 
-    Pieces that are also in the text get the same symbols; others get those of the text's other pieces, in
-    order.
+    Pieces that are also in the text get the same symbols; other pieces get, in order, the symbols of pieces
+    that are only in the text.
     """
     pieces = list(dict.fromkeys(part.text for part in example.source if is_kept(part)))
     chosen = {symbol.tag.text: symbol.text for symbol in symbols}
@@ -148,12 +150,12 @@ def _incomplete(best: Mapping[Text, Text]) -> list[Text]:
 
 
 def _dropped_pieces(attempt: Text) -> tuple[str, ...]:
-    """Return the pieces without a symbol."""
+    """Return the untranslated pieces for which no symbol stands."""
     return tuple(part.text for part in attempt.content if is_kept(part))
 
 
 def _with_forced_symbol(attempt: Text) -> Text | None:
-    """Return a text whose forced prefix ends in the first lost symbol; None if its position is unknown."""
+    """Return a text whose prefix ends with the first lost symbol; None if its position is unknown."""
     symbol, alignment = attempt.symbols[_lost_symbols(attempt)[0]], attempt.result.alignment
     source = strip_tags(attempt.content).text
     if alignment is None or len(source) > MAX_FORCED_SOURCE or "\n" in source or "\r" in source:
@@ -173,10 +175,10 @@ def _with_forced_symbol(attempt: Text) -> Text | None:
     )
 
 
-def _finish(text: Text, attempt: Text) -> None:
-    """Set the translation of a text from that of its best attempt, with the pieces in place."""
+def _set_translation(text: Text, attempt: Text) -> None:
+    """Set the translation of a text from its best attempt, with symbols replaced by their pieces."""
     if not is_translatable(text.content):
-        _copy(text, attempt.result)
+        _set_copy(text, attempt.result)
         return
     translation, symbols = attempt.result, attempt.symbols
     first, *alternatives = attempt.tagged_translations
@@ -223,7 +225,7 @@ def _finish(text: Text, attempt: Text) -> None:
     )
 
 
-def _copy(text: Text, translation: Translation) -> None:
+def _set_copy(text: Text, translation: Translation) -> None:
     """Set the translation of a text that consists of untranslated pieces to the text itself."""
     source = plain_text(text.content)
     copy = source.strip()

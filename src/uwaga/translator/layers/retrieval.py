@@ -1,4 +1,4 @@
-"""Datastores of sentences, from the pairs of a translation memory that are similar to their texts (M44)."""
+"""Datastores for sentences, from similar pairs of a translation memory (M44)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from uwaga.translator.states import datastore, readable_pairs
 from uwaga.translator.text import Example, Passage, TokenPair
 
 MAX_STATES = 512
-"""Maximum states of a datastore. The most similar pairs come first; the first is used even if it has more."""
+"""Maximum number of states in a datastore; the most similar pair is used even if it has more states."""
 
 
 def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
-    """Set the datastores of sentences; the sentences of a passage share the datastore of its examples."""
+    """Set the datastores of sentences; all sentences of a passage share one datastore."""
     store = state_store(stage.memory)
     read = dict[Passage, list[TokenPair]]()
     for passage in passages:
@@ -35,10 +35,10 @@ def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
 
 
 def pairs_to_retrieve(model: Model, examples: Sequence[Example]) -> list[tuple[Example, TokenPair]]:
-    """Return the examples whose states are looked up, with their tokens.
+    """Return the examples whose states are looked up, each with its tokens.
 
-    They are the first that are not too long for the model, with at most :data:`MAX_STATES` states together,
-    or a single one.
+    These are the first examples that are not too long for the model and together have at most
+    :data:`MAX_STATES` states, but at least one example.
     """
     readable = [(example, pair) for example in examples for pair in readable_pairs(model, [example.words])]
     states = list(accumulate(len(pair.target) for _, pair in readable))

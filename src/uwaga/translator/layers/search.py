@@ -1,4 +1,4 @@
-"""The search for the sentences of a call: the best translation, several different ones, or samples."""
+"""The search for the sentences of a call: for the best translation, several distinct ones, or samples."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence
 
 BEAM_FACTORS = (2, 4, 8)
-"""Factors by which a beam is widened if it contains too few different texts."""
+"""Factors by which a beam is widened if it contains too few distinct texts."""
 
 
 Search = Callable[[Stage, Sequence[Sentence], SearchOptions], None]
-"""Sets the hypotheses of sentences."""
+"""A function that sets the hypotheses of sentences."""
 
 
 def choose_search(options: SearchOptions) -> Search:
-    """Return the search for options: for the best hypothesis, several different texts, or samples."""
+    """Return the search function for options: for the best hypothesis, several distinct texts, or samples."""
     if options.sample:
         return _sample
-    return _search_different if options.nbest > 1 else search_best
+    return _search_distinct if options.nbest > 1 else search_best
 
 
 def search_best(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
-    """Set the n-best lists of sentences, as the search returns them."""
+    """Set the n-best lists of sentences to those that the search returns."""
     lists = search(stage.search_decoder, sentences, options, drafter=stage.drafter)
     repair_incomplete_characters(stage, sentences, lists, options)
     set_hypotheses(sentences, lists)
@@ -43,39 +43,39 @@ def repair_incomplete_characters(
 ) -> None:
     """Replace hypotheses that contain byte tokens of an incomplete character.
 
-    Those before the first such byte, of the best hypothesis and of each sample, are continued by a second
-    search, without bytes of characters. This works with every search and engine, and costs nothing for other
-    hypotheses.
+    For the best hypothesis and for each sample, a second search continues the tokens before the first such
+    byte, with all byte tokens banned. Other alternatives are dropped. This works with every search and
+    engine, and costs nothing for hypotheses without such tokens.
 
     Args:
         stage: the model.
         sentences: the sentences.
-        lists: their hypotheses, which are replaced.
-        options: the options of the search that returned them.
+        lists: the hypotheses of each sentence, which are replaced in place.
+        options: the options of the search that returned the hypotheses.
     """
     tokens = stage.model.byte_tokens
 
     def is_whole(hypothesis: Hypothesis) -> bool:
         return complete_characters(hypothesis.tokens, tokens) == len(hypothesis.tokens)
 
-    broken: list[tuple[int, int]] = []
+    incomplete: list[tuple[int, int]] = []
     for index, hypotheses in enumerate(lists if tokens else ()):
         if all(map(is_whole, hypotheses)):
             continue
         numbers = [number for number, hypothesis in enumerate(hypotheses) if not is_whole(hypothesis)]
-        if not options.sample:  # of alternatives there are others
+        if not options.sample:  # incomplete alternatives are dropped
             lists[index] = [
                 hypothesis
                 for number, hypothesis in enumerate(hypotheses)
                 if number == 0 or number not in numbers
             ]
             numbers = [0] if 0 in numbers else []
-        broken += [(index, number) for number in numbers]
-    if not broken:
+        incomplete += [(index, number) for number in numbers]
+    if not incomplete:
         return
     options = replace(options, nbest=1, banned=(*options.banned, *tokens))
     inputs = []
-    for index, number in broken:
+    for index, number in incomplete:
         sentence, hypothesis = sentences[index], lists[index][number]
         prefix = hypothesis.tokens[: complete_characters(hypothesis.tokens, tokens)]
         inputs.append(
@@ -88,7 +88,7 @@ def repair_incomplete_characters(
             )
         )
     results = search(stage.search_decoder, inputs, options)
-    for (index, number), [hypothesis] in zip(broken, results, strict=True):
+    for (index, number), [hypothesis] in zip(incomplete, results, strict=True):
         lists[index][number] = replace(hypothesis, draft=lists[index][number].draft)
         if not options.sample:
             lists[index].sort(key=lambda hypothesis: -hypothesis.score)
@@ -101,7 +101,7 @@ def set_hypotheses(sentences: Sequence[Sentence], lists: Sequence[list[Hypothesi
 
 
 def _sample(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
-    """Draw samples; with ``mbr``, those of the highest expected utility."""
+    """Draw samples; with ``mbr``, keep those with the highest expected utility."""
     for sentence in sentences:
         sentence.phrases = None if sentence.terms is None else sentence.terms.phrases
     if not options.mbr:
@@ -117,16 +117,16 @@ def _sample(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions)
         sentence.hypotheses = [replace(samples[index], score=expected) for index, expected in ranked]
 
 
-def _search_different(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
-    """Search n-best lists of different texts.
+def _search_distinct(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
+    """Search for n-best lists of distinct texts.
 
-    Of hypotheses that are different segmentations of one text, only the best remains, and its score. If fewer
-    than ``nbest`` are left, beams two, four and eight times as wide are searched for more; these follow, by
-    their scores, the first one, which is always that of the requested beam.
+    Of hypotheses that are different segmentations of one text, only the best is kept. If fewer than ``nbest``
+    texts remain, beams two, four and eight times as wide are searched for more. All alternatives are sorted
+    by score, but the first text is always that of the requested beam.
     """
 
     def distinct_texts(sentence: Sentence) -> dict[str, Hypothesis]:
-        """Return the best hypothesis of each text, best first."""
+        """Return the best hypothesis of each distinct text, best first."""
         texts: dict[str, Hypothesis] = {}
         for hypothesis in sentence.hypotheses:
             texts.setdefault(sentence_text(hypothesis.tokens, stage.model.target, sentence), hypothesis)

@@ -1,4 +1,4 @@
-"""Passages translated by one model: the sentences of all passages are searched together."""
+"""Translation of passages by one model, which searches for the sentences of all passages together."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from uwaga.translator.text import Passage, Sentence
 def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
     """Translate passages with one model.
 
-    Sentences that are the same in both languages, and single terms, are not searched.
+    Sentences that are the same in both languages, and sentences that are a single term, are copied.
     """
     for passage in passages:
         prepare(stage, passage)
-    stage = replace(stage)  # for a decoder that records, and caches the sources of these passages alone
+    stage = replace(stage)  # a recording decoder caches the sources of these passages alone
     if stage.takes_drafts and (stage.model.drafter or any(passage.draft for passage in passages)):
         stage = replace(stage, drafter=add_drafts(stage, passages))
     if any(passage.examples for passage in passages):
@@ -43,7 +43,7 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
 
 
 def annotate(stage: Stage, sentences: Sequence[Sentence]) -> None:
-    """Add missing terms and the requested entropy, attention and alignment to hypotheses."""
+    """Add missing glossary terms and the requested entropy, attention and alignment to hypotheses."""
     options = stage.options
     if stage.terms is not None and not options.sample:
         from uwaga.translator.layers.terms import substitute_terms
@@ -67,8 +67,8 @@ def annotate(stage: Stage, sentences: Sequence[Sentence]) -> None:
 def prepare(stage: Stage, passage: Passage) -> None:
     """Set the terms of a passage's sentences, and the tokens of its prefix.
 
-    A sentence that is a single term is replaced by its translation; others with terms are searched. The mark
-    that ends a prefix is kept.
+    The translation of a sentence that is a single term is copied from the glossary; other sentences with
+    terms are searched. A punctuation mark at the end of the prefix is kept.
     """
     if stage.terms is not None:
         for sentence in passage.sentences:

@@ -1,4 +1,4 @@
-"""Tags inside texts: stripped, and inserted again around the corresponding words."""
+"""Translation of texts with tags: tags are stripped, and inserted again around the corresponding words."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from uwaga.translator.text import Layer, Text
 class Tags:
     """Translates texts without their tags; the translation contains every tag exactly once.
 
-    A pair of tags is placed around the words that correspond to those it enclosed. The words are aligned only
-    if a tag is between words.
+    A pair of tags is placed around the words that correspond to the words that it enclosed. Words are aligned
+    only if a tag is inside the text.
 
     Args:
         layer: the next layer.
@@ -49,7 +49,7 @@ class Tags:
 
 
 def has_inner_tags(stripped: StrippedText) -> bool:
-    """Return True if a tag is inside the text, not only at its ends, so that words must be aligned."""
+    """Return True if a tag is inside the text, not at one of its ends, so that words must be aligned."""
     text = stripped.text
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     return any(start < mark.position < end for mark in stripped.marks)

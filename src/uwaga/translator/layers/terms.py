@@ -1,12 +1,12 @@
-"""Terms of a glossary, substituted for the words that a model would use.
+"""Substitution of glossary terms for the words that a model would use.
 
-A search that must use a term often adds it next to the usual word ("Künstler Maler"): nothing in the search
-says which source word the term translates. The alignment of the model's own translation does. It yields
-candidates: that translation with its words replaced by the terms, one that continues freely after the first
-term, and one that may change the word before it, such as its article. The most probable one without an error
-is chosen. Only if there is nothing to replace, or each candidate has an error, the hypotheses of a search
-that must use the terms somewhere are added. Errors are terms that are missing or repeated, usual words next
-to them, other words that are dropped, and text after the end of the sentence.
+A search that must use a term often adds it next to the usual word ("Künstler Maler"), because the search does
+not know which source word the term translates. The alignment of the model's usual translation tells which
+words the terms replace. The candidates are the usual translation with these words replaced by the terms, one
+that continues freely after the first term, and one that may change the word before it, such as an article.
+The most probable candidate without an error is chosen. If there is nothing to replace, or if each candidate
+has an error, the hypotheses of a search that must use the terms anywhere are added. Errors are terms that are
+missing or repeated, usual words next to terms, other dropped words, and text after the end of the sentence.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ from uwaga.translator.layers.search import repair_incomplete_characters
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence, TokenPair
 
-MAX_FORMS = 4
-"""Maximum combinations of the terms' forms from which candidates are made."""
-ALLOWANCE, TOKEN_ALLOWANCE = 24.0, 3.0
-"""Nats that a translation may lose for each soft term and for each of its tokens; measured so that three of
-four synonyms are used."""
+MAX_FORM_COMBINATIONS = 4
+"""Maximum number of combinations of the terms' forms from which candidates are built."""
+MAX_TERM_LOSS, MAX_TOKEN_LOSS = 24.0, 3.0
+"""Maximum loss of log-probability, in nats, for each soft term and for each of its tokens; chosen so that
+three of four synonyms are used."""
 GREEDY_BEAM = 8
 """Beam size of the search for candidates in greedy search, so that words before a term may agree with it."""
 STEM_LENGTH = 3
-"""Number of first letters that all inflections of a word share."""
+"""Number of first letters that the inflections of a word are assumed to share."""
 INNER_SENTENCE_END = re.compile(r"[.!?…](?=\s)|[。！？](?=.)")
 """The end of a sentence before the end of the text."""
-LINKED = 0.5
-"""Minimum probability of a link that extends the translation of a term of several words."""
+MIN_LINK_PROBABILITY = 0.5
+"""Minimum probability of a link that extends the translation of a term."""
 
 
 @dataclass(frozen=True)
 class TermSentence:
-    """A sentence with terms, and its translation without them.
+    """A sentence with glossary terms, and its usual translation, in which the terms are not enforced.
 
     Attributes:
-        sentence: the sentence, with the model's hypotheses without the terms.
-        terms: its terms, with the words that they replace.
-        text: the text of the first hypothesis.
-        spans: the span in that text that each term replaces, None for a term that replaces nothing.
+        sentence: the sentence, with the model's usual hypotheses.
+        terms: the terms of the sentence, with the words that they replace.
+        text: the usual translation: the text of the first hypothesis.
+        spans: the span of ``text`` that each term replaces, None for a term that replaces nothing.
     """
 
     sentence: Sentence
@@ -69,8 +69,10 @@ class TermSentence:
     spans: Sequence[Span | None] = ()
 
     def count_errors(self, hypothesis: Hypothesis, text: str) -> tuple[int, int]:
-        """Return the number of terms that a translation lacks, and the number of its other errors: usual
-        words that terms should have replaced, repeated terms, dropped words, and text after its end.
+        """Return the number of terms that a translation lacks, and the number of its other errors.
+
+        Other errors are usual words that terms should have replaced, repeated terms, dropped words, and text
+        after the end.
         """
         uses = replace(self.terms, replaced=()).find_uses(hypothesis.tokens, text)
         forms = Counter(use.target for use in uses)
@@ -81,25 +83,25 @@ class TermSentence:
         )
 
     def _count_dropped(self, text: str) -> int:
-        """Return the number of long words of the usual translation that a text lacks, less those it adds.
+        """Return the number of long words of the usual translation that a text lacks, minus those it adds.
 
-        Inflections have the same first letters; a word that replaces another is not dropped. As many words
-        may differ as terms replace unknown words.
+        Inflections with the same first letters count as the same word. One more word may be missing for each
+        term whose replaced words are unknown.
         """
-        usual_without_terms, spans = word_spans(self.text), [span for span in self.spans if span is not None]
+        usual_words, spans = word_spans(self.text), [span for span in self.spans if span is not None]
         remaining = [
             (start, end)
-            for start, end in usual_without_terms
+            for start, end in usual_words
             if not any(start < last and first < end for first, last in spans)
         ]
         text_without_terms = self.terms.without_terms(text)
         candidate = [text_without_terms[start:end] for start, end in word_spans(text_without_terms)]
         dropped = _count_missing([self.text[start:end] for start, end in remaining], candidate)
-        added = _count_missing(candidate, [self.text[start:end] for start, end in usual_without_terms])
+        added = _count_missing(candidate, [self.text[start:end] for start, end in usual_words])
         return max(0, dropped - added - (len(self.spans) - len(spans)))
 
     def _continues_after_end(self, text: str) -> bool:
-        """Return True if a text has different final marks from the usual translation, or more sentences."""
+        """Return True if a text has another final mark or more sentences than the usual translation."""
         text, usual = (
             without_stop(part) if self.sentence.lacks_final_mark else part.rstrip()
             for part in (text, self.text)
@@ -111,24 +113,24 @@ class TermSentence:
         return len(INNER_SENTENCE_END.findall(text)) > len(INNER_SENTENCE_END.findall(usual))
 
     def allows(self, hypothesis: Hypothesis) -> bool:
-        """Return True if a hypothesis is not much less probable than the first."""
+        """Return True if a hypothesis is not much less probable than the usual one."""
         loss = self.sentence.hypotheses[0].log_prob - hypothesis.log_prob
-        return loss <= ALLOWANCE * len(self.terms.matches) + TOKEN_ALLOWANCE * self.terms.phrases.total
+        return loss <= MAX_TERM_LOSS * len(self.terms.matches) + MAX_TOKEN_LOSS * self.terms.phrases.total
 
     @property
     def expected_tokens(self) -> int:
-        """Number of tokens of the usual translation with the terms; further tokens do not improve a rank."""
+        """Number of tokens of the usual translation with the terms; more tokens do not improve a rank."""
         added = self.terms.phrases.total - sum(span is not None for span in self.spans)
         return len(self.sentence.hypotheses[0].tokens) + added
 
     @property
     def first_span(self) -> Span | None:
-        """The span of the first words that a term replaces."""
+        """The span of the first words of the usual translation that a term replaces, or None."""
         return min(filter(None, self.spans), default=None)
 
 
 def _count_missing(words: Sequence[str], others: Sequence[str]) -> int:
-    """Return the number of long words that have no inflected form among other words."""
+    """Return the number of long words without an inflected form among ``others``."""
     stems = {word[:STEM_LENGTH].casefold() for word in others}
     return sum(len(word) > STEM_LENGTH and word[:STEM_LENGTH].casefold() not in stems for word in words)
 
@@ -139,23 +141,23 @@ def _final_mark(text: str) -> str:
 
 
 class Candidate(NamedTuple):
-    """A hypothesis with its sentence and its errors, see :meth:`TermSentence.count_errors`."""
+    """A hypothesis with its sentence and its errors; see :meth:`TermSentence.count_errors`."""
 
     sentence: TermSentence
     errors: tuple[int, int]
     hypothesis: Hypothesis
 
     def rank(self, ranking: Ranking) -> tuple[tuple[int, int], float]:
-        """Return the number of errors and the loss, normalised by the length; lower is better."""
+        """Return the sort key of a candidate, best first: its errors, then its loss normalised by length."""
         tokens = min(len(self.hypothesis.tokens), self.sentence.expected_tokens) + 1
         return self.errors, -self.hypothesis.log_prob / ranking.divisor(np.array([tokens])).item()
 
 
 def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
-    """Replace the hypotheses of sentences with terms by those that contain the terms, best first.
+    """Replace the hypotheses of sentences with terms by hypotheses that contain the terms, best first.
 
-    A sentence whose usual translation has the terms keeps it. With soft terms, a sentence also keeps it if no
-    candidate is both free of errors and probable enough.
+    A sentence whose usual translation contains its terms keeps it. With soft terms, a sentence also keeps its
+    usual translation if no candidate is both free of errors and probable enough.
 
     Args:
         stage: the model and the options.
@@ -214,7 +216,7 @@ def _max_tokens(stage: Stage, sentence: Sentence) -> float:
 
 
 class _Search(NamedTuple):
-    """A search for a sentence with terms, from a prefix, and the phrases that its target must contain."""
+    """A search for a sentence with terms: the prefix of its target, and the phrases that must follow."""
 
     sentence: TermSentence
     prefix: Sequence[int]
@@ -224,10 +226,10 @@ class _Search(NamedTuple):
 def _run_searches(
     stage: Stage, searches: Sequence[_Search]
 ) -> Iterator[tuple[TermSentence, Hypothesis, str]]:
-    """Search, and yield each hypothesis with its sentence and its text.
+    """Run searches, and yield each hypothesis with its sentence and its text.
 
-    The search itself does not normalise by length, so that a hypothesis with an improbable term does not gain
-    by continuing after its end.
+    The searches do not normalise scores by length, so that a hypothesis with an improbable term gains nothing
+    by continuing after the end of the sentence.
     """
     if not searches:
         return
@@ -253,7 +255,7 @@ def _run_searches(
 
 
 def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSentence]:
-    """Return the sentences with the spans of their terms; in a chain, only the first model finds them."""
+    """Return the sentences with the spans that their terms replace; only the first model can find them."""
     model = stage.model
     aligned = [
         term_sentence for term_sentence in sentences if model.aligns and term_sentence.sentence.origin is None
@@ -281,7 +283,7 @@ def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSen
 
 
 def _with_replaced_spans(term_sentence: TermSentence, spans: Sequence[Span | None]) -> TermSentence:
-    """Return a sentence with the spans that its terms replace."""
+    """Return a sentence with the given spans, which its terms replace."""
     text = term_sentence.text
     replaced = tuple(None if span is None else text[slice(*span)] for span in spans)
     return replace(
@@ -292,8 +294,9 @@ def _with_replaced_spans(term_sentence: TermSentence, spans: Sequence[Span | Non
 
 
 def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Span | None]:
-    """Return the span of the translation of each term: the word with the most probable link and, if the term
-    has several words, its neighbours that are linked too.
+    """Return the span of the usual translation of each term.
+
+    It is the word with the most probable link, extended by nearby words that are also linked.
     """
     index, linked = WordIndex(words.source), dict[int, dict[int, float]]()
     for (source, target), probability in words.link_probabilities.items():
@@ -307,7 +310,7 @@ def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Sp
 
 
 def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span | None:
-    """Return the span of the translation of words, given the probable links of each; see :func:`_spans`."""
+    """Return the span of the translation of a term, given the links of each of its words."""
     link_probabilities: dict[int, float] = {}
     for links in linked:
         for target, probability in links.items():
@@ -320,12 +323,12 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
         return end - start
 
     def extended(word: int, step: int) -> int:
-        """Return the index of the last word that belongs to the translation, going left or right."""
+        """Return the index of the outermost word of the translation, to the left or right of ``word``."""
         while True:
             next_but_one = word + 2 * step
-            if len(linked) > 1 and link_probabilities.get(word + step, 0.0) > LINKED:
+            if len(linked) > 1 and link_probabilities.get(word + step, 0.0) > MIN_LINK_PROBABILITY:
                 word += step
-            elif link_probabilities.get(next_but_one, 0.0) > LINKED and length(
+            elif link_probabilities.get(next_but_one, 0.0) > MIN_LINK_PROBABILITY and length(
                 word + step
             ) <= STEM_LENGTH < length(next_but_one):
                 word = next_but_one  # "caixa de entrada"
@@ -337,7 +340,7 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
 
 
 def _prefixes(term_sentence: TermSentence, target: Subwords) -> Iterator[tuple[list[int], Phrases | None]]:
-    """Yield the tokens that candidates begin with, and the phrases unless the tokens contain every term."""
+    """Yield the tokens with which a candidate begins, and the phrases, or None if it contains every term."""
     prefix = list(term_sentence.sentence.prefix)
     for text, has_all_terms in _candidate_starts(term_sentence):
         tokens = target.encode(text)
@@ -346,13 +349,13 @@ def _prefixes(term_sentence: TermSentence, target: Subwords) -> Iterator[tuple[l
 
 
 def _candidate_starts(term_sentence: TermSentence) -> Iterator[tuple[str, bool]]:
-    """Yield the texts that candidates start with, and whether every term is in them."""
+    """Yield the text with which a candidate begins, and whether it contains every term."""
     spans = sorted((span, term) for term, span in enumerate(term_sentence.spans) if span is not None)
     if not spans or any(before[1] > after[0] for (before, _), (after, _) in pairwise(spans)):
         return
     original = term_sentence.text
     replacements = [[(span, form) for form in term_sentence.terms.forms[term]] for span, term in spans]
-    for combination in islice(product(*replacements), MAX_FORMS):
+    for combination in islice(product(*replacements), MAX_FORM_COMBINATIONS):
         text, end = "", 0
         for (start, stop), form in combination:
             is_capital = original[start].isupper() and not text.strip() and not original[:start].strip()
@@ -379,7 +382,7 @@ def _is_in_position(term_sentence: TermSentence, text: str) -> bool:
 
 
 def with_term_uses(translation: Translation, sentences: Sequence[Sentence]) -> Translation:
-    """Return a translation with the use of its sentences' terms, and a warning for each that is missing."""
+    """Return a translation with the use of its sentences' terms, and a warning for each missing term."""
     uses: list[TermUse] = []
     for sentence in sentences:
         if sentence.terms is not None:

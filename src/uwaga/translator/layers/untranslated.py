@@ -1,4 +1,4 @@
-"""Texts that are left untranslated, because they are already in the target language."""
+"""Copying of texts that are already in the target language."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from uwaga.results.translation import Translation
 from uwaga.translator.text import Layer, Text
 
 ALREADY_TRANSLATED = "the text is already in the target language"
-"""The warning of a text that is left untranslated."""
+"""The warning of a text that is copied."""
 
 
 class Untranslated:
-    """Copies some texts; the next layer translates the others.
+    """Copies the given texts; the next layer translates all other texts.
 
     Args:
         layer: the next layer.
@@ -35,6 +35,6 @@ class Untranslated:
 
 
 def copy_text(text: str) -> Translation:
-    """Return the text as its translation, with a warning if it has letters."""
+    """Return a translation that equals the text, with a warning if the text has letters."""
     warnings = (ALREADY_TRANSLATED,) if any(map(str.isalpha, text)) else ()
     return Translation(text, 0.0, (), (), source=text, warnings=warnings)
