@@ -1,6 +1,6 @@
 """Word probabilities and quality estimates from token probabilities (Fomicheva 2020, section 3.1).
 
-Models assign a probability to each subword piece; here pieces are joined to words.
+Models assign a probability to each subword piece; this module joins the pieces of words.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 WORD_PREFIXES = ("▁", "Ġ")
-"""Prefixes of a piece that begins a word, in SentencePiece and in byte-level BPE."""
+"""Prefixes of pieces that begin a word, in SentencePiece and in byte-level BPE."""
 
 CONTINUATION_PREFIX = "##"
-"""Prefix of a WordPiece that continues a word."""
+"""Prefix of pieces that continue a word, in WordPiece."""
 
 START, END = "<s>", "</s>"
 """Labels of the start and the end of a sentence."""
@@ -55,7 +55,7 @@ class Confidence:
 
 
 def word_spans(pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the first piece and the end of each word; start and end symbols are words by themselves."""
+    """Return the range of pieces of each word as (start, end); start and end symbols are separate words."""
     if any(piece.startswith(WORD_PREFIXES) for piece in pieces):
         starts = [
             index
@@ -73,7 +73,7 @@ def word_spans(pieces: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def join_pieces(pieces: Sequence[str]) -> str:
-    """Return the text of a word's pieces, ``␣`` if it is only white space."""
+    """Return the text of a word's pieces, or ``␣`` if it is only white space."""
     text = "".join(
         piece.removeprefix(CONTINUATION_PREFIX) if index else piece for index, piece in enumerate(pieces)
     )
@@ -88,8 +88,8 @@ def words_from_tokens(
     """Return the words of a translation with their probabilities.
 
     Args:
-        text: the translation. It provides the spelling of the words if it has as many words as the pieces.
-        tokens: its pieces, with the end symbol between sentences.
+        text: the translation. It provides the spelling of the words if it has as many words as ``tokens``.
+        tokens: the pieces of the translation, with the end symbol between sentences.
         token_scores: natural log-probabilities of the tokens and, unless truncated, of the end symbol.
         entropies: the entropies in nats, one for each of ``token_scores``, or empty.
     """
@@ -112,7 +112,7 @@ def words_from_tokens(
 def estimate_confidence(
     words: Sequence[Word], token_scores: Sequence[float], entropies: Sequence[float] = ()
 ) -> Confidence | None:
-    """Return the quality estimates of a translation; None if it has no tokens, as for a copied text.
+    """Return quality estimates of a translation; None if it has no tokens, such as a copied text.
 
     Args:
         words: the result of :func:`words_from_tokens`.
@@ -138,7 +138,7 @@ def _exp(log_prob: float) -> float:
 
 
 def split_words(text: str, words: Sequence[Word]) -> list[tuple[str, Word | None]]:
-    """Split a translation into words, paired with their :class:`Word`, and white space, paired with None.
+    """Split a translation into words, each with its :class:`Word`, and white space, with None.
 
     If the words of the text differ from those of its pieces, as in a partly copied text, the result is the
     complete text with None.

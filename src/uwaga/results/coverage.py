@@ -1,4 +1,4 @@
-"""Numbers that are missing from a translation, and the combined coverage of several parts of a text."""
+"""Comparison of the numbers of a text and its translation, and the combined coverage of several parts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from typing import NamedTuple
 from uwaga.results.translation import Coverage
 
 MAX_SPELLED_OUT = 12
-"""Numbers up to this are often words in one language and digits in the other, so they are not compared."""
+"""Largest number that is not compared, because small numbers are often spelled out in one language."""
 NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+|(?<!\d\d\d\d) \d{3}(?!\d))*")
 """A number with separators of thousands, of decimals, or of hours and minutes."""
 DIGITS = re.compile(r"\d+")
 SEPARATOR = re.compile(r"\D")
 THOUSANDS = re.compile(r"\d{1,3}(?:\D\d{2,3})*\D\d{3}")
-"""A whole number with separators; in India they precede the last three digits and each two digits before
-these."""
+"""A whole number with thousands separators; in India, groups before the last three digits have two digits."""
 MAGNITUDES: Mapping[tuple[int, ...], str] = {
     (3,): r"thousand|tausend|tsd|mil(?:le|a)?|duizend|tus(?:ind|en)|tys(?:i[ąę]c\w*)?|тыс(?:яч\w*)?|[千천]",
     (4,): "[万萬만]",
@@ -33,16 +32,16 @@ MAGNITUDES: Mapping[tuple[int, ...], str] = {
     (0, 3): "k",
     (0, 6): "m",
 }
-"""Words after a number that multiply it, by the powers of ten that they may mean."""
+"""Words that multiply the number before them, by the powers of ten that they may mean."""
 WORDS = "|".join(f"({words})" for words in MAGNITUDES.values())
 MAGNITUDE = re.compile(rf"[ \u00a0\u202f-]?(?:{WORDS})(?:(?<=[百万萬만千천億亿억兆])|\b)", re.IGNORECASE)
 POWERS = tuple(MAGNITUDES)
-LAST_ALPHABET = "\u2fff"
-"""Scripts after this character are written without spaces between words."""
-SYMBOLS = 2
-"""Number of the last entries of :data:`POWERS`, whose words occur only after digits."""
+LAST_SPACED_CHARACTER = "\u2fff"
+"""Last character of scripts with spaces between words; later scripts are written without spaces."""
+SYMBOL_COUNT = 2
+"""Number of entries at the end of :data:`POWERS` whose symbols occur only directly after digits."""
 MAX_MAGNITUDES = 2
-"""Number of words that multiply a number, as in ``mil milhões``."""
+"""Maximum number of words that multiply a number, as in ``mil milhões``."""
 HALF_DAY = re.compile(r"[ \u00a0\u202f]?([ap])(?:m|\.[ \u00a0\u202f]?m\.?)(?!\w)", re.IGNORECASE)
 """``am`` or ``pm`` after a time of day."""
 ROMAN = re.compile(r"\b[IVXL]{2,8}\b")
@@ -50,7 +49,7 @@ ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
 
 
 def combine_coverage(parts: Iterable[Coverage | None]) -> Coverage | None:
-    """Return the concatenated coverage of several parts; None if it is unknown for any of them."""
+    """Return the concatenated coverage of several parts; None if it is unknown for one of them."""
     fields = [None if part is None else tuple(vars(part).values()) for part in parts]
     if not fields or None in fields:
         return None
@@ -60,31 +59,33 @@ def combine_coverage(parts: Iterable[Coverage | None]) -> Coverage | None:
 def differing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the numbers of a source that are missing from its translation, and those that it adds.
 
-    Numbers are compared by value: ``1,000`` is ``1.000`` but not ``1,000,000``, ``24,000`` is ``24 mil``,
-    ``9:30`` is ``9h30``, ``2:15 pm`` is ``14:15``, and ``19`` is ``XIX``. A separator before three
-    digits is one of thousands, except for the last of several that differs from the others. Numbers up to
-    :data:`MAX_SPELLED_OUT` are compared only if a word multiplies them. A number that a word multiplies may
-    have its digits spelled out: ``one hundred million`` is ``100 Millionen``.
+    Numbers are compared by value: ``1,000`` equals ``1.000`` but not ``1,000,000``, ``24,000`` equals
+    ``24 mil``, ``9:30`` equals ``9h30``, ``2:15 pm`` equals ``14:15``, and ``19`` equals ``XIX``. A separator
+    before three digits is a thousands separator, unless it is the last of several separators and differs from
+    those before it. Numbers up to :data:`MAX_SPELLED_OUT` are compared only if a word multiplies them. A
+    number that a word multiplies may be spelled out: ``one hundred million`` equals ``100 Millionen``.
     """
     sources, targets = list(_numbers(source)), list(_numbers(target))
     return _missing_numbers(sources, targets, target), _missing_numbers(targets, sources, source)
 
 
 def is_small_number(word: str) -> bool:
-    """Return True for digits that are often spelled out."""
+    """Return True if a word is a number in digits that is often spelled out."""
     return len(word) <= 2 and word.isdecimal() and int(word) <= MAX_SPELLED_OUT
 
 
 Value = tuple[str, int]
-"""A number: its significant digits, and the power of ten that multiplies them."""
+"""The value of a number: its significant digits, and the power of ten that multiplies them."""
 
 
 ZERO: Value = ("", 0)
 
 
 class _Number(NamedTuple):
-    """A number in a text: its digits, its possible values, the values of parts that may be separate numbers,
-    and the powers of ten that the words after it may mean (empty if there are no such words).
+    """A number in a text.
+
+    ``values`` are its possible values, ``parts`` the values of parts that may be separate numbers, and
+    ``powers`` the powers of ten that the words after it may mean (empty without such words).
     """
 
     text: str
@@ -93,7 +94,7 @@ class _Number(NamedTuple):
     powers: frozenset[int]
 
     def is_compared(self, others: Set[Value]) -> bool:
-        """Return True unless the number may be spelled out in a text with the ``others``."""
+        """Return True unless the number may be spelled out in a text that has the numbers ``others``."""
         if not is_small_number(self.text):
             return True
         return bool(self.powers) and _value(_ascii_digits(self.text)) in others
@@ -123,13 +124,13 @@ def _numbers(text: str) -> Iterator[_Number]:
 
 
 def _spelled_out_powers(text: str) -> set[int]:
-    """Return the powers of ten that words such as "million" may mean, unless digits precede them."""
+    """Return the powers of ten that words of a text such as "million" may mean, unless after digits."""
     powers = set[int]()
     for match in MAGNITUDE.finditer(text):
         before = text[max(match.start() - 1, 0) : match.start()]
-        is_whole = not match[0][0].isalpha() or match[0] > LAST_ALPHABET or not before.isalpha()
+        is_whole = not match[0][0].isalpha() or match[0] > LAST_SPACED_CHARACTER or not before.isalpha()
         group = match.lastindex or 0
-        if is_whole and not before.isdigit() and 0 < group <= len(POWERS) - SYMBOLS:
+        if is_whole and not before.isdigit() and 0 < group <= len(POWERS) - SYMBOL_COUNT:
             powers.update(POWERS[group - 1])
     return powers
 
@@ -170,7 +171,7 @@ def _readings(number: str, is_multiplied: bool) -> set[Value]:
 
 
 def _clock_values(number: str, half_day: str) -> set[Value]:
-    """Return the value on a 24-hour clock of a time followed by ``am`` or ``pm``; empty if it is not one."""
+    """Return the value on a 24-hour clock of a time with ``am`` or ``pm``; an empty set for other numbers."""
     hour, *minutes = map(_ascii_digits, DIGITS.findall(number))
     if len(minutes) > 1 or len(hour) > 2 or not 1 <= int(hour) <= 12:
         return set()
@@ -179,27 +180,27 @@ def _clock_values(number: str, half_day: str) -> set[Value]:
 
 
 def _parts(number: str) -> frozenset[Value]:
-    """Return the values of the parts of a time or a date, but not of a number with thousands separators."""
+    """Return the values of the parts of a time, a date or several numbers separated by spaces."""
     parts = DIGITS.findall(number)
     values = [_value(_ascii_digits(part)) for part in parts]
     if len(parts) == 1:
         return frozenset()
     if THOUSANDS.fullmatch(number):
-        is_apart = set(SEPARATOR.findall(number)) == {" "} and ZERO not in values[1:]
-        return frozenset(values) if is_apart else frozenset()
+        are_separate_numbers = set(SEPARATOR.findall(number)) == {" "} and ZERO not in values[1:]
+        return frozenset(values) if are_separate_numbers else frozenset()
     if len(parts) == 2:
         return frozenset(values)
     return frozenset(value for part, value in zip(parts, values, strict=True) if not is_small_number(part))
 
 
 def _value(digits: str, decimals: int = 0) -> Value:
-    """Return the value of a string of digits whose last ``decimals`` are after the decimal point."""
+    """Return the value of a string of digits of which the last ``decimals`` follow the decimal point."""
     significant = digits.rstrip("0")
     return significant.lstrip("0"), len(digits) - len(significant) - decimals if significant else 0
 
 
 def _ascii_digits(number: str) -> str:
-    """Return the digits of a number of any script as ASCII digits."""
+    """Return the digits of a number in any script as ASCII digits."""
     return "".join(str(unicodedata.decimal(letter)) for letter in number if letter.isdecimal())
 
 

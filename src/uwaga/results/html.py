@@ -1,4 +1,4 @@
-"""Self-contained HTML pages without scripts, in light and dark colours, and line charts as inline SVG."""
+"""Self-contained HTML pages without scripts, with light and dark colours and line charts as inline SVG."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ summary { cursor: pointer; } pre { overflow-x: auto; }
 INVALID_CHARACTERS = dict.fromkeys(
     [*range(9), 11, 12, *range(14, 32), *range(0x7F, 0xA0), 0xFFFE, 0xFFFF], "\ufffd"
 )
-"""Characters that are invalid in HTML."""
+"""Characters that are invalid in HTML, with their replacement."""
 
 
 def escape(text: object) -> str:
@@ -55,22 +55,22 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def heading(text: str) -> str:
-    """Return a section heading."""
+    """Return a section heading as HTML."""
     return f"<h2>{escape(text)}</h2>"
 
 
 def paragraph(text: str) -> str:
-    """Return a paragraph of plain text."""
+    """Return a paragraph of plain text as HTML."""
     return f"<p>{escape(text)}</p>"
 
 
 def preformatted(text: str) -> str:
-    """Return plain text with its line breaks and spaces preserved."""
+    """Return plain text as HTML that preserves its line breaks and spaces."""
     return f"<pre>{escape(text)}</pre>"
 
 
 def details(summary: str, inner: str) -> str:
-    """Return a collapsed section.
+    """Return a collapsed section as HTML.
 
     Args:
         summary: plain text.
@@ -80,7 +80,7 @@ def details(summary: str, inner: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table of plain cells; numbers are right-aligned."""
+    """Return a table of plain cells as HTML; numbers and the titles above them are right-aligned."""
     rows = list(rows)
     body = "\n".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     titles = "".join(
@@ -91,7 +91,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def format_number(value: float) -> str:
-    """Format a number: an integer with thousands separators, any other with four significant digits."""
+    """Return a number as text, with thousands separators or, for small floats, four significant digits."""
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
@@ -102,7 +102,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def _numeric_columns(rows: Sequence[Sequence[object]], count: int) -> list[bool]:
-    """Return for each column whether it has numbers."""
+    """Return, for each column, whether at least one of its cells is a number."""
     return [any(_is_number(row[index]) for row in rows if index < len(row)) for index in range(count)]
 
 
@@ -125,21 +125,21 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Series:
-    """A line: its name and its points ``(x, y)``; points that are not finite or beyond 1e300 are omitted."""
+    """A line of a chart; points ``(x, y)`` that are not finite, or beyond ±1e300, are omitted."""
 
     name: str
     points: Sequence[Point]
 
 
 def chart(title: str, series: Sequence[Series], x_label: str = "step") -> str:
-    """Return a figure with a line for each series; an empty string if none has points.
+    """Return an HTML figure with a line for each series; an empty string if no series has points.
 
     Args:
-        title: caption, plain text.
-        series: the series, at most four.
+        title: caption in plain text.
+        series: at most four series; further series are omitted.
         x_label: label of the horizontal axis.
     """
-    lines = [(line.name, _thin(_finite_points(line.points))) for line in series]
+    lines = [(line.name, _average_points(_finite_points(line.points))) for line in series]
     lines = [(name, points) for name, points in lines if points]
     if not lines:
         return ""
@@ -181,8 +181,8 @@ def _finite_points(points: Sequence[Point]) -> list[Point]:
     return [(x, y) for x, y in points if abs(x) <= MAX_VALUE and abs(y) <= MAX_VALUE]
 
 
-def _thin(points: list[Point]) -> list[Point]:
-    """Average consecutive points so that at most :data:`MAX_POINTS` remain."""
+def _average_points(points: list[Point]) -> list[Point]:
+    """Return at most :data:`MAX_POINTS` points, by averaging groups of consecutive points."""
     size = math.ceil(len(points) / MAX_POINTS)
     if size <= 1:
         return points

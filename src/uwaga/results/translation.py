@@ -17,7 +17,7 @@ from uwaga.results.confidence import Confidence, Word, estimate_confidence, word
 
 
 class JsonRecord:
-    """Base of results that convert to JSON."""
+    """Base class of results that can be converted to JSON."""
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields by name, as JSON-compatible values."""
@@ -29,24 +29,24 @@ class JsonRecord:
 
 
 def json_number(value: float) -> float | None:
-    """Return a number rounded to six decimals, or None for an infinity or NaN."""
+    """Return a number rounded to six decimals, or None for infinity and NaN."""
     return round(value, 6) if math.isfinite(value) else None
 
 
 def json_numbers(record: object) -> dict[str, object]:
-    """Return the fields of a record of numbers and strings for JSON, without those that are None."""
+    """Return the fields of a record of numbers and strings as JSON values, without fields that are None."""
     values = {name: value for name, value in vars(record).items() if value is not None}
     return {name: json_number(value) if isinstance(value, float) else value for name, value in values.items()}
 
 
 MAX_REPR_CHARACTERS = 60
-"""Maximum characters of a text in a ``repr``."""
+"""Maximum number of characters of a text in a ``repr``."""
 MAX_REPR_LINKS = 50
-"""Maximum links of an alignment in a ``repr``."""
+"""Maximum number of links of an alignment in a ``repr``."""
 
 
 def shorten(text: str, length: int = MAX_REPR_CHARACTERS) -> str:
-    """Return a text, truncated to a maximum number of characters."""
+    """Return a text truncated to a maximum number of characters."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -63,7 +63,7 @@ def equal_fields(record: object, other: object) -> bool:
 
 
 GlossaryMode = Literal["forced", "soft"]
-"""How the terms of a glossary are enforced: always used, or preferred."""
+"""How glossary terms are enforced: they are always used, or preferred."""
 
 MemoryUsage = Literal["verbatim", "fitted", "retrieved"]
 """How a pair of a translation memory was used; see :class:`MemoryUse`."""
@@ -73,8 +73,8 @@ MemoryUsage = Literal["verbatim", "fitted", "retrieved"]
 class TermUse(JsonRecord):
     """A glossary term found in a source text.
 
-    ``target`` is the form that occurs in the translation, or the term's first form if none does; ``applied``
-    is True if one occurs, and not beside the word that the model would use for the term.
+    ``target`` is the form of its translation that occurs in the text, or the first form if none occurs.
+    ``applied`` is True if a form occurs and replaces the word that the model would use for the term.
     """
 
     source: str
@@ -96,10 +96,10 @@ class MemoryUse(JsonRecord):
         score: the similarity of the source to the text, in percent; 101 for the same text in the same
             context.
         used: ``verbatim``: the translation is ``target``; ``fitted``: it is ``target`` with the names,
-            numbers and placeholders of the text; ``retrieved``: at each word, the model looked up its states
-            in those of the pair.
+            numbers and placeholders of the text; ``retrieved``: the model looked up the decoder states of
+            the pair at each token.
         origin: the origin of the pair, such as a file.
-        created: when it was added, in ISO 8601.
+        created: the time at which the pair was added, in ISO 8601.
     """
 
     source: str
@@ -116,10 +116,10 @@ class MemoryUse(JsonRecord):
 
 @dataclass(frozen=True)
 class Coverage(JsonRecord):
-    """Words and numbers that the translation of a text lacks.
+    """Words and numbers in which the translation of a text differs from the text.
 
     Attributes:
-        omitted: words of the source that nothing in the translation represents; see
+        omitted: words of the source that are not translated; see
             :mod:`uwaga.translator.layers.coverage`.
         missing_numbers: numbers of the source that are not in the translation.
         added_numbers: numbers of the translation that are not in the source.
@@ -131,7 +131,7 @@ class Coverage(JsonRecord):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A warning for each kind of loss."""
+        """A warning for each kind of difference."""
         kinds = (
             ("not translated", self.omitted),
             ("number missing from the translation", self.missing_numbers),
@@ -159,9 +159,9 @@ class WordAlignment(JsonRecord):
     """Word alignment of a text and its translation.
 
     ``source`` and ``target`` are the spans of the words in their texts, ascending and not overlapping;
-    ``links`` are pairs (source word, target word), numbered from 0, ascending. A word may have any number of
-    links. ``likely`` holds triples (source word, target word, probability of the link) where the model gives
-    probabilities; the pairs of ``links`` are among them.
+    ``links`` are pairs of word indices (source, target) from 0, ascending. A word may have any number of
+    links. If the model estimates probabilities, ``likely`` holds triples (source, target, probability of the
+    link), which include the pairs of ``links``.
     """
 
     source: tuple[Span, ...]
@@ -190,14 +190,14 @@ class WordAlignment(JsonRecord):
 
     @property
     def link_probabilities(self) -> dict[tuple[int, int], float]:
-        """Probability of each link: from ``likely``, or 1 for each of ``links`` if ``likely`` is empty."""
+        """The probability of each link, from ``likely``; if that is empty, 1 for each pair of ``links``."""
         if self.likely:
             return {(source, target): probability for source, target, probability in self.likely}
         return dict.fromkeys(self.links, 1.0)
 
 
 def noisy_or(probabilities: Iterable[tuple[tuple[int, int], float]]) -> tuple[tuple[int, int, float], ...]:
-    """Combine probabilities of links by noisy-or: 1 - Π(1 - p) for each pair, in ascending order of pairs."""
+    """Return each pair with its combined probability 1 - Π(1 - p), in ascending order of pairs."""
     complements: dict[tuple[int, int], float] = {}
     for pair, probability in probabilities:
         complements[pair] = complements.get(pair, 1.0) * (1.0 - probability)
@@ -215,8 +215,8 @@ def without_last_words(text: str, count: int) -> str:
 class DraftUse(NamedTuple):
     """How a search used a draft.
 
-    The search checked ``proposed`` tokens, of which the model also chose ``accepted``, in ``passes`` of the
-    model. Without a draft, each pass decides one token.
+    The search checked ``proposed`` tokens of the draft in ``passes`` passes of the model, which also chose
+    ``accepted`` of these tokens. Without a draft, each pass decides one token.
     """
 
     proposed: int
@@ -225,7 +225,7 @@ class DraftUse(NamedTuple):
 
     @property
     def share_accepted(self) -> float:
-        """Share of the proposed tokens that the model also chose; 0 if none was proposed."""
+        """Share of the proposed tokens that the model also chose; 0 if no token was proposed."""
         return self.accepted / self.proposed if self.proposed else 0.0
 
     @property
@@ -235,7 +235,7 @@ class DraftUse(NamedTuple):
 
     @classmethod
     def total(cls, parts: Iterable[DraftUse | None]) -> DraftUse | None:
-        """Return the sums of the parts that are not None; None if there are none."""
+        """Return the sums of the parts that are not None; None if all parts are None."""
         present = [part for part in parts if part is not None]
         return cls(*map(sum, zip(*present, strict=True))) if present else None
 
@@ -302,8 +302,8 @@ class Translation(JsonRecord):
         attention: see :class:`Hypothesis`.
         alternatives: the other translations of the n-best list, best first.
         source: the source text.
-        warnings: reasons why the translation may be bad, or changes to the text before translation.
-        error: the reason why there is no translation, if the call requested that errors are not raised.
+        warnings: reasons why the translation may be bad, and changes to the text before translation.
+        error: the error that prevented the translation, if the call requested that errors are not raised.
         steps: the translation by each model of a chain: the ``text`` of a step is the ``source`` of the next,
             and each step has an ``attention``. ``score``, ``tokens`` and their scores are those of the last
             model, ``source`` and ``source_tokens`` those of the first. Empty for a single model.
@@ -311,11 +311,10 @@ class Translation(JsonRecord):
         attentions: see :class:`Hypothesis`.
         alignment: links between the words of ``source`` and ``text``; None if not requested.
         terms: glossary terms that occur in the source.
-        coverage: words and numbers that the translation lacks; None if not requested. For a chain, the
-            omissions of each model, in its source language.
-        draft: how the sentences with a draft used it, in total; None without drafts.
-        memory: the pairs of a translation memory that were used for it, one for each paragraph with such a
-            pair.
+        coverage: words and numbers that differ from the source; None if not requested. For a chain, the
+            differences of each model, in its own languages.
+        draft: the total use of drafts in all sentences; None without drafts.
+        memory: the pairs of a translation memory that the translation uses, at most one per paragraph.
     """
 
     text: str
@@ -361,7 +360,7 @@ class Translation(JsonRecord):
         return hash((self.source, self.text, self.tokens, self.score))
 
     def without_last(self, words: int) -> str:
-        """Return the text without its last words, which change most while a text grows."""
+        """Return the text without its last ``words`` words, which change most while a text grows."""
         return without_last_words(self.text, words)
 
     @property
@@ -387,7 +386,7 @@ class Translation(JsonRecord):
         parts = [
             f"<p {faint}>{escape(self.source)}</p>",
             f"<p><strong>{colour_words(self.text, self.words)}</strong></p>",
-            f"<p {faint}>{escape(self._figures())}</p>",
+            f"<p {faint}>{escape(self._summary())}</p>",
         ]
         notes = [*self.warnings, *([str(self.error)] if self.error else [])]
         parts += [f"<p>⚠ {escape(note)}</p>" for note in notes]
@@ -408,7 +407,7 @@ class Translation(JsonRecord):
             parts.append(attention_view(attentions, self.source_tokens, self.tokens))
         return f'<div class="uwaga-translation">{"".join(parts)}</div>'
 
-    def _figures(self) -> str:
+    def _summary(self) -> str:
         """Return the score and the quality estimates as text."""
         notes = [f"score {self.score:.3f}"]
         confidence = self.confidence
@@ -469,5 +468,5 @@ class Translation(JsonRecord):
 def _present_dicts(
     parts: dict[str, Attentions | WordAlignment | Coverage | DraftUse | None],
 ) -> dict[str, object]:
-    """Return the parts that are not None as JSON values."""
+    """Return the parts that are not None as JSON values by name."""
     return {name: part.to_dict() for name, part in parts.items() if part is not None}

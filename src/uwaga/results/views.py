@@ -27,12 +27,12 @@ from uwaga.results.confidence import END, START, WORD_PREFIXES, Word, split_word
 from uwaga.results.html import escape
 
 CELL, LETTER, MARGIN = 18, 7, 8
-"""Sizes of a cell, of a letter of a label and of the margin."""
-MAX_LABEL = 14
+"""Sizes of a cell, of a letter of a label, and of the margin, in pixels."""
+MAX_LABEL_CHARACTERS = 14
 SHADES = (0.1, 0.25, 0.45, 0.65, 0.85)
-"""Lowest weight of each shade; cells below the first are left empty."""
+"""Lowest weight of each shade; cells below the lowest shade are left empty."""
 COLOUR = "#3b82d6"
-"""Visible on white and on black."""
+"""A colour that is visible on white and on black."""
 
 
 def static_heat_map(
@@ -41,13 +41,13 @@ def static_heat_map(
     """Return a heat map of an attention matrix in five shades, as inline SVG without script or style.
 
     Args:
-        kind: ``cross``, ``encoder`` or ``decoder``, for the title.
+        kind: kind of attention for the title: ``cross``, ``encoder`` or ``decoder``.
         rows: labels of the queries.
         columns: labels of the keys.
         weights: (queries, keys).
     """
-    left = LETTER * min(MAX_LABEL, max(map(len, rows))) + MARGIN
-    top = LETTER * min(MAX_LABEL, max(map(len, columns))) + MARGIN
+    left = LETTER * min(MAX_LABEL_CHARACTERS, max(map(len, rows))) + MARGIN
+    top = LETTER * min(MAX_LABEL_CHARACTERS, max(map(len, columns))) + MARGIN
     width, height = left + CELL * len(columns) + MARGIN, top + CELL * len(rows) + MARGIN
     labels = [
         f'<text x="{left - 5}" y="{top + CELL * i + 13}" text-anchor="end">{_shorten(text)}</text>'
@@ -83,12 +83,13 @@ def _paths(weights: NDArray[np.floating]) -> list[str]:
 
 
 def _shorten(text: str) -> str:
-    return escape(text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…")
+    return escape(text if len(text) <= MAX_LABEL_CHARACTERS else text[: MAX_LABEL_CHARACTERS - 1] + "…")
 
 
 LANGUAGES = ("en", "de", "es", "pl", "zh")
-"""Languages of the view: English and those of ``attention_phrases.json``."""
-LEVELS = 255
+"""Language codes of the view: English, and those of ``attention_phrases.json``."""
+MAX_LEVEL = 255
+"""Level of the weight 1 in 8 bits."""
 ELEMENT_ID = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 
 
@@ -106,9 +107,10 @@ def attention_view(
         attentions: weights from 0 to 1; kinds of attention that are None are not shown.
         source_tokens: pieces of the source; the end symbol may be left out.
         target_tokens: pieces of the target; the end symbol may be left out.
-        name: ``id`` of the ``div``, letters, digits and hyphens, unique in the page; None for a random one.
+        name: ``id`` of the ``div``, unique in the page, of letters, digits and hyphens; None for a random
+            name.
         language: code of the language of labels and explanations: ``en``, ``de``, ``es``, ``pl`` or ``zh``;
-            None for that of the document (``<html lang>``), or English if it is not among these.
+            None for the language of the document (``<html lang>``), or English if it is not one of these.
 
     Raises:
         SettingsError: the shape of a matrix does not match the tokens, there is no matrix, or the name or
@@ -138,7 +140,7 @@ def attention_view(
 def attention_view_data(
     attentions: Attentions, source_tokens: Sequence[str], target_tokens: Sequence[str]
 ) -> dict[str, object]:
-    """Return the data that :func:`view_script` draws, for a page that already has the script.
+    """Return the data of an attention view, for a page that already has :func:`view_script`.
 
     Args:
         attentions: see :func:`attention_view`.
@@ -157,7 +159,7 @@ def attention_view_data(
 
 
 def view_script() -> str:
-    """Return JavaScript that defines ``attentionView(root, data)``, which draws the data in an element.
+    """Return JavaScript that defines ``attentionView(root, data)``, which draws data in an element.
 
     The view replaces the element's child with the attribute ``data-still``.
     """
@@ -173,7 +175,7 @@ def view_module() -> str:
 
 
 def label(piece: str) -> str:
-    """Return a piece without its word-boundary mark, ``␣`` for white space."""
+    """Return a piece without its word-boundary mark, or ``␣`` for white space."""
     for mark in WORD_PREFIXES:
         piece = piece.removeprefix(mark)
     return piece if piece.strip() else "␣"
@@ -209,7 +211,7 @@ def _present_kinds(
                 f"{kind} attention of shape {weights.shape} does not fit {len(source)} source and "
                 f"{len(target)} target tokens: it must be (layers, heads, queries, keys)"
             )
-        if kind == "decoder" and source:  # each step reads the token before; a sentence starts after an end
+        if kind == "decoder" and source:  # each step reads the previous token; sentences start after an end
             keys = tuple(START if token == END else token for token in (END, *queries)[:columns])
         kinds.append(_AttentionKind(kind, queries, keys, weights))
     if not kinds:
@@ -227,7 +229,7 @@ def _axis_labels(tokens: tuple[str, ...], length: int) -> tuple[str, ...]:
 
 
 def _pack(kind: _AttentionKind) -> dict[str, object]:
-    levels = np.rint(np.clip(np.nan_to_num(kind.weights), 0.0, 1.0) * LEVELS).astype(np.uint8)
+    levels = np.rint(np.clip(np.nan_to_num(kind.weights), 0.0, 1.0) * MAX_LEVEL).astype(np.uint8)
     packed = base64.b64encode(zlib.compress(levels.tobytes(), 9)).decode("ascii")
     layers, heads = kind.weights.shape[:2]
     return {
@@ -257,7 +259,7 @@ def _read_file(name: str) -> str:
 
 
 UNSURE_BELOW = 0.5
-"""Words with a lower mean piece probability are coloured, the lower the more strongly."""
+"""Mean piece probability below which words are coloured; lower probabilities have stronger colours."""
 
 
 def colour_words(text: str, words: Sequence[Word]) -> str:

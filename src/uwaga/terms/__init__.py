@@ -1,4 +1,4 @@
-"""Glossaries: terms, their occurrences in texts and their use in translations."""
+"""Glossaries: terms, how they are found in texts, and how translations use them."""
 
 from uwaga.terms.files import Term
 from uwaga.terms.glossary import Glossary, Match

@@ -1,4 +1,4 @@
-"""Apply a glossary with a model: the phrases that translations must contain, and the check that they do."""
+"""Application of a glossary: the phrases that translations must contain, and the terms that they use."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from uwaga.tokenizers.subwords import Subwords
 GlossaryArgument = Glossary | Mapping[str, str | Sequence[str] | None] | str | PathLike[str] | None
 """The glossary argument of a call; see :meth:`uwaga.terms.Glossary.from_argument`."""
 MAX_ENDING_LETTERS = 2
-"""Maximum letters of an inflection: ``Autos`` still matches ``Auto``."""
+"""Maximum number of letters of an inflectional ending, so that ``Autos`` matches ``Auto``."""
 UNSPACED_CONTEXT = "("
-"""Text before a term when it is encoded without a preceding space."""
+"""Text before a term that is encoded without a preceding space."""
 WHITE_SPACE = re.compile(r"\s+")
 
 _continuations: WeakKeyDictionary[Subwords, NDArray[np.bool_]] = WeakKeyDictionary()
@@ -40,13 +40,13 @@ class SentenceTerms:
     """The terms of a sentence.
 
     Attributes:
-        matches: their matches.
-        forms: the allowed forms of each match.
-        phrase_numbers: the number of the phrase of each match.
+        matches: the matches of terms in the sentence.
+        forms: for each match, the allowed forms of its translation.
+        phrase_numbers: for each match, the index of its phrase in ``phrases``.
         phrases: the phrases that a translation must contain.
-        is_forced: False if a sentence may keep its usual translation.
-        usual_translation: the translation without the terms; empty if it has them.
-        replaced: the words of ``usual_translation`` that the term of each match replaces, None if they are
+        is_forced: False if the sentence may keep its usual translation.
+        usual_translation: the translation in which terms are not enforced; empty if it contains them.
+        replaced: for each match, the words of ``usual_translation`` that the term replaces, None if they are
             unknown.
     """
 
@@ -59,7 +59,7 @@ class SentenceTerms:
     replaced: tuple[str | None, ...] = ()
 
     def unreplaced_words(self, text: str) -> list[str]:
-        """Return the usual words that a translation still contains, although terms should replace them."""
+        """Return the usual words that terms should replace, but that a translation still contains."""
         if not self.replaced:
             return []
         text_without_terms, usual_without_terms = (
@@ -84,7 +84,7 @@ class SentenceTerms:
 
         Args:
             tokens: tokens of the translation.
-            text: the translation, in which terms with another tokenisation are also found.
+            text: text of the translation, in which terms are also found if they are tokenised differently.
         """
         remaining = self.phrases.occurrences(tokens)
 
@@ -106,18 +106,18 @@ class SentenceTerms:
                 number
             )  # those nested in other phrases
         uses = []
-        kept, replaced = self.unreplaced_words(text), self.replaced or (None,) * len(self.matches)
+        unreplaced, replaced = self.unreplaced_words(text), self.replaced or (None,) * len(self.matches)
         for match, forms, number, word in zip(
             self.matches, self.forms, self.phrase_numbers, replaced, strict=True
         ):
-            applied = remaining[number] > 0 and word not in kept
+            applied = remaining[number] > 0 and word not in unreplaced
             remaining[number] -= 1
             form = next(filter(count_occurrences, forms), forms[0])
             uses.append(TermUse(match.term.source, form, applied))
         return uses
 
     def single_term(self, sentence: str) -> str | None:
-        """Return the translation of a sentence that consists of a single term, or None."""
+        """Return the translation of a sentence that consists of a single term; None for other sentences."""
         match, form = self.matches[0], self.forms[0][0]
         if sentence[: match.start].strip() or sentence[match.end :].strip():
             return None
@@ -132,8 +132,8 @@ class TermFinder:
         target: the target tokeniser.
         vocabulary: size of the model's target vocabulary.
         mode: ``forced`` to require the terms in every translation, ``soft`` to prefer them.
-        last: False for a model whose output is translated by another model: only the terms that are not
-            translated and that it can spell are used, and their use is not reported.
+        last: whether the model is the last of a chain. For earlier models, only terms that stay untranslated
+            and that the tokeniser can spell are used, and their use is not reported.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class TermFinder:
         return self._target.symbols.unknown not in self._target.encode(form)
 
     def _spellings(self, form: str, unspaced: bool) -> list[tuple[int, ...]]:
-        """Return the tokens of a form after a space and, if it may be ``unspaced``, without a space."""
+        """Return the tokens of a form after a space and, if ``unspaced``, also without a space."""
         unknown = self._target.symbols.unknown
         spellings = [tuple(self._target.encode(form))]
         if unspaced:
@@ -200,7 +200,7 @@ class TermFinder:
 
 
 def fingerprint(glossary: Glossary, mode: GlossaryMode) -> str:
-    """Return a hash of a glossary's terms and mode."""
+    """Return a hash of the terms of a glossary and its mode."""
     contents = repr((glossary.terms, glossary.ignore_case, mode))
     return hashlib.sha256(contents.encode()).hexdigest()
 
@@ -223,7 +223,7 @@ def word_continuations(target: Subwords, vocabulary: int) -> NDArray[np.bool_]:
 
 
 def _check_spellable(glossary: Glossary, target: Subwords) -> None:
-    """Raise DataError for a term that a tokeniser cannot spell; each glossary is checked once for it."""
+    """Raise DataError if a tokeniser cannot spell a term; each glossary is checked once per tokeniser."""
     checked = _spellable.setdefault(glossary, WeakSet())
     if target in checked:
         return
@@ -239,7 +239,7 @@ def _check_spellable(glossary: Glossary, target: Subwords) -> None:
 
 
 def _allowed_forms(match: Match, sentence: str) -> tuple[str, ...]:
-    """Return the allowed forms of a term, also capitalised at the beginning of a sentence."""
+    """Return the allowed forms of a matched term, also capitalised if the match is capitalised."""
     if match.term.is_untranslated:
         return (WHITE_SPACE.sub(" ", sentence[match.start : match.end]),)
     forms = match.term.targets
@@ -249,7 +249,10 @@ def _allowed_forms(match: Match, sentence: str) -> tuple[str, ...]:
 
 
 def _count_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
-    """Raise the required count of phrases nested in others, as an occurrence counts for both phrases."""
+    """Return phrases with higher required counts for phrases that are nested in other phrases.
+
+    An occurrence of the outer phrase also counts as one of the nested phrase.
+    """
     if len(phrases) == 1:
         return list(phrases)
     counted = []
@@ -265,7 +268,7 @@ def _count_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
 
 
 def find_occurrences(form: str, text: str) -> list[str]:
-    """Return the occurrences of a form in a text as whole words."""
+    """Return the strings of a text that match a form as whole words."""
     return _occurrence_pattern(form).findall(text)
 
 
@@ -282,7 +285,7 @@ def _occurrence_pattern(form: str) -> re.Pattern[str]:
 
 
 def _count_inflected(word: str, text: str) -> int:
-    """Count the occurrences of a word in a text, with or without an ending; case is ignored."""
+    """Return the number of occurrences of a word in a text, with or without an ending, ignoring case."""
     word, text = word.casefold(), text.casefold()
     return sum(
         text[start:end].startswith(word) and end - start <= len(word) + MAX_ENDING_LETTERS

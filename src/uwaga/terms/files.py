@@ -1,4 +1,4 @@
-"""Glossaries in files: tab- or comma-separated, and TBX (TermBase eXchange, ISO 30042).
+"""Glossary files: tab-separated, comma-separated and TBX (TermBase eXchange, ISO 30042).
 
 - ``.tsv``, ``.txt``: one term per line: source, tab, target; ``|`` separates alternative forms of the target.
   A term without a target, or with its source as target, is not translated. Further columns, empty lines,
@@ -24,14 +24,14 @@ from uwaga.languages.codes import same_language
 
 LOG = logging.getLogger("uwaga.terms")
 SEPARATOR = "|"
-"""Separates the alternative forms of a target."""
+"""The character that separates the alternative forms of a target."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
     """A term and the allowed forms of its translation, the most common first.
 
-    ``location``: the file and line, or the entry, that defines it.
+    ``location``: the file and line, or the entry of a mapping, that defines the term.
     """
 
     source: str
@@ -45,7 +45,7 @@ class Term:
 
 
 def split_forms(target: str) -> tuple[str, ...]:
-    """Split a target at ``|`` into its forms, without duplicates."""
+    """Return the forms of a target, which are separated by ``|``, without duplicates."""
     return tuple(dict.fromkeys(" ".join(form.split()) for form in target.split(SEPARATOR) if form.strip()))
 
 
@@ -55,7 +55,7 @@ ENTRY_ELEMENTS, LANGUAGE_ELEMENTS = {"termEntry", "conceptEntry"}, {"langSet", "
 
 
 def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator[Term]:
-    """Read the terms of a file with their line numbers.
+    """Yield the terms of a glossary file, with their line numbers.
 
     Args:
         path: the path of the file.
@@ -81,7 +81,7 @@ def _tab_separated(path: Path) -> Iterator[Term]:
         if line.strip() and not line.startswith("#"):
             if "\t" not in line and " " in line.strip():
                 without_tab.append(number)
-            yield from _term(line.split("\t"), f"{path}, line {number}", number == 1)
+            yield from _parse_term(line.split("\t"), f"{path}, line {number}", number == 1)
 
     if without_tab:
         others = f" and {len(without_tab) - 1} further lines" if without_tab[1:] else ""
@@ -109,13 +109,13 @@ def _comma_separated(path: Path) -> Iterator[Term]:
     try:
         for row in rows:
             if any(field.strip() for field in row) and not row[0].startswith("#"):
-                yield from _term(row, f"{path}, line {first_line}", first_line == 1)
+                yield from _parse_term(row, f"{path}, line {first_line}", first_line == 1)
             first_line = rows.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path}, line {first_line}: not comma-separated: {error}") from None
 
 
-def _term(columns: list[str], location: str, may_be_header: bool) -> Iterator[Term]:
+def _parse_term(columns: list[str], location: str, may_be_header: bool) -> Iterator[Term]:
     source = " ".join(columns[0].split())
     target = columns[1] if len(columns) > 1 else ""
     if may_be_header and (source.lower(), target.strip().lower()) == HEADER:
@@ -146,7 +146,7 @@ class _Entries(XmlItems[Term]):
         self._text: list[str] | None = None
 
     def progress(self) -> str:
-        """Return the position as a line."""
+        """Return the current position in the file as text."""
         return f"after line {self.line}"
 
     def damage_error(self, problem: str, line: int) -> DataError:
@@ -158,7 +158,7 @@ class _Entries(XmlItems[Term]):
         return DataError(f"{self.file}, line {line}: {problem}")
 
     def check(self) -> None:
-        """Raise DataError if no entry has terms in both languages."""
+        """Raise DataError if there are entries but none has terms in both languages."""
         if self._count and not self._matched:
             raise DataError(
                 f"{self.file}: none of its {self._count} entries has terms in both "
@@ -166,7 +166,7 @@ class _Entries(XmlItems[Term]):
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Start an entry, a language or a term."""
+        """Handle the start of an entry, a language or a term."""
         if name in ENTRY_ELEMENTS:
             self._terms = ({}, {})
         elif name in LANGUAGE_ELEMENTS:
@@ -182,7 +182,7 @@ class _Entries(XmlItems[Term]):
             self._text.append(text)
 
     def end(self, name: str) -> None:
-        """End a term, a language or an entry."""
+        """Handle the end of a term, a language or an entry."""
         if name == "term" and self._text is not None and self._language_index is not None:
             text = " ".join("".join(self._text).split())
             if text:

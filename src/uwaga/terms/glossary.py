@@ -24,14 +24,14 @@ SENTENCE_START = re.compile(r"(?:^|[.!?…:]['\"»”’)]*\s)[\s'\"«„“‚�
 MAX_TERM_CHARACTERS = 1000
 """Maximum characters of a term, and of each form of its translation."""
 WORD_END = "\n"
-"""Terminates each word of a key; it is not part of any word."""
+"""The character that ends each word of a key; no word contains it."""
 
 
 @dataclass(frozen=True)
 class Match:
     """A term found in ``text[start:end]``.
 
-    ``capitalised``: its first letter is a capital in the text but not in the glossary.
+    ``capitalised`` is True if its first letter is a capital letter in the text but not in the glossary.
     """
 
     term: Term
@@ -41,7 +41,7 @@ class Match:
 
 
 class _Words(NamedTuple):
-    """The words of a text: their spans, and their keys in one string, with the offset of each."""
+    """The words of a text: their spans, and their keys in one string with the offset of each key."""
 
     text: str
     spans: Sequence[tuple[int, int]]
@@ -57,11 +57,12 @@ class Glossary:
 
     Args:
         terms: any number of terms.
-        ignore_case: ignore the case of letters.
-        keep_first: use the first of the terms that contradict each other.
+        ignore_case: whether to ignore the case of letters.
+        keep_first: whether to use the first of contradictory terms instead of raising an error.
 
     Raises:
-        DataError: a term is empty or too long, or two terms contradict each other; names their locations.
+        DataError: a term is empty or too long, or two terms contradict each other; the message names their
+            locations.
     """
 
     def __init__(self, terms: Iterable[Term], ignore_case: bool = False, keep_first: bool = False) -> None:
@@ -94,11 +95,12 @@ class Glossary:
 
     @classmethod
     def from_argument(cls, value: object, languages: tuple[str, str] | None = None) -> Glossary:
-        """Build a glossary from the argument of a call.
+        """Return a glossary from the argument ``glossary`` of a call.
 
         Args:
-            value: a glossary, the name of a file, or a mapping from terms to translations: a text with ``|``
-                between its forms, or a list of forms; empty or None if the term is not translated.
+            value: a glossary, the path of a file, or a mapping from terms to translations. A translation is
+                a string of forms separated by ``|``, or a list of forms; it is empty or None if the term
+                stays untranslated.
             languages: codes of source and target, which a TBX file needs.
 
         Raises:
@@ -126,20 +128,22 @@ class Glossary:
         """Read a ``.tsv``, ``.csv`` or ``.tbx`` file, which may be compressed; see :mod:`uwaga.terms.files`.
 
         Raises:
-            DataError: the file is missing, damaged, contradictory or of another type; names file and line.
+            DataError: the file is missing, damaged or of an unknown type, or its terms contradict each
+                other; the message names the file and line.
         """
         return cls(read_terms(Path(path), languages), ignore_case)
 
     def find(self, text: str) -> list[Match]:
-        """Return the terms of a text in order, without overlaps.
+        """Return the matches of terms in a text in order, without overlaps.
 
-        Of overlapping terms, the one with the most words is returned; of equally long ones, the first.
+        Of overlapping terms, the term with the most words is returned; if several are equally long, the
+        first.
         """
         spans = [word.span() for word in WORD.finditer(text)]
         keys = [self._key(text[start:end]) for start, end in spans]
         words = _Words(text, spans, "".join(keys), [0, *accumulate(map(len, keys))])
         # Only the longest term at each word is queued, as a text may contain very many nested terms.
-        longest = (self._longest(words, first, len(spans)) for first in range(len(spans)))
+        longest = (self._longest_match(words, first, len(spans)) for first in range(len(spans)))
         queue = [candidate for candidate in longest if candidate is not None]
         heapify(queue)
         occupied = bytearray(len(spans))
@@ -151,7 +155,7 @@ class Glossary:
             if free < 0:
                 occupied[first:end] = b"\1" * (end - first)
                 matches.append(Match(term, spans[first][0], spans[end - 1][1], capitalised))
-            elif free and (shorter := self._longest(words, first, first + free)) is not None:
+            elif free and (shorter := self._longest_match(words, first, first + free)) is not None:
                 heappush(queue, shorter)
         return sorted(matches, key=lambda match: match.start)
 
@@ -159,9 +163,11 @@ class Glossary:
         """Return the spans of the terms in a text, in characters."""
         return [(match.start, match.end) for match in self.find(text)]
 
-    def _longest(self, words: _Words, first: int, end: int) -> tuple[int, int, Term, bool] | None:
-        """Return the longest term that begins at word ``first`` and ends before ``end``, in the order of the
-        queue of :meth:`find`: its negated number of words, ``first``, the term and ``Match.capitalised``.
+    def _longest_match(self, words: _Words, first: int, end: int) -> tuple[int, int, Term, bool] | None:
+        """Return the longest term that begins at word ``first`` and ends before word ``end``.
+
+        The result is an item of the queue of :meth:`find`: the negated number of words, ``first``, the term,
+        and whether it is capitalised.
         """
         start = words.spans[first][0]
         offset, limit = words.offsets[first], words.offsets[end]
@@ -180,7 +186,7 @@ class Glossary:
         return -self._size(index), first, longest, capitalised
 
     def _index(self, keys: str) -> int:
-        """Return the index of the longest key that is a prefix of these keys, or -1 if there is none."""
+        """Return the index of the longest term's key with which ``keys`` begins, or -1 if there is none."""
         index = bisect_right(self._keys, keys) - 1
         while index >= 0 and not keys.startswith(self._keys[index]):
             index = self._prefixes[index]
@@ -222,7 +228,10 @@ def _check(term: Term, key: str) -> None:
     if not key:
         raise DataError(f"{term.location}: the term has no words: {quoted(term.source)}")
     if max(map(len, (term.source, *term.targets))) > MAX_TERM_CHARACTERS:
-        raise DataError(f"{term.location}: longer than {MAX_TERM_CHARACTERS} characters: is this a glossary?")
+        raise DataError(
+            f"{term.location}: the term or its translation is longer than {MAX_TERM_CHARACTERS} characters; "
+            "check that this is a glossary"
+        )
 
 
 def _join_forms(term: Term) -> str:
