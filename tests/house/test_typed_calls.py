@@ -16,7 +16,7 @@ from uwaga.search import SearchOptions
 from uwaga.settings.load_options import LoadOptions
 from uwaga.translator import call_options
 from uwaga.translator.call_options import CardOptions, LoadFields, SearchFields, TranslateOptions
-from uwaga.translator.request import REQUEST_FIELDS, STRICT, Request
+from uwaga.translator.request import NON_NULL_FIELDS, REQUEST_FIELDS, Request
 
 ROOT = Path(__file__).parents[2]
 CALLS = ROOT / "tests/support/typed_calls.py"
@@ -75,7 +75,7 @@ def test_call_options_have_the_types_of_record_fields(
     """A call may also give None, and some options in more ways than the field stores them."""
     fields = get_type_hints(record, localns=vars(call_options))
     expected = {
-        name: kind if name in STRICT else wider.get(name, kind) | None
+        name: kind if name in NON_NULL_FIELDS else wider.get(name, kind) | None
         for name, kind in fields.items()
         if record is not Request or name in REQUEST_FIELDS
     }

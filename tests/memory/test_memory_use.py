@@ -17,7 +17,7 @@ from uwaga.markup.inline import Tag, cut_inline
 from uwaga.search import search
 from uwaga.translator.layers import terms
 from uwaga.translator.memories import TextContext
-from uwaga.translator.repair import fit, tokens
+from uwaga.translator.repair import adapt_target, split_tokens
 from uwaga.translator.request import Request
 from uwaga_memory.store import Memory, Pair
 
@@ -287,7 +287,7 @@ def test_command_line_reports_match_counts_by_score(path, tmp_path, capsys, monk
 def test_fitting_replaces_differing_numbers_and_placeholders(
     text: str, source: str, target: str, expected: str | None
 ):
-    assert fit([*tokens(text, None)], source, target, None) == expected
+    assert adapt_target([*split_tokens(text, None)], source, target, None) == expected
 
 
 @pytest.mark.parametrize("make", [lambda n: "1 a " * n, lambda n: "a b " * n, lambda n: "<b>" * n])
@@ -295,5 +295,5 @@ def test_fitting_of_long_texts_takes_limited_time(make: Callable[[int], str]):
     import time
 
     started = time.perf_counter()
-    fit([*tokens(make(20_000), None)], make(19_999), "x " * 20_000, None)
+    adapt_target([*split_tokens(make(20_000), None)], make(19_999), "x " * 20_000, None)
     assert time.perf_counter() - started < 5

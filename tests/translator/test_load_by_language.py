@@ -151,11 +151,11 @@ def test_missing_model_error_suggests_download(machine):
         uwaga.load("qaa-qab")
     for part in (
         "no installed model translates qaa to qab, and no chain of models does",
-        "`uwaga models download qaa-qab`, or to pivot through en `uwaga models download en-qab`, or name",
+        "`uwaga models download qaa-qab`, or to pivot through en `uwaga models download en-qab`, or give",
         "qaa to en",
     ):
         assert part in str(error.value)
-    with pytest.raises(ModelError, match="download a model with `uwaga models download qab-en`, or name"):
+    with pytest.raises(ModelError, match="download a model with `uwaga models download qab-en`, or give"):
         uwaga.load("qab-en")
     with pytest.raises(ModelError, match=r"via qac; .* download qaa-qac` and `uwaga models download qac-en`"):
         uwaga.load("qaa-en", via="qac")

@@ -3,7 +3,7 @@
 IBM model 1 (Brown 1993) gives every source position the same probability; the diagonal prior of Dyer 2013
 makes positions near the diagonal more probable, by a single learned number, the tension. Lexical
 probabilities have a sparse Dirichlet prior and are learned by variational Bayes (Riley & Gildea 2012), as in
-fast_align. It runs on the CPU, in numpy.
+fast_align. The aligner runs on the CPU, in numpy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from uwaga.results.attention import Floats
 from uwaga.settings import WordLexicon
 
 Links = frozenset[tuple[int, int]]
-"""(source word, target word) indices."""
+"""Pairs of word indices (source, target)."""
+"""Offsets of horizontally, vertically and diagonally adjacent links."""
 NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
@@ -86,7 +87,7 @@ def diagonal_prior(deviations: Floats, tension: float) -> Floats:
     )
 
 
-def ascend(tension: float, observed: float, shapes: Ids, counts: Ids) -> float:
+def update_tension(tension: float, observed: float, shapes: Ids, counts: Ids) -> float:
     """Return the tension after some steps of gradient ascent on the expected log-likelihood (Dyer 2013 §2.2).
 
     Args:
@@ -183,7 +184,7 @@ class WordAligner:
                 deviation -= float((posteriors[..., 1:] * group.deviations).sum())
             self._table = _dirichlet(counts, cell_sources, len(self._sources))
             if iteration:
-                self.tension = ascend(
+                self.tension = update_tension(
                     self.tension, deviation / ((1.0 - NULL_PROBABILITY) * words.sum()), shapes, words
                 )
         links: list[Links] = [frozenset() for _ in sources]

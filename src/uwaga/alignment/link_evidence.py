@@ -1,10 +1,10 @@
 """Link probabilities of word pairs from several attention heads.
 
-No single head aligns as well as all heads together: one aligns nouns, another the articles before them. The
-features of a pair of words are from the heads, the spelling and, optionally, a lexicon; a logistic regression
-combines them. A second regression uses the probabilities of the pair, of its neighbours, since alignments are
-locally monotonic, and of competing pairs (cf. fertility and distortion, Brown 1993). The weights are a
-:class:`uwaga.settings.LinkModel`, trained by :mod:`uwaga.inspection.head_selection`.
+No single head aligns as well as several heads together: one head aligns nouns, another the articles before
+them. A logistic regression combines the features of a word pair, which come from the heads, the spelling and,
+optionally, a lexicon. A second regression uses the probabilities of the pair, of its neighbours (because
+alignments are locally monotonic) and of competing pairs (cf. fertility and distortion, Brown 1993). The
+weights are a :class:`uwaga.settings.LinkModel`, trained by :mod:`uwaga.inspection.head_selection`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from uwaga.results.attention import Floats
 from uwaga.settings import LinkModel, WordLexicon
 
 SHARE_SMOOTHING = 0.05
-"""Smoothing of attention shares."""
+"""Constant added to the total attention on a source word when shares are computed."""
 DIAGONALS = ((1, 1), (-1, -1), (1, -1), (-1, 1))
 ADJACENT = ((1, 0), (-1, 0)), ((0, 1), (0, -1))
 FIRST_WEIGHTS, SECOND_WEIGHTS = 8, 11
-"""Number of weights of the first regression, in addition to two per head, and of the second, with biases."""
+"""Numbers of weights, bias included: of the first regression without its two per head, and of the second."""
 LEXICON_WEIGHTS = 9
 """Number of additional weights of the first regression with a lexicon."""
 MIN_LOG_PROBABILITY = -3.0
@@ -32,7 +32,7 @@ Evidence = NDArray[np.float64]
 
 
 def word_maps(maps: Floats, sources: Sequence[range], targets: Sequence[range]) -> Evidence:
-    """Return attention between words (heads, target words, source words) from attention between pieces.
+    """Return the attention between words (heads, target words, source words), given that between pieces.
 
     Weights are summed over the pieces of a source word and averaged over those of a target word.
 
@@ -41,10 +41,10 @@ def word_maps(maps: Floats, sources: Sequence[range], targets: Sequence[range]) 
         sources: range of word indices of each source piece.
         targets: range of word indices of each target piece.
     """
-    source_weights = np.zeros((maps.shape[2], _words(sources)))
+    source_weights = np.zeros((maps.shape[2], _word_count(sources)))
     for piece, words in enumerate(sources):
         source_weights[piece, words.start : words.stop] = 1.0 / max(len(words), 1)
-    target_weights = np.zeros((_words(targets), maps.shape[1]))
+    target_weights = np.zeros((_word_count(targets), maps.shape[1]))
     for piece, words in enumerate(targets):
         target_weights[words.start : words.stop, piece] = 1.0
     target_weights /= np.maximum(target_weights.sum(axis=1, keepdims=True), 1.0)
@@ -57,11 +57,11 @@ def first_evidence(
 ) -> Evidence:
     """Return the features of the first regression (target words, source words, features).
 
-    The features are, for each head, the attention and its share of all attention on the source word; whether
-    the words are equal, the length of their common prefix, and whether only one of them is punctuation; the
-    first head's attention at the four diagonal neighbours; with a lexicon, the probabilities in both
-    directions and their geometric mean, linear and logarithmic, and relative to the maximum of the row and
-    the column.
+    The features are: for each head, the attention and its share of all attention on the source word; whether
+    the words are equal, the relative length of their common prefix, and whether only one of them is
+    punctuation; the first head's attention at the four diagonal neighbours. With a lexicon, they also include
+    the probabilities in both directions and their means, linear and logarithmic, and these means relative to
+    the maximum of the row and of the column.
 
     Args:
         maps: (heads, target words, source words), the best head first.
@@ -80,8 +80,9 @@ def first_evidence(
 def second_evidence(logits: Evidence) -> Evidence:
     """Return the features of the second regression (target words, source words, features).
 
-    The features are the logit and the probability of the pair; the sum and the maximum over competing pairs
-    of either word; the diagonal neighbours, and the neighbours in either text.
+    The features are the logit and the probability of the pair; the sum and the maximum of the probabilities
+    of competing pairs, by target and by source word; and the probabilities of neighbouring pairs, on the
+    diagonal and in either text.
 
     Args:
         logits: (target words, source words) of the first regression.
@@ -112,29 +113,29 @@ def link_probabilities(
 
 
 def weighted_sum(evidence: Evidence, weights: Sequence[float]) -> Evidence:
-    """Return the logits: the weighted sum of features plus the bias, which is the last weight."""
+    """Return the logits: the weighted sums of the features, plus the bias, which is the last weight."""
     expected = evidence.shape[-1] + 1
     if len(weights) != expected:
         raise ModelError(
             f"the model's alignment head has {len(weights)} link weights, but {expected} are needed; "
-            "choose another with `uwaga align --choose`"
+            "choose another alignment head with `uwaga align --choose`"
         )
     logits: Evidence = evidence @ np.array(weights[:-1]) + weights[-1]
     return logits
 
 
 def logistic(logits: Evidence) -> Evidence:
-    """Convert logits to probabilities."""
+    """Return the probabilities of logits."""
     probabilities: Evidence = 1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0)))
     return probabilities
 
 
-def _words(piece_words: Sequence[range]) -> int:
+def _word_count(piece_words: Sequence[range]) -> int:
     return max((words.stop for words in piece_words), default=0)
 
 
 def _shift(table: Evidence, dy: int, dx: int) -> Evidence:
-    """Shift a table and pad it with zeros."""
+    """Return a table shifted by ``dy`` rows and ``dx`` columns, padded with zeros."""
     rows, columns = table.shape
     result = np.zeros_like(table)
     result[
@@ -148,7 +149,7 @@ def _shift(table: Evidence, dy: int, dx: int) -> Evidence:
 
 
 def _largest_competitor(table: Evidence, axis: int) -> Evidence:
-    """Return the maximum of all other cells along an axis, for each cell."""
+    """Return, for each cell, the maximum of the other cells along an axis."""
     if table.shape[axis] < 2:
         return np.zeros_like(table)
     second, first = np.moveaxis(np.partition(table, (-2, -1), axis=axis), axis, 0)[-2:]
@@ -175,7 +176,7 @@ def _lexical_evidence(source: Sequence[str], target: Sequence[str], lexicon: Wor
 
 
 def _spelling_features(word: str, partner: str) -> tuple[float, float, float]:
-    """Return case-insensitive equality, relative length of the common prefix, and unequal punctuation."""
+    """Return case-insensitive equality, relative length of the common prefix, and punctuation mismatch."""
     punctuation = float(word[0].isalnum() != partner[0].isalnum())
     if word[0].casefold() != partner[0].casefold():
         return 0.0, 0.0, punctuation

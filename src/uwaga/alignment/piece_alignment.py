@@ -1,4 +1,4 @@
-"""Alignment of subword pieces, and word alignment derived from it."""
+"""Alignment of subword pieces, and the word alignment that is derived from it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from uwaga.results.translation import Span, WordAlignment, noisy_or
 from uwaga.settings import LinkModel
 
 MIN_PROBABILITY = 0.05
-"""Minimum link probability to report."""
+"""Minimum probability of a reported link."""
 MIN_WEIGHT = 0.2
-"""Minimum weight to link a source word that has no link by the largest weights of target pieces."""
+"""Minimum weight of an added link of a source word to which no target piece is linked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,13 @@ class PieceAlignment:
 
     Attributes:
         source: span of each source piece in the source text; None for special tokens, such as the end
-            symbol, and for pieces that are not in the text. Spans ascend; that of white space is empty.
+            symbol, and for pieces that are not in the text. Spans are ascending; those of white space are
+            empty.
         target: span of each target piece in the translation, without the end symbol.
         weights: (target, source) alignment weights; each row sums to 1.
-        copied: True if the sentence was copied instead of translated: pieces are words, aligned one to one.
-        maps: (heads, target, source) weights of the heads that align together; None for a single head.
+        copied: True if the sentence was copied instead of translated; its pieces are words, aligned one to
+            one.
+        maps: (heads, target, source) weights of the heads of a link model; None for a single head.
     """
 
     source: tuple[Span | None, ...]
@@ -48,11 +50,11 @@ def align_words(
 ) -> WordAlignment:
     """Return the word alignment of a text.
 
-    A target word is linked to the words of the source piece with the largest weight for each of its pieces
-    (Garg 2019 §4.1); source pieces that are not in the text, such as the end symbol, add no link. A source
-    word without a link is then linked to the words of the target piece with the largest weight on it, if that
-    is at least :data:`MIN_WEIGHT`; words are not linked to punctuation. With a link model, pairs with a
-    probability above 0.5 are linked instead.
+    Each piece of a target word links the word to the words of the source piece on which it has the largest
+    weight (Garg 2019 §4.1); source pieces that are not in the text, such as the end symbol, add no link. A
+    source word without a link is then linked to the words of the target piece with the largest weight on it,
+    if that weight is at least :data:`MIN_WEIGHT`. Words are not linked to punctuation. With a link model,
+    pairs with a probability above 0.5 are linked instead.
 
     Args:
         sentences: piece alignments in the order of the text.
@@ -79,7 +81,7 @@ def align_words(
             scored_pairs += pair_probabilities
             links.update(pair for pair, probability in pair_probabilities if probability > 0.5)
             continue
-        pairs = _largest_weights(sentence.weights, piece_words)
+        pairs = _largest_weight_links(sentence.weights, piece_words)
         if texts is not None:
             pairs = {pair for pair in pairs if _both_have_letters(pair, texts, (source, target))}
         scored_pairs += [(pair, 1.0) for pair in pairs]
@@ -88,8 +90,8 @@ def align_words(
     return WordAlignment(tuple(source), tuple(target), tuple(sorted(links)), probabilities)
 
 
-def _largest_weights(weights: Floats, piece_words: Sequence[Sequence[range]]) -> set[tuple[int, int]]:
-    """Return the links with the largest weight of each target piece, and of each unlinked source word."""
+def _largest_weight_links(weights: Floats, piece_words: Sequence[Sequence[range]]) -> set[tuple[int, int]]:
+    """Return the links with the largest weight for each target piece and for each unlinked source word."""
     strongest_sources = weights.argmax(axis=1).tolist()
     pairs = {
         (source, target)
@@ -108,7 +110,7 @@ def _largest_weights(weights: Floats, piece_words: Sequence[Sequence[range]]) ->
 def _both_have_letters(
     pair: tuple[int, int], texts: tuple[str, str], sides: Sequence[Sequence[Span]]
 ) -> bool:
-    """Return True if both words start with a letter or digit, or neither does."""
+    """Return True if both words of a pair start with a letter or digit, or neither does."""
     first, second = (
         text[side[index][0]].isalnum() for text, side, index in zip(texts, sides, pair, strict=True)
     )
@@ -118,7 +120,7 @@ def _both_have_letters(
 def _link_probabilities(
     maps: Floats, piece_words: Sequence[Sequence[range]], words: Sequence[Sequence[str]], model: LinkModel
 ) -> list[tuple[tuple[int, int], float]]:
-    """Return pairs of words of a sentence with their link probabilities."""
+    """Return the word pairs of a sentence that are probable enough, with their link probabilities."""
     offsets = [
         min((span_words.start for span_words in text_words if span_words), default=0)
         for text_words in piece_words
@@ -171,7 +173,7 @@ def compose_alignments(steps: Sequence[WordAlignment | None]) -> WordAlignment |
 def _composed_probabilities(
     first: WordAlignment, second: WordAlignment
 ) -> tuple[tuple[int, int, float], ...]:
-    """Return the link probabilities of two composed alignments."""
+    """Return the link probabilities of the composition of two alignments."""
     targets_by_source: dict[int, list[tuple[int, float]]] = {}
     for (middle, target_word), probability in second.link_probabilities.items():
         targets_by_source.setdefault(middle, []).append((target_word, probability))
@@ -184,14 +186,14 @@ def _composed_probabilities(
 
 
 class WordIndex:
-    """The words of a text by position."""
+    """An index of the words of a text by character position."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self._starts = [start for start, _ in spans]
         self._ends = [end for _, end in spans]
 
     def word_ranges_of_pieces(self, spans: Sequence[Span | None]) -> list[range]:
-        """Return the words that each piece overlaps; see :meth:`overlapping`."""
+        """Return the range of words that each piece overlaps; see :meth:`overlapping`."""
         return [self.overlapping(span) for span in spans]
 
     def overlapping(self, span: Span | None) -> range:

@@ -1,9 +1,9 @@
 """Character spans of subword pieces, for tokenisers with any normalisation.
 
 Tokenisers compose and decompose characters, change case, drop accents, and encode unknown characters as bytes
-or drop them. The characters of the pieces are aligned with those of the text: by equality, otherwise after
-case folding and compatibility decomposition, otherwise by the longest common substrings, with the characters
-between them divided evenly.
+or drop them. The characters of the pieces are aligned with those of the text if both are equal, if not, after
+case folding and compatibility decomposition, and if they still differ, by the longest common substrings, with
+the characters between these divided evenly.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from uwaga.tokenizers.subwords import Subwords
 SPACE_MARK, BYTE_SPACE_MARK, WORDPIECE_MARK = "\u2581", "\u0120", "##"
 BYTE_MARKS = ("<0x", ">")
 UNKNOWN = "\ufffc"
-"""Placeholder for the characters of an unknown piece; does not occur in texts."""
+"""Placeholder for the characters of an unknown piece, which does not occur in texts."""
 TEXT_PLACEHOLDER = -1
 """Placeholder for the tokens of a text between special tokens."""
 MAX_CELLS = 1 << 22
-"""Maximum product of the lengths of two strings to compare; longer strings are aligned evenly."""
+"""Maximum product of the lengths of two compared strings; longer strings are aligned evenly."""
 CharacterOwners = tuple[str, list[int], list[int]]
-"""Characters, and the first and last piece of each; the bytes of a character may belong to several pieces."""
+"""A string, and the first and last piece of each character, whose bytes may be in several pieces."""
 
 
 def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span | None]:
     """Return the span of each piece in a text.
 
     Starts and ends never decrease. A piece of white space has an empty span at the start of the next piece.
-    All other characters that pieces were made from are in a span.
+    Every other character that pieces represent is in a span.
 
     Args:
         text: the text that ``ids`` were encoded from or decoded to.
@@ -92,7 +92,7 @@ def _locate_pieces(text: str, pieces: Sequence[str | None]) -> list[Span | None]
 
 
 def _locate_spaces(pieces: Sequence[str | None], spans: list[Span | None], end: int) -> None:
-    """Give each white-space piece an empty span before the next piece, unless another span covers it."""
+    """Set the span of each white-space piece to an empty one before the next piece, unless it is covered."""
     ends, following = [0, *accumulate((0 if span is None else span[1] for span in spans), max)], end
     for index in range(len(pieces) - 1, -1, -1):
         piece, span = pieces[index], spans[index]
@@ -105,7 +105,7 @@ def _locate_spaces(pieces: Sequence[str | None], spans: list[Span | None], end: 
 def _match_characters(
     pieces: Sequence[str | None], surfaces: Sequence[str], letters: str
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the first and last piece of each character, and its start and end in the text."""
+    """Yield the first and last piece of each character of the pieces, and its start and end in the text."""
     spellings = list(_spellings(pieces, surfaces))
     for piece_text, first, last in spellings:
         if piece_text == letters:
@@ -163,7 +163,7 @@ def _join_pieces(surfaces: Sequence[str]) -> CharacterOwners:
 
 
 def _decode_bytes(surfaces: Sequence[bytes]) -> CharacterOwners:
-    """Decode bytes to characters; an invalid byte is a separate character."""
+    """Return the decoded characters of the bytes of pieces; an invalid byte is a separate character."""
     content = b"".join(surfaces)
     piece_indices = [piece for piece, surface in enumerate(surfaces) for _ in surface]
     letters = content.decode("utf-8", "surrogateescape")
@@ -177,7 +177,7 @@ def _decode_bytes(surfaces: Sequence[bytes]) -> CharacterOwners:
 
 @cache
 def _byte_letters() -> dict[str, int]:
-    """Return the byte of each character of byte-level BPE (Radford 2019); printable bytes are unchanged."""
+    """Return the byte that each character of byte-level BPE stands for (Radford 2019)."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     remaining = [byte for byte in range(256) if byte not in set(printable)]
     return {chr(byte): byte for byte in printable} | {
@@ -201,7 +201,7 @@ def _similarity(text: str, other_text: str) -> float:
 
 
 def _align_characters(piece_text: str, text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield the index of each character of the pieces with the start and end of its span in the text."""
+    """Yield the index of each character of the pieces, and the start and end of its span in the text."""
     suffix = 0
     limit = min(len(piece_text), len(text))
     while suffix < limit and piece_text[len(piece_text) - 1 - suffix] == text[len(text) - 1 - suffix]:
@@ -235,7 +235,7 @@ def _align_substrings(
 
 
 def _align_evenly(left_range: range, right_range: range) -> Iterator[tuple[int, int, int]]:
-    """Align two ranges evenly, one to one if their lengths are equal."""
+    """Yield an even alignment of two ranges, which is one to one if their lengths are equal."""
     for index in range(len(left_range)):
         start = index * len(right_range) // len(left_range)
         stop = -(-(index + 1) * len(right_range) // len(left_range))

@@ -1,4 +1,4 @@
-"""Splitting of texts into words, for word alignment."""
+"""Splitting of texts into words for word alignment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uwaga.results.translation import Span
 
 
 def _marks() -> str:
-    """Return the combining marks of all scripts as ranges of a regex character class."""
+    """Return the combining marks of all scripts as ranges for a character class of a regular expression."""
     codes = {
         code
         for block in (range(0x300, 0x1E00), range(0xA600, 0xAC00), range(0xFE20, 0xFE30))
@@ -31,17 +31,17 @@ UNSPACED_LETTERS = (
 """Letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana and Han."""
 LETTERS = rf"[^\W{UNSPACED_LETTERS}]+(?:[{MARKS}]+[^\W{UNSPACED_LETTERS}]*)*"
 WORD = re.compile(rf"{LETTERS}(?:[-'’]{LETTERS})*|[^\s{MARKS}][{MARKS}]*|[{MARKS}]")
-"""Letters and digits with their marks, and inner hyphens and apostrophes; any other character except spaces,
-and any letter of a script without spaces, is a separate word."""
+"""A word: letters and digits with their marks and inner hyphens and apostrophes, or a single other character
+that is not white space, such as a punctuation mark or a letter of a script without spaces."""
 SPACED_WORD = re.compile(r"\S+")
 WordKind = Literal["words", "spaces"]
 
 
 def split_words(text: str, kind: WordKind = "words") -> list[str]:
-    """Split a text into words.
+    """Return the words of a text.
 
-    ``words`` splits by :data:`WORD`, which separates punctuation; ``spaces`` splits at white space. All
-    characters except white space belong to a word.
+    The kind ``words`` splits by :data:`WORD`, which separates punctuation; ``spaces`` splits at white space.
+    All characters except white space belong to a word.
     """
     return text.split() if kind == "spaces" else WORD.findall(text)
 

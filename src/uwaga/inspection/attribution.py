@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Method = Literal["gradient_input", "integrated"]
 PATH_STEPS = 64
-"""Points on the path of integrated gradients."""
+"""Number of points on the path of integrated gradients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,8 @@ class Attribution:
 
     ``values`` (target, source) float32 are in nats, negative where a source token lowers the probability of a
     target token; rows and columns are those of ``translation.attention``, including end symbols.
-    ``log_probs`` (target,) are the log-probabilities of the target tokens, ``baseline`` (target,) those with
-    all source embeddings zero.
+    ``log_probs`` (target,) are the log-probabilities of the target tokens, and ``baseline`` (target,) are
+    their log-probabilities if all source embeddings are zero.
     """
 
     translation: Translation
@@ -139,7 +139,7 @@ def contributions(
         title: prefix of the titles.
 
     Raises:
-        SettingsError: an unknown method, or the model is not a Transformer in torch.
+        SettingsError: the method is unknown, or the model is not a Transformer in torch.
         TextTooLongError, DataError: as for :func:`uwaga.inspection.attribution.attribute`.
     """
     check_choice("attribution", method, METHODS)

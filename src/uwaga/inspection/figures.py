@@ -25,7 +25,7 @@ DOTS_PER_INCH = 150
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches, without global state, so that threads can draw.
+    """Return an empty figure of a size in inches; it has no global state, so threads may draw.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -38,7 +38,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def check_format(path: Path) -> None:
-    """Check that a file name has the suffix of a known format.
+    """Raise an error if a file name does not have the suffix of a known format.
 
     Raises:
         SettingsError: the suffix is unknown; the message lists the known ones.
@@ -48,7 +48,7 @@ def check_format(path: Path) -> None:
 
 
 def check_drawing(path: Path) -> None:
-    """Check that a figure can be drawn, before doing the work for it.
+    """Raise an error if a figure cannot be drawn; call this before the work for the figure.
 
     Raises:
         SettingsError: the file name has no known suffix.
@@ -59,7 +59,7 @@ def check_drawing(path: Path) -> None:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure atomically in the format of the suffix; the output is reproducible byte by byte.
+    """Write a figure atomically, in the format of the suffix; equal figures give equal bytes.
 
     Raises:
         SettingsError: the file name has no known suffix.
@@ -82,7 +82,7 @@ MAX_INCHES = 100.0  # beyond some 60,000 dots matplotlib refuses
 
 
 def draw_alignments(alignments: Sequence[Alignment]) -> Figure:
-    """Draw matrices side by side, with target tokens as rows and source tokens as columns.
+    """Return a figure of matrices side by side, with target tokens as rows and source tokens as columns.
 
     White is 0 and black is 1; in an attribution, black is the maximum, and red is negative.
 
@@ -131,7 +131,7 @@ def _draw_matrix(axes: Axes, alignment: Alignment) -> None:
 
 
 def escape_dollars(labels: Sequence[str]) -> list[str]:
-    """Escape dollar signs, which matplotlib reads as mathematics."""
+    """Return labels with escaped dollar signs, which matplotlib would read as mathematics."""
     return [label.replace("$", r"\$") for label in labels]
 
 
@@ -149,7 +149,7 @@ MAX_SHAPES = 20_000
 
 
 def draw_matrices(alignments: Sequence[Alignment]) -> Figure:
-    """Draw matrices as small multiples: one row per layer, one column per head.
+    """Return a figure of many small matrices: one row per layer, one column per head.
 
     Rows, columns and colours are as in :func:`uwaga.inspection.draw_alignments`. The first matrix of a row
     and the first row of a kind are labelled if cells are large enough for letters.
@@ -172,26 +172,34 @@ def draw_matrices(alignments: Sequence[Alignment]) -> Figure:
     heights = [
         cell * len(row[0].target)
         + TITLE_HEIGHT
-        + (SMALL_LETTER_WIDTH * _longest(row[0].source) if top else 0)
-        for row, top in zip(rows, column_labels, strict=True)
+        + (SMALL_LETTER_WIDTH * _longest(row[0].source) if has_column_labels else 0)
+        for row, has_column_labels in zip(rows, column_labels, strict=True)
     ]
     label_width = (
         SMALL_LETTER_WIDTH * max(_longest(alignment.target) for alignment in alignments) if has_labels else 0
     )
     figure = new_figure(label_width + columns * (cell * max_tokens + MARGIN), min(sum(heights), MAX_HEIGHT))
     panels = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights)
-    shapes = sum(alignment.weights.size for alignment in alignments) <= MAX_SHAPES
-    for row_panels, row, top in zip(panels, rows, column_labels, strict=True):
+    draws_shapes = sum(alignment.weights.size for alignment in alignments) <= MAX_SHAPES
+    for row_panels, row, has_column_labels in zip(panels, rows, column_labels, strict=True):
         for axes in row_panels[len(row) :]:
             axes.set_axis_off()
         for column, (axes, alignment) in enumerate(zip(row_panels, row, strict=False)):
             name = _title(alignment, cell * max_tokens)
-            _draw_panel(axes, alignment, name, 72 * cell * 0.7 if has_labels else 0, column == 0, top, shapes)
+            _draw_panel(
+                axes,
+                alignment,
+                name,
+                72 * cell * 0.7 if has_labels else 0,
+                column == 0,
+                has_column_labels,
+                draws_shapes,
+            )
     return figure
 
 
 def _row_key(alignment: Alignment) -> tuple[str, str, int | None]:
-    """Return model, kind and layer, which the matrices of a row share."""
+    """Return the model, kind and layer that the matrices of a row share."""
     model = alignment.title.rsplit(f"{alignment.kind}, layer", 1)[0]
     return model, alignment.kind, alignment.layer
 
@@ -201,7 +209,7 @@ def _column_key(alignment: Alignment) -> tuple[str, tuple[str, ...]]:
 
 
 def _title(alignment: Alignment, width: float) -> str:
-    """Return the longest name of a matrix that fits into ``width`` inches."""
+    """Return the longest title of a matrix that fits into ``width`` inches."""
     number = f"{alignment.layer}.{'mean' if alignment.head is None else alignment.head}"
     return next(
         (
@@ -214,21 +222,27 @@ def _title(alignment: Alignment, width: float) -> str:
 
 
 def _draw_panel(
-    axes: Axes, alignment: Alignment, title: str, size: float, first: bool, top: bool, shapes: bool
+    axes: Axes,
+    alignment: Alignment,
+    title: str,
+    size: float,
+    has_row_labels: bool,
+    has_column_labels: bool,
+    draws_shapes: bool,
 ) -> None:
-    edges: Any = {"edgecolors": "#dddddd", "linewidth": 0.2} if shapes and size else {}
-    axes.pcolormesh(alignment.weights, cmap="Greys", vmin=0.0, vmax=1.0, rasterized=not shapes, **edges)
+    edges: Any = {"edgecolors": "#dddddd", "linewidth": 0.2} if draws_shapes and size else {}
+    axes.pcolormesh(alignment.weights, cmap="Greys", vmin=0.0, vmax=1.0, rasterized=not draws_shapes, **edges)
     axes.invert_yaxis()
     axes.set_aspect("equal")
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=min(size, 8), pad=1)
     axes.set_xticks([])
     axes.set_yticks([])
-    if size and top:
+    if size and has_column_labels:
         axes.set_xticks(
             [column + 0.5 for column in range(len(alignment.source))], escape_dollars(alignment.source)
         )
-    if size and first:
+    if size and has_row_labels:
         axes.set_yticks([row + 0.5 for row in range(len(alignment.target))], escape_dollars(alignment.target))
     for text in axes.get_xticklabels():
         text.set_rotation(90)
@@ -238,11 +252,12 @@ def _draw_panel(
 
 
 MARKERS = "osD^vPX*"
-OFFSET = 0.06  # of a bucket, so that error bars do not hide each other
+OFFSET = 0.06
+"""Horizontal offset between systems, as a share of a bucket, so that error bars do not overlap."""
 
 
 def draw_lengths(table: LengthTable, *, title: str = "") -> Figure:
-    """Draw BLEU by source length, and the length ratio below it; error bars are 95% intervals.
+    """Return a figure of BLEU by source length, with the length ratio below it and 95% intervals.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -283,17 +298,19 @@ def draw_lengths(table: LengthTable, *, title: str = "") -> Figure:
 
 
 SHADES = ((0.05, "   "), (0.2, "░░ "), (0.4, "▒▒ "), (0.7, "▓▓ "), (float("inf"), "██ "))
-"""Characters for weights below each bound; readable without colours."""
+"""Characters for weights below each bound, which are readable without colours."""
 
 COLUMN_WIDTH = 3
 
 
 def heat_map(alignment: Alignment, width: int) -> Text:
-    """Return a matrix as shaded text, with target tokens as rows and vertical source tokens as columns.
+    """Return a matrix as shaded text, with target tokens as rows and source tokens as columns.
+
+    Source tokens are written vertically.
 
     Args:
         alignment: matrix to draw.
-        width: width of the terminal in columns; longer sources are split into several blocks.
+        width: width of the terminal in columns; wider matrices are split into several blocks.
     """
     margin = max(map(cell_len, alignment.target)) + 1
     columns = max(1, (width - margin) // COLUMN_WIDTH)

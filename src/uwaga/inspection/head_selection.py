@@ -1,11 +1,11 @@
 """Selection of the attention heads that align words best.
 
-A head is rated by the alignment error rate of its links against manual links or those of uwaga's aligner.
-Several heads are combined by logistic regressions trained on such links. The aligner needs no manual work:
-its errors are independent of those of the attention, so the regression learns what both have in common. In a
+Heads are ranked by the alignment error rate of their links, against manual links or links of uwaga's aligner.
+Several heads are combined by logistic regressions trained on such links. The aligner needs no manual work;
+its errors are independent of those of the attention, so the regressions learn what both have in common. In a
 second round of training, links predicted by both count as sure, and links predicted by only one as possible.
-The lexicon comes from other pairs than the links, because a regression trained on the same pairs would trust
-it too much.
+The lexicon is learned from other pairs than the links, because regressions trained on the same pairs would
+trust it too much.
 """
 
 from __future__ import annotations
@@ -57,8 +57,7 @@ def head_errors(
         translator: a translator of a single model.
         pairs: texts and their translations, which the model force-decodes.
         gold: (pairs,) sure links and possible links, which include the sure ones. None for the links of
-            uwaga's aligner in both directions (:func:`uwaga.alignment.align_corpus`): the error is then
-            1 - F1.
+            uwaga's aligner (:func:`uwaga.alignment.align_corpus`); the error is then 1 - F1.
         words: units to which links refer.
         advance: function called with the number of pairs processed since the last call.
 
@@ -68,11 +67,11 @@ def head_errors(
         TextTooLongError: a side is too long for the model.
     """
     if not pairs:
-        raise DataError("no pairs to select a head with")
+        raise DataError("there are no sentence pairs to select a head with")
     if gold is None:
         gold = aligner_links(pairs, words)
     if len(gold) != len(pairs):
-        raise DataError(f"{len(pairs)} pairs but links for {len(gold)}: they must be aligned")
+        raise DataError(f"there are {len(pairs)} pairs but links for {len(gold)}: give links for every pair")
     model = translator.between()
     counts: dict[AlignmentHead, int] = {}
     links: dict[AlignmentHead, int] = {}
@@ -87,7 +86,7 @@ def head_errors(
         cross_attentions = [attentions.cross for attentions in all_attentions(model.decoder, inputs)]
         for number, (pair, cross) in enumerate(zip(batch, cross_attentions, strict=True)):
             if cross is None:
-                raise SettingsError("the model has no cross-attention that could align words")
+                raise SettingsError("the model has no cross-attention, which could align words")
             sure, possible = gold[first + number]
             for head, head_links in _all_links(model, pair, ids[number], cross, words):
                 counts[head] = counts.get(head, 0) + len(head_links & sure) + len(head_links & possible)
@@ -99,7 +98,7 @@ def head_errors(
 
 
 def aligner_links(pairs: Sequence[tuple[str, str]], words: WordKind = "words") -> list[tuple[Links, Links]]:
-    """Return the links of uwaga's aligner in a corpus, as both sure and possible links."""
+    """Return the links that uwaga's aligner finds in a corpus, as both sure and possible links."""
     sources = [split_words(source, words) for source, _ in pairs]
     targets = [split_words(target, words) for _, target in pairs]
     return [(links, links) for links in align_corpus(sources, targets)]
@@ -112,7 +111,7 @@ def _all_links(
     cross: Floats,
     words: WordKind,
 ) -> list[tuple[AlignmentHead, set[tuple[int, int]]]]:
-    """Return the links of each head in a pair; ``cross`` (layers, heads, target, source) has an extra row."""
+    """Return each head's links in a pair; ``cross`` is (layers, heads, target with end symbol, source)."""
     encoded = (pair[0], ids.source, translator.source), (pair[1], ids.target[:-1], translator.target)
     piece_words = [
         [index.overlapping(span) for span in piece_spans(text, text_ids, tokeniser)]
@@ -143,13 +142,13 @@ def _heads(cross: Floats) -> list[tuple[int, int | None]]:
 
 
 MAX_HEADS = 16
-"""Maximum number of heads to combine; the two steps of a head count as two."""
+"""Maximum number of combined heads; the predicting and the reading step of a head count as two."""
 MIN_PAIRS = 50
-"""Minimum number of pairs to train a combination; with fewer, only the best head is used."""
+"""Minimum number of pairs to train a combination; with fewer pairs, only the best head is used."""
 POSSIBLE_WEIGHT = 0.3
 """Weight of a possible link; the weight of a sure link is 1."""
 MIN_LEXICON_PAIRS = 10_000
-"""Minimum number of pairs to learn a lexicon, from half of them."""
+"""Minimum number of pairs for a lexicon, which is learned from half of them."""
 RIDGE_PENALTY = 1.0
 MAX_NEWTON_STEPS = 25
 
@@ -157,7 +156,7 @@ MAX_NEWTON_STEPS = 25
 def training_links(
     pairs: Sequence[tuple[str, str]], limit: int, words: WordKind = "words"
 ) -> tuple[list[tuple[str, str]], list[tuple[Links, Links]], WordLexicon | None]:
-    """Return a sample of a corpus, the links of uwaga's aligner in it, and a lexicon of the other pairs.
+    """Return a sample of a corpus, the links of uwaga's aligner in it, and a lexicon of other pairs or None.
 
     Args:
         pairs: texts and their translations.
@@ -165,7 +164,7 @@ def training_links(
         words: units to which links refer.
 
     Raises:
-        DataError: there is nothing to align.
+        DataError: no pair has words on both sides.
     """
     lexicon = None
     if len(pairs) >= MIN_LEXICON_PAIRS:
@@ -189,13 +188,13 @@ def combine_heads(
 
     Args:
         translator: a translator of a single model.
-        errors: error of each head, best first, from :func:`uwaga.inspection.head_selection.head_errors`.
+        errors: error rate of each head, best first, from :func:`head_errors`.
         pairs: texts and their translations.
         gold: (pairs,) sure links and possible links, which include the sure ones.
         words: units to which links refer.
         lexicon: word translations, learned from other pairs.
-        retrain: train a second time on the agreement of the links with the first result; not for manual
-            links.
+        retrain: whether to train a second time, on links weighted by their agreement with the first result;
+            not for manual links.
 
     Raises:
         SettingsError: the model has no cross-attention.
@@ -240,7 +239,7 @@ def _regressions(
 
 
 def _merge_labels(probabilities: Evidence, labels: tuple[Evidence, Evidence]) -> tuple[Evidence, Evidence]:
-    """Merge predicted links with the training links; links in both are sure."""
+    """Return the union of predicted and training links, with lower weights where they disagree."""
     predicted, trained = probabilities > 0.5, labels[0] > 0.5
     return (predicted | trained).astype(np.float64), np.where(predicted == trained, 1.0, POSSIBLE_WEIGHT)
 
@@ -248,7 +247,7 @@ def _merge_labels(probabilities: Evidence, labels: tuple[Evidence, Evidence]) ->
 def _evidence(
     translator: Translator, head: AlignmentHead, pairs: Sequence[tuple[str, str]], words: WordKind
 ) -> list[Evidence]:
-    """Return for each pair the input of the first regression, (target words, source words, evidence)."""
+    """Return, for each pair, the features of the first regression (target words, source words, features)."""
     model = translator.between()
     ids = [TokenPair(source, target[:-1]) for source, target in model.pair_ids(pairs, 1)]
     alignments = token_alignments(model.decoder, head, ids, model.decoding.start)
@@ -285,7 +284,7 @@ def _word_evidence(
 
 
 def _labels(shape: tuple[int, ...], sure: Links, possible: Links) -> tuple[Evidence, Evidence]:
-    """Return the matrix of linked words (target words, source words), and the weights of its entries."""
+    """Return the indicator matrix (target words, source words) of linked words, and its entries' weights."""
     linked, weights = np.zeros(shape), np.ones(shape)
     for links, weight in ((possible, POSSIBLE_WEIGHT), (sure, 1.0)):
         for source, target in links:
@@ -297,7 +296,7 @@ def _labels(shape: tuple[int, ...], sure: Links, possible: Links) -> tuple[Evide
 def _regression(
     evidence: Sequence[Evidence], labels: Sequence[tuple[Evidence, Evidence]], size: int
 ) -> tuple[float, ...]:
-    """Return the weights of a ridge logistic regression, the constant last, fitted by Newton's method."""
+    """Return the weights of a ridge logistic regression, bias last, fitted by Newton's method."""
     if not evidence:
         return (0.0,) * size
     rows = np.concatenate([table.reshape(-1, table.shape[-1]) for table in evidence])

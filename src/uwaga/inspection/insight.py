@@ -1,4 +1,4 @@
-"""Internal arrays of a translation: queries, keys, values, scores, weights, contexts, blocks, logits."""
+"""Internal arrays of a translation, such as queries, keys, values, attention weights and logits."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from uwaga.translator import Translator
 class Insight:
     """The internal arrays of a translation.
 
-    ``source`` are the tokens that the encoder reads, with the end symbol; ``fed`` those that the decoder
-    reads, starting with the start symbol; ``predicted`` those that it should predict, ending with the end
+    ``source`` holds the tokens that the encoder reads, with the end symbol; ``fed`` those that the decoder
+    reads, beginning with the start symbol; ``predicted`` those that it should predict, ending with the end
     symbol. ``arrays`` maps the names of :mod:`uwaga.engine.insight` to float32 arrays.
     """
 
@@ -49,7 +49,7 @@ def look_inside(
         max_bytes: maximum total size of the arrays in bytes.
 
     Raises:
-        SettingsError: the model is not a Transformer on the engine, has no array with a name, or the arrays
+        SettingsError: the model is not a Transformer on the native engine, a name is unknown, or the arrays
             exceed ``max_bytes``.
         TextTooLongError: a side is longer than the model accepts.
     """

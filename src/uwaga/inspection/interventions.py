@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Effect:
     """The effect of interventions on a text.
 
-    ``before`` and ``after`` are the translations without and with them; ``log_prob_before`` and
+    ``before`` and ``after`` are the translations without and with the interventions; ``log_prob_before`` and
     ``log_prob_after`` are the log-probabilities of a target, by default of ``before``.
     """
 
@@ -65,7 +65,7 @@ def intervene(translator: Translator, *interventions: Intervention) -> Translato
 def compare(
     translator: Translator, text: str, *interventions: Intervention, target: str | None = None
 ) -> Effect:
-    """Compare a text's translation, and the probability of a target, without and with interventions.
+    """Return a text's translation and a target's log-probability without and with interventions.
 
     Args:
         translator: a Transformer.
@@ -106,7 +106,7 @@ def head_importance(
     kind: Kind = "cross",
     on_head: Callable[[], None] = lambda: None,
 ) -> Floats:
-    """Return the loss of log-probability per target token when each head is masked (Michel 2019 §3.2).
+    """Return the loss of log-probability per target token if each head is masked (Michel 2019 §3.2).
 
     Args:
         translator: a Transformer.
@@ -184,13 +184,13 @@ def measure_heads(
     kinds: Sequence[Kind],
     on_head: Callable[[int], None] = lambda count: None,
 ) -> HeadImportance:
-    """Mask each head of a Transformer in turn and score known translations.
+    """Return the importance of each head of a Transformer, by masking it and scoring given translations.
 
     Args:
         translator: a Transformer.
         pairs: sources and targets.
         kinds: kinds of attention.
-        on_head: function called with the number of heads done so far.
+        on_head: function called with the number of heads that have been measured.
 
     Raises:
         SettingsError: the model is not a Transformer, or there are no pairs.
@@ -205,9 +205,9 @@ def measure_heads(
 
 
 def draw_importance(importance: HeadImportance) -> Figure:
-    """Draw a panel per kind of attention, with a row per layer and a column per head; darker is worse.
+    """Return a figure with a panel per kind of attention, a row per layer and a column per head.
 
-    Red means that the model improves without the head.
+    Darker cells are more important heads; red means that the model improves without the head.
 
     Raises:
         MissingExtraError: matplotlib is not installed.

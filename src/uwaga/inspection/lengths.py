@@ -1,4 +1,4 @@
-"""Quality by source length (Bahdanau 2014 figure 2)."""
+"""Translation quality by source length (Bahdanau 2014 figure 2)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class LengthTable:
-    """Results by bucket, shortest sources first; ``signature`` is that of sacreBLEU."""
+    """Results by bucket, shortest sources first, with the names of the systems and sacreBLEU's signature."""
 
     buckets: tuple[Bucket, ...]
     systems: tuple[str, ...]
@@ -77,11 +77,11 @@ class LengthTable:
         return "\n".join(lines) + "\n"
 
     def add_systems(self, earlier: LengthTable, table_name: str) -> LengthTable:
-        """Return the table with the systems of an earlier table inserted before those of this table.
+        """Return a table with the systems of an earlier table before those of this table.
 
         Args:
-            earlier: table measured on the same lines in the same way; its results of systems that are in
-                both tables are dropped.
+            earlier: table measured on the same lines in the same way; its results are dropped for systems
+                that are in both tables.
             table_name: name of the earlier table, for messages.
         """
         groups = [[(bucket.label, bucket.lines) for bucket in table.buckets] for table in (self, earlier)]
@@ -103,7 +103,7 @@ class LengthTable:
 
 
 def read_length_table(path: Path) -> LengthTable:
-    """Read a table that was written as JSON."""
+    """Return the table in a file that was written as JSON."""
     try:
         table = TypeAdapter(LengthTable).validate_json(read_regular(path, MAX_FILE_BYTES))
     except OSError as error:
@@ -112,12 +112,12 @@ def read_length_table(path: Path) -> LengthTable:
         [detail, *_] = error.errors(include_url=False)
         key = ".".join(map(str, detail["loc"]))
         raise DataError(
-            f"{path}: not a table of `uwaga lengths`: {f'{key}: ' if key else ''}{detail['msg']}"
+            f"{path}: not a table written by `uwaga lengths`: {f'{key}: ' if key else ''}{detail['msg']}"
         ) from None
     for bucket in table.buckets:
         if missing := set(table.systems) - bucket.systems.keys():
             raise DataError(
-                f"{path}: not a table of `uwaga lengths`: {min(missing)!r} is not in every bucket"
+                f"{path}: not a table written by `uwaga lengths`: {min(missing)!r} is not in every bucket"
             )
     return table
 
@@ -145,12 +145,14 @@ def by_length(
         samples: number of bootstrap samples for the intervals; 0 for no intervals.
     """
     if not systems:
-        raise DataError("no system to evaluate")
+        raise DataError("there is no system to evaluate")
     if samples < 0:
         raise SettingsError(f"samples must be 0 or more, not {samples}")
     for name, lines in {"references": references, **systems}.items():
         if len(lines) != len(sources):
-            raise DataError(f"{name}: {len(lines)} lines for {len(sources)} sources: they must be aligned")
+            raise DataError(
+                f"{name} has {len(lines)} lines for {len(sources)} sources: give one line for each source"
+            )
     if not sources:
         raise DataError("nothing to evaluate: there are no lines")
     metric = build_metrics(["bleu"], tokenize=tokenize, lowercase=lowercase)["bleu"]
@@ -176,7 +178,7 @@ def by_length(
 
 
 def equal_edges(lengths: Sequence[int], buckets: int) -> list[int]:
-    """Return the maximum length of each bucket except the last, for buckets of about equal size."""
+    """Return the maximum length of each bucket except the last, for buckets with similar numbers of lines."""
     if buckets < 1:
         raise SettingsError(f"buckets must be 1 or more, not {buckets}")
     shares = np.arange(1, buckets) / buckets
@@ -187,7 +189,9 @@ def equal_edges(lengths: Sequence[int], buckets: int) -> list[int]:
 def split_lines(lengths: Sequence[int], edges: Sequence[int]) -> list[list[int]]:
     """Return the indices of the lines of each bucket; empty buckets are omitted."""
     if any(low >= high for low, high in pairwise(edges)):
-        raise SettingsError(f"edges {', '.join(map(str, edges))}: each must be greater than the one before")
+        raise SettingsError(
+            f"edges {', '.join(map(str, edges))}: each must be greater than the previous edge"
+        )
     members: list[list[int]] = [[] for _ in range(len(edges) + 1)]
     for line, length in enumerate(lengths):
         members[bisect_left(edges, length)].append(line)

@@ -1,4 +1,4 @@
-"""The remembered states that a translation with a translation memory looked up (M44)."""
+"""The decoder states of memory pairs that a translation looked up (M44)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RememberedPair(NamedTuple):
     """A pair of a memory whose states were looked up.
 
     ``score`` is its similarity to the text, in percent; ``tokens`` are the pieces of ``target`` and the end
-    symbol: each has a state.
+    symbol, each of which has a state.
     """
 
     source: str
@@ -37,13 +37,13 @@ class RememberedPair(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """The look-up of a token of a translation.
+    """The look-up for one token of a translation.
 
     Attributes:
-        token: the piece, or the end symbol.
+        token: the token: a piece or the end symbol.
         pair: index in :attr:`Lookups.pairs` of the pair with the nearest state.
-        position: index in its ``tokens`` of the token that followed that state.
-        distance: squared distance of the state from that of the translation.
+        position: index in that pair's ``tokens`` of the token that followed the state.
+        distance: squared distance between that state and the state of the translation.
         weight: λ, the weight of the memory; 0 unless ``distance`` is less than the radius.
         model_probability: probability of the token by the model alone.
         probability: probability of the token by the mixture of model and memory.
@@ -64,11 +64,11 @@ class Lookups:
 
     Attributes:
         translation: the translation.
-        radius: squared distance from which a state has no weight; 0 if no state was looked up.
+        radius: squared distance at which the weight of a state becomes 0; 0 if no state was looked up.
         pairs: the pairs whose states were looked up.
         tokens: a look-up for each token, end symbols included, of the sentences whose states were looked up.
-            Sentences that the memory translates, or for which it has no similar pair, have none; of equal
-            sentences, the first has.
+            Sentences that the memory translates, or for which it has no similar pair, have no look-ups; of
+            equal sentences, only the first has look-ups.
     """
 
     translation: Translation
@@ -84,27 +84,27 @@ class Lookups:
 def look_up(
     translator: Translator, text: str, memory: MemoryArgument, threshold: float = DEFAULT_THRESHOLD
 ) -> Lookups:
-    """Translate a text with a memory, and return which remembered state is nearest at each token.
+    """Return the translation of a text with a memory, and the nearest state of the memory at each token.
 
     Args:
-        translator: a single model.
-        text: text to translate, without a format; placeholders are words like others.
-        memory: the memory, or its file.
-        threshold: similarity in percent below which pairs are not used.
+        translator: a translator with a single model.
+        text: text to translate, without a format; placeholders are treated as words.
+        memory: the memory, or the path of its file.
+        threshold: minimum similarity, in percent, of the pairs that are used.
 
     Returns:
         the translation, whose tokens are those of ``translator.translate(text, memory=memory,
         placeholders=False)``, with its look-ups. Probabilities are those before tokens are banned.
 
     Raises:
-        SettingsError: the translator is a chain of several models, or an argument is impossible.
+        SettingsError: the translator is a chain of several models, or an argument is invalid.
         DataError: the file is not a memory, or the text is not valid Unicode.
         TextTooLongError: the text is longer than the model accepts.
     """
     request = Request(text, placeholders=False, search={"sample": False}, memory=memory, threshold=threshold)
     plan = make_plan([translator.model], translator.languages, request, [text])
     [stage] = plan.stages
-    last_layer, record = _Passages(stage), Text((text,), request.name)
+    last_layer, record = _PassageRecorder(stage), Text((text,), request.name)
     check_string(record)
     FromMemory(last_layer, plan, open_memory(plan.memory)).translate([record])
     pairs, lookups, radius = list[RememberedPair](), list[Lookup](), 0.0
@@ -119,12 +119,12 @@ def look_up(
         for sentence in passage.sentences:
             if sentence.datastore is not None and sentence.hypotheses:
                 radius = sentence.datastore.radius
-                lookups += _pair_lookups(stage, sentence, sentence.datastore, origins)
+                lookups += _sentence_lookups(stage, sentence, sentence.datastore, origins)
     return Lookups(record.result, radius, tuple(pairs) if lookups else (), tuple(lookups))
 
 
-class _Passages:
-    """The last layer of a plan: it translates texts with one model, and keeps their passages."""
+class _PassageRecorder:
+    """A layer that translates texts with one model and records their passages."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -148,7 +148,7 @@ def _pairs(stage: Stage, passage: Passage) -> list[RememberedPair]:
     ]
 
 
-def _pair_lookups(
+def _sentence_lookups(
     stage: Stage, sentence: Sentence, datastore: Datastore, origins: Sequence[tuple[int, int]]
 ) -> list[Lookup]:
     """Return the look-ups of a sentence's translation and, unless it is truncated, of its end symbol.
@@ -180,7 +180,7 @@ def _pair_lookups(
 def _forced_steps(
     decoder: Decoder, sentence: Sentence, datastore: Datastore, inputs: Sequence[int]
 ) -> list[tuple[Floats, Floats]]:
-    """Return the features (width,) and the model's log-probabilities (vocabulary,) at each decoder input."""
+    """Return the features (width,) and log-probabilities (vocabulary,) of the model at each decoder input."""
     attach = with_datastores(decoder)
     if attach is None:
         decoder = RetrievalDecoder(decoder)

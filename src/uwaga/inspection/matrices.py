@@ -1,4 +1,4 @@
-"""Attention matrices with their labels (Bahdanau 2014 figure 3)."""
+"""Attention matrices with labels (Bahdanau 2014 figure 3)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def align(translation: Translation, *, words: bool = False, title: str = "") -> 
     """
     if translation.attention is None:
         raise SettingsError(
-            "this translation has no attention: translate with attention=True and a model that has attention"
+            "the translation has no attention: translate with attention=True and a model that has attention"
         )
     rows, columns = translation.attention.shape
     source, target = pad_with_end(translation.source_tokens, columns), pad_with_end(translation.tokens, rows)
@@ -132,7 +132,7 @@ class Selection:
     layer, ``mean`` the mean over the heads of a layer.
 
     Raises:
-        SettingsError: an unknown kind, or an invalid number.
+        SettingsError: a kind is unknown, or a number is invalid.
     """
 
     kinds: Sequence[str] = ()
@@ -157,7 +157,7 @@ def matrices(
     words: bool = False,
     title: str = "",
 ) -> list[Alignment]:
-    """Return selected attention matrices of a translation, or of a text that was only read.
+    """Return selected attention matrices of a translation, or of a text that a model has only read.
 
     In decoder self-attention, rows are the tokens that steps predict, and columns the tokens that steps read:
     the start symbol ``<s>``, then the previous tokens.
@@ -169,8 +169,8 @@ def matrices(
         title: prefix of the titles.
 
     Raises:
-        SettingsError: no attention was recorded, or the model lacks a kind, layer or head; the message lists
-            those available.
+        SettingsError: no attention was recorded, or the model does not have a selected kind, layer or head;
+            the message lists those that it has.
     """
     select, recorded = select or Selection(), attended.attentions
     if recorded is None or not recorded:
@@ -196,7 +196,7 @@ def matrices(
 def _labels(
     attended: Translation | AttendedText, kind: str, queries: int, keys: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the labels of rows and columns."""
+    """Return the labels of the rows and of the columns of a kind of attention."""
     if isinstance(attended, AttendedText):
         return attended.tokens, attended.tokens
     source, target = attended.source_tokens, attended.tokens
@@ -214,7 +214,7 @@ def _heads(selection: Sequence[int] | str, kind: str, table: Floats) -> Sequence
 
 
 def _numbers(selection: Sequence[int] | str, axis_name: str, kind: str, table: Floats) -> list[int]:
-    """Return the selected numbers of layers or heads."""
+    """Return the numbers of the selected layers or heads."""
     count = table.shape[0 if axis_name == "layer" else 1]
     if selection == "all":
         return list(range(1, count + 1))

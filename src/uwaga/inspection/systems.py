@@ -1,4 +1,4 @@
-"""Translations and attention of several models on the same text."""
+"""Translations and attention matrices of several models for the same text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from uwaga.translator.call_options import FillerFields
 
 Models = Mapping[str, str | Path | None]
-"""Model folders or Hugging Face names by display name; None is the bundled model."""
+"""Model folders or Hugging Face names, by display name; None stands for the bundled model."""
 
 
 def translate_systems(
@@ -30,12 +30,12 @@ def translate_systems(
     threads: int = 0,
     on_lines: Callable[[int], None] = lambda count: None,
 ) -> dict[str, list[str]]:
-    """Translate lines with each model, as input of :func:`uwaga.inspection.by_length`.
+    """Return the translations of lines by each model, as input of :func:`uwaga.inspection.by_length`.
 
     Only one model is in memory at a time.
 
     Args:
-        models: models by name.
+        models: models by display name.
         sources: one sentence per line.
         beam: beam size; None for each model's default.
         device: as in :meth:`uwaga.translator.Translator.load`.
@@ -66,17 +66,17 @@ def align_systems(
     select: Selection | None = None,
     **load_options: Unpack[FillerFields],
 ) -> list[Alignment]:
-    """Return the attention of each model on a text; titles start with the models' names.
+    """Return attention matrices of each model for a text; titles start with the models' names.
 
     Encoder-only and decoder-only models, such as BERT and GPT-2, read the text and do not translate.
 
     Args:
-        models: models by name.
+        models: models by display name.
         source: text to translate or read.
         target: translation that all models force-decode; None for each model's translation.
         words: whether to merge the pieces of each word.
-        select: matrices to return; None for that of :func:`uwaga.inspection.align`, and for models that do
-            not translate, the mean over the heads of the last layer.
+        select: matrices to return; None for that of :func:`uwaga.inspection.align` or, for models that do not
+            translate, for the mean over the heads of the last layer.
         **load_options: ``device``, ``dtype`` and ``threads``, as in
             :meth:`uwaga.translator.Translator.load`.
     """
@@ -95,7 +95,7 @@ def _model_alignments(
 ) -> list[Alignment]:
     if isinstance(model, MaskFiller | TextGenerator):
         if target is not None:
-            raise SettingsError("this model only reads text and does not translate: leave out the target")
+            raise SettingsError("the model only reads text and does not translate: leave out the target")
         return matrices(model.attend(source), select or Selection(), words=words, title=name)
     translation = model.attend(source, target)
     if select is None:

@@ -1,4 +1,4 @@
-"""The trace of a translation: its search, the candidates of each step, attention, and internal arrays.
+"""The trace of a translation: its search, the candidates of each step, attention and internal arrays.
 
 The npm package and the C library return the same trace, bit for bit.
 """
@@ -34,7 +34,7 @@ from uwaga.translator.checks import sentence_text
 from uwaga.translator.split import check_length
 
 MAX_CANDIDATES = 64
-"""Maximum number of candidates of a step."""
+"""Maximum number of candidates to return for each step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +43,14 @@ class TracedTranslation:
 
     Attributes:
         text: the translation.
-        score: score that ranks the translation.
+        score: score by which translations are ranked.
         truncated: True if a length limit cut the translation.
         tokens: token ids, without start and end symbols.
         pieces: pieces of the tokens.
         log_probs: log-probabilities of the tokens and, unless it is truncated, of the end symbol.
         attentions: all attention matrices; None if not requested.
-        arrays: requested arrays of the best translation, by name (:mod:`uwaga.engine.insight`).
+        arrays: requested internal arrays, by name (:mod:`uwaga.engine.insight`); only for the best
+            translation.
     """
 
     text: str
@@ -64,14 +65,14 @@ class TracedTranslation:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """A translation with its search.
+    """The translations of a text, with their search.
 
     Attributes:
         source: tokens that the encoder reads, with the end symbol.
-        source_pieces: pieces of these tokens.
+        source_pieces: pieces of the source tokens.
         translations: n-best list, best first.
-        tree: (candidates, 3) float32: for each candidate of the search, the number of the previous candidate
-            or -1, the token, and its log-probability; None if not requested.
+        tree: (candidates, 3) float32: for each candidate of the search, the index of the candidate that it
+            extends or -1, its token, and its log-probability; None if not requested.
         steps: for each step of the best translation, the most probable tokens with their log-probabilities;
             empty if not requested.
     """
@@ -86,7 +87,7 @@ class Trace:
         return f"Trace({len(self.source)} source tokens, {self.translations[0].text!r})"
 
     def _repr_html_(self) -> str | None:
-        """Return the attention of the best translation for notebooks; None if it was not requested."""
+        """Return an HTML view of the best translation's attention for notebooks; None if not requested."""
         best = self.translations[0]
         if not best.attentions:
             return None
@@ -100,7 +101,7 @@ class TraceParts:
     Attributes:
         attention: whether to return all attention matrices.
         names: names of internal arrays of the best translation, or prefixes such as ``cross.2``; empty for
-            all, None for no arrays.
+            all arrays, None for no arrays.
         tree: whether to return the candidates of all steps of the search.
         candidates: number of candidates of each step to return, 0 to 64.
         max_bytes: maximum total size of all matrices and arrays in bytes.
@@ -122,7 +123,7 @@ def trace(
     options: SearchOptions | None = None,
     parts: TraceParts | None = None,
 ) -> Trace:
-    """Translate a text as one sentence and return a trace.
+    """Return a trace of the translation of a text as one sentence.
 
     Args:
         translator: a Transformer with an encoder, on the native engine.
@@ -145,18 +146,19 @@ def trace(
 
 
 def native_transformer(translator: Translator) -> NativeModel:
-    """Return the model of a translator that can be traced."""
+    """Return the native model of a translator, or raise an error if it cannot be inspected."""
     if len(translator.models) > 1:
-        raise NotInspectableError(f"this is a chain of {len(translator.models)} models: inspect one of them")
+        raise NotInspectableError(
+            f"the translator is a chain of {len(translator.models)} models: inspect one of its models"
+        )
     decoder = translator.decoder
     if not isinstance(decoder, NativeModel):
         raise NotInspectableError(
-            "only models on the native engine can be inspected: load the model with engine='native', and not "
-            "as an ensemble"
+            "only models on the native engine can be inspected: load a single model with engine='native'"
         )
     if not isinstance(decoder.settings, TransformerSettings):
         kind = str(getattr(decoder.settings, "family", "")) or "recurrent"
-        raise NotInspectableError(f"only a Transformer with an encoder can be inspected, and this is {kind}")
+        raise NotInspectableError(f"only a Transformer with an encoder can be inspected, not a {kind} model")
     return decoder
 
 
@@ -181,7 +183,7 @@ class _Tracer:
         self._start = start_token(self._options, self._model.symbols)
 
     def trace(self, parts: TraceParts) -> Trace:
-        """Search, then compute the requested parts; see :func:`trace`."""
+        """Search, compute the requested parts, and return the trace; see :func:`uwaga.inspection.trace`."""
         hypotheses, search_tree = self._search()
         best = hypotheses[0]
         remaining_bytes = parts.max_bytes - (search_tree.nbytes if parts.tree else 0)
@@ -215,7 +217,7 @@ class _Tracer:
         )
 
     def _search(self) -> tuple[list[Hypothesis], Floats]:
-        """Return the n-best hypotheses, and the tree of the search."""
+        """Return the n-best list of hypotheses and the tree of the search."""
         model, options = self._model, self._options
         [sentence] = check_inputs(model, [SearchInput(self._source)], options)
         if self._forced is not None:
@@ -260,7 +262,7 @@ class _Tracer:
         )
 
     def _steps(self, best: Hypothesis, candidates: int) -> tuple[tuple[tuple[int, float], ...], ...]:
-        """Return the most probable tokens of each step along the best translation."""
+        """Return the most probable tokens, with log-probabilities, of each step of the best translation."""
         model, steps = self._model, list[tuple[tuple[int, float], ...]]()
         state: State = model.start(model.encode([self._source]), 1)
         choice = Choice(count=min(candidates, model.vocabulary))

@@ -41,8 +41,8 @@ WAIT_SECONDS, MAIN_THREAD_WAIT_SECONDS = 60.0, 0.1
 
 
 @dataclass(frozen=True)
-class Unencoded:
-    """Sentences that are not yet encoded, used instead of a :class:`uwaga.decoder.Memory`."""
+class UnencodedSentences:
+    """Sentences that the batch will encode, used in place of a :class:`uwaga.decoder.Memory`."""
 
     sources: Sequence[Sequence[int]]
     datastores: Sequence[Datastore | None] = ()
@@ -54,12 +54,12 @@ class Unencoded:
 
     @property
     def lengths(self) -> Ids:
-        """Number of source tokens of each sentence, (sentences,)."""
+        """Number of source tokens of each sentence, an array (sentences,)."""
         return np.array([len(source) for source in self.sources], dtype=np.int64)
 
 
 class BatchingDecoder:
-    """A decoder for one call that searches in the batch of a model.
+    """A decoder for one call, whose searches run in the batch of a model.
 
     Searches that need Python at every step (sampling, attention, n-gram blocking) run in the calling thread,
     on the model itself.
@@ -82,7 +82,7 @@ class BatchingDecoder:
 
     @property
     def description(self) -> str:
-        """Description of the model."""
+        """The description of the model, with the word ``shared``."""
         return f"{getattr(self._decoder, 'description', type(self._decoder).__name__)}, shared"
 
     def beam_search(self, rules: BeamRules) -> BatchingBeamSearch:
@@ -117,27 +117,27 @@ class BatchingDecoder:
 
     @property
     def recording(self) -> Callable[[bool], Decoder] | None:
-        """The recording variant of the model, whose searches also run in the batch."""
+        """A function that returns the recording variant of this decoder; None if the model has none."""
         record = self._decoder.recording
         if record is None:
             return None
         return lambda all_attentions: BatchingDecoder(self.shared, self._context, record(all_attentions))
 
     def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
-        """Return the sentences unencoded: the batch encodes them."""
+        """Return the sentences unencoded, because the batch encodes them."""
         self._context.check()
-        return Unencoded(sources)
+        return UnencodedSentences(sources)
 
     @property
     def with_datastores(self) -> WithDatastores | None:
         """See :func:`uwaga.decoder.with_datastores`."""
         if with_datastores(self._decoder) is None:
             return None
-        return lambda memory, datastores: replace(cast(Unencoded, memory), datastores=datastores)
+        return lambda memory, datastores: replace(cast(UnencodedSentences, memory), datastores=datastores)
 
     def start(self, memory: Memory, beams: int) -> State:
         """See :meth:`uwaga.decoder.Decoder.start`."""
-        assert isinstance(memory, Unencoded)
+        assert isinstance(memory, UnencodedSentences)
         encoded, attach = self._decoder.encode(memory.sources), with_datastores(self._decoder)
         if attach is not None and any(memory.datastores):
             encoded = attach(encoded, memory.datastores)
@@ -150,7 +150,7 @@ class BatchingDecoder:
 
 
 class BatchingBeamSearch:
-    """A :class:`uwaga.decoder.BeamSearch` of one call in the batch of a model; for one thread.
+    """A :class:`uwaga.decoder.BeamSearch` of one call in the batch of a model, for use in one thread.
 
     Its sentences leave the batch when the search ends early: by an error, Ctrl-C, cancellation, a deadline,
     or when this object is freed.
@@ -179,14 +179,14 @@ class BatchingBeamSearch:
 
     @property
     def running(self) -> Ids:
-        """Indices of the unfinished sentences, including waiting ones, (sentences,)."""
+        """Indices of the unfinished sentences, waiting sentences included, an array (sentences,)."""
         return np.array(
             [index for index, result in enumerate(self._results) if result is None], dtype=np.int64
         )
 
     def enter(self, memory: Memory, sentences: Sequence[NewSentence]) -> None:
         """Queue sentences for the batch; see :meth:`uwaga.decoder.BeamSearch.enter`."""
-        assert isinstance(memory, Unencoded)
+        assert isinstance(memory, UnencodedSentences)
         sizes = [len(sentence.source) for sentence in sentences]
         self._queued.extend(sentences)
         self._sizes += sizes
@@ -265,7 +265,7 @@ class BatchingBeamSearch:
 
 
 class ModelBatches:
-    """The batch of each model, created by the first call that uses the model.
+    """The batches of models, each created by the first call that uses the model.
 
     Args:
         nice: see :class:`uwaga.scheduling.model_batch.ModelBatch`.
@@ -276,7 +276,7 @@ class ModelBatches:
         self._batches: dict[int, ModelBatch] = {}  # by the id() of the decoder, which the batch keeps alive
 
     def decoder_for(self, context: CallContext) -> Callable[[Decoder], Decoder]:
-        """Return a function that returns a model's decoder for the searches of a call."""
+        """Return a function that wraps a decoder, so that the searches of a call run in its model's batch."""
         return lambda decoder: BatchingDecoder(self.batch_for(decoder), context)
 
     def batch_for(self, decoder: Decoder) -> ModelBatch:

@@ -20,7 +20,8 @@ class CallContext:
     Args:
         client: any name; the time of a model is shared fairly between clients.
         seconds: time limit; None for no limit.
-        long: the call has long texts, which one call at a time processes in Python; see :meth:`active`.
+        long: whether the call has long texts, which only one call at a time may process in Python; see
+            :meth:`active`.
 
     Attributes:
         deadline: the time limit by the clock of :func:`time.monotonic`; None for no deadline.
@@ -41,7 +42,9 @@ class CallContext:
 
     def deadline_error(self) -> DeadlineError:
         """Return the error for an expired deadline."""
-        return DeadlineError(f"not answered within {self.seconds:g} s: raise the deadline, or retry later")
+        return DeadlineError(
+            f"the request was not answered within {self.seconds:g} s: allow more time, or retry later"
+        )
 
     def check(self) -> None:
         """Check that the call is still active.
@@ -68,7 +71,7 @@ class CallContext:
             callback()
 
     def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Register a callback for cancellation; it is called immediately if the call is already cancelled.
+        """Register a callback for cancellation; if the call is already cancelled, call it immediately.
 
         Returns:
             A function that removes the callback.
@@ -123,7 +126,7 @@ class CallContext:
         self._holder = threading.get_ident()
 
     def _release_turn(self) -> bool:
-        """End the turn if this thread has it; return True if it had."""
+        """End the turn of this call if this thread holds it; return True if it did."""
         if self._holder != threading.get_ident():
             return False
         self._holder = 0

@@ -19,7 +19,7 @@ from uwaga.search.rank import TableRanking
 
 @dataclass(frozen=True, eq=False)
 class PendingSentence:
-    """A waiting sentence, with its ticket and number."""
+    """A sentence of a ticket, with its number in the ticket."""
 
     ticket: DynamicTicket
     number: int
@@ -29,8 +29,8 @@ class PendingSentence:
 class DynamicBatch:
     """A :class:`uwaga.decoder.RunningBatch` that decodes waiting sentences with equal rules until all finish.
 
-    Results are those of separate searches, provided that the decoder's rows are independent. If a batch of
-    several tickets fails, each ticket is searched separately, so that only the faulty one fails.
+    Results equal those of separate searches, provided that the decoder's rows are independent. If a batch of
+    several tickets fails, each ticket is searched separately, so that only the faulty ticket fails.
 
     Args:
         decoder: the model.
@@ -86,7 +86,7 @@ class DynamicBatch:
             self._condition.notify_all()
 
     def _collect(self) -> list[PendingSentence]:
-        """Wait for sentences and return the next batch; empty after :meth:`close`."""
+        """Wait for sentences and return the next batch, which is empty after :meth:`close`."""
         with self._condition:
             self._condition.wait_for(lambda: self._waiting or self._closed)
             batch: list[PendingSentence] = []
@@ -188,7 +188,7 @@ class DynamicTicket:
         return sentence.number in self._finished
 
     def fail(self, error: Exception) -> None:
-        """Fail the ticket, unless all of its sentences are finished."""
+        """Let the ticket fail with an error, unless all of its sentences are finished."""
         with self._condition:
             if not self.closed and len(self._finished) < self._submitted:
                 self._error = error
@@ -196,7 +196,7 @@ class DynamicTicket:
 
 
 def _batch(decoder: Decoder, pending: Sequence[PendingSentence]) -> StepBatch:
-    """Return a batch of the numpy search for sentences with equal rules."""
+    """Return a batch of the search in numpy for sentences with equal rules."""
     rules = pending[0].ticket.rules
     options = SearchOptions(
         beam=rules.beams,

@@ -15,10 +15,10 @@ Item = TypeVar("Item")
 
 
 class FairQueue(Generic[Item]):
-    """A round-robin queue: items of a client in order, one item of each client in turn.
+    """A round-robin queue, which returns one item of each client in turn, and a client's items in order.
 
     A thousand items of one client delay the only item of another client by one item. Clients without items
-    use no memory. Not thread-safe.
+    use no memory. The queue is not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class FairQueue(Generic[Item]):
         self._size += 1
 
     def put_first(self, client: str, item: Item) -> None:
-        """Insert an item at the front of the queue."""
+        """Insert an item of a client at the front of the queue."""
         self._clients.setdefault(client, deque()).appendleft(item)
         self._clients.move_to_end(client, last=False)
         self._size += 1
@@ -51,7 +51,7 @@ class FairQueue(Generic[Item]):
         return item
 
     def remove(self, client: str, item: Item) -> bool:
-        """Remove an item of a client; return False if it is not in the queue."""
+        """Remove an item of a client; return False if the item is not in the queue."""
         items = self._clients.get(client)
         if items is None or item not in items:
             return False
@@ -98,7 +98,7 @@ class FairWorkers:
         return self._busy
 
     def put(self, client: str, job: Job) -> None:
-        """Run a job in a thread; the job handles its own exceptions."""
+        """Run a job in a thread, or queue it if all threads are busy; the job handles its own exceptions."""
         with self._lock:
             if self._process != os.getpid():
                 self._reset()

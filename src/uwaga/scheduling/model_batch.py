@@ -1,7 +1,7 @@
 """A running batch per model for the searches of any number of threads.
 
-A searching thread submits its sentences to the batch and waits for the results. They are bit-identical to
-those of the model's own search, independently of other sentences in the batch.
+A searching thread submits its sentences to the batch and waits for the results. The results are bit-identical
+to those of a separate search with the model, independently of other sentences in the batch.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from uwaga.scheduling.dynamic_batch import DynamicBatch
 from uwaga.scheduling.token_budget import TokenBudget
 
 CLOSE_SECONDS = 2.0
-"""Maximum seconds that closing a batch waits for threads that wait in it."""
+"""Maximum time, in seconds, that closing a batch waits for threads that wait in it."""
 _exiting: list[bool] = []
-"""Not empty after the interpreter has begun to exit; no batch is started then."""
+"""A list that is not empty once the interpreter has begun to exit; no batch is started then."""
 _abandoned: list[object] = []
-"""Objects of the parent's threads in a forked child; never freed, because freeing them is unsafe."""
+"""Objects of the parent process in a forked child, which are kept because freeing them is unsafe."""
 
 
 class ModelBatch:
     """The running batch of a model, with its thread and its token budget.
 
-    The thread starts with the first search; a forked child starts its own. It ends with :meth:`close`, when
-    this object is freed, or at interpreter exit.
+    The thread starts with the first search, also in a forked child. It ends with :meth:`close`, when this
+    object is freed, or at interpreter exit.
 
     Args:
         decoder: the model.
-        budget: creates the token budget.
+        budget: function that creates the token budget.
         nice: niceness added to the threads of a native batch, on Linux. Threads that hold the GIL while they
             work keep theirs.
 
@@ -58,7 +58,7 @@ class ModelBatch:
         self.waiting: set[int] = set()
 
     def running_batch(self) -> RunningBatch:
-        """Return the batch, starting it if necessary."""
+        """Return the running batch, which is started if necessary."""
         if self._process != os.getpid():
             self._reset_after_fork()
         with self._lock:
@@ -91,7 +91,7 @@ class ModelBatch:
 
     @property
     def counters(self) -> tuple[int, int, int]:
-        """Number of steps, total rows of these steps, and finished sentences."""
+        """The numbers of steps, of rows in all steps, and of finished sentences."""
         return (0, 0, 0) if self._batch is None else self._batch.counters
 
     def close(self) -> None:

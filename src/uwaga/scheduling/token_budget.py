@@ -1,4 +1,4 @@
-"""The token budget of a running batch: admission of sentences of searches."""
+"""The token budget of a running batch, which decides when the sentences of searches may enter it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from collections.abc import Callable, Sequence
 from uwaga.scheduling.fair_queue import FairQueue
 
 MAX_TOKENS = 4096
-"""Maximum source tokens times beams of a search, like ``SearchOptions.batch_tokens``."""
+"""Maximum number of tokens of a search (source tokens times beams), as ``SearchOptions.batch_tokens``."""
 RESERVED_TOKENS = 1024
-"""Additional tokens reserved for other searches."""
+"""Number of additional tokens that are reserved for other searches."""
 SHORT_SENTENCES = 4
-"""Maximum sentences of a short search."""
+"""Maximum number of sentences of a short search."""
 LONG_SHARE = 0.25
 """Share of the current or recent tokens of short searches that all long searches together may use."""
 RECENT_SECONDS = 0.5
+"""Length, in seconds, of the periods in which recent short searches are measured."""
 LONG_INTERVAL = 0.02
-"""Seconds between sentences of long searches if that share is less than a sentence."""
+"""Seconds between admitted sentences of long searches if :data:`LONG_SHARE` allows less than a sentence."""
 
 
 class SearchLease:
@@ -28,7 +29,7 @@ class SearchLease:
 
     Args:
         client: name of the client.
-        admit: called with the number of waiting sentences that may enter; must not raise.
+        admit: function called with the number of waiting sentences that may enter; it must not raise.
     """
 
     def __init__(self, client: str, admit: Callable[[int], None]) -> None:
@@ -36,23 +37,23 @@ class SearchLease:
         self.waiting: deque[int] = deque()  # tokens of each waiting sentence
         self.tokens = self.sentences = 0  # of the sentences that have entered
         self.total = 0  # sentences enqueued so far
-        self.queued = self.closed = False
+        self.is_queued = self.is_closed = False
 
     @property
-    def long(self) -> bool:
-        """True for a search of more than a few sentences."""
+    def is_long(self) -> bool:
+        """True for a search with more than :data:`SHORT_SENTENCES` sentences."""
         return self.total > SHORT_SENTENCES
 
 
 class TokenBudget:
-    """Admission of sentences to a running batch; the budget counts source tokens times beams.
+    """Admits sentences to a running batch within a budget of tokens, counted as source tokens times beams.
 
     Sentences are admitted one at a time, in turn by client and, within a client, by search. A search may use
     all of the budget except a reserve, so that the next search need not wait. All long searches together use
-    at most a share of the tokens of short ones, so that a thousand sentences don't slow down the steps of a
-    few. If that share is less than a sentence, long searches wait until there is no short search, or for a
-    short time. Then they use that share of the recent tokens of short searches, or one sentence; without
-    recent short searches they use the complete budget.
+    at most a share of the tokens of short searches, so that a thousand sentences do not slow down the steps
+    of a few. If that share is less than a sentence, long searches wait until there is no short search, or for
+    a short time. Then they use that share of the recent tokens of short searches, or one sentence; without
+    recent short searches, they use the complete budget.
 
     Thread-safe and non-blocking: the thread that releases tokens admits the next sentences.
 
@@ -93,40 +94,40 @@ class TokenBudget:
 
     @property
     def used(self) -> int:
-        """Tokens in use."""
+        """Number of tokens in use."""
         return self._used
 
     def enqueue(self, lease: SearchLease, sizes: Sequence[int]) -> None:
-        """Add sentences of a search, which enter immediately if the budget allows it.
+        """Add sentences of a search, which enter the batch immediately if the budget allows it.
 
         Args:
             lease: the lease of the search.
             sizes: source tokens times beams of each sentence.
         """
         with self._lock:
-            if lease.closed:
+            if lease.is_closed:
                 return
-            if not lease.long and lease.total + len(sizes) > SHORT_SENTENCES:  # no longer short
+            if not lease.is_long and lease.total + len(sizes) > SHORT_SENTENCES:  # no longer short
                 self._short -= lease.tokens
                 self._long += lease.tokens
             lease.total += len(sizes)
             lease.waiting.extend(sizes)
             self._waiting += len(sizes)
-            if not lease.queued:
-                lease.queued = True
+            if not lease.is_queued:
+                lease.is_queued = True
                 self._queue.put(lease.client, lease)
         self._admit()
 
     def release(self, lease: SearchLease, sizes: Sequence[int]) -> None:
         """Release the tokens of finished sentences."""
         with self._lock:
-            if lease.closed:
+            if lease.is_closed:
                 return
             self._add(lease, -sum(sizes), -len(sizes))
         self._admit()
 
     def leave(self, lease: SearchLease) -> None:
-        """Release all tokens and waiting sentences of a search; may be called by a finaliser."""
+        """Release all tokens and waiting sentences of a search; a finaliser may call this method."""
         self._leaving_searches.append(lease)
         self._admit()
 
@@ -135,7 +136,7 @@ class TokenBudget:
         lease.sentences += sentences
         self._used += tokens
         self._running += sentences
-        if lease.long:
+        if lease.is_long:
             self._long += tokens
             if tokens > 0:
                 self._latest_long = self._clock()
@@ -161,17 +162,17 @@ class TokenBudget:
                 self._lock.release()
 
     def _remove(self, lease: SearchLease) -> None:
-        if lease.closed:
+        if lease.is_closed:
             return
-        lease.closed = True
+        lease.is_closed = True
         self._add(lease, -lease.tokens, -lease.sentences)
         self._waiting -= len(lease.waiting)
         lease.waiting.clear()
-        if lease.queued:
+        if lease.is_queued:
             self._queue.remove(lease.client, lease)
 
     def _grant(self) -> dict[SearchLease, int]:
-        """Admit waiting sentences; return the number of admitted sentences of each search."""
+        """Admit waiting sentences, and return the number of admitted sentences of each search."""
         granted: dict[SearchLease, int] = {}
         deferred = []
         self._update_recent()
@@ -181,7 +182,7 @@ class TokenBudget:
             if self._used and self._used + size > self._max_tokens + self._reserved:
                 self._queue.put_first(lease.client, lease)  # retains its turn: it may be large
                 break
-            if not self._may_enter(lease, size):
+            if not self._can_enter(lease, size):
                 deferred.append(lease)
                 continue
             lease.waiting.popleft()
@@ -191,17 +192,17 @@ class TokenBudget:
             if lease.waiting:
                 self._queue.put(lease.client, lease)
             else:
-                lease.queued = False
+                lease.is_queued = False
         for lease in deferred:
             self._queue.put(lease.client, lease)
         return granted
 
-    def _may_enter(self, lease: SearchLease, size: int) -> bool:
-        """Return True if a search may get the tokens of another sentence."""
+    def _can_enter(self, lease: SearchLease, size: int) -> bool:
+        """Return True if a search may use the tokens of another sentence."""
         if lease.tokens and lease.tokens + size > self._max_tokens:
             return False
         recent = max(self._recent, self._previous)
-        if not lease.long or not recent:
+        if not lease.is_long or not recent:
             return True
         if self._long + size <= self._share * (self._short or recent):
             return True
