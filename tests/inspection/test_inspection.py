@@ -307,7 +307,7 @@ def test_table_is_written_as_json_and_tsv():
     ("changes", "words"),
     [
         ({"systems": {}}, "no system"),
-        ({"systems": {"one": ["x"]}}, "one has 1 lines for 2 sources"),
+        ({"systems": {"one": ["x"]}}, "one: 1 lines for 2 sources"),
         ({"references": [("x",)]}, "references: 1 lines for 2"),
         ({"buckets": 0}, "buckets must be 1 or more"),
         ({"buckets": [5, 5]}, "edges 5, 5: each must be greater"),

@@ -168,7 +168,7 @@ class WordAligner:
         if not groups:
             raise DataError("nothing to align: no sentence pair has words on both sides")
         keys = [self._pair_keys(group) for group in groups]
-        self._keys = _unique(keys)
+        self._keys = _distinct_numbers(keys)
         cell_indices = [np.searchsorted(self._keys, key).astype(np.int32) for key in keys]
         del keys
         cell_sources = self._keys // len(self._targets)  # (cells,) the source word of each
@@ -200,12 +200,12 @@ class WordAligner:
         Words are lower-cased and truncated to the letters that are compared.
         """
         vocabularies = [[*words] for words in (self._sources, self._targets)]
-        selected = np.flatnonzero(self._table >= minimum)
-        rows = np.divmod(self._keys[selected], len(self._targets))
+        selected_cells = np.flatnonzero(self._table >= minimum)
+        rows = np.divmod(self._keys[selected_cells], len(self._targets))
         return {
             (vocabularies[0][source], vocabularies[1][target]): probability
             for source, target, probability in zip(
-                *(column.tolist() for column in rows), self._table[selected].tolist(), strict=True
+                *(column.tolist() for column in rows), self._table[selected_cells].tolist(), strict=True
             )
             if source
         }
@@ -294,7 +294,7 @@ def corpus_lexicon(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[
     return WordLexicon.from_probabilities(STEM_LETTERS, probabilities)
 
 
-def _unique(parts: Iterable[Ids]) -> Ids:
+def _distinct_numbers(parts: Iterable[Ids]) -> Ids:
     """Return the distinct numbers, sorted."""
     unique: Ids = np.zeros(0, dtype=np.int64)
     pending: list[Ids] = []

@@ -134,16 +134,16 @@ def _word_count(piece_words: Sequence[range]) -> int:
     return max((words.stop for words in piece_words), default=0)
 
 
-def _shift(table: Evidence, dy: int, dx: int) -> Evidence:
+def _shift(table: Evidence, row_offset: int, column_offset: int) -> Evidence:
     """Return a table shifted by ``dy`` rows and ``dx`` columns, padded with zeros."""
     rows, columns = table.shape
     result = np.zeros_like(table)
     result[
-        max(dy, 0) : rows + min(dy, 0),
-        max(dx, 0) : columns + min(dx, 0),
+        max(row_offset, 0) : rows + min(row_offset, 0),
+        max(column_offset, 0) : columns + min(column_offset, 0),
     ] = table[
-        max(-dy, 0) : rows + min(-dy, 0),
-        max(-dx, 0) : columns + min(-dx, 0),
+        max(-row_offset, 0) : rows + min(-row_offset, 0),
+        max(-column_offset, 0) : columns + min(-column_offset, 0),
     ]
     return result
 

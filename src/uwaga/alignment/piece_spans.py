@@ -49,14 +49,14 @@ def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span
     index = frame.index(TEXT_PLACEHOLDER)
     before, after = frame[:index], frame[index + 1 :]
     text_range = range(len(before), len(ids) - len(after))
-    special = {symbols.start, symbols.end, symbols.pad}
+    special_tokens = {symbols.start, symbols.end, symbols.pad}
     # Without special tokens around the text:
     if list(ids[: text_range.start]) != before or list(ids[max(text_range.stop, 0) :]) != after:
-        text_range, special = range(len(ids)), special.union(before, after)
-    special.discard(symbols.unknown)
+        text_range, special_tokens = range(len(ids)), special_tokens.union(before, after)
+    special_tokens.discard(symbols.unknown)
     surfaces = [
         None
-        if piece_index not in text_range or token in special
+        if piece_index not in text_range or token in special_tokens
         else UNKNOWN
         if token == symbols.unknown
         else piece
@@ -169,10 +169,10 @@ def _decode_bytes(surfaces: Sequence[bytes]) -> CharacterOwners:
     letters = content.decode("utf-8", "surrogateescape")
     sizes = [1 if 0xDC80 <= ord(letter) <= 0xDCFF else len(letter.encode()) for letter in letters]
     bounds = list(pairwise(accumulate(sizes, initial=0)))
-    visible = [index for index, letter in enumerate(letters) if not letter.isspace()]
-    first = [piece_indices[bounds[index][0]] for index in visible]
-    last = [piece_indices[bounds[index][1] - 1] for index in visible]
-    return "".join(letters[index] for index in visible), first, last
+    visible_indices = [index for index, letter in enumerate(letters) if not letter.isspace()]
+    first = [piece_indices[bounds[index][0]] for index in visible_indices]
+    last = [piece_indices[bounds[index][1] - 1] for index in visible_indices]
+    return "".join(letters[index] for index in visible_indices), first, last
 
 
 @cache

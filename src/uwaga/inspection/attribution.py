@@ -88,8 +88,8 @@ def attribute(
     scores = _log_probs(model, points, ids, inputs, outputs)  # (points, target)
     rows = []
     for position in range(len(outputs)):
-        (grad,) = torch.autograd.grad(scores[:, position].sum(), points, retain_graph=True)
-        rows.append((grad.mean(0) * vectors).sum(-1))  # (source,)
+        (gradient,) = torch.autograd.grad(scores[:, position].sum(), points, retain_graph=True)
+        rows.append((gradient.mean(0) * vectors).sum(-1))  # (source,)
     ends = torch.stack([vectors, torch.zeros_like(vectors)])  # (2, source, width)
     with torch.no_grad():
         log_probs, baseline = _log_probs(model, ends, ids, inputs, outputs).float().cpu().numpy()

@@ -336,13 +336,13 @@ def _block(alignment: Alignment, margin: int, first: int, stop: int) -> Iterator
             index = row_index - (height - len(label))  # labels end just above their column
             letter = label[index] if index >= 0 else " "
             line.append(letter + " " * max(COLUMN_WIDTH - cell_len(letter), 0))
-        yield _strip_end(line)
+        yield _strip_trailing_space(line)
     for row, label in enumerate(alignment.target):
         line = Text(" " * (margin - 1 - cell_len(label)) + label + " ")
         for weight in alignment.shades[row, first:stop].tolist():
             shade = next(shade for bound, shade in SHADES if abs(weight) < bound)
             line.append(shade, style=_style(weight))
-        yield _strip_end(line)
+        yield _strip_trailing_space(line)
 
 
 def _style(weight: float) -> str:
@@ -351,6 +351,6 @@ def _style(weight: float) -> str:
     return "bright_yellow" if weight >= 0.4 else "yellow" if weight >= 0.2 else "blue"
 
 
-def _strip_end(line: Text) -> Text:
+def _strip_trailing_space(line: Text) -> Text:
     line.rstrip()
     return line

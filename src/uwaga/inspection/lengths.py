@@ -151,7 +151,7 @@ def by_length(
     for name, lines in {"references": references, **systems}.items():
         if len(lines) != len(sources):
             raise DataError(
-                f"{name} has {len(lines)} lines for {len(sources)} sources: give one line for each source"
+                f"{name}: {len(lines)} lines for {len(sources)} sources; give one line for each source"
             )
     if not sources:
         raise DataError("nothing to evaluate: there are no lines")

@@ -97,11 +97,11 @@ def words_from_tokens(
     spans = word_spans(pieces)
     text_words = iter(text.split())
     word_count = sum(pieces[start] != END for start, _ in spans)
-    same_count = len(text.split()) == word_count
+    has_same_count = len(text.split()) == word_count
     words = []
     for start, stop in spans:
         is_end = pieces[start] == END
-        spelling = END if is_end else next(text_words) if same_count else join_pieces(pieces[start:stop])
+        spelling = END if is_end else next(text_words) if has_same_count else join_pieces(pieces[start:stop])
         total = math.fsum(token_scores[start:stop])
         mean = _exp(total / (stop - start))
         entropy = math.fsum(entropies[start:stop]) / (stop - start) if entropies else None

@@ -111,15 +111,15 @@ def _numbers(text: str) -> Iterator[_Number]:
             position = word.end()
         number, is_multiplied = match[0], position > match.end()
         half_day = None if is_multiplied else HALF_DAY.match(text, match.end())
-        clock = _clock_values(number, half_day[1]) if half_day else set[Value]()
-        if not clock and not is_multiplied and number.isascii() and number.isdigit():
+        clock_values = _clock_values(number, half_day[1]) if half_day else set[Value]()
+        if not clock_values and not is_multiplied and number.isascii() and number.isdigit():
             yield _Number(number, frozenset([_value(number)]), frozenset(), frozenset())
             continue
         readings = _readings(number, is_multiplied)
         values = frozenset(
             (digits, decimal_place + power) for digits, decimal_place in readings for power in powers
         )
-        values |= clock
+        values |= clock_values
         yield _Number(number, values, _parts(number), frozenset(powers if is_multiplied else ()))
 
 
@@ -143,17 +143,19 @@ def _missing_numbers(
     values = {value for other in others for value in (*other.values, *other.parts)}
     values |= {_value(str(_roman_value(numeral))) for numeral in ROMAN.findall(other_text)}
     unmultiplied = values | {_value(_ascii_digits(other.text)) for other in others}
-    missing = [
+    missing_numbers = [
         number
         for number in numbers
         if number.is_compared(unmultiplied)
         and not number.values & values
         and not (number.parts and number.parts <= values)
     ]
-    if any(number.powers for number in missing):  # seldom: the other text is read again
-        spelled_out = _spelled_out_powers(other_text)
-        missing = [number for number in missing if number.powers.isdisjoint(spelled_out)]
-    return tuple(dict.fromkeys(number.text for number in missing))
+    if any(number.powers for number in missing_numbers):  # seldom: the other text is read again
+        spelled_out_powers = _spelled_out_powers(other_text)
+        missing_numbers = [
+            number for number in missing_numbers if number.powers.isdisjoint(spelled_out_powers)
+        ]
+    return tuple(dict.fromkeys(number.text for number in missing_numbers))
 
 
 def _readings(number: str, is_multiplied: bool) -> set[Value]:

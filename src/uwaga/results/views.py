@@ -127,10 +127,12 @@ def attention_view(
         data["language"] = language
     # ASCII JSON without "<" is a JavaScript value that cannot close the script element.
     value = json.dumps(data).replace("<", "\\u003c")
-    first = kinds[0]
-    static = static_heat_map(first.name, first.queries, first.keys, first.weights[-1].mean(axis=0))
+    first_kind = kinds[0]
+    static_map = static_heat_map(
+        first_kind.name, first_kind.queries, first_kind.keys, first_kind.weights[-1].mean(axis=0)
+    )
     return (
-        f'<div id="{name}" class="uwaga-attention"><div data-still>{static}</div><script>\n'
+        f'<div id="{name}" class="uwaga-attention"><div data-still>{static_map}</div><script>\n'
         f"(function () {{\n{view_script()}\n"
         f'for (const root of document.querySelectorAll("[id=\\"{name}\\"]:not([data-started])")) {{\n'
         f'  root.dataset.started = "";\n  attentionView(root, {value});\n}}\n}})();\n</script></div>'

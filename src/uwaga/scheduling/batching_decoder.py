@@ -197,12 +197,12 @@ class BatchingBeamSearch:
 
     def run(self, tokens: int) -> None:
         """Wait until at most ``tokens`` source tokens are unfinished, or until a token is streamed."""
-        main = threading.current_thread() is threading.main_thread()
-        seconds = MAIN_THREAD_WAIT_SECONDS if main else WAIT_SECONDS
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        seconds = MAIN_THREAD_WAIT_SECONDS if is_main_thread else WAIT_SECONDS
         try:
             with self._context.waiting():
                 while self._running:
-                    self._check()
+                    self._raise_errors()
                     remaining = self._context.remaining
                     self._wait(seconds if remaining is None else min(seconds, remaining))
                     if self._unfinished_tokens <= tokens and (
@@ -232,7 +232,7 @@ class BatchingBeamSearch:
         if self._running:
             self.close()
 
-    def _check(self) -> None:
+    def _raise_errors(self) -> None:
         self._context.check()
         if self._error is not None:
             raise self._error

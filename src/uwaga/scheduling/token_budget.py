@@ -173,8 +173,8 @@ class TokenBudget:
 
     def _grant(self) -> dict[SearchLease, int]:
         """Admit waiting sentences, and return the number of admitted sentences of each search."""
-        granted: dict[SearchLease, int] = {}
-        deferred = []
+        admitted_counts: dict[SearchLease, int] = {}
+        deferred_leases = []
         self._update_recent()
         while self._queue:
             lease = self._queue.get()
@@ -183,19 +183,19 @@ class TokenBudget:
                 self._queue.put_first(lease.client, lease)  # retains its turn: it may be large
                 break
             if not self._can_enter(lease, size):
-                deferred.append(lease)
+                deferred_leases.append(lease)
                 continue
             lease.waiting.popleft()
             self._waiting -= 1
             self._add(lease, size, 1)
-            granted[lease] = granted.get(lease, 0) + 1
+            admitted_counts[lease] = admitted_counts.get(lease, 0) + 1
             if lease.waiting:
                 self._queue.put(lease.client, lease)
             else:
                 lease.is_queued = False
-        for lease in deferred:
+        for lease in deferred_leases:
             self._queue.put(lease.client, lease)
-        return granted
+        return admitted_counts
 
     def _can_enter(self, lease: SearchLease, size: int) -> bool:
         """Return True if a search may use the tokens of another sentence."""

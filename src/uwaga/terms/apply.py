@@ -167,10 +167,10 @@ class TermFinder:
         phrase_numbers, forms = [], []
         for match in matches:
             allowed_forms = _allowed_forms(match, sentence)
-            unspaced = match.start > 0 and not sentence[match.start - 1].isspace()
+            is_unspaced = match.start > 0 and not sentence[match.start - 1].isspace()
             spellings = tuple(
                 dict.fromkeys(
-                    spelling for form in allowed_forms for spelling in self._spellings(form, unspaced)
+                    spelling for form in allowed_forms for spelling in self._spellings(form, is_unspaced)
                 )
             )
             number = numbers.setdefault(spellings, len(numbers))
@@ -181,17 +181,19 @@ class TermFinder:
             Phrase(spellings, count, whole_word=True) for spellings, count in zip(numbers, times, strict=True)
         ]
         continuations = word_continuations(self._target, self._vocabulary)
-        required = Phrases(_count_nested(phrases), continuations)
-        return SentenceTerms(tuple(matches), tuple(forms), tuple(phrase_numbers), required, self._is_forced)
+        required_phrases = Phrases(_count_nested(phrases), continuations)
+        return SentenceTerms(
+            tuple(matches), tuple(forms), tuple(phrase_numbers), required_phrases, self._is_forced
+        )
 
     def _can_spell(self, form: str) -> bool:
         return self._target.symbols.unknown not in self._target.encode(form)
 
-    def _spellings(self, form: str, unspaced: bool) -> list[tuple[int, ...]]:
+    def _spellings(self, form: str, is_unspaced: bool) -> list[tuple[int, ...]]:
         """Return the tokens of a form after a space and, if ``unspaced``, also without a space."""
         unknown = self._target.symbols.unknown
         spellings = [tuple(self._target.encode(form))]
-        if unspaced:
+        if is_unspaced:
             context = self._target.encode(UNSPACED_CONTEXT)
             in_context = self._target.encode(UNSPACED_CONTEXT + form)
             if in_context[: len(context)] == context:
@@ -207,25 +209,25 @@ def fingerprint(glossary: Glossary, mode: GlossaryMode) -> str:
 
 def word_continuations(target: Subwords, vocabulary: int) -> NDArray[np.bool_]:
     """Return a mask (vocabulary,), True for the tokens that continue the preceding word."""
-    continues = _continuations.get(target)
-    if continues is None or len(continues) != vocabulary:
+    mask = _continuations.get(target)
+    if mask is None or len(mask) != vocabulary:
         letter = target.encode("a")[-1:]
         letter_text = target.decode(letter)
-        continues = np.zeros(vocabulary, dtype=np.bool_)
+        mask = np.zeros(vocabulary, dtype=np.bool_)
         for token in range(vocabulary):
             try:
                 text = target.decode([*letter, token])
             except DataError:  # a model may have more tokens than its tokeniser
                 continue
-            continues[token] = text.startswith(letter_text) and text[len(letter_text) :][:1].isalnum()
-        _continuations[target] = continues
-    return continues
+            mask[token] = text.startswith(letter_text) and text[len(letter_text) :][:1].isalnum()
+        _continuations[target] = mask
+    return mask
 
 
 def _check_spellable(glossary: Glossary, target: Subwords) -> None:
     """Raise DataError if a tokeniser cannot spell a term; each glossary is checked once per tokeniser."""
-    checked = _spellable.setdefault(glossary, WeakSet())
-    if target in checked:
+    checked_tokenisers = _spellable.setdefault(glossary, WeakSet())
+    if target in checked_tokenisers:
         return
     unknown = target.symbols.unknown
     for term in glossary.terms:
@@ -235,7 +237,7 @@ def _check_spellable(glossary: Glossary, target: Subwords) -> None:
                     f"{term.location}: the model's tokeniser cannot spell {quoted(form)}: it lacks some of "
                     "the characters; omit the term, or use other characters"
                 )
-    checked.add(target)
+    checked_tokenisers.add(target)
 
 
 def _allowed_forms(match: Match, sentence: str) -> tuple[str, ...]:
@@ -255,7 +257,7 @@ def _count_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
     """
     if len(phrases) == 1:
         return list(phrases)
-    counted = []
+    counted_phrases = []
     for phrase in phrases:
         single_phrase = Phrases([Phrase(phrase.alternatives, 1 << 16)])
         nested = sum(
@@ -263,8 +265,8 @@ def _count_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
             for other in phrases
             if other is not phrase
         )
-        counted.append(Phrase(phrase.alternatives, phrase.times + nested, phrase.whole_word))
-    return counted
+        counted_phrases.append(Phrase(phrase.alternatives, phrase.times + nested, phrase.whole_word))
+    return counted_phrases
 
 
 def find_occurrences(form: str, text: str) -> list[str]:

@@ -76,21 +76,21 @@ def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator
 
 
 def _tab_separated(path: Path) -> Iterator[Term]:
-    without_tab: list[int] = []
+    lines_without_tab: list[int] = []
     for number, line in enumerate(text_lines(path), start=1):
         if line.strip() and not line.startswith("#"):
             if "\t" not in line and " " in line.strip():
-                without_tab.append(number)
+                lines_without_tab.append(number)
             yield from _parse_term(line.split("\t"), f"{path}, line {number}", number == 1)
 
-    if without_tab:
-        others = f" and {len(without_tab) - 1} further lines" if without_tab[1:] else ""
+    if lines_without_tab:
+        further_lines = f" and {len(lines_without_tab) - 1} further lines" if lines_without_tab[1:] else ""
         LOG.warning(
             "%s: line %d%s without a tab: the whole line is a term that is not translated; put a tab between "
             "a term and its translation",
             path,
-            without_tab[0],
-            others,
+            lines_without_tab[0],
+            further_lines,
         )
 
 

@@ -151,11 +151,13 @@ class Glossary:
         while queue:
             negated_size, first, term, capitalised = heappop(queue)
             end = first - negated_size
-            free = occupied.find(1, first, end) - first  # words before the first occupied one
-            if free < 0:
+            unoccupied = occupied.find(1, first, end) - first  # words before the first occupied one
+            if unoccupied < 0:
                 occupied[first:end] = b"\1" * (end - first)
                 matches.append(Match(term, spans[first][0], spans[end - 1][1], capitalised))
-            elif free and (shorter := self._longest_match(words, first, first + free)) is not None:
+            elif (
+                unoccupied and (shorter := self._longest_match(words, first, first + unoccupied)) is not None
+            ):
                 heappush(queue, shorter)
         return sorted(matches, key=lambda match: match.start)
 
@@ -175,10 +177,10 @@ class Glossary:
         index = self._index(keys)
         lower = keys[:1].lower() + keys[1:]
         if lower != keys:
-            other = self._index(lower)
-            longer = other >= 0 and (index < 0 or self._size(other) > self._size(index))
-            if longer and SENTENCE_START.search(words.text[max(0, start - 9) : start]):
-                index = other
+            lower_index = self._index(lower)
+            is_longer = lower_index >= 0 and (index < 0 or self._size(lower_index) > self._size(index))
+            if is_longer and SENTENCE_START.search(words.text[max(0, start - 9) : start]):
+                index = lower_index
         if index < 0:
             return None
         first_letter, longest = words.text[start], self._sorted_terms[index]

@@ -12,7 +12,7 @@ from uwaga.results.translation import WordAlignment
 
 MAX_SHORT_WORDS = 3
 """Maximum number of words of a text whose translation is checked for added words."""
-MAX_GROWTH = 4
+MAX_ADDED_WORDS = 4
 """Maximum number of words that the translation of a short text may have more than the text."""
 OPENING, CLOSING = "([{（［｛【", ")]}）］｝】"
 BRACKET = re.compile(f"[{re.escape(OPENING + CLOSING)}]")
@@ -28,12 +28,12 @@ def find_added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> 
     """
     for term in terms:
         target = target.replace(term, "")
-    allowed = [sum(map(source.count, kind)) for kind in (OPENING, CLOSING)]
-    counts = [sum(map(target.count, kind)) for kind in (OPENING, CLOSING)]
-    if counts[0] <= allowed[0] and counts[1] <= allowed[1]:
+    allowed_counts = [sum(map(source.count, brackets)) for brackets in (OPENING, CLOSING)]
+    counts = [sum(map(target.count, brackets)) for brackets in (OPENING, CLOSING)]
+    if counts[0] <= allowed_counts[0] and counts[1] <= allowed_counts[1]:
         return ()
-    bracketed = list(_find_brackets(target))
-    return tuple(part for part in dict.fromkeys(bracketed) if len(part) == 1 or part not in source)
+    bracketed_parts = list(_find_brackets(target))
+    return tuple(part for part in dict.fromkeys(bracketed_parts) if len(part) == 1 or part not in source)
 
 
 def _find_brackets(text: str) -> Iterator[str]:
@@ -78,25 +78,25 @@ def find_added_words(
         return ()
     spans = [span for span in word_spans(target) if target[slice(*span)][0].isalpha()]
     words = [target[start:end] for start, end in spans]
-    known = {word.lower() for word in source_words} | {
+    known_words = {word.lower() for word in source_words} | {
         word.lower() for term in terms for word in _words(term)
     }
-    extra = [word for word in words if word.lower() not in known]
-    is_long = len(target.split()) > len(source_words) + MAX_GROWTH
+    new_words = [word for word in words if word.lower() not in known_words]
+    is_long = len(target.split()) > len(source_words) + MAX_ADDED_WORDS
     if is_long or set(source_words) <= set(words):
-        return tuple(dict.fromkeys(extra))
-    added = []
+        return tuple(dict.fromkeys(new_words))
+    added_words = []
     if alignment is not None:
-        linked = {alignment.target[word] for _, word in alignment.links}
-        added = [word for span, word in zip(spans, words, strict=True) if span not in linked]
-    added += [word for before, word in pairwise(words) if before.lower() == word.lower()]
+        linked_spans = {alignment.target[word] for _, word in alignment.links}
+        added_words = [word for span, word in zip(spans, words, strict=True) if span not in linked_spans]
+    added_words += [word for before, word in pairwise(words) if before.lower() == word.lower()]
     if (
         len(words) > 1
         and words[-1].lower() in NON_FINAL_WORDS.get(language, ())
         and target.endswith(words[-1])
     ):
-        added.append(words[-1])
-    return tuple(word for word in dict.fromkeys(added) if word in extra)
+        added_words.append(words[-1])
+    return tuple(word for word in dict.fromkeys(added_words) if word in new_words)
 
 
 def _words(text: str) -> Iterator[str]:

@@ -77,28 +77,30 @@ def token_alignments(
     """
     if decoder.cross_attention is None:
         raise SettingsError("the model has no source attention (cross-attention), which could align words")
-    first = decoder.symbols.start if start is None else start
+    start_token = decoder.symbols.start if start is None else start
     layer = DEFAULT_LAYER if head is None else head.layer - 1
-    number = None if head is None or head.head is None else head.head - 1
-    reading = head is not None and head.step == "reading"
-    links = link_model(head) if decoder.cross_attentions is not None else None
+    head_index = None if head is None or head.head is None else head.head - 1
+    is_reading = head is not None and head.step == "reading"
+    regression = link_model(head) if decoder.cross_attentions is not None else None
     # The last token is read only by a step that predicts none.
-    unread = 0 if reading or links is not None else 1
+    unread_tokens = 0 if is_reading or regression is not None else 1
     sources = [source for source, _ in pairs]
     inputs = [
-        [first, *target][: max(len(target) + 1 - unread, 1)][: target_limit(decoder, len(source))]
+        [start_token, *target][: max(len(target) + 1 - unread_tokens, 1)][
+            : target_limit(decoder, len(source))
+        ]
         for source, target in pairs
     ]
-    if links is None:
-        matrices = decoder.cross_attention(sources, inputs, layer, number) if pairs else []
+    if regression is None:
+        matrices = decoder.cross_attention(sources, inputs, layer, head_index) if pairs else []
         return [
-            TokenAlignment(_rows(weights, len(target), reading))
+            TokenAlignment(_rows(weights, len(target), is_reading))
             for weights, (_, target) in zip(matrices, pairs, strict=True)
         ]
     return [
         TokenAlignment(
-            _rows(select_head(cross, layer, number), len(target), reading),
-            _link_maps(cross, links, len(target)),
+            _rows(select_head(cross, layer, head_index), len(target), is_reading),
+            _link_maps(cross, regression, len(target)),
         )
         for cross, (_, target) in zip(_all_heads(decoder, sources, inputs), pairs, strict=True)
     ]
@@ -123,12 +125,12 @@ def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
     return np.stack(maps)
 
 
-def _rows(weights: Floats, tokens: int, reading: bool) -> Floats:
+def _rows(weights: Floats, tokens: int, is_reading: bool) -> Floats:
     """Return the attention (tokens, source) of the steps that predict each token or, if ``reading``, read it.
 
     If no step can read the last token, the row of the step that predicts it is used instead.
     """
-    if not reading or not tokens:
+    if not is_reading or not tokens:
         return weights[:tokens]
     rows = weights[1 : tokens + 1]
     return rows if len(rows) == tokens else np.concatenate([rows, weights[-1:]])
@@ -153,9 +155,11 @@ def align_pairs(
         words: the units to which links refer.
     """
     check_choice("words", words, get_args(WordKind))
-    head, read = model.alignment_head, [TokenPair(source, target[:-1]) for source, target in ids]
+    head, pairs_without_end = model.alignment_head, [TokenPair(source, target[:-1]) for source, target in ids]
     alignments = []
-    for pair, tokens, weights in zip(pairs, read, token_alignments(decoder, head, read, start), strict=True):
+    for pair, tokens, weights in zip(
+        pairs, pairs_without_end, token_alignments(decoder, head, pairs_without_end, start), strict=True
+    ):
         pieces = PieceAlignment(
             tuple(piece_spans(pair[0], tokens.source, model.source)),
             tuple(piece_spans(pair[1], tokens.target, model.target)),

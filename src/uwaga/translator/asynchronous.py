@@ -208,8 +208,8 @@ class AsyncTranslator:
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
-        drafted = {"beam": 1, "nbest": 1, **options, "draft": str(previous), "bias": bias, "mask": mask}
-        [translation] = await self.run(build_requests(text, drafted), client=client, deadline=deadline)
+        draft_options = {"beam": 1, "nbest": 1, **options, "draft": str(previous), "bias": bias, "mask": mask}
+        [translation] = await self.run(build_requests(text, draft_options), client=client, deadline=deadline)
         return translation
 
     async def run(
@@ -317,16 +317,16 @@ class AsyncTranslator:
         if self._closed:
             raise CancelledRequestError("the translator was closed")
         request = CallContext(client, deadline, long)
-        outcome: Future[Value] = Future()
+        future: Future[Value] = Future()
         start = time.monotonic()
-        job = partial(self._work, request, outcome, start, lambda translator: function(translator, *args))
+        job = partial(self._work, request, future, start, lambda translator: function(translator, *args))
         self._workers.put(client, job)
         self._requests.add(request)
         if self.observer is not None:
             self.observer.on_queued(client)
         status: Outcome = "cancelled"
         try:
-            result = await asyncio.wait_for(asyncio.wrap_future(outcome), deadline)
+            result = await asyncio.wait_for(asyncio.wrap_future(future), deadline)
             status = "done"
             return result
         except TimeoutError:
@@ -347,7 +347,7 @@ class AsyncTranslator:
                 self._workers.remove(client, job)
             if self.observer is not None:
                 self.observer.on_finished(client, time.monotonic() - start, status)
-            del outcome, job  # as in :meth:`_work`
+            del future, job  # as in :meth:`_work`
 
     async def close(self, drain: bool = True) -> None:
         """Refuse further requests, and end the threads.
@@ -359,9 +359,9 @@ class AsyncTranslator:
         if not drain:
             for request in list(self._requests):
                 request.cancel("the translator was closed")
-        await asyncio.to_thread(self._end)
+        await asyncio.to_thread(self._close)
 
-    def _end(self) -> None:
+    def _close(self) -> None:
         self._workers.wait()
         self._workers.close()
         self._models.close()
@@ -370,12 +370,15 @@ class AsyncTranslator:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
-        await self.close(drain=kind is None)
+        await self.close(drain=error_type is None)
 
     def _work(
-        self, request: CallContext, outcome: Future[Value], start: float, function: Callable[[Any], Value]
+        self, request: CallContext, future: Future[Value], start: float, function: Callable[[Any], Value]
     ) -> None:
         if self.observer is not None:
             self.observer.on_started(request.client, time.monotonic() - start)
@@ -385,12 +388,12 @@ class AsyncTranslator:
                 result = function(self.translator.wrap_decoders(self._models.decoder_for(request)))
         except BaseException as error:
             with suppress(InvalidStateError):  # the request was cancelled
-                outcome.set_exception(_task_error(error))
+                future.set_exception(_task_error(error))
         else:
             with suppress(InvalidStateError):
-                outcome.set_result(result)
+                future.set_result(result)
         finally:
-            del outcome  # it holds the error, whose traceback holds this frame
+            del future  # it holds the error, whose traceback holds this frame
 
 
 def _task_error(error: BaseException) -> Exception:

@@ -58,9 +58,9 @@ def add_attentions(decoder: Decoder, sentences: Sequence[Sentence], start: int |
     Raises:
         SettingsError: the decoder is an ensemble.
     """
-    first = decoder.symbols.start if start is None else start
+    start_token = decoder.symbols.start if start is None else start
     pairs = [
-        TokenPair(sentence.ids, [first, *hypothesis.tokens][: max(len(hypothesis.token_scores), 1)])
+        TokenPair(sentence.ids, [start_token, *hypothesis.tokens][: max(len(hypothesis.token_scores), 1)])
         for sentence in sentences
         for hypothesis in sentence.hypotheses
     ]

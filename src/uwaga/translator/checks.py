@@ -91,10 +91,12 @@ def is_looping(tokens: Sequence[int]) -> bool:
     if length - len(set(tokens)) < MIN_MATCHING_TOKENS:
         return False
     for period in range(1, min(MAX_PERIOD, length // MIN_REPETITIONS) + 1):
-        run = max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period
-        for index in range(run - 1, length - period, run):  # any run includes one of these pairs
+        run_length = max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period
+        for index in range(
+            run_length - 1, length - period, run_length
+        ):  # any run includes one of these pairs
             if tokens[index] == tokens[index + period]:
-                if b"\x01" * run in bytes(map(operator.eq, tokens, tokens[period:])):
+                if b"\x01" * run_length in bytes(map(operator.eq, tokens, tokens[period:])):
                     return True
                 break
     return False
@@ -107,15 +109,18 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
         sentences: the sentences that were searched.
         stats: statistics of the model's scores.
     """
-    warnings, best = [], [(sentence, sentence.hypotheses[0]) for sentence in sentences]
-    if any(is_looping(hypothesis.tokens) and not is_looping(sentence.ids) for sentence, hypothesis in best):
+    warnings, best_hypotheses = [], [(sentence, sentence.hypotheses[0]) for sentence in sentences]
+    if any(
+        is_looping(hypothesis.tokens) and not is_looping(sentence.ids)
+        for sentence, hypothesis in best_hypotheses
+    ):
         warnings.append(
             "the translation repeats itself again and again; no_repeat_ngram=3 (--no-repeat-ngram 3) would "
             "forbid it"
         )
     means = [
         mean_score(hypothesis)
-        for sentence, hypothesis in best
+        for sentence, hypothesis in best_hypotheses
         if hypothesis.token_scores and sentence.terms is None and not sentence.prefix  # forced: improbable
     ]
     if stats is not None and means and min(means) < stats.low:

@@ -119,27 +119,27 @@ def choose_for(
     Raises:
         ModelError, SettingsError: as in :func:`choose_models`; or the arguments conflict.
     """
-    named = [] if name is None else model_names([name] if isinstance(name, (str, Path)) else name)
+    names = [] if name is None else model_names([name] if isinstance(name, (str, Path)) else name)
     languages = (options.source, options.target)
-    pair = language_pair(named[0]) if len(named) == 1 else None
+    pair = language_pair(names[0]) if len(names) == 1 else None
     if pair is not None and options.adapter is not None:
         raise SettingsError(
-            f"{named[0]!r} chooses an installed model, but an adapter belongs to one model: omit the name, "
+            f"{names[0]!r} chooses an installed model, but an adapter belongs to one model: omit the name, "
             "or give the base model of the adapter"
         )
     if pair is not None and languages == (None, None):
         return choose_models(*pair, via, options.memory)
     if pair is not None:
-        raise SettingsError(f"{named[0]!r} already names both languages: omit the source and the target")
+        raise SettingsError(f"{names[0]!r} already names both languages: omit the source and the target")
     source, target = languages
-    free = not named and options.adapter is None  # an adapter names its model
-    if free and source is not None and target is not None:
+    is_unnamed = not names and options.adapter is None  # an adapter names its model
+    if is_unnamed and source is not None and target is not None:
         return choose_models(source, target, via, options.memory)
-    if free and (source is not None or target is not None) and BUNDLED.is_dir():
+    if is_unnamed and (source is not None or target is not None) and BUNDLED.is_dir():
         _check_bundled(source, target)
     if via is not None:
         raise SettingsError("via chooses among installed models: give both languages, and no model")
-    return ChosenModels(tuple(named) if free or named else (str(adapter_base(options.adapter, None)),))
+    return ChosenModels(tuple(names) if is_unnamed or names else (str(adapter_base(options.adapter, None)),))
 
 
 def _check_bundled(source: str | None, target: str | None) -> None:
@@ -189,11 +189,11 @@ def choose_models(
     """
     if not isinstance(via, str | Sequence | None):
         raise SettingsError(f"via must be a language code or a list of them, not {quoted(via)}")
-    intermediate = [via] if isinstance(via, str) else list(via or ())
-    for code in (source, target, *intermediate):
+    pivots = [via] if isinstance(via, str) else list(via or ())
+    for code in (source, target, *pivots):
         if not isinstance(code, str) or not LANGUAGE_CODE.fullmatch(code):
             raise SettingsError(f"{quoted(code)} is not a language code such as 'en' or 'pt_BR'")
-    if same_language(source, target) and not intermediate:
+    if same_language(source, target) and not pivots:
         raise SettingsError(
             f"{source} and {target} are the same language; choose another, or give a pivot language (--via)"
         )
@@ -201,14 +201,14 @@ def choose_models(
     from uwaga.library.routes import find_route
 
     models = installed_models((), environment)
-    usable = list(models)
-    while route := find_route(source, target, usable, intermediate):
+    usable_models = list(models)
+    while route := find_route(source, target, usable_models, pivots):
         steps = [ChosenStep(step, read_model(Path(step.model.path), memory=memory)) for step in route]
-        mismatched = [step.model for step, checkpoint in steps if not _supports_pair(checkpoint, step)]
-        if not mismatched:
+        mismatched_models = [step.model for step, checkpoint in steps if not _supports_pair(checkpoint, step)]
+        if not mismatched_models:
             return ChosenModels((), tuple(steps))
-        usable = [model for model in usable if model not in mismatched]
-    raise _not_installed_error((source, *intermediate, target), models)
+        usable_models = [model for model in usable_models if model not in mismatched_models]
+    raise _not_installed_error((source, *pivots, target), models)
 
 
 def _supports_pair(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> bool:
@@ -225,35 +225,41 @@ def _not_installed_error(codes: Sequence[str], models: Sequence[InstalledModel])
     """Return the error for languages without an installed model; its message says what to install."""
     from uwaga.library.routes import PIVOT
 
-    source, *intermediate, target = codes
-    detail = f" via {', '.join(intermediate)}" if intermediate else ", and no chain of models does"
-    missing = _missing_pairs(codes, models) if intermediate else [(source, target)]
-    fetched = _download_commands(missing)
-    if not intermediate and not any(same_language(code, PIVOT) for code in codes):
-        missing = _missing_pairs((source, PIVOT, target), models)
-        fetched += f", or to pivot through {PIVOT} {_download_commands(missing)}"
-    notes = [
+    source, *pivots, target = codes
+    detail = f" via {', '.join(pivots)}" if pivots else ", and no chain of models does"
+    missing_pairs = _missing_pairs(codes, models) if pivots else [(source, target)]
+    commands = _download_commands(missing_pairs)
+    if not pivots and not any(same_language(code, PIVOT) for code in codes):
+        missing_pairs = _missing_pairs((source, PIVOT, target), models)
+        commands += f", or to pivot through {PIVOT} {_download_commands(missing_pairs)}"
+    parts = [
         f"no installed model translates {source} to {target}{detail}",
-        f"download a model with {fetched}, or give your own (--model)",
+        f"download a model with {commands}, or give your own (--model)",
     ]
-    available = sorted(
+    available_pairs = sorted(
         {
             f"{source_code[0]} to {target_code[0]}"
             for source_code, target_code in map(_single_pair, models)
             if source_code and target_code
         }
     )
-    if available:
-        more = f" and {len(available) - MAX_LISTED_PAIRS} more" if available[MAX_LISTED_PAIRS:] else ""
-        notes.append(f"installed: {', '.join(available[:MAX_LISTED_PAIRS])}{more}")
-    broken = [model for model in models if model.is_damaged]
-    if broken:
-        notes.append(f"{broken[0].name} is damaged: {broken[0].problems[0]}")
-    return NotInstalledError("; ".join(notes), tuple("-".join(pair) for pair in missing))
+    if available_pairs:
+        more = (
+            f" and {len(available_pairs) - MAX_LISTED_PAIRS} more"
+            if available_pairs[MAX_LISTED_PAIRS:]
+            else ""
+        )
+        parts.append(f"installed: {', '.join(available_pairs[:MAX_LISTED_PAIRS])}{more}")
+    damaged_models = [model for model in models if model.is_damaged]
+    if damaged_models:
+        parts.append(f"{damaged_models[0].name} is damaged: {damaged_models[0].problems[0]}")
+    return NotInstalledError("; ".join(parts), tuple("-".join(pair) for pair in missing_pairs))
 
 
 def _download_commands(pairs: Sequence[tuple[str, str]]) -> str:
-    return " and ".join(f"`uwaga models download {source_code}-{other}`" for source_code, other in pairs)
+    return " and ".join(
+        f"`uwaga models download {source_code}-{target_code}`" for source_code, target_code in pairs
+    )
 
 
 def _single_pair(model: InstalledModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -265,5 +271,5 @@ def _missing_pairs(codes: Sequence[str], models: Sequence[InstalledModel]) -> li
     """Return the language pairs of a route's steps for which no model is installed, or else all of them."""
     from uwaga.library.routes import find_route
 
-    parts = list(pairwise(codes))
-    return [part for part in parts if len(find_route(*part, models) or ()) != 1] or parts
+    pairs = list(pairwise(codes))
+    return [pair for pair in pairs if len(find_route(*pair, models) or ()) != 1] or pairs

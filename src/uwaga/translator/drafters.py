@@ -85,9 +85,11 @@ class BlockDrafter:
         return BlockDrafter(wrap(self.decoder))
 
 
-def have_same_vocabulary(decoder: Decoder, target: Subwords, drafter: Decoder, drafting: Subwords) -> bool:
+def have_same_vocabulary(
+    decoder: Decoder, target: Subwords, other_decoder: Decoder, other_target: Subwords
+) -> bool:
     """Return True if two decoders have the same target tokens, according to their target tokenisers."""
-    return decoder.vocabulary == drafter.vocabulary and target.model_bytes == drafting.model_bytes
+    return decoder.vocabulary == other_decoder.vocabulary and target.model_bytes == other_target.model_bytes
 
 
 def make_drafter(model: Model, drafting: Model) -> Drafter:

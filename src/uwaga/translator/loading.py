@@ -48,15 +48,15 @@ ModelArgument = str | Path | None | Checkpoint
 
 def model_names(names: Iterable[str | Path]) -> list[str]:
     """Return the names of the models of an ensemble, after checking their types."""
-    listed = (
+    name_list = (
         list(names) if isinstance(names, Iterable) and not isinstance(names, (bytes, Mapping)) else [names]
     )
-    for name in listed:
+    for name in name_list:
         if not isinstance(name, (str, Path)):
             raise SettingsError(
                 f"name must be a model folder, a name, or several of them, not {quoted(names)}"
             )
-    return [str(name) for name in listed]
+    return [str(name) for name in name_list]
 
 
 def adapter_base(adapter: str | Path | None, name: Named) -> Named | str:
@@ -110,15 +110,15 @@ def with_prompt(checkpoint: Checkpoint) -> Checkpoint:
     The model translates whole lines greedily. A target ends at the end of the assistant's message or, without
     a chat template, at the end of its line.
     """
-    inner = checkpoint.source
-    if checkpoint.task != "generate" or not isinstance(inner, FramedTokeniser):
+    tokeniser = checkpoint.source
+    if checkpoint.task != "generate" or not isinstance(tokeniser, FramedTokeniser):
         return checkpoint
     from uwaga.tokenizers.prompt import BASE_PROMPT, find_prompt
 
     prompt = find_prompt(BASE_PROMPT if checkpoint.chat is None else checkpoint.chat.family)
-    source = PromptTokeniser(inner, checkpoint.chat, prompt, origin := str(checkpoint.path))
+    source = PromptTokeniser(tokeniser, checkpoint.chat, prompt, origin := str(checkpoint.path))
     symbols = source.answer_symbols()
-    target = replace(inner, prefix=(), suffix=(source.end,), symbols=symbols, stop=prompt.stop)
+    target = replace(tokeniser, prefix=(), suffix=(source.end,), symbols=symbols, stop=prompt.stop)
     return replace(
         checkpoint,
         source=source,
@@ -147,11 +147,11 @@ def _load_ensemble(names: Sequence[str], options: LoadOptions) -> Model:
     for name in names:
         members.append(load_model(name, replace(options, draft=None)))
         first, member = members[0], members[-1]
-        for side, tokeniser, expected in (
+        for side, tokeniser, first_tokeniser in (
             ("source", member.source, first.source),
             ("target", member.target, first.target),
         ):
-            if tokeniser.model_bytes != expected.model_bytes:
+            if tokeniser.model_bytes != first_tokeniser.model_bytes:
                 raise SettingsError(
                     f"{name}: its {side} tokeniser differs from that of {names[0]}; "
                     "the models of an ensemble must share their vocabularies"
@@ -164,16 +164,18 @@ def load_model(name: ModelArgument, options: LoadOptions) -> Model:
     """Load one translation model with its scorer and drafter; see :meth:`Translator.load` for errors."""
     if str(options.draft) != DRAFT_SHORTLIST:
         return with_draft(_load_translation_model(name, options), options)
-    shortlisted = _load_translation_model(name, replace(options, draft=None))
-    if not isinstance(shortlisted.decoder, NativeModel) or shortlisted.decoder.shortlist is None:
+    shortlisted_model = _load_translation_model(name, replace(options, draft=None))
+    if not isinstance(shortlisted_model.decoder, NativeModel) or shortlisted_model.decoder.shortlist is None:
         raise SettingsError(
             "draft shortlist needs the native engine and a shortlist: give the file of a shortlist, or leave "
             "out draft"
         )
     from uwaga.translator.drafters import ShortlistDrafter
 
-    complete = replace(shortlisted, decoder=shortlisted.decoder.without_shortlist(), scorer=None)
-    return complete.with_drafter(ShortlistDrafter(shortlisted.decoder))
+    complete_model = replace(
+        shortlisted_model, decoder=shortlisted_model.decoder.without_shortlist(), scorer=None
+    )
+    return complete_model.with_drafter(ShortlistDrafter(shortlisted_model.decoder))
 
 
 def with_draft(model: Model, options: LoadOptions) -> Model:
@@ -387,9 +389,9 @@ def with_threads(model: Module, threads: int) -> None:
     """
     model.threads = threads  # type: ignore[assignment]  # a number, beside the weights
     for name in LIMITED_METHODS:
-        call = getattr(model, name, None)
-        if call is not None:
-            setattr(model, name, _with_thread_limit(call, threads))
+        method = getattr(model, name, None)
+        if method is not None:
+            setattr(model, name, _with_thread_limit(method, threads))
     from torch import nn
 
     head: Any = getattr(model, "head", None)
@@ -397,16 +399,16 @@ def with_threads(model: Module, threads: int) -> None:
         with_threads(head, threads)
 
 
-def _with_thread_limit(call: Callable[Parameters, Value], threads: int) -> Callable[Parameters, Value]:
+def _with_thread_limit(method: Callable[Parameters, Value], threads: int) -> Callable[Parameters, Value]:
     import torch
 
-    @wraps(call)
+    @wraps(method)
     def with_limit(*args: Parameters.args, **named: Parameters.kwargs) -> Value:
-        before = torch.get_num_threads()
+        previous_threads = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
-            return call(*args, **named)
+            return method(*args, **named)
         finally:
-            torch.set_num_threads(before)
+            torch.set_num_threads(previous_threads)
 
     return with_limit

@@ -197,21 +197,21 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
             raise MissingExtraError(
                 "translation memories need the package uwaga_memory: pip install 'uwaga[memory]'"
             )
-        opened: TranslationMemory = STORES["sqlite"](memory, languages)
+        opened_memory: TranslationMemory = STORES["sqlite"](memory, languages)
     elif memory is None or not callable(getattr(memory, "matches", None)):
         raise SettingsError(
             "memory must be the path of a translation memory, or an object with the method matches(), not "
             f"{quoted(memory)}"
         )
     else:
-        opened = memory
-    stored: tuple[str, str] | None = getattr(opened, "languages", None)
-    if languages and stored and not all(map(_is_same_language, languages, stored)):
+        opened_memory = memory
+    memory_languages: tuple[str, str] | None = getattr(opened_memory, "languages", None)
+    if languages and memory_languages and not all(map(_is_same_language, languages, memory_languages)):
         raise SettingsError(
-            f"{memory_name(memory)} is a memory from {' to '.join(stored)}, but the model translates from "
-            f"{' to '.join(languages)}; choose another memory or another model"
+            f"{memory_name(memory)} is a memory from {' to '.join(memory_languages)}, but the model "
+            f"translates from {' to '.join(languages)}; choose another memory or another model"
         )
-    return opened
+    return opened_memory
 
 
 def _is_same_language(language: str, stored: str) -> bool:

@@ -215,19 +215,19 @@ def make_plan(
         resolve_languages(languages, source, request.target, "these models together")
     pair = models[0].languages[0], models[-1].languages[1]
     options = search_options([model.decoding for model in models], request.search, streaming)
-    finders: list[TermFinder] = []
+    term_finders: list[TermFinder] = []
     if request.glossary is not None:
         from uwaga.terms.apply import TermFinder
         from uwaga.terms.glossary import Glossary
 
         glossary, mode = Glossary.from_argument(request.glossary, pair), request.glossary_mode
-        finders = [
+        term_finders = [
             TermFinder(glossary, model.target, model.decoder.vocabulary, mode, last=model is models[-1])
             for model in models
         ]
     stages = []
     for number, (model, model_options) in enumerate(zip(models, options, strict=True)):
-        terms = finders[number] if finders else None
+        terms = term_finders[number] if term_finders else None
         model_options = replace(model_options, alignment=True) if model_options.coverage else model_options
         if model.drafter is not None and (model_options.beam != 1 or model_options.sample):
             raise SettingsError(
@@ -263,14 +263,17 @@ def search_options(
             requested.check_streams()
         return (requested,)
 
-    def changed(options: SearchOptions, overrides: Mapping[str, Any]) -> SearchOptions:
+    def override(options: SearchOptions, overrides: Mapping[str, Any]) -> SearchOptions:
         return options.for_stream(overrides) if streaming else options.changed(overrides)
 
-    *earlier, last = defaults
-    last_options = changed(last, requested)  # checks every name
-    if not earlier:
+    *earlier_defaults, last_defaults = defaults
+    last_options = override(last_defaults, requested)  # checks every name
+    if not earlier_defaults:
         return (last_options,)
-    shared = {name: value for name, value in requested.items() if name not in LAST_MODEL_OPTIONS}
+    shared_options = {name: value for name, value in requested.items() if name not in LAST_MODEL_OPTIONS}
     if last_options.sample and last_options.seed is not None:
-        shared["seed"] = last_options.seed
-    return (*(replace(changed(model_options, shared), nbest=1) for model_options in earlier), last_options)
+        shared_options["seed"] = last_options.seed
+    return (
+        *(replace(override(model_options, shared_options), nbest=1) for model_options in earlier_defaults),
+        last_options,
+    )

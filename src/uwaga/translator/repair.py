@@ -49,24 +49,24 @@ def adapt_target(
     """
     if len(words) > MAX_COMPARED_WORDS:
         return None
-    renamed, counts = dict[str, str](), Counter[str]()
+    new_pieces, counts = dict[str, str](), Counter[str]()
     for new, old in zip_longest(words, split_tokens(source, placeholders)):
         if new is None or old is None:
             return None
         if not (_comparison_key(old) == _comparison_key(new) or (_is_copied(old) and _is_copied(new))):
             return None
-        if _is_copied(old) and renamed.setdefault(old.text, new.text) != new.text:
+        if _is_copied(old) and new_pieces.setdefault(old.text, new.text) != new.text:
             return None
         counts[old.text] += 1
-    exchanges: list[tuple[Span, str]] = []
-    for piece, new_piece in renamed.items():
+    replacements: list[tuple[Span, str]] = []
+    for piece, new_piece in new_pieces.items():
         if piece != new_piece:
             spans = _occurrences(piece, target)
             if len(spans) != counts[piece]:
                 return None
-            exchanges += [(span, new_piece) for span in spans]
+            replacements += [(span, new_piece) for span in spans]
     parts, end = list[str](), 0
-    for (start, stop), piece in sorted(exchanges):
+    for (start, stop), piece in sorted(replacements):
         if start < end:
             return None
         parts += [target[end:start], piece]

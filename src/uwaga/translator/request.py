@@ -209,14 +209,16 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
     is_single = isinstance(text, str)
     texts = [text] if isinstance(text, str) else as_list(text)
     search = {name: value for name, value in options.items() if name not in REQUEST_FIELDS}
-    if unknown := search.keys() - SearchOptions.__dataclass_fields__.keys():
-        raise unknown_option_error(min(unknown))
+    if unknown_names := search.keys() - SearchOptions.__dataclass_fields__.keys():
+        raise unknown_option_error(min(unknown_names))
     fields = {name: value for name, value in options.items() if name in REQUEST_FIELDS}
     prefixes = prefix_list(fields.pop("prefix", None), len(texts))
     drafts = prefix_list(fields.pop("draft", None), len(texts), "draft")
     if any(drafts) and search.get("beam") is None:
         search |= {"beam": 1, "nbest": search.get("nbest") or 1}
-    common = {name: value for name, value in fields.items() if value is not None or name in NON_NULL_FIELDS}
+    shared_values = {
+        name: value for name, value in fields.items() if value is not None or name in NON_NULL_FIELDS
+    }
     return [
         Request(
             content,
@@ -224,7 +226,7 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
             draft=draft,
             search=search,
             name="the text" if is_single else f"text {number}",
-            **common,
+            **shared_values,
         )
         for number, (content, prefix, draft) in enumerate(zip(texts, prefixes, drafts, strict=True), start=1)
     ]

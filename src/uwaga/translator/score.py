@@ -54,9 +54,9 @@ def forced_steps(
         SettingsError: attention is requested from a model that has none.
     """
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    first = decoder.symbols.start if start is None else start
+    start_token = decoder.symbols.start if start is None else start
     choice = Choice(count=1, attention=attention)
-    for indices, tokens, step in force_targets(decoder, sources, targets, first, choice):
+    for indices, tokens, step in force_targets(decoder, sources, targets, start_token, choice):
         if attention and step.attention is None:
             raise no_attention_error()
         yield ForcedStep(indices, tokens, step.log_probs[:, 0], step.attention)
@@ -213,20 +213,22 @@ def parallel_scorer(model: Seq2Seq) -> Scorer:
     @torch.inference_mode()
     def score(pairs: Sequence[TokenPair], start: int | None = None) -> list[list[float]]:
         symbols = model.symbols
-        first = symbols.start if start is None else start
+        start_token = symbols.start if start is None else start
         source = pad([pair.source for pair in pairs], symbols.pad, model.device)  # (sentences, source)
         targets = [pair.target for pair in pairs]
-        shifted = [[first, *target[:-1]] for target in targets]
-        features = model.features(source, pad(shifted, symbols.pad, model.device))
+        decoder_inputs = [[start_token, *target[:-1]] for target in targets]
+        features = model.features(source, pad(decoder_inputs, symbols.pad, model.device))
         lengths = torch.tensor([len(target) for target in targets], device=model.device)
-        real = torch.arange(features.shape[1], device=model.device) < lengths[:, None]  # (sentences, target)
-        rows = features[real]  # (tokens, width)
+        is_token = (
+            torch.arange(features.shape[1], device=model.device) < lengths[:, None]
+        )  # (sentences, target)
+        rows = features[is_token]  # (tokens, width)
         expected = torch.tensor([token for target in targets for token in target], device=model.device)
         scores = []
         for row in range(0, len(rows), MAX_ROWS):
             log_probs = torch.log_softmax(model.logits(rows[row : row + MAX_ROWS]), dim=-1)
             scores.append(log_probs.gather(1, expected[row : row + MAX_ROWS, None])[:, 0])  # (rows,)
-        flat = iter(torch.cat(scores).tolist())
-        return [list(islice(flat, len(target))) for target in targets]
+        flat_scores = iter(torch.cat(scores).tolist())
+        return [list(islice(flat_scores, len(target))) for target in targets]
 
     return score

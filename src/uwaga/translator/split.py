@@ -56,7 +56,7 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
         count: function that returns the number of tokens of a text, end symbol included. A part that has no
             tokens alone may have some between other parts.
     """
-    pieces = list(_pieces(text, limit, count, (CLAUSE_END, WORD_START)))
+    pieces = list(_split_pieces(text, limit, count, (CLAUSE_END, WORD_START)))
     if len(pieces) < 2:
         return [piece for piece, _ in pieces]
     parts = []
@@ -80,14 +80,16 @@ def divide_text(
     """
     if len(sizes) < 2:
         return [text] * len(sizes)
-    forbidden = _inner_positions(unsplittable(text)) if unsplittable else ()
+    forbidden_positions = _inner_positions(unsplittable(text)) if unsplittable else ()
     cuts = [match.start() for match in WORD_START.finditer(text)]
-    allowed = [0, *(cut for cut in cuts if cut not in forbidden), len(text)]
+    allowed_positions = [0, *(cut for cut in cuts if cut not in forbidden_positions), len(text)]
     bounds, total = [0], sum(sizes)
     for size in accumulate(sizes[:-1]):
         ideal_position = len(text) * size / total
-        index = bisect_left(allowed, ideal_position)
-        _, nearest = min((abs(cut - ideal_position), cut) for cut in allowed[max(index - 1, 0) : index + 1])
+        index = bisect_left(allowed_positions, ideal_position)
+        _, nearest = min(
+            (abs(cut - ideal_position), cut) for cut in allowed_positions[max(index - 1, 0) : index + 1]
+        )
         bounds.append(nearest)
     return [text[first:last] for first, last in pairwise([*bounds, len(text)])]
 
@@ -97,7 +99,7 @@ def _inner_positions(spans: Iterable[Span]) -> set[int]:
     return {position for start, end in spans for position in range(start + 1, end)}
 
 
-def _pieces(
+def _split_pieces(
     text: str, limit: int, count: Callable[[str], int], cuts: Sequence[re.Pattern[str]]
 ) -> Iterator[tuple[str, int]]:
     """Yield clauses, words of overlong clauses, and parts of overlong words, with their numbers of tokens."""
@@ -109,7 +111,7 @@ def _pieces(
         if size <= limit:
             yield piece, size
         else:
-            yield from _pieces(piece, limit, count, cuts[1:])
+            yield from _split_pieces(piece, limit, count, cuts[1:])
 
 
 def _divide_units(
@@ -197,10 +199,10 @@ class Segmenter:
         dropped, and a run of blanks inside it becomes one space. If the model's two languages are known,
         sentences that are the same in both are marked to be copied.
         """
-        warnings, lines, start = self._doubts(text), list[tuple[list[Sentence], str]](), 0
+        warnings, lines, start = self._script_warnings(text), list[tuple[list[Sentence], str]](), 0
         parts = LINE_BREAK.split(text)
         for line, line_break in while_active(zip(parts[::2], [*parts[1::2], ""], strict=True)):
-            lines.append((list(self._line(line, start, split, name, warnings)), line_break))
+            lines.append((list(self._split_line(line, start, split, name, warnings)), line_break))
             start += len(line) + len(line_break)
         before, sentences = _join_lines("", lines)
         return Passage(before, sentences, tuple(warnings), text)
@@ -217,10 +219,14 @@ class Segmenter:
             name: the name of the text, for error messages.
         """
         text = passage.result.text
-        warnings, lines, line = self._doubts(text), list[tuple[list[Sentence], str]](), list[Sentence]()
+        warnings, lines, line = (
+            self._script_warnings(text),
+            list[tuple[list[Sentence], str]](),
+            list[Sentence](),
+        )
         start = len(passage.before)
         for number, sentence in enumerate(passage.sentences, start=1):
-            added = list(self._line(sentence.translation, start, split, name, warnings))
+            added = list(self._split_line(sentence.translation, start, split, name, warnings))
             start += len(sentence.translation) + len(sentence.after)
             shares = divide_text(sentence.first_text, [len(part.text) for part in added], self.unsplittable)
             for part, share in zip(added, shares, strict=True):
@@ -244,7 +250,7 @@ class Segmenter:
         )
         return tuple(self.source.add_special_tokens(ids)) if ids else ()
 
-    def _line(
+    def _split_line(
         self, line: str, start: int, split: Split, name: str, warnings: list[str]
     ) -> Iterator[Sentence]:
         """Yield the sentences of a line that begins at position ``start`` of the text."""
@@ -255,50 +261,52 @@ class Segmenter:
             limit = self.max_unsplit or self.limit
             if limit is not None and len(line_ids) > limit:
                 check_length(line_ids, limit, name, f"sentence {_shorten(line)!r}")
-            yield self._sentence(line_ids, line, start)
+            yield self._make_sentence(line_ids, line, start)
             return
         if split == "auto" and len(line_ids) <= self._longest_unsplit:
-            yield self._sentence(line_ids, line, start)
+            yield self._make_sentence(line_ids, line, start)
             return
         language_prefix = self.source.language_prefix(line.strip())
         stop = start
-        for number, part in enumerate(while_active(self._split(line))):
+        for number, part in enumerate(while_active(self._split_sentences(line))):
             start, stop = stop, stop + len(part)
             before = "" if number == 0 else language_prefix
             ids = line_ids if part == line else self.ids(before + part)
             if self.limit is None or len(ids) <= self.limit:
                 if ids:
-                    yield self._sentence(ids, part, start)
+                    yield self._make_sentence(ids, part, start)
                 continue
             text = part if number else part.strip().removeprefix(language_prefix.strip())
-            parts = list(self._cut(text, start + part.index(text), language_prefix, self.limit))
+            parts = list(self._cut_sentence(text, start + part.index(text), language_prefix, self.limit))
             warnings.append(
                 f"the sentence {_shorten(part)!r} has {len(ids)} tokens, end symbol included, but the model "
                 f"accepts at most {self.limit}: it was translated in {len(parts)} parts"
             )
             yield from parts
 
-    def _split(self, line: str) -> list[str]:
+    def _split_sentences(self, line: str) -> list[str]:
         """Return the sentences of a line; two sentences are joined if their boundary is inside a term."""
         from uwaga.tokenizers.sentences import split_sentences  # not before it is needed
 
         parts = split_sentences(line, self.languages[0])
         if self.unsplittable is None or len(parts) < 2:
             return parts
-        forbidden = _inner_positions(self.unsplittable(line))
-        joined, position = [parts[0]], len(parts[0])
+        forbidden_positions = _inner_positions(self.unsplittable(line))
+        joined_sentences, position = [parts[0]], len(parts[0])
         for part in parts[1:]:
-            if position in forbidden:
-                joined[-1] += part
+            if position in forbidden_positions:
+                joined_sentences[-1] += part
             else:
-                joined.append(part)
+                joined_sentences.append(part)
             position += len(part)
-        return joined
+        return joined_sentences
 
-    def _cut(self, sentence: str, start: int, language_prefix: str, limit: int) -> Iterator[Sentence]:
+    def _cut_sentence(
+        self, sentence: str, start: int, language_prefix: str, limit: int
+    ) -> Iterator[Sentence]:
         """Yield the parts of an overlong sentence, each encoded with ``language_prefix`` before it."""
-        framing = max(len(self.ids(language_prefix)), len(self.source.add_special_tokens([])))
-        if framing >= limit:
+        frame_tokens = max(len(self.ids(language_prefix)), len(self.source.add_special_tokens([])))
+        if frame_tokens >= limit:
             raise TextTooLongError(f"the model accepts at most {limit} tokens, which is too few for any text")
 
         @cache
@@ -306,25 +314,25 @@ class Segmenter:
             return self.ids(language_prefix + part)
 
         def count(part: str) -> int:
-            return max(0, len(ids(part)) - framing)
+            return max(0, len(ids(part)) - frame_tokens)
 
         parts: list[tuple[str, int]] = []
-        for part in cut_to_fit(sentence, limit - framing, count):
+        for part in cut_to_fit(sentence, limit - frame_tokens, count):
             if count(part):
                 parts.append((part, start))
             start += len(part)
         for (part, offset), (following, _) in pairwise([*parts, (" ", 0)]):
             is_separate = part[-1:].isspace() or following[:1].isspace()
-            piece = self._sentence(ids(part), part, offset)
+            piece = self._make_sentence(ids(part), part, offset)
             if not is_separate:
                 piece.after, piece.is_glued = "", True
             yield piece
 
-    def _doubts(self, text: str) -> list[str]:
+    def _script_warnings(self, text: str) -> list[str]:
         unexpected_script = script_warning(text, self.languages[0]) if self._languages_differ else None
         return [] if unexpected_script is None else [unexpected_script]
 
-    def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
+    def _make_sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
         copy = (
             BLANKS.sub(" ", part.strip())
             if self._languages_differ and is_language_independent(part)
@@ -429,8 +437,8 @@ class KnownCharacters:
         if is_styled or is_control(character) or category[0] == "M":
             return self._altered
         is_raised = style in ("<super>", "<sub>")
-        is_form = style == "<compat>" or (style.startswith("<") and self._is_alphabetic)
-        is_punctuation = category[0] == "P" and is_form
+        is_compatibility_form = style == "<compat>" or (style.startswith("<") and self._is_alphabetic)
+        is_punctuation = category[0] == "P" and is_compatibility_form
         is_sign = category in ("No", "Nl", "Cn") or category[0] == "S"
         return self._unknown if is_raised or is_punctuation or is_sign else self._known
 

@@ -87,21 +87,21 @@ class StateCache:
         self, model: PairReader, pairs: Sequence[TokenPair], store: StateStore
     ) -> dict[TokenPair, PairStates]:
         """Return the states of pairs; states that are neither cached nor stored are computed and stored."""
-        known = {pair: states for pair in pairs if (states := self._get(pair)) is not None}
-        missing = [pair for pair in dict.fromkeys(pairs) if pair not in known]
-        if missing:
+        known_states = {pair: states for pair in pairs if (states := self._get(pair)) is not None}
+        missing_pairs = [pair for pair in dict.fromkeys(pairs) if pair not in known_states]
+        if missing_pairs:
             name = self.fingerprint(model.decoder)
-            stored = store.load(name, map(_key, missing))
-            known |= {
+            stored_values = store.load(name, map(_key, missing_pairs))
+            known_states |= {
                 pair: PairStates.from_bytes(content, len(pair.target))
-                for pair in missing
-                if (content := stored.get(_key(pair))) is not None
+                for pair in missing_pairs
+                if (content := stored_values.get(_key(pair))) is not None
             }
-            new = [pair for pair in missing if pair not in known]
-            known |= compute_states(model, new)
-            store.save(name, {_key(pair): known[pair].to_bytes() for pair in new})
-            self._keep({pair: known[pair] for pair in missing})
-        return known
+            new_pairs = [pair for pair in missing_pairs if pair not in known_states]
+            known_states |= compute_states(model, new_pairs)
+            store.save(name, {_key(pair): known_states[pair].to_bytes() for pair in new_pairs})
+            self._add({pair: known_states[pair] for pair in missing_pairs})
+        return known_states
 
     def radius(self, model: PairReader, store: StateStore) -> float:
         """Return the radius of datastores, estimated from the features' variance in a sample of pairs."""
@@ -142,7 +142,7 @@ class StateCache:
                 self._states.move_to_end(pair)
             return states
 
-    def _keep(self, states: Mapping[TokenPair, PairStates]) -> None:
+    def _add(self, states: Mapping[TokenPair, PairStates]) -> None:
         with self._lock:
             for pair, pair_states in states.items():
                 if pair not in self._states:

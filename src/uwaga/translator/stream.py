@@ -72,14 +72,14 @@ def grow(
 
     Returns: True if a length limit truncated the target.
     """
-    growing, truncated = GrowingText(decode), False
+    growing_text, truncated = GrowingText(decode), False
     for event in stream(decoder, [sentence], options, drafter=drafter):
         if event.hypothesis is not None:
             hypothesis = complete(event.hypothesis)
-            piece, truncated = growing.finish(hypothesis.tokens), hypothesis.truncated
+            piece, truncated = growing_text.finish(hypothesis.tokens), hypothesis.truncated
         else:
             assert event.token is not None  # a stream gives a token or, last, the hypothesis
-            piece = growing.add(event.token)
+            piece = growing_text.add(event.token)
         if piece:
             yield piece
     return truncated

@@ -384,8 +384,8 @@ class Translator:
         Raises:
             TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
-        drafted = {"beam": 1, "nbest": 1, **options, "draft": str(previous), "bias": bias, "mask": mask}
-        [translation] = self.run(build_requests(text, drafted))
+        draft_options = {"beam": 1, "nbest": 1, **options, "draft": str(previous), "bias": bias, "mask": mask}
+        [translation] = self.run(build_requests(text, draft_options))
         return translation
 
     def stream(self, text: str, **options: Unpack[TranslateOptions]) -> Generator[str, None, bool]:

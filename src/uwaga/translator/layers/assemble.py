@@ -187,8 +187,8 @@ def _merge_hypotheses(hypotheses: Sequence[Hypothesis], end: int) -> Hypothesis:
         log_prob=math.fsum(hypothesis.log_prob for hypothesis in hypotheses),
         token_scores=tuple(chain.from_iterable(hypothesis.token_scores for hypothesis in hypotheses)),
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),
-        attention=_blocks([hypothesis.attention for hypothesis in hypotheses]),
-        attentions=_all_blocks([hypothesis.attentions for hypothesis in hypotheses]),
+        attention=_block_diagonal([hypothesis.attention for hypothesis in hypotheses]),
+        attentions=_join_attentions([hypothesis.attentions for hypothesis in hypotheses]),
         entropies=tuple(chain.from_iterable(hypothesis.entropies for hypothesis in hypotheses)),
         draft=DraftUse.total(hypothesis.draft for hypothesis in hypotheses),
     )
@@ -246,19 +246,19 @@ def _shift_spans(spans: Sequence[Span | None], offset: int) -> tuple[Span | None
     return tuple([None if span is None else (span[0] + offset, span[1] + offset) for span in spans])
 
 
-def _all_blocks(parts: Sequence[Attentions | None]) -> Attentions | None:
+def _join_attentions(parts: Sequence[Attentions | None]) -> Attentions | None:
     """Return the block-diagonal attention matrices of a text from those of its sentences."""
     present = [part for part in parts if part is not None]
     if not present:
         return None
     return Attentions(
-        _blocks([part.encoder for part in present]),
-        _blocks([part.decoder for part in present]),
-        _blocks([part.cross for part in present]),
+        _block_diagonal([part.encoder for part in present]),
+        _block_diagonal([part.decoder for part in present]),
+        _block_diagonal([part.cross for part in present]),
     )
 
 
-def _blocks(matrices: Sequence[Floats | None]) -> Floats | None:
+def _block_diagonal(matrices: Sequence[Floats | None]) -> Floats | None:
     """Return the block-diagonal attention (..., target, source) of several sentences."""
     present = [matrix for matrix in matrices if matrix is not None]
     if len(present) < 2:

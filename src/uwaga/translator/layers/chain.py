@@ -101,13 +101,13 @@ def _join_steps(steps: Sequence[_Step]) -> Translation:
 
     translations = [step.passage.result for step in steps]
     first, last = translations[0], translations[-1]
-    earlier = [translation.alignment for translation in translations[:-1]]
+    earlier_alignments = [translation.alignment for translation in translations[:-1]]
 
     def with_first_source(translation: Translation) -> Translation:
         # no model attends from the last text to the first, so there is no attention between them
         return replace(
             translation,
-            alignment=compose_alignments([*earlier, translation.alignment]),
+            alignment=compose_alignments([*earlier_alignments, translation.alignment]),
             source=first.source,
             source_tokens=first.source_tokens,
             attention=None,

@@ -114,11 +114,11 @@ class Characters:
         for hypothesis, inline in copy.tagged_translations:
             edits = typographic_edits(text.words, visible_text(inline), self._language)
             marked = apply_edits(inline, edits)
-            written = [
+            parts = [
                 part.raw if isinstance(part, Tag) and id(part) not in source_parts else part
                 for part in marked
             ]
-            text.inlines.append(join_parts(written))
+            text.inlines.append(join_parts(parts))
             words, alignment = plain_text(text.inlines[-1]), hypothesis.alignment
             if alignment is not None:
                 sources = move_spans(alignment.source, insertions(copy.content, quotations))
@@ -129,8 +129,8 @@ class Characters:
             results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
         first, *alternatives = results
         warnings: tuple[str, ...] = ()
-        if lost := self._lost_characters(source, first.text):
-            warnings = (f"characters that the model does not know are missing: {lost}",)
+        if lost_characters := self._lost_characters(source, first.text):
+            warnings = (f"characters that the model does not know are missing: {lost_characters}",)
         if not is_translatable(copy.content):
             unexpected_script = script_warning(source, self._source_language)
             warnings = (

@@ -58,7 +58,7 @@ def with_difference_warnings(translation: Translation, language: str) -> Transla
     source, target, warnings = translation.source, translation.text, tuple[str, ...]()
     if source == target:
         return translation
-    lost = [
+    lost_signs = [
         sign
         for sign in find_lost_signs(source, target)
         if not any(sign in warning for warning in translation.warnings)
@@ -68,23 +68,23 @@ def with_difference_warnings(translation: Translation, language: str) -> Transla
     terms = [term.target for term in translation.terms if term.applied]
     words = find_added_words(source, target, base_language(language), translation.alignment, terms)
     brackets = find_added_brackets(source, target, terms)
-    added = [*brackets, *(word for word in words if not any(word in part for part in brackets))]
-    if lost:
-        warnings += (f"signs of the text are missing: {' '.join(lost[:MAX_SIGNS])}",)
-    if added:
-        warnings += (f"added by the translation: {', '.join(map(repr, added))}",)
+    added_parts = [*brackets, *(word for word in words if not any(word in part for part in brackets))]
+    if lost_signs:
+        warnings += (f"signs of the text are missing: {' '.join(lost_signs[:MAX_SIGNS])}",)
+    if added_parts:
+        warnings += (f"added by the translation: {', '.join(map(repr, added_parts))}",)
     return replace(translation, warnings=(*translation.warnings, *warnings)) if warnings else translation
 
 
 def find_lost_signs(source: str, target: str) -> list[str]:
     """Return the signs of a text that its translation neither contains nor spells out."""
-    missing = Counter(SIGN.findall(source))
-    if not missing:
+    missing_counts = Counter(SIGN.findall(source))
+    if not missing_counts:
         return []
-    missing.subtract(SIGN.findall(target))
+    missing_counts.subtract(SIGN.findall(target))
     return [
         sign
-        for sign, count in missing.items()
+        for sign, count in missing_counts.items()
         if count > 0
         and not (sign in SIGN_WORDS and re.search(rf"\b(?:{SIGN_WORDS[sign]})", target, re.IGNORECASE))
     ]

@@ -24,13 +24,13 @@ def add_drafts(stage: Stage, passages: Sequence[Passage]) -> Decoder | None:
     Returns:
         a smaller model that drafts during the search, None if there is none.
     """
-    undrafted: list[Sentence] = []
+    undrafted_sentences: list[Sentence] = []
     for passage in passages:
         if passage.draft is None:
-            undrafted += [sentence for sentence in passage.sentences if sentence.is_searched]
+            undrafted_sentences += [sentence for sentence in passage.sentences if sentence.is_searched]
         else:
             divide_draft(stage, passage, passage.draft)
-    return draft_by_model(stage, undrafted)
+    return draft_by_model(stage, undrafted_sentences)
 
 
 def draft_by_model(stage: Stage, sentences: Sequence[Sentence]) -> Decoder | None:
@@ -66,5 +66,5 @@ def text_draft(model: Model, text: str, bias: float = 0.0, characters: int = 0) 
     tokens = model.target.encode(text + stop if lacks_final_mark(text) else text)
     if not bias:
         return Draft(tokens)
-    common = zip(tokens, model.target.encode(text[:characters]), strict=False)
-    return Draft(tokens, bias, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], common)))
+    token_pairs = zip(tokens, model.target.encode(text[:characters]), strict=False)
+    return Draft(tokens, bias, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], token_pairs)))

@@ -46,7 +46,9 @@ class TextWithPlaceholders:
         }
         self._layer.translate(list(parts.values()))
         for text, part in parts.items():
-            text.translation = write(text.words, Fragment.plain(text.words), [part], self._alignment)
+            text.translation = write_translation(
+                text.words, Fragment.plain(text.words), [part], self._alignment
+            )
 
 
 class Markup:
@@ -78,7 +80,7 @@ class Markup:
         for_each(while_active(texts), read)
         self._layer.translate([part for _, parts in documents.values() for part in parts])
         for text, (fragment, parts) in while_active(documents.items()):
-            text.translation = write(text.words, fragment, parts, alignment=False)
+            text.translation = write_translation(text.words, fragment, parts, alignment=False)
 
     def _read(self, text: Text) -> Fragment:
         try:
@@ -89,7 +91,7 @@ class Markup:
             raise DataError(f"{text.name}: {error}") from None
 
 
-def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: bool) -> Translation:
+def write_translation(source: str, fragment: Fragment, parts: Sequence[Text], alignment: bool) -> Translation:
     """Return the translation of a text in a format from the translations of its parts.
 
     Args:
@@ -98,10 +100,10 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
         parts: the translated parts of the text.
         alignment: whether to keep the alignment, which is that of the words between the tags.
     """
-    written = list(map(_write_part, parts, fragment.inlines))
+    written_parts = list(map(_write_part, parts, fragment.inlines))
     if len(parts) == 1:
         results = []
-        for hypothesis, inline in written[0]:
+        for hypothesis, inline in written_parts[0]:
             text, words = fragment.write([inline]), hypothesis.alignment if alignment else None
             if words is not None:
                 shift = _indent(text) - _indent(hypothesis.text)
@@ -109,7 +111,7 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
                 words = replace(words, target=targets)
             results.append(replace(hypothesis, text=text, source=source, alignment=words))
         return replace(results[0], alternatives=tuple(results[1:]))
-    text = fragment.write([best.inline for best, *_ in written])
+    text = fragment.write([best.inline for best, *_ in written_parts])
     return join_results([part.result for part in parts], text, source)
 
 
@@ -128,10 +130,10 @@ def join_results(results: Sequence[Translation], text: str, source: str) -> Tran
         text: the complete translated text.
         source: the complete source text.
     """
-    searched = [result for result in results if result.tokens]
+    searched_results = [result for result in results if result.tokens]
     return Translation(
         text=text,
-        score=math.fsum(result.score for result in searched) / max(len(searched), 1),
+        score=math.fsum(result.score for result in searched_results) / max(len(searched_results), 1),
         tokens=tuple(token for result in results for token in result.tokens),
         token_scores=tuple(score for result in results for score in result.token_scores),
         log_prob=math.fsum(result.log_prob for result in results),

@@ -46,12 +46,12 @@ class FromMemory:
         self._layer, self._plan, self._memory = layer, plan, memory
 
     def translate(self, texts: Sequence[Text]) -> None:
-        remaining, retrieved = list[Text](), dict[Text, MemoryMatch]()
-        divided: dict[Text, dict[Text, str]] = {}
+        remaining, retrieved_matches = list[Text](), dict[Text, MemoryMatch]()
+        sentences_by_text: dict[Text, dict[Text, str]] = {}
         for text in while_active(texts):
             similar = {text: self._translate_or_find_similar(text)}
             if text.translation is None and (sentences := self._translated_sentences(text)):
-                divided[text] = sentences
+                sentences_by_text[text] = sentences
                 untranslated = [sentence for sentence in sentences if sentence.translation is None]
                 similar = {sentence: self._translate_or_find_similar(sentence) for sentence in untranslated}
             for part, matches in similar.items():
@@ -59,11 +59,11 @@ class FromMemory:
                     remaining.append(part)
                     if matches and self._retrieves:
                         part.examples = tuple(self._example(part, match) for match in matches)
-                        retrieved[part] = matches[0]
+                        retrieved_matches[part] = matches[0]
         self._translate(remaining)
-        for text, match in retrieved.items():
+        for text, match in retrieved_matches.items():
             text.translation = replace(text.result, memory=(memory_use(match, "retrieved"),))
-        for text, sentences in divided.items():
+        for text, sentences in sentences_by_text.items():
             _join(text, sentences)
 
     @property
@@ -90,14 +90,14 @@ class FromMemory:
             text: the text.
             threshold: the minimum score of the pairs, if it is higher than that of the call.
         """
-        written, similar = written_text(text.content).strip(), list[MemoryMatch]()
+        raw_text, similar = written_text(text.content).strip(), list[MemoryMatch]()
         words: list[Token] = []
-        for match in self._find_matches(text, written, threshold):
+        for match in self._find_matches(text, raw_text, threshold):
             if match.score >= EXACT_SCORE:
                 if self._set_translation(text, match, match.target, "verbatim"):
                     break
                 continue
-            words = words or [*split_tokens(written, self._plan.placeholders)]
+            words = words or [*split_tokens(raw_text, self._plan.placeholders)]
             fitted_target = adapt_target(words, match.source, match.target, self._plan.placeholders)
             if fitted_target is not None and self._set_translation(text, match, fitted_target, "fitted"):
                 break
@@ -143,13 +143,13 @@ class FromMemory:
         ]
         return {part: passage.sentences[index].after for index, part in enumerate(parts)}
 
-    def _find_matches(self, text: Text, written: str, threshold: float) -> Sequence[MemoryMatch]:
+    def _find_matches(self, text: Text, raw_text: str, threshold: float) -> Sequence[MemoryMatch]:
         if text.prefix or not is_translatable(text.content):
             return ()
         threshold = max(threshold, self._plan.request.threshold)
-        return self._memory.matches(written, text.context, threshold=threshold, limit=MAX_CANDIDATES)
+        return self._memory.matches(raw_text, text.context, threshold=threshold, limit=MAX_CANDIDATES)
 
-    def _set_translation(self, text: Text, match: MemoryMatch, target: str, used: MemoryUsage) -> bool:
+    def _set_translation(self, text: Text, match: MemoryMatch, target: str, usage: MemoryUsage) -> bool:
         """Set the translation of a text to a target from the memory; return False if its tags do not fit."""
         inline = _with_tags(target.strip(), text.content)
         if inline is None:
@@ -161,7 +161,7 @@ class FromMemory:
             (),
             (),
             source=plain_text(text.content),
-            memory=(memory_use(match, used),),
+            memory=(memory_use(match, usage),),
         )
         return True
 
@@ -179,9 +179,9 @@ def _join(text: Text, sentences: Mapping[Text, str]) -> None:
     text.translation = join_results(results, plain_text(inline), plain_text(text.content))
 
 
-def memory_use(match: MemoryMatch, used: MemoryUsage) -> MemoryUse:
+def memory_use(match: MemoryMatch, usage: MemoryUsage) -> MemoryUse:
     """Return the record of how a pair was used."""
-    return MemoryUse(match.source, match.target, match.score, used, match.origin, match.created)
+    return MemoryUse(match.source, match.target, match.score, usage, match.origin, match.created)
 
 
 def _with_tags(target: str, content: Inline) -> Inline | None:

@@ -49,20 +49,27 @@ class Placeholders:
         self._layer, self._can_align = layer, can_align
 
     def translate(self, texts: Sequence[Text]) -> None:
-        best = {text: self._attempt(text, 0) for text in texts if any(map(is_kept, text.content))}
-        self._layer.translate([best.get(text, text) for text in texts])
+        best_attempts = {text: self._attempt(text, 0) for text in texts if any(map(is_kept, text.content))}
+        self._layer.translate([best_attempts.get(text, text) for text in texts])
         for number in range(1, MAX_ATTEMPTS):
-            self._retry(best, {text: self._attempt(text, number) for text in _incomplete(best)})
-        forced = {text: _with_forced_symbol(best[text]) for text in _incomplete(best)}
-        self._retry(best, {text: attempt for text, attempt in forced.items() if attempt is not None})
+            self._retry(
+                best_attempts, {text: self._attempt(text, number) for text in _incomplete(best_attempts)}
+            )
+        forced_attempts = {
+            text: _with_forced_symbol(best_attempts[text]) for text in _incomplete(best_attempts)
+        }
+        self._retry(
+            best_attempts, {text: attempt for text, attempt in forced_attempts.items() if attempt is not None}
+        )
         for all_pieces in (False, True):
-            last = {
-                text: self._with_tags_for_lost(text, best[text], all_pieces) for text in _incomplete(best)
+            last_attempts = {
+                text: self._with_tags_for_lost(text, best_attempts[text], all_pieces)
+                for text in _incomplete(best_attempts)
             }
-            if last:
-                self._layer.translate(list(last.values()))
-                best |= last
-        for text, attempt in best.items():
+            if last_attempts:
+                self._layer.translate(list(last_attempts.values()))
+                best_attempts |= last_attempts
+        for text, attempt in best_attempts.items():
             _set_translation(text, attempt)
 
     def _attempt(self, text: Text, number: int) -> Text:
@@ -80,14 +87,16 @@ class Placeholders:
             examples=tuple(_with_symbols(example, symbols) for example in text.examples),
         )
 
-    def _retry(self, best: dict[Text, Text], attempts: Mapping[Text, Text]) -> None:
+    def _retry(self, best_attempts: dict[Text, Text], attempts: Mapping[Text, Text]) -> None:
         """Translate attempts, and keep each that loses fewer symbols than the best attempt so far."""
         if not attempts:
             return
         errors = translate_separately(self._layer, list(attempts.values()))
         for text, attempt in attempts.items():
-            if attempt not in errors and len(_lost_symbols(attempt)) < len(_lost_symbols(best[text])):
-                best[text] = attempt
+            if attempt not in errors and len(_lost_symbols(attempt)) < len(
+                _lost_symbols(best_attempts[text])
+            ):
+                best_attempts[text] = attempt
 
     def _with_tags_for_lost(self, text: Text, attempt: Text, all_pieces: bool) -> Text:
         """Return the text with tags for pieces whose symbols were lost, and symbols for other pieces."""
@@ -145,8 +154,8 @@ def _lost_symbols(attempt: Text) -> list[int]:
     return missing_symbols(attempt.symbols, attempt.result.text)
 
 
-def _incomplete(best: Mapping[Text, Text]) -> list[Text]:
-    return [text for text, attempt in best.items() if _lost_symbols(attempt)]
+def _incomplete(best_attempts: Mapping[Text, Text]) -> list[Text]:
+    return [text for text, attempt in best_attempts.items() if _lost_symbols(attempt)]
 
 
 def _dropped_pieces(attempt: Text) -> tuple[str, ...]:
@@ -182,7 +191,7 @@ def _set_translation(text: Text, attempt: Text) -> None:
         return
     translation, symbols = attempt.result, attempt.symbols
     first, *alternatives = attempt.tagged_translations
-    complete = [
+    complete_translations = [
         first,
         *(
             alternative
@@ -190,23 +199,25 @@ def _set_translation(text: Text, attempt: Text) -> None:
             if not missing_symbols(symbols, alternative.translation.text)
         ),
     ]
-    source, dropped = plain_text(text.content), _dropped_pieces(attempt)
+    source, dropped_pieces = plain_text(text.content), _dropped_pieces(attempt)
     stripped = strip_tags(attempt.content).text
     warnings = [
         f"the model lost every symbol for {quoted(piece)}, which was placed by the words around it"
-        for piece in dropped
+        for piece in dropped_pieces
         if not is_sign(piece)
     ]
-    if lost := len(alternatives) + 1 - len(complete):
-        warnings.append(f"{lost} alternatives lost a placeholder")
+    if lost_count := len(alternatives) + 1 - len(complete_translations):
+        warnings.append(f"{lost_count} alternatives lost a placeholder")
     results, text.inlines = [], []
-    for hypothesis, inline in complete:
+    for hypothesis, inline in complete_translations:
         restored = replace_symbols(inline, symbols)
         text.inlines.append(keep_order(text.content, restored))
         words = plain_text(text.inlines[-1])
         alignment = hypothesis.alignment if words == plain_text(restored) else None
         if alignment is not None:
-            alignment = realign(alignment, (stripped, source), (hypothesis.text, words), symbols, dropped)
+            alignment = realign(
+                alignment, (stripped, source), (hypothesis.text, words), symbols, dropped_pieces
+            )
         hypothesis = replace(hypothesis, text=words, source=source, alignment=alignment)
         if hypothesis.attention is not None:
             hypothesis = replace(
@@ -215,13 +226,13 @@ def _set_translation(text: Text, attempt: Text) -> None:
                 source_tokens=restore_pieces(hypothesis.source_tokens, symbols),
             )
         results.append(hypothesis)
-    combined, coverage = [*translation.warnings, *warnings], translation.coverage
+    combined_warnings, coverage = [*translation.warnings, *warnings], translation.coverage
     if coverage is not None:
-        combined = [warning for warning in combined if warning not in coverage.warnings]
+        combined_warnings = [warning for warning in combined_warnings if warning not in coverage.warnings]
         coverage = coverage.without([symbol.text for symbol in symbols])
-        combined += coverage.warnings
+        combined_warnings += coverage.warnings
     text.translation = replace(
-        results[0], warnings=tuple(combined), alternatives=tuple(results[1:]), coverage=coverage
+        results[0], warnings=tuple(combined_warnings), alternatives=tuple(results[1:]), coverage=coverage
     )
 
 

@@ -19,19 +19,22 @@ MAX_STATES = 512
 def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
     """Set the datastores of sentences; all sentences of a passage share one datastore."""
     store = state_store(stage.memory)
-    read = dict[Passage, list[TokenPair]]()
+    pairs_by_passage = dict[Passage, list[TokenPair]]()
     for passage in passages:
         if retrieved := pairs_to_retrieve(stage.model, passage.examples):
-            read[passage] = [pair for _, pair in retrieved]
-    if store is None or not read:
+            pairs_by_passage[passage] = [pair for _, pair in retrieved]
+    if store is None or not pairs_by_passage:
         return
-    cache, pairs = stage.model.states, [pair for sentence_pairs in read.values() for pair in sentence_pairs]
+    cache, pairs = (
+        stage.model.states,
+        [pair for sentence_pairs in pairs_by_passage.values() for pair in sentence_pairs],
+    )
     radius = cache.radius(stage.model, store)
     states = cache.states(stage.model, pairs, store)
-    for passage, examples in read.items() if radius > 0 else ():
-        similar = datastore([states[pair] for pair in examples], radius)
+    for passage, examples in pairs_by_passage.items() if radius > 0 else ():
+        shared_datastore = datastore([states[pair] for pair in examples], radius)
         for sentence in passage.sentences:
-            sentence.datastore = similar
+            sentence.datastore = shared_datastore
 
 
 def pairs_to_retrieve(model: Model, examples: Sequence[Example]) -> list[tuple[Example, TokenPair]]:

@@ -113,8 +113,8 @@ def _sample(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions)
     for sentence in sentences:
         samples = sentence.hypotheses
         texts = [sentence_text(sample.tokens, stage.model.target) for sample in samples]
-        ranked = rank_by_utility(texts, utility=options.utility)[: options.nbest]
-        sentence.hypotheses = [replace(samples[index], score=expected) for index, expected in ranked]
+        ranked_samples = rank_by_utility(texts, utility=options.utility)[: options.nbest]
+        sentence.hypotheses = [replace(samples[index], score=expected) for index, expected in ranked_samples]
 
 
 def _search_distinct(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
@@ -135,12 +135,12 @@ def _search_distinct(stage: Stage, sentences: Sequence[Sentence], options: Searc
     search_best(stage, sentences, replace(options, nbest=options.beam))
     texts = {sentence: distinct_texts(sentence) for sentence in sentences}
     for factor in BEAM_FACTORS:
-        short = [sentence for sentence in sentences if len(texts[sentence]) < options.nbest]
+        incomplete_sentences = [sentence for sentence in sentences if len(texts[sentence]) < options.nbest]
         beam = options.beam * factor
-        if not short or beam > MAX_BEAM:
+        if not incomplete_sentences or beam > MAX_BEAM:
             break
-        search_best(stage, short, replace(options, beam=beam, nbest=beam))
-        for sentence in short:
+        search_best(stage, incomplete_sentences, replace(options, beam=beam, nbest=beam))
+        for sentence in incomplete_sentences:
             first, *alternatives = texts[sentence].items()
             alternatives = sorted(
                 [*alternatives, *distinct_texts(sentence).items()], key=lambda item: -item[1].score

@@ -77,8 +77,8 @@ class TermSentence:
         uses = replace(self.terms, replaced=()).find_uses(hypothesis.tokens, text)
         forms = Counter(use.target for use in uses)
         repetitions = sum(len(find_occurrences(form, text)) > times for form, times in forms.items())
-        others = len(self.terms.unreplaced_words(text)) + repetitions + self._count_dropped(text)
-        return sum(not use.applied for use in uses), others + (
+        other_errors = len(self.terms.unreplaced_words(text)) + repetitions + self._count_dropped(text)
+        return sum(not use.applied for use in uses), other_errors + (
             hypothesis.truncated or self._continues_after_end(text)
         )
 
@@ -164,20 +164,22 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
         sentences: sentences with their hypotheses and terms.
     """
     target, options = stage.model.target, stage.options
-    incomplete: list[TermSentence] = []
+    incomplete_sentences: list[TermSentence] = []
     for sentence in sentences:
         if sentence.terms is not None:
             best = sentence.hypotheses[0].tokens
             text = sentence_text(best, target)
             if not all(use.applied for use in sentence.terms.find_uses(best, text)):
-                incomplete.append(TermSentence(sentence, sentence.terms, text))
-    if not incomplete:
+                incomplete_sentences.append(TermSentence(sentence, sentence.terms, text))
+    if not incomplete_sentences:
         return
-    incomplete = _with_spans(stage, incomplete)
-    candidates: dict[Sentence, list[Candidate]] = {term_sentence.sentence: [] for term_sentence in incomplete}
+    incomplete_sentences = _with_spans(stage, incomplete_sentences)
+    candidates: dict[Sentence, list[Candidate]] = {
+        term_sentence.sentence: [] for term_sentence in incomplete_sentences
+    }
     searches = [
         _Search(term_sentence, tokens, phrases)
-        for term_sentence in incomplete
+        for term_sentence in incomplete_sentences
         for tokens, phrases in _prefixes(term_sentence, target)
         if len(tokens) < _max_tokens(stage, term_sentence.sentence)
     ]
@@ -185,21 +187,21 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
         if _is_in_position(searched, text):
             errors = searched.count_errors(hypothesis, text)
             candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
-    forced = [
+    forced_searches = [
         _Search(term_sentence, term_sentence.sentence.prefix, term_sentence.terms.phrases)
-        for term_sentence in incomplete
+        for term_sentence in incomplete_sentences
         if all(any(candidate.errors) for candidate in candidates[term_sentence.sentence])
     ]
-    for searched, hypothesis, text in _run_searches(stage, forced):
+    for searched, hypothesis, text in _run_searches(stage, forced_searches):
         errors = searched.count_errors(hypothesis, text)
         candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
     ranking = Ranking(options.length_formula, options.length_penalty)
-    for term_sentence in incomplete:
-        distinct = {
+    for term_sentence in incomplete_sentences:
+        distinct_candidates = {
             candidate.hypothesis.tokens: candidate for candidate in candidates[term_sentence.sentence]
         }
         best_candidate, *alternatives = sorted(
-            distinct.values(), key=lambda candidate: candidate.rank(ranking)
+            distinct_candidates.values(), key=lambda candidate: candidate.rank(ranking)
         )
         if term_sentence.terms.is_forced or (
             not any(best_candidate.errors) and term_sentence.allows(best_candidate.hypothesis)
@@ -236,22 +238,22 @@ def _run_searches(
     beam = stage.options.beam if stage.options.beam > 1 else GREEDY_BEAM
     inputs = [
         SearchInput(
-            item.sentence.sentence.ids,
-            item.prefix,
-            item.phrases,
-            datastore=item.sentence.sentence.datastore,
+            term_search.sentence.sentence.ids,
+            term_search.prefix,
+            term_search.phrases,
+            datastore=term_search.sentence.sentence.datastore,
         )
-        for item in searches
+        for term_search in searches
     ]
     options = replace(stage.options, entropy=False, beam=beam, nbest=beam, length_formula="none")
     lists = search(stage.search_decoder, inputs, options)
     repair_incomplete_characters(stage, inputs, lists, options)
     ranking = Ranking(stage.options.length_formula, stage.options.length_penalty)
-    for request, hypotheses in zip(searches, lists, strict=True):
+    for term_search, hypotheses in zip(searches, lists, strict=True):
         lengths = np.array([len(hypothesis.token_scores) for hypothesis in hypotheses], dtype=np.int64)
         for hypothesis, divisor in zip(hypotheses, ranking.divisor(lengths).tolist(), strict=True):
             hypothesis = replace(hypothesis, score=hypothesis.log_prob / divisor)
-            yield request.sentence, hypothesis, sentence_text(hypothesis.tokens, stage.model.target)
+            yield term_search.sentence, hypothesis, sentence_text(hypothesis.tokens, stage.model.target)
 
 
 def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSentence]:
@@ -322,7 +324,7 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
         start, end = words.target[word]
         return end - start
 
-    def extended(word: int, step: int) -> int:
+    def extend(word: int, step: int) -> int:
         """Return the index of the outermost word of the translation, to the left or right of ``word``."""
         while True:
             next_but_one = word + 2 * step
@@ -336,7 +338,7 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
                 return word
 
     best = max(link_probabilities, key=lambda word: (link_probabilities[word], length(word)))
-    return words.target[extended(best, -1)][0], words.target[extended(best, 1)][1]
+    return words.target[extend(best, -1)][0], words.target[extend(best, 1)][1]
 
 
 def _prefixes(term_sentence: TermSentence, target: Subwords) -> Iterator[tuple[list[int], Phrases | None]]:
@@ -373,10 +375,10 @@ def _is_in_position(term_sentence: TermSentence, text: str) -> bool:
     """Return True if a candidate has as many words before its first term as the usual translation."""
     first = term_sentence.first_span
     assert first is not None
-    number = sum(end <= first[0] for _, end in word_spans(term_sentence.text))
+    words_before = sum(end <= first[0] for _, end in word_spans(term_sentence.text))
     starts = [start for start, _ in word_spans(text)]
     forms = term_sentence.terms.forms[term_sentence.spans.index(first)]
-    return number < len(starts) and text[starts[number] :].casefold().startswith(
+    return words_before < len(starts) and text[starts[words_before] :].casefold().startswith(
         tuple(form.casefold() for form in forms)
     )
 
