@@ -27,10 +27,11 @@ NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 
 
 
 def grow_diagonal(first: Links, second: Links) -> Links:
-    """Symmetrise two directions by grow-diag-final-and (Och & Ney 2003 §5; Koehn 2003).
+    """Return the links of two directions symmetrised by grow-diag-final-and (Och & Ney 2003 §5; Koehn 2003).
 
-    Start from the intersection, and add links of the union that are adjacent, also diagonally, to an accepted
-    link and have an unaligned word; finally, add links whose words are both unaligned.
+    The result starts with the intersection. Links of the union are added if they have an unaligned word and
+    are adjacent, also diagonally, to an accepted link; finally, links whose words are both unaligned are
+    added.
     """
     union = first | second
     links = set(first & second)
@@ -63,7 +64,7 @@ def grow_diagonal(first: Links, second: Links) -> Links:
 NULL_PROBABILITY = 0.08
 """Probability that a target word is unaligned, as in Dyer 2013."""
 INITIAL_TENSION, MIN_TENSION, MAX_TENSION = 4.0, 0.1, 14.0
-"""Tension: initial value and bounds."""
+"""Initial value and bounds of the tension."""
 ASCENT_STEPS, LEARNING_RATE = 8, 20.0
 
 
@@ -93,8 +94,8 @@ def update_tension(tension: float, observed: float, shapes: Ids, counts: Ids) ->
     Args:
         tension: current value.
         observed: negative mean distance from the diagonal under the posteriors.
-        shapes: (shapes, 2) pairs of target and source length.
-        counts: (shapes,) target words in pairs of each shape.
+        shapes: (shapes, 2) the distinct pairs of target and source length.
+        counts: (shapes,) number of target words in sentence pairs of each shape.
     """
     for _ in range(ASCENT_STEPS):
         expected = 0.0
@@ -111,20 +112,21 @@ ITERATIONS = 5
 CONCENTRATION = 0.01
 """Concentration of the Dirichlet prior."""
 STEM_LETTERS = 4
-"""Number of first letters by which words are compared; merging word forms helps with few sentences."""
+"""Number of first letters by which words are compared, which merges word forms in small corpora."""
 MAX_WORDS = 200
-"""Maximum words of a sentence; longer sentences get no links."""
+"""Maximum number of words of a sentence; longer sentences get no links."""
 MAX_CELLS = 1 << 21
 MIN_PROBABILITY = 0.01
-"""Minimum probability of a lexicon entry, in both directions."""
+"""Minimum probability, in both directions, of a lexicon entry."""
 
 
 @dataclass(frozen=True)
 class _Group:
     """Sentence pairs of equal lengths.
 
-    ``pairs`` (pairs,) are their indices; ``source`` (pairs, source + 1) ids, null first; ``target`` (pairs,
-    target) ids; ``deviations`` (target, source) the distances from the diagonal.
+    ``pairs`` (pairs,) are their indices; ``source`` (pairs, source + 1) and ``target`` (pairs, target) are
+    word ids, with null as the first source word; ``deviations`` (target, source) are the distances from the
+    diagonal.
     """
 
     pairs: Ids
@@ -154,7 +156,7 @@ class WordAligner:
         targets: Sequence[Sequence[str]],
         iterations: int = ITERATIONS,
     ) -> list[Links]:
-        """Train on sentence pairs and return the links of each.
+        """Train on sentence pairs and return the links of each pair.
 
         Args:
             sources: words of each source.
@@ -197,7 +199,7 @@ class WordAligner:
     def probabilities(self, minimum: float) -> dict[tuple[str, str], float]:
         """Return the translation probabilities of at least ``minimum``, by source and target word.
 
-        Words are lower-cased and truncated to the letters that are compared.
+        Words are lower-cased and truncated to their first letters, by which they are compared.
         """
         vocabularies = [[*words] for words in (self._sources, self._targets)]
         selected_cells = np.flatnonzero(self._table >= minimum)
@@ -219,7 +221,7 @@ class WordAligner:
         return posteriors
 
     def _pair_keys(self, group: _Group) -> Ids:
-        """Return the key (pairs, target, source + 1) of each pair of words."""
+        """Return the keys (pairs, target, source + 1) of the word pairs of a group."""
         cells: Ids = group.source[:, None, :] * len(self._targets) + group.target[:, :, None]
         return cells
 
@@ -254,7 +256,7 @@ class WordAligner:
 def align_corpus(
     sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], iterations: int = ITERATIONS
 ) -> list[Links]:
-    """Return the links of each pair, from both directions, symmetrised by grow-diag-final-and.
+    """Return the links of each sentence pair, symmetrised from both directions by grow-diag-final-and.
 
     Args:
         sources: words of each source.
@@ -295,7 +297,7 @@ def corpus_lexicon(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[
 
 
 def _distinct_numbers(parts: Iterable[Ids]) -> Ids:
-    """Return the distinct numbers, sorted."""
+    """Return the sorted distinct numbers of several arrays."""
     unique: Ids = np.zeros(0, dtype=np.int64)
     pending: list[Ids] = []
     for part in parts:

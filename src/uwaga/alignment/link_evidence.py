@@ -27,7 +27,7 @@ FIRST_WEIGHTS, SECOND_WEIGHTS = 8, 11
 LEXICON_WEIGHTS = 9
 """Number of additional weights of the first regression with a lexicon."""
 MIN_LOG_PROBABILITY = -3.0
-"""Minimum decimal logarithm of a lexicon probability; used for unknown words."""
+"""Minimum decimal logarithm of a lexicon probability, which unknown words have."""
 Evidence = NDArray[np.float64]
 
 
@@ -98,7 +98,7 @@ def second_evidence(logits: Evidence) -> Evidence:
 def link_probabilities(
     model: LinkModel, maps: Evidence, source: Sequence[str], target: Sequence[str]
 ) -> Evidence:
-    """Return the probability of each link (target words, source words).
+    """Return the link probability of each word pair (target words, source words).
 
     Args:
         model: the weights.

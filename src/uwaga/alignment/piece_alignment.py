@@ -148,7 +148,7 @@ def _link_probabilities(
 
 
 def compose_alignments(steps: Sequence[WordAlignment | None]) -> WordAlignment | None:
-    """Compose the alignments of a chain of models; return None if a model has no alignment.
+    """Return the composition of the alignments of a chain of models; None if an alignment is missing.
 
     The target words of each step must be the source words of the next.
     """

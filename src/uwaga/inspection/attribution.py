@@ -43,7 +43,7 @@ class Attribution:
 
     @property
     def gap(self) -> float:
-        """Largest difference between a row's sum and ``log_probs - baseline``; 0 for exact integrals."""
+        """Largest difference between the sum of a row and ``log_probs - baseline``; 0 for exact integrals."""
         return float(np.abs(self.values.sum(axis=1) - (self.log_probs - self.baseline)).max())
 
 
@@ -54,7 +54,7 @@ def attribute(
     method: Method = "integrated",
     steps: int = PATH_STEPS,
 ) -> Attribution:
-    """Attribute each target token's log-probability to the source tokens.
+    """Return the contribution of each source token to each target token's log-probability.
 
     ``gradient_input`` is ``Σ x ∂F/∂x`` over the width of a token's embedding x, where F is the
     log-probability; ``integrated`` is the mean of that gradient on the straight path from zero embeddings,

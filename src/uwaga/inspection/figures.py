@@ -91,7 +91,7 @@ def draw_alignments(alignments: Sequence[Alignment]) -> Figure:
         MissingExtraError: matplotlib is not installed.
     """
     if not alignments:
-        raise SettingsError("no alignment to draw")
+        raise SettingsError("there is no alignment to draw")
     widths = [
         max(MIN_INCHES, CELL_SIZE * len(alignment.source) + LETTER_WIDTH * _longest(alignment.target))
         for alignment in alignments
@@ -159,7 +159,7 @@ def draw_matrices(alignments: Sequence[Alignment]) -> Figure:
         MissingExtraError: matplotlib is not installed.
     """
     if not alignments:
-        raise SettingsError("no matrix to draw")
+        raise SettingsError("there is no matrix to draw")
     rows = [list(row) for _, row in groupby(alignments, key=_row_key)]
     columns = max(map(len, rows))
     max_tokens = max(len(alignment.source) for alignment in alignments)

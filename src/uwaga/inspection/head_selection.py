@@ -41,7 +41,7 @@ from uwaga.translator.text import TokenPair
 
 Links = AbstractSet[tuple[int, int]]
 BATCH_PAIRS = 32
-"""Number of pairs whose attention is in memory at the same time."""
+"""Maximum number of pairs whose attention is in memory at the same time."""
 
 
 def head_errors(
@@ -86,7 +86,7 @@ def head_errors(
         cross_attentions = [attentions.cross for attentions in all_attentions(model.decoder, inputs)]
         for number, (pair, cross) in enumerate(zip(batch, cross_attentions, strict=True)):
             if cross is None:
-                raise SettingsError("the model has no cross-attention, which could align words")
+                raise SettingsError("the model has no cross-attention, which word alignment needs")
             sure, possible = gold[first + number]
             for head, head_links in _all_links(model, pair, ids[number], cross, words):
                 counts[head] = counts.get(head, 0) + len(head_links & sure) + len(head_links & possible)

@@ -55,7 +55,7 @@ def look_inside(
     """
     decoder = translator.decoder
     if not isinstance(decoder, NativeModel):
-        raise SettingsError("insight needs the native engine: load the model with engine='native'")
+        raise SettingsError("internal arrays need the native engine: load the model with engine='native'")
     if target is None:
         target = translator.translate(source, sample=False).text
     [(source_ids, predicted)] = translator.pair_ids([(source, target)])

@@ -161,9 +161,9 @@ TITLE_INCHES = 0.5
 class HeadImportance(JsonRecord):
     """The importance of each attention head.
 
-    ``lost`` maps each kind of attention to (layers, heads) float32: the nats of log-probability per target
-    token that are lost when the head is masked, negative if the model improves. ``pairs`` is the number of
-    sentence pairs.
+    ``lost`` maps each kind of attention to an array (layers, heads) float32: the loss of log-probability per
+    target token, in nats, if the head is masked, which is negative if the model improves. ``pairs`` is the
+    number of sentence pairs.
     """
 
     lost: Mapping[str, Floats]

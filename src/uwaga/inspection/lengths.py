@@ -35,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Bucket:
-    """The lines with ``shortest`` to ``longest`` source tokens, and the result of each system."""
+    """The number of lines with ``shortest`` to ``longest`` source tokens, and the result of each system."""
 
     shortest: int
     longest: int
@@ -65,7 +65,7 @@ class LengthTable:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def tsv(self) -> str:
-        """Return the table as TSV: a header and a line per bucket and system."""
+        """Return the table as TSV, with a header and a line per bucket and system."""
         lines = ["shortest\tlongest\tlines\tsystem\tbleu\tinterval\tratio"]
         for bucket in self.buckets:
             for name, cell in bucket.systems.items():

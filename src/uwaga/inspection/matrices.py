@@ -46,7 +46,7 @@ class Alignment(JsonRecord):
 
     @property
     def shades(self) -> Floats:
-        """``weights`` scaled to -1 to 1 for drawing: nats are divided by the largest magnitude."""
+        """The weights for drawing, from -1 to 1; attributions are divided by the largest magnitude."""
         largest = float(np.abs(self.weights).max(initial=0.0))
         return self.weights / largest if self.kind == "attribution" and largest else self.weights
 
@@ -91,7 +91,7 @@ def pad_with_end(pieces: Sequence[str], length: int) -> tuple[str, ...]:
 
 
 def label(pieces: Alignment, words: bool = False) -> Alignment:
-    """Return an alignment of pieces with readable labels; with ``words``, merge pieces like :func:`align`."""
+    """Return an alignment with readable labels; with ``words``, the pieces of each word are merged."""
     source, target, weights = pieces.source, pieces.target, pieces.weights
     if words:
         columns, rows = word_spans(source), word_spans(target)
@@ -114,7 +114,7 @@ def _membership(words: Sequence[tuple[int, int]]) -> Floats:
 
 
 def _piece_label(piece: str) -> str:
-    """Return the label of a piece: without its word-start marker, or a space symbol for a lone marker."""
+    """Return the label of a piece: the piece without its word-start marker, or ``␣`` for a marker alone."""
     text = piece.removeprefix("▁").removeprefix("Ġ")
     return text or "␣"
 

@@ -142,7 +142,7 @@ def trace(
     except ModelError as error:
         if not edits:
             raise
-        raise SettingsError(f"with these edits the model cannot translate: {error}") from None
+        raise SettingsError(f"the model cannot translate with these edits: {error}") from None
 
 
 def native_transformer(translator: Translator) -> NativeModel:
@@ -163,7 +163,7 @@ def native_transformer(translator: Translator) -> NativeModel:
 
 
 class _Tracer:
-    """Computes the parts of the trace of a text."""
+    """Computes the trace of a text."""
 
     def __init__(self, translator: Translator, text: str, target: str | None, options: SearchOptions) -> None:
         self._translator, self._options = translator, options
@@ -236,7 +236,7 @@ class _Tracer:
         return batch.hypotheses(np.zeros(1, dtype=np.int64))[0], batch.tree()
 
     def _decoder_inputs(self, hypothesis: Hypothesis) -> list[int]:
-        """Return the input of the decoder for each prediction: the start symbol and the tokens."""
+        """Return the decoder inputs of a hypothesis: the start symbol, then the tokens."""
         inputs = [self._start, *hypothesis.tokens][: max(len(hypothesis.token_scores), 1)]
         return inputs if self._model.max_target is None else inputs[: self._model.max_target]
 

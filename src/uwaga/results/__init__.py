@@ -1,1 +1,1 @@
-"""The results of a translation and how they are shown: text, confidence, alignment, attention, HTML."""
+"""The results of translations (text, confidence, alignment and attention) and their views in HTML."""

@@ -1,4 +1,4 @@
-"""The attention matrices of a sentence."""
+"""Attention matrices of a sentence."""
 
 from __future__ import annotations
 

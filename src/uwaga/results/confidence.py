@@ -25,9 +25,10 @@ class Word:
     """A word with its probability.
 
     ``text`` is delimited by white space and includes punctuation; the end of a sentence is the word ``</s>``.
-    ``probability`` is the product over its pieces, the conditional probability of the word; the product over
-    all words is that of the translation. ``mean`` is the geometric mean over the pieces, which makes words of
-    few and of many pieces comparable. ``entropy`` is the mean over its pieces in nats, None if not requested.
+    ``probability`` is the product of the probabilities of its pieces, the conditional probability of the
+    word; the product over all words is the probability of the translation. ``mean`` is the geometric mean
+    over the pieces, which makes words of few and of many pieces comparable. ``entropy`` is the mean entropy
+    over the pieces, in nats; None if not requested.
     """
 
     text: str
@@ -133,7 +134,7 @@ def estimate_confidence(
 
 
 def _exp(log_prob: float) -> float:
-    """Return the exponential, at most 1, as a rounded log-probability may exceed 0."""
+    """Return the exponential of a log-probability, at most 1, because rounded values may exceed 0."""
     return min(1.0, math.exp(log_prob))
 
 

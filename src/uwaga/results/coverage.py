@@ -13,7 +13,7 @@ from uwaga.results.translation import Coverage
 MAX_SPELLED_OUT = 12
 """Largest number that is not compared, because small numbers are often spelled out in one language."""
 NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+|(?<!\d\d\d\d) \d{3}(?!\d))*")
-"""A number with separators of thousands, of decimals, or of hours and minutes."""
+"""A number, with any separators of thousands, decimals, or hours and minutes."""
 DIGITS = re.compile(r"\d+")
 SEPARATOR = re.compile(r"\D")
 THOUSANDS = re.compile(r"\d{1,3}(?:\D\d{2,3})*\D\d{3}")
@@ -94,7 +94,7 @@ class _Number(NamedTuple):
     powers: frozenset[int]
 
     def is_compared(self, others: Set[Value]) -> bool:
-        """Return True unless the number may be spelled out in a text that has the numbers ``others``."""
+        """Return False if the number may be spelled out in the other text, whose numbers are ``others``."""
         if not is_small_number(self.text):
             return True
         return bool(self.powers) and _value(_ascii_digits(self.text)) in others

@@ -117,7 +117,7 @@ LEFT, RIGHT, TOP, BOTTOM = 60, 16, 12, 34
 MAX_POINTS = 600
 TICKS = 5
 MAX_VALUE = 1e300
-"""Largest value in a chart; the difference of two such numbers is still finite."""
+"""Largest magnitude of a value in a chart, so that differences of values are finite."""
 COLOURS = ("--one", "--two", "--three", "--four")
 
 Point = tuple[float, float]

@@ -140,7 +140,7 @@ class Coverage(JsonRecord):
         return tuple(f"{kind}: {', '.join(map(repr, words))}" for kind, words in kinds if words)
 
     def without(self, words: Container[str]) -> Coverage:
-        """Return the coverage without the given words and numbers."""
+        """Return a copy without the given words and numbers."""
         return Coverage(
             *(tuple(word for word in values if word not in words) for values in vars(self).values())
         )
@@ -230,7 +230,7 @@ class DraftUse(NamedTuple):
 
     @property
     def share_saved(self) -> float:
-        """Share of the passes of a search without drafts that were saved."""
+        """Share of the passes of a search without drafts that the draft saved."""
         return self.accepted / (self.accepted + self.passes) if self.accepted else 0.0
 
     @classmethod
@@ -408,7 +408,7 @@ class Translation(JsonRecord):
         return f'<div class="uwaga-translation">{"".join(parts)}</div>'
 
     def _summary(self) -> str:
-        """Return the score and the quality estimates as text."""
+        """Return the score and the quality estimates as one line of text."""
         notes = [f"score {self.score:.3f}"]
         confidence = self.confidence
         if confidence is not None:
@@ -420,10 +420,10 @@ class Translation(JsonRecord):
         return "; ".join(notes)
 
     def to_dict(self, *, confidence: bool = False) -> dict[str, object]:
-        """Return the translation as JSON-compatible values; optional fields only if they are present.
+        """Return the translation as JSON-compatible values, without optional fields that are empty.
 
         Args:
-            confidence: add ``words`` and ``confidence``.
+            confidence: whether to add the fields ``words`` and ``confidence``.
 
         Returns:
             Fields by name. Numbers are rounded to six decimals; the infinite score of an impossible token is

@@ -68,7 +68,7 @@ def static_heat_map(
 
 
 def _paths(weights: NDArray[np.floating]) -> list[str]:
-    """Return a path for each shade; adjacent cells of a row are one line, to keep the SVG small."""
+    """Return an SVG path for each shade, in which adjacent cells of a row are one line to save space."""
     paths = []
     shade = np.searchsorted(SHADES, weights, side="right")  # (queries, keys): 0 for none
     for number, threshold in enumerate(SHADES, start=1):
@@ -150,9 +150,9 @@ def attention_view_data(
         target_tokens: see :func:`attention_view`.
 
     Returns:
-        ``style``, a style sheet, and ``kinds``, a list of ``kind``, ``layers``, ``heads``, the labels
-        ``rows`` and ``columns``, and ``weights``: bytes (layers, heads, rows, columns), zlib-compressed, in
-        base64.
+        a dictionary with ``style``, a style sheet, and ``kinds``, a list of dictionaries with ``kind``,
+        ``layers``, ``heads``, the labels ``rows`` and ``columns``, and ``weights``: bytes (layers, heads,
+        rows, columns), compressed by zlib, in base64.
 
     Raises:
         SettingsError: the shape of a matrix does not match the tokens, or there is no matrix.
@@ -169,7 +169,7 @@ def view_script() -> str:
 
 
 def view_module() -> str:
-    """Return a JavaScript module: ``attentionView``, its ``style`` sheet and its ``phrases`` by language."""
+    """Return a JavaScript module that exports ``attentionView``, its ``style`` and its ``phrases``."""
     style = json.dumps(_read_file("attention_view.css"))
     phrases = _read_file("attention_phrases.json").rstrip()
     constants = f"export const style = {style};\nexport const phrases = {phrases};\n"

@@ -1,1 +1,1 @@
-"""Sharing of a model by many callers: token budgets, fair queues, continuous batches."""
+"""Sharing of a model by many callers, with token budgets, fair queues and continuous batches."""

@@ -37,7 +37,7 @@ from uwaga.scheduling.model_batch import ModelBatch
 from uwaga.scheduling.token_budget import SearchLease
 
 WAIT_SECONDS, MAIN_THREAD_WAIT_SECONDS = 60.0, 0.1
-"""Timeouts of a single wait, in seconds; the main thread must check for Ctrl-C."""
+"""Timeouts of a single wait, in seconds; that of the main thread is short to react to Ctrl-C."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class BatchingBeamSearch:
             )
 
     def admit(self, count: int) -> None:
-        """Submit the next ``count`` sentences to the batch; called by any thread that releases tokens."""
+        """Submit the next ``count`` sentences to the batch; any thread that releases tokens calls this."""
         sentences = [self._queued.popleft() for _ in range(count)]
         try:
             self._ticket.submit(sentences)

@@ -37,7 +37,7 @@ class CallContext:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds until the deadline, at least 0; None without a deadline."""
+        """The time until the deadline in seconds, at least 0; None without a deadline."""
         return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
 
     def deadline_error(self) -> DeadlineError:
@@ -47,7 +47,7 @@ class CallContext:
         )
 
     def check(self) -> None:
-        """Check that the call is still active.
+        """Raise an error if the call is no longer active.
 
         Raises:
             DeadlineError: the deadline has passed.
@@ -94,8 +94,8 @@ class CallContext:
     def active(self) -> Iterator[None]:
         """Make this the call that :func:`while_active` checks in this thread.
 
-        Calls with long texts take turns: several at once would block all other threads of the interpreter,
-        and none would finish earlier. During :meth:`waiting` another call has its turn.
+        Calls with long texts take turns, because several at once would block all other threads of the
+        interpreter without finishing earlier. During :meth:`waiting`, another call may take its turn.
 
         Raises:
             DeadlineError, CancelledRequestError: as in :meth:`check`, before the call has its turn.
@@ -110,7 +110,7 @@ class CallContext:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Give other calls their turn while this one waits for the model; see :meth:`active` for errors."""
+        """Let other calls take their turn while this one waits for the model; for errors, see :meth:`active`."""
         had_turn = self._release_turn()
         try:
             yield

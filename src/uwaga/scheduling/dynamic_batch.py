@@ -72,7 +72,7 @@ class DynamicBatch:
             self._condition.notify_all()
 
     def add(self, sentences: Sequence[PendingSentence]) -> None:
-        """Add sentences of a ticket."""
+        """Add waiting sentences of a ticket."""
         with self._condition:
             if self._closed:
                 raise CancelledRequestError("the batch was closed")

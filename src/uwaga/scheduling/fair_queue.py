@@ -29,7 +29,7 @@ class FairQueue(Generic[Item]):
         return self._size
 
     def put(self, client: str, item: Item) -> None:
-        """Append an item of a client."""
+        """Append an item to the queue of a client."""
         self._clients.setdefault(client, deque()).append(item)
         self._size += 1
 
@@ -68,7 +68,8 @@ Job = Callable[[], None]
 class FairWorkers:
     """A thread pool that runs the jobs of its clients in turn.
 
-    Threads start on demand and end with :meth:`close` or with the interpreter; a forked child starts its own.
+    Threads start on demand and end with :meth:`close` or with the interpreter; a forked child process starts
+    new threads.
 
     Args:
         threads: maximum number of concurrent jobs.

@@ -17,7 +17,7 @@ RESERVED_TOKENS = 1024
 SHORT_SENTENCES = 4
 """Maximum number of sentences of a short search."""
 LONG_SHARE = 0.25
-"""Share of the current or recent tokens of short searches that all long searches together may use."""
+"""Share of the tokens of current or recent short searches that all long searches together may use."""
 RECENT_SECONDS = 0.5
 """Length, in seconds, of the periods in which recent short searches are measured."""
 LONG_INTERVAL = 0.02

@@ -74,7 +74,7 @@ class SentenceTerms:
         ]
 
     def without_terms(self, text: str) -> str:
-        """Return a text without the forms of the terms."""
+        """Return a text in which the forms of the terms are replaced by spaces."""
         for form in sorted({form for forms in self.forms for form in forms}, key=len, reverse=True):
             text = _occurrence_pattern(form).sub(" ", text)
         return text
@@ -275,7 +275,7 @@ def find_occurrences(form: str, text: str) -> list[str]:
 
 
 def _occurrence_pattern(form: str) -> re.Pattern[str]:
-    """Return a pattern that matches a form as whole words, also capitalised at the beginning of a text."""
+    """Return a pattern that matches a form as whole words; at the start of a text, it may be capitalised."""
     before, after = (r"(?<!\w)" if form[:1].isalnum() else ""), (r"(?!\w)" if form[-1:].isalnum() else "")
     words = form.split()
     pattern = before + r"\s+".join(map(re.escape, words)) + after

@@ -40,7 +40,7 @@ class Term:
 
     @property
     def is_untranslated(self) -> bool:
-        """True if the term is not translated."""
+        """True if the term stays untranslated."""
         return self.targets == (self.source,)
 
 
@@ -121,7 +121,7 @@ def _parse_term(columns: list[str], location: str, may_be_header: bool) -> Itera
     if may_be_header and (source.lower(), target.strip().lower()) == HEADER:
         return
     if not source:
-        raise DataError(f"{location}: the target {quoted(target)} has no source")
+        raise DataError(f"{location}: the target {quoted(target)} has no source term")
     yield Term(source, split_forms(target) or (source,), location)
 
 
@@ -150,11 +150,11 @@ class _Entries(XmlItems[Term]):
         return f"after line {self.line}"
 
     def damage_error(self, problem: str, line: int) -> DataError:
-        """Return the error for an incomplete file; the message begins with the line."""
+        """Return the error for an incomplete file; the message begins with file and line."""
         return DataError(f"{self.file}, line {line}: not a complete TBX file: {problem}")
 
     def depth_error(self, problem: str, line: int) -> DataError:
-        """Return the error for a file that is nested too deeply; the message begins with the line."""
+        """Return the error for a file with too many nested elements; the message begins with file and line."""
         return DataError(f"{self.file}, line {line}: {problem}")
 
     def check(self) -> None:
@@ -177,7 +177,7 @@ class _Entries(XmlItems[Term]):
             self._text = []
 
     def characters(self, text: str) -> None:
-        """Collect the text of a term."""
+        """Add characters to the text of the current term, if any."""
         if self._text is not None:
             self._text.append(text)
 

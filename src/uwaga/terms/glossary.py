@@ -1,4 +1,4 @@
-"""Glossaries: terms with their translations, and how they are found in texts."""
+"""Glossaries of terms with their translations, and the search for terms in texts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from uwaga.settings.options import check_flag
 from uwaga.terms.files import SEPARATOR, Term, read_terms, split_forms
 
 UNSPACED = r"\u0e00-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Characters of scripts without spaces between words; each counts as a word."""
+"""Characters of scripts without spaces between words, each of which counts as a word."""
 WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])\w)+|[^\w\s]")
 SENTENCE_START = re.compile(r"(?:^|[.!?…:]['\"»”’)]*\s)[\s'\"«„“‚‘(\[¿¡-]*$")
 MAX_TERM_CHARACTERS = 1000
-"""Maximum characters of a term, and of each form of its translation."""
+"""Maximum number of characters of a term, and of each form of its translation."""
 WORD_END = "\n"
 """The character that ends each word of a key; no word contains it."""
 
@@ -114,7 +114,7 @@ class Glossary:
         if isinstance(value, str | PathLike):
             return cls.read(value, languages)
         raise SettingsError(
-            "glossary must be a mapping from terms to translations, a file or a Glossary, not "
+            "glossary must be a mapping from terms to translations, the path of a file, or a Glossary, not "
             f"{quoted(value)}"
         )
 
@@ -202,7 +202,7 @@ class Glossary:
 
 
 def _longest_prefixes(keys: Sequence[str]) -> array[int]:
-    """Return, for each of the sorted keys, the index of the longest other key that is its prefix, or -1."""
+    """Return, for each sorted key, the index of the longest other key that is a prefix of it, or -1."""
     prefixes, nested = array("i"), list[int]()
     for index, key in enumerate(keys):
         while nested and not key.startswith(keys[nested[-1]]):
@@ -219,7 +219,7 @@ def _from_mapping(mapping: Mapping[object, object]) -> Iterator[Term]:
         texts: list[Any] = list(targets) if isinstance(targets, Iterable) else [targets]
         if not isinstance(source, str) or not all(isinstance(text, str) for text in texts):
             raise SettingsError(
-                f"glossary: {location}: {quoted(source)} and {quoted(target)} must both be texts"
+                f"glossary: {location}: {quoted(source)} and {quoted(target)} must both be strings"
             )
         source = " ".join(source.split())
         target_forms = tuple(dict.fromkeys(form for text in texts for form in split_forms(text)))

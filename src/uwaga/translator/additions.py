@@ -1,4 +1,4 @@
-"""Brackets and words that a translation adds to its source."""
+"""Detection of brackets and words that a translation adds to its source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BRACKET = re.compile(f"[{re.escape(OPENING + CLOSING)}]")
 
 
 def find_added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the brackets that a translation adds to its source, paired brackets with their content.
+    """Return the brackets that a translation adds to its source; paired brackets include their content.
 
     Args:
         source: the text.
@@ -100,5 +100,5 @@ def find_added_words(
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the words of a text that begin with a letter."""
+    """Yield those words of a text that begin with a letter."""
     return (match[0] for match in WORD.finditer(text) if match[0][0].isalpha())

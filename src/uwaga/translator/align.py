@@ -21,7 +21,7 @@ from uwaga.translator.model import Model
 from uwaga.translator.text import Sentence, TokenPair
 
 BATCH_SENTENCES = 32
-"""Number of sentences whose attention of all heads is in memory at a time."""
+"""Maximum number of sentences whose attention from all heads is in memory at a time."""
 DEFAULT_LAYER = -2
 """The penultimate layer, as a layer of :attr:`uwaga.decoder.Decoder.cross_attention`."""
 
@@ -76,7 +76,7 @@ def token_alignments(
         start: token that decoding starts from, None for the decoder's default.
     """
     if decoder.cross_attention is None:
-        raise SettingsError("the model has no source attention (cross-attention), which could align words")
+        raise SettingsError("the model has no source attention (cross-attention), which word alignment needs")
     start_token = decoder.symbols.start if start is None else start
     layer = DEFAULT_LAYER if head is None else head.layer - 1
     head_index = None if head is None or head.head is None else head.head - 1

@@ -40,18 +40,21 @@ Value = TypeVar("Value")
 
 
 class Observer(Protocol):
-    """Receives the events of every request, from any thread; it must be fast, and must not raise."""
+    """An object whose methods are called, in any thread, on events of requests.
+
+    The methods must be fast and must not raise exceptions.
+    """
 
     def on_queued(self, client: str) -> None:
         """Called when a request is accepted."""
         ...
 
     def on_started(self, client: str, wait_seconds: float) -> None:
-        """Called when a request begins to be translated, with the seconds that it waited."""
+        """Called when the translation of a request begins, with its waiting time in seconds."""
         ...
 
     def on_finished(self, client: str, seconds: float, outcome: Outcome) -> None:
-        """Called when a request ends, with the seconds since it was accepted."""
+        """Called when a request ends, with the time since it was accepted, in seconds."""
         ...
 
 

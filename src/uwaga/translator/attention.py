@@ -17,7 +17,7 @@ from uwaga.translator.text import Sentence, TokenPair
 class AttendedText(JsonRecord):
     """The self-attention of an encoder or a decoder over a text.
 
-    ``tokens`` are the pieces of ``text``, special tokens included, which label the axes of ``attentions``.
+    ``tokens`` are the pieces of ``text``, special tokens included; they label the axes of ``attentions``.
     """
 
     text: str

@@ -32,7 +32,7 @@ REPLACEMENT_CHARACTER = "\ufffd"
 """The character to which invalid bytes are decoded."""
 
 LAST_SPACED_CHARACTER = "\u058f"
-"""Scripts up to this character (Latin, Greek, Cyrillic and Armenian) separate words by spaces."""
+"""Last character of the Latin, Greek, Cyrillic and Armenian scripts, which separate words by spaces."""
 UNFAMILIAR_TEXT = "unlike what the model knows"
 """Beginning of the warnings about a text that is unlike the training data of the model."""
 
@@ -73,7 +73,7 @@ def without_stop(text: str) -> str:
 
 
 def script_warning(text: str, language: str) -> str | None:
-    """Return a warning if most letters of a text are not in a script of the language, else None."""
+    """Return a warning if most letters of a text are not in a script of its language, else None."""
     expected = language_scripts(language)
     if expected is None or (expected == LATIN and text.isascii()):
         return None

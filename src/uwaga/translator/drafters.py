@@ -50,7 +50,7 @@ class ShortlistDrafter:
 
 @dataclass(frozen=True)
 class TextDrafter:
-    """Drafts by a model with other vocabularies: its greedy translations, tokenised again."""
+    """Drafts by a model with other vocabularies, whose greedy translations are tokenised again."""
 
     model: Model
 

@@ -1,4 +1,4 @@
-"""Loading of models by name onto a device."""
+"""Loading of models by name, onto a device."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
     for name in name_list:
         if not isinstance(name, (str, Path)):
             raise SettingsError(
-                f"name must be a model folder, a name, or several of them, not {quoted(names)}"
+                f"name must be a model folder, a model name, or several of these, not {quoted(names)}"
             )
     return [str(name) for name in name_list]
 
@@ -80,7 +80,7 @@ def read_model(
         adapter: see :meth:`Translator.load`; a model that has been read already has its adapter.
     """
     if name is not None and not isinstance(name, (str, Path, Checkpoint)):
-        raise SettingsError(f"name must be a model folder or a name, not {quoted(name)}")
+        raise SettingsError(f"name must be a model folder or a model name, not {quoted(name)}")
     if isinstance(name, Checkpoint):
         checkpoint = name
     else:
@@ -205,7 +205,7 @@ def _load_translation_model(name: ModelArgument, options: LoadOptions) -> Model:
         decoder: Decoder = _load_native(checkpoint, options)
         scorer = None  # step by step
     elif options.shortlist is not None and str(options.shortlist) != NO_SHORTLIST:
-        raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
+        raise SettingsError("the engine torch takes no shortlist: leave out the engine or the shortlist")
     else:
         from uwaga.translator.score import parallel_scorer
 
@@ -227,7 +227,7 @@ def _load_translation_model(name: ModelArgument, options: LoadOptions) -> Model:
 
 
 def _limit_batches(options: SearchOptions, decoder: Decoder) -> SearchOptions:
-    """Return options with smaller batches for a model with a shortlist, as larger ones only use memory."""
+    """Return options with smaller batches if a model has a shortlist, because larger ones waste memory."""
     if not isinstance(decoder, NativeModel) or decoder.shortlist is None:
         return options
     max_tokens = SHORTLIST_BATCH_TOKENS if decoder.threads == 1 else THREADED_SHORTLIST_BATCH_TOKENS
@@ -335,7 +335,7 @@ def _load_on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | Ma
         import torch
     except ImportError:
         raise MissingExtraError(
-            f"{checkpoint.path}: running this model needs torch; `pip install 'uwaga[train]'`"
+            f"{checkpoint.path}: this model needs torch, which is not installed: pip install 'uwaga[train]'"
         ) from None
     if options.dtype in QUANTISED_FORMATS or checkpoint.packed is not None:
         raise SettingsError(

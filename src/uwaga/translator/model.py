@@ -1,4 +1,4 @@
-"""A model with its tokenisers: an element of the chain of models in a translator."""
+"""A model with its tokenisers, of which a translator has one or a chain of several."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Model:
 
     @cached_property
     def characters(self) -> KnownCharacters:
-        """The characters that the model knows; without cross-attention, also those spelled in bytes."""
+        """The characters that the model can read; a model without cross-attention can also read bytes."""
         return KnownCharacters(self.source, not self.aligns, self.languages[0])
 
     @cached_property
@@ -130,7 +130,7 @@ class Model:
         return model
 
     def with_drafter(self, drafter: Drafter) -> Model:
-        """Return a copy with a drafter and greedy search by default."""
+        """Return a copy with a drafter, whose default search is greedy."""
         return replace(self, drafter=drafter, decoding=replace(self.decoding, beam=1, nbest=1, sample=False))
 
     @property

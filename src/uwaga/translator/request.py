@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uwaga.terms.apply import GlossaryArgument
 
 Split = Literal["auto", "sentences", "never"]
-"""When a line is split into sentences: if it is too long for the model, always, or never."""
+"""When to split a line into sentences: if it is too long for the model, always, or never."""
 OnError = Literal["raise", "return", "copy"]
 """How to handle a text that cannot be translated: raise the error, return it, or also copy the text."""
 
@@ -247,7 +247,7 @@ def as_list(texts: Iterable[str]) -> list[str]:
         DataError: the argument is not an iterable of texts.
     """
     if isinstance(texts, bytes) or not isinstance(texts, Iterable):
-        raise DataError(f"expected a text or an iterable of texts, not {type(texts).__name__}")
+        raise DataError(f"the texts must be a string or an iterable of strings, not {type(texts).__name__}")
     return list(texts)
 
 

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ForcedStep:
-    """One step of forced decoding: a target position, in all targets that are long enough.
+    """One step of forced decoding: a position in all targets that are long enough.
 
-    ``indices`` (running,) are the indices of these targets, the longest first; ``tokens`` and ``log_probs``
-    (running,) are their values at this position; ``attention`` (running, source), on request, is zero-padded.
+    ``indices`` (running,) are the indices of these targets, longest first; ``tokens`` and ``log_probs``
+    (running,) are their tokens and log-probabilities at this position. ``attention`` (running, source) is
+    padded with zeros; None if not requested.
     """
 
     indices: Ids
@@ -108,9 +109,9 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Score(JsonRecord):
-    """The probability of a given target: ``p(Y | X) = Π_i p(y_i | Y_<i, X)``.
+    """The log-probability of a given target: ``log p(Y | X) = Σ_i log p(y_i | Y_<i, X)``.
 
-    ``token_scores`` are the natural log-probabilities of ``tokens`` and, last, of the end symbol;
+    ``token_scores`` are the natural log-probabilities of ``tokens`` and of the end symbol, which is last;
     ``log_prob`` is their sum. ``source`` and ``target`` are the texts.
     """
 
@@ -127,7 +128,7 @@ class Score(JsonRecord):
 
     @property
     def words(self) -> tuple[Word, ...]:
-        """The words of ``target``, each with its probability, the end of the sentence included."""
+        """The words of ``target`` and the end of the sentence, each with its probability."""
         return words_from_tokens(self.target, self.tokens, self.token_scores)
 
     @property
@@ -143,7 +144,7 @@ class Score(JsonRecord):
     def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON values, with ``mean`` and ``perplexity``.
 
-        Numbers are rounded to six decimals; an infinite one is None.
+        Numbers are rounded to six decimals; an infinite number is None.
         """
         return {
             "source": self.source,

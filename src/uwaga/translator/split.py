@@ -95,7 +95,7 @@ def divide_text(
 
 
 def _inner_positions(spans: Iterable[Span]) -> set[int]:
-    """Return the positions inside spans, excluding their ends."""
+    """Return the positions inside spans, except their starts and ends."""
     return {position for start, end in spans for position in range(start + 1, end)}
 
 
@@ -170,7 +170,7 @@ UNSPACED_LANGUAGES = frozenset(
 """Codes of languages that are written without spaces between sentences."""
 
 INVISIBLE_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
-"""Unicode categories of white space, controls and marks such as a byte-order mark."""
+"""Unicode categories of invisible characters: white space, control and format characters."""
 
 
 @dataclass(frozen=True)
@@ -347,7 +347,7 @@ class Segmenter:
 
     @cached_property
     def _languages_differ(self) -> bool:
-        """True if the languages are known and differ."""
+        """True if the source and target languages are known and differ."""
         return has_different_languages(self.languages)
 
     @cached_property
@@ -472,7 +472,7 @@ def _shorten(text: str) -> str:
 
 
 def check_length(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:
-    """Return the tokens of a side of a pair; raise TextTooLongError if there are too many."""
+    """Return ``ids``, or raise TextTooLongError if there are more than ``limit`` tokens."""
     if limit is not None and len(ids) > limit:
         raise TextTooLongError(
             f"{name}: the {side} has {len(ids)} tokens, end symbol included, but the model accepts at most "

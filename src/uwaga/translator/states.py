@@ -1,7 +1,7 @@
-"""Decoder states of the pairs of a translation memory: the keys of k-nearest-neighbour search (M44).
+"""Decoder states of translation-memory pairs, which are the keys of k-nearest-neighbour search (M44).
 
-States are computed once, by forced decoding of a pair, and cached: in memory, up to :data:`MAX_BYTES`, and by
-a translation memory that can store them.
+The states of a pair are computed once, by forced decoding. They are cached in memory, up to
+:data:`MAX_BYTES`, and by translation memories that can store them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class PairReader(Protocol):
         """The model's default search options."""
 
     def pair_ids(self, pairs: Iterable[tuple[str, str]]) -> list[TokenPair]:
-        """Return the tokens of both sides of pairs."""
+        """Return the tokens of both sides of each pair."""
 
 
 class PairStates(NamedTuple):
@@ -68,7 +68,7 @@ class PairStates(NamedTuple):
 
     @classmethod
     def from_bytes(cls, content: bytes, tokens: int) -> PairStates:
-        """Return the states of ``tokens`` tokens from the bytes that :meth:`to_bytes` returned."""
+        """Return the states from the bytes returned by :meth:`to_bytes`, given the number of tokens."""
         keys = np.frombuffer(content, dtype="<f2", offset=4 * tokens).reshape(tokens, -1)
         return cls(keys, np.frombuffer(content, dtype="<i4", count=tokens).astype(np.int64))
 
@@ -104,7 +104,7 @@ class StateCache:
         return known_states
 
     def radius(self, model: PairReader, store: StateStore) -> float:
-        """Return the radius of datastores, estimated from the features' variance in a sample of pairs."""
+        """Return the radius of datastores, computed from the variance of features in a sample of pairs."""
         with self._lock:
             radius = self._radii.get(store)
         if radius is None:

@@ -36,13 +36,13 @@ class GrowingText:
         self._length = 0
 
     def add(self, token: int) -> str:
-        """Return the text that is final after this token; it may be empty."""
+        """Add a token, and return the new text that later tokens cannot change; it may be empty."""
         self._tokens.append(token)
         text = self._decode(self._tokens)
         return self._emit(text[: len(text.rstrip(REPLACEMENT_CHARACTER))])
 
     def finish(self, tokens: Sequence[int]) -> str:
-        """Return the remaining text, given all tokens."""
+        """Return the rest of the text, given all tokens."""
         return self._emit(self._decode(tokens))
 
     def _emit(self, text: str) -> str:
@@ -100,7 +100,7 @@ def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
 
 
 def _is_plain(plan: Plan, request: Request) -> bool:
-    """Return True for plain text that is translated without a glossary."""
+    """Return True if a request is for plain text without a glossary, so that it can be streamed."""
     if request.text in plan.untranslated or request.glossary is not None:
         return False
     return not plan.needs_inline_layers(request.text)

@@ -32,7 +32,7 @@ class InlineText:
 
 
 class TokenPair(NamedTuple):
-    """The tokens of a source and of a target."""
+    """The token ids of a source and of its target."""
 
     source: Sequence[int]
     target: Sequence[int]
@@ -67,7 +67,7 @@ class TextDraft(NamedTuple):
 
 
 class TaggedTranslation(NamedTuple):
-    """A translation without and with its tags."""
+    """A translation, and its text with tags."""
 
     translation: Translation
     inline: Inline
@@ -146,7 +146,7 @@ class Text:
 
 
 class Layer(Protocol):
-    """A step in the translation of texts, which calls the next step."""
+    """A layer of the pipeline, which usually calls the next layer."""
 
     def translate(self, texts: Sequence[Text]) -> None:
         """Set the ``translation`` of every text."""
@@ -155,9 +155,9 @@ class Layer(Protocol):
 
 @dataclass(frozen=True)
 class TranslatedInline:
-    """A translation with the tags of its source, ``inline``, and without them, ``translation``.
+    """A translation (``translation``) and its text with the tags of the source (``inline``).
 
-    ``alternatives`` are those of the translation, with their tags.
+    ``alternatives`` are the alternatives of the translation with their tags.
     """
 
     inline: Inline
@@ -200,7 +200,7 @@ class Sentence(SearchInput):
 
     @property
     def first_text(self) -> str:
-        """The first model's input for the sentence, in which the terms of a glossary are found."""
+        """The text of the sentence in the first model's input, in which glossary terms are found."""
         return self.text if self.origin is None else self.origin
 
     @property

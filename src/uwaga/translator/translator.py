@@ -1,4 +1,4 @@
-"""The translator: texts in, translations out."""
+"""The translator, the main class of the library: it translates texts with one or more models."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class Translator:
         return self.wrap_decoders(ModelBatches().decoder_for(CallContext()))
 
     def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> Translator:
-        """Return a copy that searches with decoders wrapped by ``wrap``."""
+        """Return a copy whose models search with decoders wrapped by ``wrap``."""
         translator = copy(self)
         translator.models = tuple(model.wrap_decoders(wrap) for model in self.models)
         return translator
@@ -494,7 +494,7 @@ class Translator:
         return search_options([model.decoding for model in self.models], search)[-1]
 
     def input_warnings(self, text: str, split: Split = "auto") -> tuple[str, ...]:
-        """Return warnings about a text, as in the ``warnings`` of its translation.
+        """Return the warnings about a text that its translation will have.
 
         Args:
             text: one text.
@@ -566,7 +566,7 @@ class Translator:
         return align_pairs(model.decoder, model, pairs, ids, model.decoding.start, words)
 
     def pair_ids(self, pairs: Iterable[tuple[str, str]], first: int = 1) -> list[TokenPair]:
-        """Tokenise both sides of pairs; see :meth:`uwaga.translator.model.Model.pair_ids`."""
+        """Return the tokens of both sides of each pair; see :meth:`uwaga.translator.model.Model.pair_ids`."""
         return self.model.pair_ids(pairs, first)
 
     def save_pretrained(self, folder: str | Path, **card: Unpack[CardOptions]) -> None:
@@ -599,7 +599,8 @@ class Translator:
     ) -> str:
         """Upload the model to the Hugging Face hub, as :meth:`save_pretrained` saves it.
 
-        A repository that does not exist is created; files of the same names in an existing one are replaced.
+        A repository that does not exist is created; in an existing repository, files with the same names are
+        replaced.
 
         Args:
             name: the name of the repository, ``owner/name``.
@@ -652,7 +653,7 @@ class Translator:
 
         model = self.model.between()
         if not model.segmenter().ids(source):
-            raise DataError("the text has no tokens to attend to")
+            raise DataError("the text has no tokens to attend to: give a text with words")
         if target is None:
             has_attentions = model.decoder.attentions is not None
             best = Translator(model).translate(

@@ -1,1 +1,1 @@
-"""The layers of a translation, one per module; :func:`uwaga.translator.pipeline.pipeline` joins them."""
+"""The layers of the translation pipeline; :func:`uwaga.translator.pipeline.pipeline` connects them."""

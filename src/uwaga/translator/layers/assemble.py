@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 def assemble(stage: Stage, passage: Passage) -> None:
-    """Set the translation of a passage from its hypotheses: text, scores, alignment, warnings, terms.
+    """Set the translations of a passage and of its sentences from their hypotheses.
 
     Args:
         stage: the model and the options.
-        passage: the passage; its sentences get their ``translation``, too.
+        passage: the passage.
     """
     model, sentences = stage.model, passage.sentences
     word = unknown_word(sentences, stage.options, model.score_stats)
@@ -56,7 +56,7 @@ class Part(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The score of the hypothesis, or 0 for a copy."""
+        """The score of the hypothesis, or 0 for a copied sentence."""
         return 0.0 if self.hypothesis is None else self.hypothesis.score
 
 
@@ -132,7 +132,7 @@ def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tup
 
 
 class _Combination(NamedTuple):
-    """Parts of the sentences so far: the last part, and the combination before it."""
+    """Parts of the first sentences of a passage: the last part, and the combination of those before it."""
 
     score: float
     before: _Combination | None = None
@@ -173,7 +173,7 @@ def _join_passage(
 
 
 def _merge_hypotheses(hypotheses: Sequence[Hypothesis], end: int) -> Hypothesis:
-    """Return the hypothesis of a text from those of its sentences; ``end`` is the end symbol."""
+    """Return one hypothesis for a text from those of its sentences; ``end`` is the end symbol."""
     if len(hypotheses) == 1:
         return hypotheses[0]
     tokens: list[int] = []

@@ -78,7 +78,7 @@ class _Step(NamedTuple):
 def _splitter(
     stage: Stage, stages: Sequence[Stage], steps_by_text: dict[Text, list[_Step]]
 ) -> Callable[[Text], None]:
-    """Return a function that splits a text, or its translation by the previous model, for a model."""
+    """Return a function that splits a text, or its translation by the previous model, for ``stage``."""
 
     def split(text: Text) -> None:
         check_string(text)

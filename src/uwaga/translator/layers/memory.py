@@ -23,7 +23,7 @@ EXACT_SCORE = 100.0
 MAX_CANDIDATES = 8
 """Maximum number of pairs requested for a text; the first that fits provides its translation."""
 TAG = re.compile(r"<[^<>]*>(?!`)")
-"""A tag of markup; reStructuredText has ``<`` and ``>`` before a backquote."""
+"""A tag of markup; the address of a link in reStructuredText, which precedes a backquote, does not match."""
 CODE_CHARACTER = re.compile(r"[{}%$`<>]")
 """A character of placeholders that programs read; a human translator may have changed other pieces."""
 
@@ -105,7 +105,7 @@ class FromMemory:
         return similar
 
     def _example(self, text: Text, match: MemoryMatch) -> Example:
-        """Return a pair as an example for a text: its words and placeholders, without tags."""
+        """Return a pair as an example for a text, with its words and placeholders but without tags."""
         has_tags = any(isinstance(part, Tag) and not is_kept(part) for part in text.content)
 
         def without_tags(side: str) -> Inline:
@@ -167,7 +167,7 @@ class FromMemory:
 
 
 def _join(text: Text, sentences: Mapping[Text, str]) -> None:
-    """Join the translations of a text's sentences, with the text that follows each."""
+    """Set the translation of a text by joining those of its sentences and the text between them."""
     parts = [
         part
         for sentence, after in sentences.items()
@@ -180,7 +180,7 @@ def _join(text: Text, sentences: Mapping[Text, str]) -> None:
 
 
 def memory_use(match: MemoryMatch, usage: MemoryUsage) -> MemoryUse:
-    """Return the record of how a pair was used."""
+    """Return a record of how a pair of a memory was used."""
     return MemoryUse(match.source, match.target, match.score, usage, match.origin, match.created)
 
 

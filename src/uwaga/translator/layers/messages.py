@@ -104,7 +104,7 @@ def _write(text: Text, messages: dict[Tag, _Message]) -> None:
 
 
 def _with_number_tags(content: Inline) -> Inline:
-    """Return a branch of a plural with every ``#`` replaced by a kept tag."""
+    """Return a branch of a plural in which every ``#`` is a tag that stays untranslated."""
     parts: list[str | Tag] = []
     for part in content:
         if isinstance(part, Tag):

@@ -42,7 +42,7 @@ class Placeholders:
 
     Args:
         layer: the next layer.
-        can_align: whether words can be aligned, which pieces without symbols need.
+        can_align: whether words can be aligned, which is needed to place pieces without symbols.
     """
 
     def __init__(self, layer: Layer, can_align: bool) -> None:
@@ -150,7 +150,7 @@ def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
 
 
 def _lost_symbols(attempt: Text) -> list[int]:
-    """Return the numbers of the symbols that a translation lacks or repeats."""
+    """Return the indices of the symbols that a translation lacks or repeats."""
     return missing_symbols(attempt.symbols, attempt.result.text)
 
 
@@ -237,7 +237,7 @@ def _set_translation(text: Text, attempt: Text) -> None:
 
 
 def _set_copy(text: Text, translation: Translation) -> None:
-    """Set the translation of a text that consists of untranslated pieces to the text itself."""
+    """Set the translation of a text without translatable words to the text itself."""
     source = plain_text(text.content)
     copy = source.strip()
     targets = tuple(word_spans(copy))

@@ -43,11 +43,11 @@ MAX_TERM_LOSS, MAX_TOKEN_LOSS = 24.0, 3.0
 """Maximum loss of log-probability, in nats, for each soft term and for each of its tokens; chosen so that
 three of four synonyms are used."""
 GREEDY_BEAM = 8
-"""Beam size of the search for candidates in greedy search, so that words before a term may agree with it."""
+"""Beam size for candidates if the search is greedy, so that words before a term can agree with it."""
 STEM_LENGTH = 3
 """Number of first letters that the inflections of a word are assumed to share."""
 INNER_SENTENCE_END = re.compile(r"[.!?…](?=\s)|[。！？](?=.)")
-"""The end of a sentence before the end of the text."""
+"""Punctuation that ends a sentence before the end of the text."""
 MIN_LINK_PROBABILITY = 0.5
 """Minimum probability of a link that extends the translation of a term."""
 
@@ -136,12 +136,12 @@ def _count_missing(words: Sequence[str], others: Sequence[str]) -> int:
 
 
 def _final_mark(text: str) -> str:
-    """Return the punctuation mark at the end of a text; empty if it ends in a letter or a digit."""
+    """Return the last character of a text, or an empty string if it is a letter or a digit."""
     return "" if lacks_final_mark(text) else text[-1:]
 
 
 class Candidate(NamedTuple):
-    """A hypothesis with its sentence and its errors; see :meth:`TermSentence.count_errors`."""
+    """A hypothesis for a sentence with terms; ``errors`` are from :meth:`TermSentence.count_errors`."""
 
     sentence: TermSentence
     errors: tuple[int, int]
