@@ -224,20 +224,20 @@ def test_characters_that_the_tokeniser_lacks_are_unknown():
     tokeniser = tiny.tokeniser()
     characters = KnownCharacters(tokeniser)
     known = set("the dog")
-    assert not characters.unknown("the dog")
-    assert characters.unknown("the 😀 dog") == {"😀"}
-    assert characters.unknown("½ …") >= {"½"}
-    assert not characters.unknown("\u200d\ufe0f\u0301 \n\t") & known
+    assert not characters.find_unknown("the dog")
+    assert characters.find_unknown("the 😀 dog") == {"😀"}
+    assert characters.find_unknown("½ …") >= {"½"}
+    assert not characters.find_unknown("\u200d\ufe0f\u0301 \n\t") & known
     decomposed = unicodedata.normalize("NFD", "ä")
-    assert not characters.unknown("ä") and not characters.unknown(decomposed)
-    assert characters.unknown("the a\u0335 1\ufe0f\u20e3") == {"a\u0335", "1\ufe0f\u20e3"}
+    assert not characters.find_unknown("ä") and not characters.find_unknown(decomposed)
+    assert characters.find_unknown("the a\u0335 1\ufe0f\u20e3") == {"a\u0335", "1\ufe0f\u20e3"}
 
 
 def test_joiners_are_known_characters_in_languages_that_use_them():
     tokeniser = tiny.tokeniser()
     for language, is_unfamiliar in (("en", True), ("fa", False), ("hi", False)):
         characters = KnownCharacters(tokeniser, language=language)
-        assert bool(characters.unfamiliar("a\u200cb")) == is_unfamiliar
+        assert bool(characters.find_unfamiliar("a\u200cb")) == is_unfamiliar
 
 
 def test_letters_are_composed_and_optional_marks_removed():
@@ -248,9 +248,9 @@ def test_letters_are_composed_and_optional_marks_removed():
         pieces=lambda ids: [chr(token) for token in ids],
     )
     text, characters = "за\u0301мок Cafe\u0301 a\u0301", KnownCharacters(tokeniser, language="ru")
-    edits = ascii_edits(text, characters.unknown)
+    edits = ascii_edits(text, characters.find_unknown)
     assert plain_text(apply_edits((text,), edits)) == "замок Café a\u0301"
-    assert characters.unknown(text) == {"а\u0301", "a\u0301"}
+    assert characters.find_unknown(text) == {"а\u0301", "a\u0301"}
 
 
 def test_soft_hyphens_are_removed_from_words(translator):

@@ -23,7 +23,7 @@ SHARE_SMOOTHING = 0.05
 DIAGONALS = ((1, 1), (-1, -1), (1, -1), (-1, 1))
 ADJACENT = ((1, 0), (-1, 0)), ((0, 1), (0, -1))
 FIRST_WEIGHTS, SECOND_WEIGHTS = 8, 11
-"""Numbers of weights, bias included: of the first regression without its two per head, and of the second."""
+"""Number of weights, bias included, of the first regression (besides two per head) and of the second."""
 LEXICON_WEIGHTS = 9
 """Number of additional weights of the first regression with a lexicon."""
 MIN_LOG_PROBABILITY = -3.0

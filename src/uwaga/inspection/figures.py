@@ -316,7 +316,7 @@ def heat_map(alignment: Alignment, width: int) -> Text:
     columns = max(1, (width - margin) // COLUMN_WIDTH)
     blocks = []
     for first in range(0, len(alignment.source), columns):
-        lines = list(_block(alignment, margin, first, first + columns))
+        lines = list(_block_lines(alignment, margin, first, first + columns))
         blocks.append(Text("\n").join(lines))
     title = [Text(alignment.title, style="bold")] if alignment.title else []
     return Text("\n").join([*title, Text("\n\n").join(blocks)])
@@ -327,7 +327,7 @@ def heat_maps(alignments: Sequence[Alignment], width: int) -> Text:
     return Text("\n\n").join(heat_map(alignment, width) for alignment in alignments)
 
 
-def _block(alignment: Alignment, margin: int, first: int, stop: int) -> Iterator[Text]:
+def _block_lines(alignment: Alignment, margin: int, first: int, stop: int) -> Iterator[Text]:
     labels = alignment.source[first:stop]
     height = max(map(len, labels))
     for row_index in range(height):

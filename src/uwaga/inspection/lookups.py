@@ -104,9 +104,9 @@ def look_up(
     request = Request(text, placeholders=False, search={"sample": False}, memory=memory, threshold=threshold)
     plan = make_plan([translator.model], translator.languages, request, [text])
     [stage] = plan.stages
-    last_layer, record = _PassageRecorder(stage), Text((text,), request.name)
-    check_string(record)
-    FromMemory(last_layer, plan, open_memory(plan.memory)).translate([record])
+    last_layer, text_record = _PassageRecorder(stage), Text((text,), request.name)
+    check_string(text_record)
+    FromMemory(last_layer, plan, open_memory(plan.memory)).translate([text_record])
     pairs, lookups, radius = list[RememberedPair](), list[Lookup](), 0.0
     for passage in last_layer.passages:
         passage_pairs = _pairs(stage, passage)
@@ -120,7 +120,7 @@ def look_up(
             if sentence.datastore is not None and sentence.hypotheses:
                 radius = sentence.datastore.radius
                 lookups += _sentence_lookups(stage, sentence, sentence.datastore, origins)
-    return Lookups(record.result, radius, tuple(pairs) if lookups else (), tuple(lookups))
+    return Lookups(text_record.result, radius, tuple(pairs) if lookups else (), tuple(lookups))
 
 
 class _PassageRecorder:

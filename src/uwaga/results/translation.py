@@ -73,7 +73,7 @@ MemoryUsage = Literal["verbatim", "fitted", "retrieved"]
 class TermUse(JsonRecord):
     """A glossary term found in a source text.
 
-    ``target`` is the form of its translation that occurs in the text, or the first form if none occurs.
+    ``target`` is the form of the term that occurs in the translation, or its first form if none occurs.
     ``applied`` is True if a form occurs and replaces the word that the model would use for the term.
     """
 

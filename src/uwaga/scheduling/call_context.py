@@ -110,7 +110,11 @@ class CallContext:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Let other calls take their turn while this one waits for the model; for errors, see :meth:`active`."""
+        """Let other calls take their turn while this call waits for the model.
+
+        Raises:
+            DeadlineError, CancelledRequestError: as in :meth:`active`.
+        """
         had_turn = self._release_turn()
         try:
             yield

@@ -150,11 +150,11 @@ class _Entries(XmlItems[Term]):
         return f"after line {self.line}"
 
     def damage_error(self, problem: str, line: int) -> DataError:
-        """Return the error for an incomplete file; the message begins with file and line."""
+        """Return the error for an incomplete file; its message begins with the line."""
         return DataError(f"{self.file}, line {line}: not a complete TBX file: {problem}")
 
     def depth_error(self, problem: str, line: int) -> DataError:
-        """Return the error for a file with too many nested elements; the message begins with file and line."""
+        """Return the error for a file with too many nested elements; its message begins with the line."""
         return DataError(f"{self.file}, line {line}: {problem}")
 
     def check(self) -> None:

@@ -181,7 +181,7 @@ class Plan:
             return False
         if self.placeholders is None:
             return False
-        if self.stages[0].model.characters.unfamiliar(text) and any(map(str.isalpha, text)):
+        if self.stages[0].model.characters.find_unfamiliar(text) and any(map(str.isalpha, text)):
             return True
         return not all(isinstance(part, str) for part in self.placeholders.split(text))
 

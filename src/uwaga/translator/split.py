@@ -388,7 +388,7 @@ class KnownCharacters:
         self._known, self._unknown = set(ORDINAL_INDICATORS.get(base_language(language), "")), set[str]()
         self._altered = set[str]() if self._is_alphabetic else self._known
 
-    def unfamiliar(self, text: str) -> set[str]:
+    def find_unfamiliar(self, text: str) -> set[str]:
         """Return the characters of a text that the tokeniser does not know, or reads as other characters.
 
         The result is empty for a text that begins with a language tag, if the model reads such tags.
@@ -400,18 +400,18 @@ class KnownCharacters:
             self._choose_set(character).add(character)
         return characters - self._known
 
-    def unknown(self, text: str) -> set[str]:
+    def find_unknown(self, text: str) -> set[str]:
         """Return the characters of a text, with their combining marks, that the tokeniser does not know.
 
         A letter with combining marks is known if the tokeniser knows the composed letter.
         """
-        characters = self.unfamiliar(text) & self._unknown
+        characters = self.find_unfamiliar(text) & self._unknown
         if not any(map(is_mark, characters)):
             return characters
         return {
             cluster
             for cluster in clusters(text)
-            if not characters.isdisjoint(cluster) and self.unfamiliar(compose(cluster)) & self._unknown
+            if not characters.isdisjoint(cluster) and self.find_unfamiliar(compose(cluster)) & self._unknown
         }
 
     def _choose_set(self, character: str) -> set[str]:

@@ -168,7 +168,7 @@ def compute_states(model: PairReader, pairs: Sequence[TokenPair]) -> dict[TokenP
     }
 
 
-def datastore(states: Sequence[PairStates], radius: float) -> Datastore:
+def build_datastore(states: Sequence[PairStates], radius: float) -> Datastore:
     """Return a datastore of the states of pairs that are similar to a text."""
     return Datastore(
         np.concatenate([pair_states.keys for pair_states in states]),

@@ -65,10 +65,10 @@ class Characters:
 
     def _has_unfamiliar_characters(self, text: Text) -> bool:
         """Return True for a text with unfamiliar characters, unless it has no letters and will be copied."""
-        return bool(self._known_characters.unfamiliar(text.words)) and is_translatable(text.content)
+        return bool(self._known_characters.find_unfamiliar(text.words)) and is_translatable(text.content)
 
     def _equivalents(self, text: Text) -> list[Edit]:
-        return ascii_edits(visible_text(text.content), self._known_characters.unknown)
+        return ascii_edits(visible_text(text.content), self._known_characters.find_unknown)
 
     def _make_readable(self, text: Text, edits: Sequence[Edit]) -> Text:
         """Return the text with plain equivalents of unknown characters.
@@ -96,7 +96,7 @@ class Characters:
             if isinstance(part, Tag):
                 parts.append(part)
             else:
-                parts += mark_unknown_characters(part, self._known_characters.unknown(part))
+                parts += mark_unknown_characters(part, self._known_characters.find_unknown(part))
         return parts
 
     def _enclose_quotations(self, copy: Text) -> Text:
@@ -143,7 +143,7 @@ class Characters:
     def _lost_characters(self, source: str, translation: str) -> str:
         """Return the unfamiliar characters that a translation lacks, except those with plain equivalents."""
         source, translation = compose(source), compose(translation)
-        unfamiliar = self._known_characters.unfamiliar(source).difference(ASCII_EQUIVALENTS)
+        unfamiliar = self._known_characters.find_unfamiliar(source).difference(ASCII_EQUIVALENTS)
         if not unfamiliar:
             return ""
         missing = Counter(clusters(source)) - Counter(clusters(translation))

@@ -9,7 +9,7 @@ from itertools import accumulate
 from uwaga.translator.memories import state_store
 from uwaga.translator.model import Model
 from uwaga.translator.plan import Stage
-from uwaga.translator.states import datastore, readable_pairs
+from uwaga.translator.states import build_datastore, readable_pairs
 from uwaga.translator.text import Example, Passage, TokenPair
 
 MAX_STATES = 512
@@ -32,7 +32,7 @@ def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
     radius = cache.radius(stage.model, store)
     states = cache.states(stage.model, pairs, store)
     for passage, examples in pairs_by_passage.items() if radius > 0 else ():
-        shared_datastore = datastore([states[pair] for pair in examples], radius)
+        shared_datastore = build_datastore([states[pair] for pair in examples], radius)
         for sentence in passage.sentences:
             sentence.datastore = shared_datastore
 
