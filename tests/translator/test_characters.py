@@ -204,7 +204,7 @@ def test_missing_quotation_marks_are_restored_around_their_words():
                     ]
 
     characters = set("“”").intersection
-    known = SimpleNamespace(unknown=characters, unfamiliar=characters)
+    known = SimpleNamespace(find_unknown=characters, find_unfamiliar=characters)
     text = Text(("he said “no” to it",), "text 1")
     Characters(TagPreservingModel('"'), known, ("en", "de")).translate([text])
     assert text.result.text == "HE SAID „NO“ TO IT"
