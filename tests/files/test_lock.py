@@ -16,7 +16,7 @@ import torch
 from toy import toy_settings, write_reversal_corpus
 
 from uwaga.errors import RunInUseError
-from uwaga.files.lock import LOCK, LockOwner, RunLock, current_owner, is_stale
+from uwaga.files.lock import LOCK_NAME, LockOwner, RunLock, current_owner, is_stale
 from uwaga.training import final_model
 from uwaga.training.checkpoint import checkpoint_steps
 from uwaga.training.final_model import average_run
@@ -43,7 +43,7 @@ def start_lock_holder(run: Path) -> subprocess.Popen[bytes]:
 
 def write_lock(run: Path, owner: LockOwner) -> None:
     run.mkdir(parents=True, exist_ok=True)
-    (run / LOCK).write_text(json.dumps(asdict(owner)))
+    (run / LOCK_NAME).write_text(json.dumps(asdict(owner)))
 
 
 def test_second_process_is_rejected_until_owner_ends(tmp_path: Path) -> None:
@@ -59,10 +59,10 @@ def test_second_process_is_rejected_until_owner_ends(tmp_path: Path) -> None:
     finally:
         other.send_signal(signal.SIGKILL)
         other.communicate()
-    assert (tmp_path / LOCK).exists()
+    assert (tmp_path / LOCK_NAME).exists()
     with RunLock(tmp_path):
-        assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
-    assert not (tmp_path / LOCK).exists()
+        assert json.loads((tmp_path / LOCK_NAME).read_text())["pid"] == os.getpid()
+    assert not (tmp_path / LOCK_NAME).exists()
 
 
 def test_training_in_locked_run_is_rejected(tmp_path: Path) -> None:
@@ -73,25 +73,25 @@ def test_training_in_locked_run_is_rejected(tmp_path: Path) -> None:
     try:
         with pytest.raises(RunInUseError):
             train(settings)
-        assert [path.name for path in settings.run.iterdir()] == [LOCK]
+        assert [path.name for path in settings.run.iterdir()] == [LOCK_NAME]
     finally:
         other.communicate(timeout=30)
     assert train(settings) is not None
-    assert not (settings.run / LOCK).exists()
+    assert not (settings.run / LOCK_NAME).exists()
 
 
 def test_locks_of_one_process_exclude_each_other(tmp_path: Path) -> None:
     with RunLock(tmp_path):
         with pytest.raises(RunInUseError), RunLock(tmp_path):
             pass
-        assert (tmp_path / LOCK).exists()
+        assert (tmp_path / LOCK_NAME).exists()
     with RunLock(tmp_path):
         pass
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"pid": 1}', "[]", "\x00" * 40])
 def test_truncated_lock_file_is_stale(tmp_path: Path, content: str) -> None:
-    (tmp_path / LOCK).write_text(content)
+    (tmp_path / LOCK_NAME).write_text(content)
     with RunLock(tmp_path):
         pass
 
@@ -100,8 +100,8 @@ def test_lock_of_another_host_is_respected(tmp_path: Path) -> None:
     write_lock(tmp_path, LockOwner(123, "elsewhere", "2025-01-02 03:04:05 +0000", "another boot", "77"))
     with pytest.raises(RunInUseError, match=r"process 123 on host elsewhere .*since 2025-01-02") as raised:
         RunLock(tmp_path).__enter__()
-    assert f"delete {tmp_path / LOCK}" in str(raised.value)
-    (tmp_path / LOCK).unlink()
+    assert f"delete {tmp_path / LOCK_NAME}" in str(raised.value)
+    (tmp_path / LOCK_NAME).unlink()
     with RunLock(tmp_path):
         pass
 

@@ -20,8 +20,9 @@ from tokenizers import (
 
 from uwaga.engine._core import BytePairs
 from uwaga.errors import ModelError
+from uwaga.tokenizers import pretrained_files
 from uwaga.tokenizers.codecs import BytePairCodec, TokenizersCodec, byte_level_codec, read_tokenizer_json
-from uwaga.tokenizers.pretrained_files import Special, read_declared
+from uwaga.tokenizers.pretrained_files import read_tokeniser_config
 
 LETTERS = BytePairs.letters()
 CORPUS = [
@@ -63,7 +64,7 @@ def train_library(whole_words=False, normaliser=False):
 
 def write_and_read(folder, model):
     (folder / "tokenizer.json").write_text(model.to_str())
-    return read_tokenizer_json(folder, read_declared(folder))
+    return read_tokenizer_json(folder, read_tokeniser_config(folder))
 
 
 @pytest.fixture(scope="module", params=[(False, False), (True, True)], ids=["merges", "whole words"])
@@ -80,7 +81,7 @@ def test_supported_tokeniser_is_read_by_native_codec(pair):
         token.content: number for number, token in library.get_added_tokens_decoder().items()
     }
     assert codec.unknown is None
-    assert codec.add_special_tokens() == ((library.token_to_id("<s>"),), (library.token_to_id("<|end|>"),))
+    assert codec.special_token_frame() == ((library.token_to_id("<s>"),), (library.token_to_id("<|end|>"),))
 
 
 @settings(deadline=None)
@@ -111,7 +112,7 @@ def test_written_tokenizer_json_matches_library(pair, tmp_path):
     library, codec = pair
     assert Tokenizer.from_str(codec.content.decode()).to_str() == library.to_str()
     (tmp_path / "tokenizer.json").write_bytes(codec.content)
-    assert read_tokenizer_json(tmp_path, read_declared(tmp_path)).content == codec.content
+    assert read_tokenizer_json(tmp_path, read_tokeniser_config(tmp_path)).content == codec.content
 
 
 def test_tokenizer_json_of_byte_level_codec_matches_library():
@@ -133,7 +134,7 @@ def test_bpe_merges_survive_round_trip(merge, tmp_path):
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     codec = byte_level_codec(tokenizers, pairs, "pieces", splitter)
     (tmp_path / "tokenizer.json").write_bytes(codec.content)
-    copy = read_tokenizer_json(tmp_path, read_declared(tmp_path))
+    copy = read_tokenizer_json(tmp_path, read_tokeniser_config(tmp_path))
     assert type(copy) is BytePairCodec
     assert copy.content == codec.content
     library = Tokenizer.from_str(codec.content.decode())
@@ -143,7 +144,7 @@ def test_bpe_merges_survive_round_trip(merge, tmp_path):
 def test_added_tokens_get_ids_after_the_vocabulary(tmp_path):
     library = Tokenizer.from_str(train_library().to_str())
     codec = write_and_read(tmp_path, library)
-    codec.add([Special("<later>"), Special("the"), Special("<s>")])
+    codec.add(map(pretrained_files.AddedToken, ("<later>", "the", "<s>")))
     library.add_special_tokens([AddedToken("<later>"), AddedToken("the"), AddedToken("<s>")])
     text = "the cat<later> in other words<s>"
     assert codec.encode(text) == library.encode(text, add_special_tokens=False).ids
@@ -211,7 +212,7 @@ def test_damaged_file_is_rejected(tmp_path, damage):
     damage(values["model"])
     (tmp_path / "tokenizer.json").write_text(json.dumps(values))
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
-        read_tokenizer_json(tmp_path, read_declared(tmp_path))
+        read_tokenizer_json(tmp_path, read_tokeniser_config(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -223,4 +224,4 @@ def test_unsupported_models_use_the_library(tmp_path, change):
     if "continuing_subword_prefix" in change:
         values["model"]["merges"] = []
     (tmp_path / "tokenizer.json").write_text(json.dumps(values))
-    assert type(read_tokenizer_json(tmp_path, read_declared(tmp_path))) is TokenizersCodec
+    assert type(read_tokenizer_json(tmp_path, read_tokeniser_config(tmp_path))) is TokenizersCodec

@@ -7,8 +7,8 @@ import pytest
 tokenizers = pytest.importorskip("tokenizers")
 
 from uwaga.errors import ModelError
-from uwaga.tokenizers.codecs import LibraryCall, read_tokenizer_json
-from uwaga.tokenizers.pretrained_files import Declared
+from uwaga.tokenizers.codecs import TokenizersErrors, read_tokenizer_json
+from uwaga.tokenizers.pretrained_files import TokeniserConfig
 
 PIECES = {"[UNK]": 0, "a": 1, "[CLS]": 2, "[SEP]": 3}
 
@@ -26,11 +26,11 @@ def write_tokeniser(directory, change):
 
 
 def read(directory):
-    return read_tokenizer_json(directory, Declared({}, {}, {}))
+    return read_tokenizer_json(directory, TokeniserConfig({}, {}, {}))
 
 
 def test_special_tokens_of_a_valid_file_are_read(tmp_path):
-    assert read(write_tokeniser(tmp_path, lambda values: None)).add_special_tokens() == ((2,), (3,))
+    assert read(write_tokeniser(tmp_path, lambda values: None)).special_token_frame() == ((2,), (3,))
 
 
 def test_library_panic_error_names_the_file(tmp_path):
@@ -40,7 +40,7 @@ def test_library_panic_error_names_the_file(tmp_path):
 
     codec = read(write_tokeniser(tmp_path, rename))
     with pytest.raises(ModelError, match=r"tokenizer\.json: damaged"):
-        codec.add_special_tokens()
+        codec.special_token_frame()
     assert codec.encode("a") == [1]
 
 
@@ -54,7 +54,7 @@ def test_only_tokenizers_library_errors_are_converted():
     class PanicException(BaseException):
         """Like that of the library, not an Exception."""
 
-    with pytest.raises(ModelError, match=r"m: damaged.*: oh no; fetch"), LibraryCall("m"):
+    with pytest.raises(ModelError, match=r"m: damaged.*: oh no; fetch"), TokenizersErrors("m"):
         raise PanicException("oh no\nand more")
-    with pytest.raises(KeyboardInterrupt), LibraryCall("m"):
+    with pytest.raises(KeyboardInterrupt), TokenizersErrors("m"):
         raise KeyboardInterrupt

@@ -200,8 +200,8 @@ def test_invalid_folders_are_rejected(tmp_path):
     size = SentencePieceProcessor(model_file=str(tmp_path / "p/tokenizer.model")).get_piece_size()
     config = json.loads((tmp_path / "p/tokenizer_config.json").read_text())
     write_json(tmp_path / "p/tokenizer_config.json", config | {"bos_token": "<new>"})
-    with pytest.raises(ModelError, match="adds <new>, but the weights have no row"):
+    with pytest.raises(ModelError, match="adds <new>, but the weights have no embedding"):
         read_decoder_tokeniser(tmp_path / "p", TokenIds(size))
     write_json(tmp_path / "p/tokenizer_config.json", config | {"added_tokens_decoder": {"99999999": "<far>"}})
-    with pytest.raises(ModelError, match="gives an added token the id 99999999"):
+    with pytest.raises(ModelError, match="an added token has the id 99999999"):
         read_decoder_tokeniser(tmp_path / "p", TokenIds(600))

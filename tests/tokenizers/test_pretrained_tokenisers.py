@@ -265,7 +265,7 @@ def test_vocabulary_size_mismatch_is_rejected(name):
     case = older_format(name)
     for size in (case.ids.vocabulary - 60, case.ids.vocabulary + 5_000):
         with pytest.raises(
-            ModelError, match=f"pieces, but the weights are for {size}; the files belong to diff"
+            ModelError, match=f"pieces, but the weights are for {size} tokens; the files belong to diff"
         ):
             READERS[name](case.folder, dataclasses.replace(case.ids, vocabulary=size))
     with pytest.raises(ModelError, match=r"</?s>|endoftext|\[SEP\]"):
@@ -305,7 +305,7 @@ def test_missing_files_are_reported(name, tmp_path):
         ("bart", "merges.txt", "日 本\n".encode(), "merges.txt: disagrees with vocab.json"),
         ("bart", "merges.txt", b"\xff", "merges.txt: not UTF-8"),
         ("bart", "tokenizer.json", b"{}", "tokenizer.json: damaged"),
-        ("bart", "tokenizer_config.json", b"[1]", "tokenizer_config.json: not a mapping"),
+        ("bart", "tokenizer_config.json", b"[1]", "tokenizer_config.json: not a JSON object"),
         ("bert", "vocab.txt", b"a\nb\n", r"lacks \[UNK\]"),
         ("bert", "vocab.txt", b"\xff\n", "vocab.txt: not UTF-8"),
         ("t5", "spiece.model", b"junk", "spiece.model: damaged"),

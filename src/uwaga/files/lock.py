@@ -21,7 +21,7 @@ from types import TracebackType
 from uwaga.errors import RunInUseError
 from uwaga.files.handles import BINARY, NO_FOLLOW, try_lock
 
-LOCK = "lock"
+LOCK_NAME = "lock"
 POLL_SECONDS = 0.2
 """Seconds between two attempts to acquire a lock that another process holds."""
 _UNNAMED_JOBS = ("", "none")  # the run id of torchrun without --rdzv-id
@@ -86,7 +86,7 @@ class RunLock:
     """
 
     def __init__(self, run: Path, verb: str = "trains", folder_option: str = "--set run=FOLDER") -> None:
-        self.run, self.path = run, run / LOCK
+        self.run, self.path = run, run / LOCK_NAME
         self._verb, self._folder_option = verb, folder_option
         self._handle = -1
 

@@ -1,4 +1,4 @@
-"""The full stop in each language: abbreviations, words that begin sentences, ordinal numbers.
+"""The uses of the full stop in each language: abbreviations, words that begin sentences, ordinal numbers.
 
 The lists contain abbreviations that precede capital letters and digits, as no sentence begins in lower case
 (rule SB8 of Unicode's Annex 29). Entries are in lower case, without their last full stop.
@@ -46,7 +46,7 @@ def _build(
 ) -> FullStops:
     return FullStops(
         frozenset((titles + COMMON_TITLES).split()),
-        frozenset((before_numbers + COMMON_NUMBERED).split()),
+        frozenset((before_numbers + COMMON_BEFORE_NUMBERS).split()),
         frozenset((final + COMMON_FINAL).split()),
         frozenset(starters.split()),
         ordinals,
@@ -55,9 +55,9 @@ def _build(
 
 
 COMMON_TITLES = " dr mr mrs ms mt prof st v vs cf ca e.g i.e"
-COMMON_NUMBERED = " art cap fig max min n° nº no nr p pp par tab tel vol №"
+COMMON_BEFORE_NUMBERS = " art cap fig max min n° nº no nr p pp par tab tel vol №"
 COMMON_FINAL = " corp inc jr ltd sr"
-"""Abbreviations of all languages, as many occur in any Latin script."""
+"""Abbreviations for all languages, as many of them occur in any language of the Latin script."""
 
 LANGUAGES: dict[str, FullStops] = {
     "": _build(final="co"),

@@ -17,7 +17,7 @@ from uwaga.tokenizers.prompt import find_answer_end
 class ChatTokeniser:
     """The tokeniser of a model with its chat template.
 
-    As in ``transformers``, a special token spelt in a message is that token.
+    As in ``transformers``, a special token spelt in a message is encoded as that token.
 
     Attributes:
         inner: the model's tokeniser.
@@ -28,11 +28,11 @@ class ChatTokeniser:
     template: ChatTemplate
 
     def text(self, messages: Sequence[Message], name: str) -> str:
-        """Return a chat as the text that the assistant's next message continues.
+        """Return the text of a chat up to the point where the assistant's next message begins.
 
         Args:
             messages: the chat so far.
-            name: the name of the chat, for messages.
+            name: the name of the chat, for error messages.
         """
         for number, message in enumerate(messages, start=1):
             if (
@@ -48,7 +48,9 @@ class ChatTokeniser:
         try:
             json.dumps(chat)
         except (TypeError, ValueError) as error:
-            raise DataError(f"{name}: its messages hold values that JSON cannot represent: {error}") from None
+            raise DataError(
+                f"{name}: the messages contain values that JSON cannot represent: {error}"
+            ) from None
         return self.template.render(chat)
 
     def encode(self, text: str) -> list[int]:
@@ -57,5 +59,7 @@ class ChatTokeniser:
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
-        """The tokens that end the assistant's message: that of the template and those that end a text."""
+        """Ids of the tokens that end the assistant's message: the end token of the template, and the tokens
+        that end any text.
+        """
         return tuple(dict.fromkeys((find_answer_end(self.inner, self.template), *self.inner.symbols.ends)))

@@ -1,7 +1,7 @@
 """Chat templates, rendered in Jinja2's sandbox in a separate process.
 
 A template is part of the model and therefore untrusted: it may run for hours or fill the memory without
-leaving the sandbox. The process that renders it has limits of time and memory, and loads no files.
+leaving the sandbox. The process that renders it has limits on time and memory, and loads no files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from uwaga.child_processes import python_command
 from uwaga.errors import MissingExtraError, ModelError, quoted
 
 MAX_PROCESSOR_SECONDS = 10
-"""Maximum processor time of a rendering, if the system can limit it; real templates take a millisecond."""
+"""Maximum processor time of a rendering in seconds, if the system can limit it.
+
+Real templates take a millisecond.
+"""
 MAX_SECONDS = 60
 """Maximum wall-clock seconds of a rendering, also on a busy machine."""
 MAX_MEMORY = 1 << 30
@@ -28,7 +31,7 @@ MAX_TEMPLATE = 1 << 20
 MAX_RENDERED = 1 << 24
 """Maximum characters of a rendered prompt."""
 MAX_CACHED = 1 << 16
-"""Maximum characters of a template with its messages whose prompt is cached."""
+"""Maximum characters of a template together with its messages, if their prompt is to be cached."""
 NO_JINJA = 3
 """Exit status of a process without Jinja2 or with a version that is too old."""
 MIN_JINJA_VERSION = (3, 1, 6)
@@ -44,7 +47,7 @@ class ChatTemplate:
 
     Attributes:
         text: the template, for Jinja2.
-        special: the special tokens that it may name, such as ``bos_token``.
+        special: the special tokens that the template may use, by name, such as ``bos_token``.
         family: name of the prompt that asks for a translation (:mod:`uwaga.tokenizers.prompt`).
         location: its file, for messages.
     """
@@ -59,10 +62,10 @@ class ChatTemplate:
 
         Args:
             messages: the chat so far.
-            generate: end with the introduction of the assistant's next message.
+            generate: whether the prompt ends with the introduction of the assistant's next message.
         """
         if len(self.text) > MAX_TEMPLATE:
-            raise ModelError(f"{self.location}: the chat template has {len(self.text)} characters: too many")
+            raise ModelError(f"{self.location}: the chat template is too long ({len(self.text)} characters)")
         # Without this, models with optional thinking would think before the answer.
         values = {**self.special, "messages": list(messages), "enable_thinking": False}
         values["add_generation_prompt"] = generate

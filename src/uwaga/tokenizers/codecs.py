@@ -14,7 +14,13 @@ from pydantic_core import from_json
 
 from uwaga.engine import _core
 from uwaga.errors import MissingExtraError, ModelError, reason
-from uwaga.tokenizers.pretrained_files import TOKENIZER_FILE, Declared, Special, read_bytes, read_json
+from uwaga.tokenizers.pretrained_files import (
+    TOKENIZER_FILE,
+    AddedToken,
+    TokeniserConfig,
+    read_bytes,
+    read_json,
+)
 from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel
 
 if TYPE_CHECKING:
@@ -22,20 +28,21 @@ if TYPE_CHECKING:
 
 
 class SentencePieceCodec:
-    """A :class:`uwaga.tokenizers.framed.Codec` of a SentencePiece model with other ids.
+    """A :class:`uwaga.tokenizers.framed.Codec` of a SentencePiece model whose pieces have custom ids.
 
     Args:
-        model: splits texts into pieces.
-        numbers: id of each piece, in SentencePiece's order; -1 for none.
+        model: the model that splits texts into pieces.
+        numbers: id of each piece, in SentencePiece's order; -1 for a piece without an id.
         added: special tokens that may be spelt in texts, by id.
-        unknown: id of pieces without an id.
-        extra_pieces: further pieces of the vocabulary.
-        strip: strip white space from decoded texts.
-        words: text after a special token also begins with a word.
+        unknown: id that replaces pieces without an id.
+        extra_pieces: ids of further pieces of the vocabulary, by piece.
+        strip: whether to strip white space from decoded texts.
+        words: whether the text after a special token also begins with a word.
 
     Attributes:
         model_file: the model file, if it determines the codec completely; see :meth:`from_piece_types`.
-        special_tokens, strip: as given.
+        special_tokens: the argument ``added``.
+        strip: the argument of that name.
     """
 
     model_file: bytes | None = None
@@ -44,7 +51,7 @@ class SentencePieceCodec:
         self,
         model: SentencePieceModel,
         numbers: Sequence[int],
-        added: Mapping[int, Special],
+        added: Mapping[int, AddedToken],
         unknown: int,
         extra_pieces: Mapping[str, int] | None = None,
         strip: bool = False,
@@ -67,9 +74,9 @@ class SentencePieceCodec:
         self._other_ids = {piece: number for number, piece in self._other_pieces.items()}
         self.special_tokens = dict(added)
         self.strip = strip
-        self._splitter = SpecialSplitter(added)
+        self._splitter = SpecialTokenSplitter(added)
         self._dropped = {number for number, token in added.items() if token.special} | {unknown}
-        self._bytes = any(model.is_byte(number) for number in range(min(len(numbers), 300)))
+        self._has_byte_pieces = any(model.is_byte(number) for number in range(min(len(numbers), 300)))
 
     @classmethod
     def from_piece_types(cls, content: bytes, name: str) -> SentencePieceCodec:
@@ -80,9 +87,9 @@ class SentencePieceCodec:
             name: the file, for messages.
         """
         model = SentencePieceModel(content, name)
-        with LibraryCall(name, "damaged or not a SentencePiece model"):
+        with TokenizersErrors(name, "damaged or not a SentencePiece model"):
             ids = range(len(model))
-            added = {number: Special(model.piece(number)) for number in ids if model.is_control(number)}
+            added = {number: AddedToken(model.piece(number)) for number in ids if model.is_control(number)}
             codec = cls(model, ids, added, model.unknown)
         codec.model_file = content
         return codec
@@ -92,22 +99,25 @@ class SentencePieceCodec:
         cls,
         model: SentencePieceModel,
         vocabulary: Mapping[str, int],
-        added: Mapping[int, Special],
+        added: Mapping[int, AddedToken],
         unknown: int,
         strip: bool,
     ) -> SentencePieceCodec:
-        """Return the codec of a model whose pieces, and others, have the ids of ``vocabulary``."""
+        """Return the codec of a model whose pieces have the ids in ``vocabulary``.
+
+        The vocabulary may contain pieces that are not in the model.
+        """
         numbers = [vocabulary.get(piece, -1) for piece in model.all_pieces()]
         return cls(model, numbers, added, unknown, extra_pieces=vocabulary, strip=strip)
 
     @property
     def sentencepiece_file(self) -> bytes:
-        """The model that splits texts into pieces."""
+        """The serialised SentencePiece model that splits texts into pieces."""
         return self._model.content
 
     @property
     def vocabulary(self) -> dict[str, int]:
-        """The ids of all pieces."""
+        """Ids of all pieces, by piece."""
         pieces = map(self.piece, range(len(self._indices)))
         return {piece: number for number, piece in enumerate(pieces) if piece is not None} | self._other_ids
 
@@ -151,12 +161,12 @@ class SentencePieceCodec:
         return [self._unknown if number < 0 else number for number in numbers]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Decode ids to text, without special tokens and ids without a piece."""
+        """Decode ids to text; special tokens and ids without a piece are left out."""
         pieces_or_none = (self.piece(token) for token in ids if token not in self._dropped)
         pieces = [piece for piece in pieces_or_none if piece is not None]
         if not pieces:
             return ""
-        if self.strip or self._bytes:
+        if self.strip or self._has_byte_pieces:
             text = self._model.join(pieces)
             return text.strip() if self.strip else text
         return "".join(pieces).removeprefix(MARK).replace(MARK, " ")
@@ -177,20 +187,20 @@ class SentencePieceCodec:
         return self._indices[token] if 0 <= token < len(self._indices) else -1
 
 
-class SpecialSplitter:
-    """Splits a text at special tokens, with the longest match.
+class SpecialTokenSplitter:
+    """Splits texts at special tokens; where several match, the longest is used.
 
-    Some models have thousands of special tokens, which a single pattern would try one by one.
+    Some models have thousands of special tokens, which a regular expression would try one by one.
     """
 
-    def __init__(self, tokens: Mapping[int, Special]) -> None:
+    def __init__(self, tokens: Mapping[int, AddedToken]) -> None:
         self._tokens = {token.content: (number, token) for number, token in tokens.items()}
         self._lengths = sorted(set(map(len, self._tokens)), reverse=True)
         first = "".join(sorted({re.escape(content[0]) for content in self._tokens}))
         self._first = re.compile(f"[{first}]" if first else r"(?!)")
 
     def split(self, text: str) -> Iterator[str | int]:
-        """Yield the parts in order: strings, and ids of special tokens."""
+        """Yield the parts of a text in order: strings, and the ids of special tokens."""
         start, position, strip = 0, 0, False
         while match := self._first.search(text, position):
             position = match.start()
@@ -227,22 +237,22 @@ MAX_WORD_CHARACTERS = 100
 """Maximum characters of a word; WordPiece maps longer words to the unknown token, as in BERT."""
 
 
-class LibraryCall:
-    """A context manager that raises errors of ``tokenizers`` as ModelError with the name of the file.
+class TokenizersErrors:
+    """A context manager that converts errors of the library ``tokenizers`` to ModelError.
 
-    Damaged files pass the checks of the library and fail later, with a bare Exception or a panic, which is a
-    BaseException.
+    The message names the file. Damaged files may pass the checks of the library and fail later, with a bare
+    Exception or with a panic, which is a BaseException.
     """
 
     def __init__(self, name: object, problem: str = "damaged, or of a newer version of `tokenizers`") -> None:
-        self._name, self._fault = name, problem
+        self._name, self._problem = name, problem
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
-            raise ModelError(f"{self._name}: {self._fault}: {reason(error)}; fetch it again") from None
+            raise ModelError(f"{self._name}: {self._problem}: {reason(error)}; fetch it again") from None
 
 
 class TokenizersCodec:
@@ -251,40 +261,40 @@ class TokenizersCodec:
     def __init__(self, model: Tokenizer, name: str) -> None:
         self._model = model
         self.name = name
-        self._call = LibraryCall(name)
-        with self._call:
+        self._errors = TokenizersErrors(name)
+        with self._errors:
             model.no_truncation()
             model.no_padding()
 
     @property
     def content(self) -> bytes:
         """Serialisation as ``tokenizer.json``."""
-        with self._call:
+        with self._errors:
             return self._model.to_str().encode()
 
     @property
     def size(self) -> int:
         """Largest id plus one."""
-        with self._call:
+        with self._errors:
             return int(self._model.get_vocab_size(with_added_tokens=True))
 
     @property
     def kind(self) -> str:
         """Algorithm: ``BPE``, ``Unigram``, ``WordPiece`` or ``WordLevel``."""
-        with self._call:
+        with self._errors:
             return type(self._model.model).__name__
 
     @property
     def added(self) -> dict[str, int]:
         """Ids of the special tokens that may be spelt in texts."""
-        with self._call:
+        with self._errors:
             tokens = self._model.get_added_tokens_decoder()
         return {token.content: number for number, token in tokens.items()}
 
     @property
     def unknown(self) -> int | None:
         """Id of unknown characters, or None if there is none."""
-        with self._call:
+        with self._errors:
             model = self._model.model
             piece = getattr(model, "unk_token", None)
             number = getattr(model, "unk_id", None)
@@ -298,16 +308,19 @@ class TokenizersCodec:
 
     def encode_plain(self, text: str) -> list[int]:
         """Return the ids of a text without recognising special tokens."""
-        return self._encode_with(self._plain, text)
+        return self._encode_with(self._plain_model, text)
 
     def _encode_with(self, model: Tokenizer, text: str) -> list[int]:
-        with self._call:
+        with self._errors:
             ids: list[int] = model.encode(text, add_special_tokens=False).ids
         return ids
 
     @cached_property
-    def _plain(self) -> Tokenizer:
-        """A copy that reads special tokens as plain text, since the setting is for the whole tokeniser."""
+    def _plain_model(self) -> Tokenizer:
+        """A copy of the tokeniser that reads special tokens as plain text.
+
+        A copy is needed because this setting applies to a whole tokeniser.
+        """
         from tokenizers import Tokenizer
 
         copy = Tokenizer.from_str(self._model.to_str())
@@ -315,26 +328,26 @@ class TokenizersCodec:
         return copy
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Decode ids to text, without special tokens and ids without a piece."""
-        with self._call:
+        """Decode ids to text; special tokens and ids without a piece are left out."""
+        with self._errors:
             text: str = self._model.decode(ids, skip_special_tokens=True)
         return text
 
     def piece(self, token: int) -> str | None:
         """Return the piece of an id, or None if it has none."""
-        with self._call:
+        with self._errors:
             piece: str | None = self._model.id_to_token(token)
         return piece
 
     def number(self, piece: str) -> int | None:
         """Return the id of a piece, or None if it has none."""
-        with self._call:
+        with self._errors:
             number: int | None = self._model.token_to_id(piece)
         return number
 
-    def add_special_tokens(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the ids that the file adds before and after a text."""
-        inner, with_special = self._probe(has_frame=False), self._probe(has_frame=True)
+    def special_token_frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the ids of the special tokens that ``tokenizer.json`` adds before and after a text."""
+        inner, with_special = self._encode_probe(adds_frame=False), self._encode_probe(adds_frame=True)
         for start in range(len(with_special) - len(inner) + 1):
             if with_special[start : start + len(inner)] == inner:
                 return tuple(with_special[:start]), tuple(with_special[start + len(inner) :])
@@ -342,51 +355,51 @@ class TokenizersCodec:
             f"{self.name}: unsupported post-processor, which does more than add tokens around a text"
         )
 
-    def add(self, tokens: Iterable[Special]) -> None:
+    def add(self, tokens: Iterable[AddedToken]) -> None:
         """Add special tokens that may be spelt in texts; those not in the vocabulary get new ids at its
         end.
         """
-        from tokenizers import AddedToken
+        import tokenizers
 
         added = self.added
         for token in tokens:
             if token.content not in added:
-                added_token = AddedToken(
+                added_token = tokenizers.AddedToken(
                     token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=token.special
                 )
-                with self._call:
+                with self._errors:
                     (self._model.add_special_tokens if token.special else self._model.add_tokens)(
                         [added_token]
                     )
 
-    def _probe(self, has_frame: bool) -> list[int]:
-        with self._call:
-            ids: list[int] = self._model.encode(PROBE_TEXT, add_special_tokens=has_frame).ids
+    def _encode_probe(self, adds_frame: bool) -> list[int]:
+        with self._errors:
+            ids: list[int] = self._model.encode(PROBE_TEXT, add_special_tokens=adds_frame).ids
         return ids
 
 
 class BytePairCodec(TokenizersCodec):
-    """Byte-level BPE with pieces and merges in the native engine, in a tenth of the library's memory.
+    """Byte-level BPE with pieces and merges in the native engine, in a tenth of the memory of the library.
 
     The library normalises a text and splits it at special tokens and into words. Its tokens are the 256
     bytes, by value, and the special tokens.
 
     Args:
-        words: the library's tokeniser: BPE of the bytes' letters without merges.
+        splitter: the library's tokeniser: a BPE model of the letters of the bytes, without merges.
         pairs: pieces and merges.
         name: the file, for messages.
     """
 
-    def __init__(self, words: Tokenizer, pairs: _core.BytePairs, name: str) -> None:
-        super().__init__(words, name)
+    def __init__(self, splitter: Tokenizer, pairs: _core.BytePairs, name: str) -> None:
+        super().__init__(splitter, name)
         self._pairs = pairs
         self._size = len(pairs)
         self._numbers: dict[int, int] = {}
-        """Id of each of the library's special tokens, in their order."""
-        self._number_added()
+        """Ids in this vocabulary of the library's special tokens, by the library's id, in their order."""
+        self._number_special_tokens()
 
-    def _number_added(self) -> None:
-        with self._call:
+    def _number_special_tokens(self) -> None:
+        with self._errors:
             tokens = sorted(self._model.get_added_tokens_decoder().items())
         for symbol, token in tokens:
             if symbol not in self._numbers:
@@ -399,7 +412,7 @@ class BytePairCodec(TokenizersCodec):
     @property
     def content(self) -> bytes:
         """Serialisation as ``tokenizer.json``."""
-        with self._call:
+        with self._errors:
             values = json.loads(self._model.to_str())
         pieces = list(map(self._pairs.piece, range(len(self._pairs))))
         merges = [[pieces[left], pieces[right]] for left, right in self._pairs.merges()]
@@ -426,7 +439,7 @@ class BytePairCodec(TokenizersCodec):
         return {content: self._numbers[symbol] for content, symbol in super().added.items()}
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Decode ids to text, without special tokens and ids without a piece."""
+        """Decode ids to text; special tokens and ids without a piece are left out."""
         symbols: list[int] = []
         for number in ids:
             if number in self._symbols:
@@ -449,20 +462,20 @@ class BytePairCodec(TokenizersCodec):
         number = self._pairs.number(piece)
         return None if number < 0 else number
 
-    def add(self, tokens: Iterable[Special]) -> None:
+    def add(self, tokens: Iterable[AddedToken]) -> None:
         """Add special tokens that may be spelt in texts; those not in the vocabulary get new ids at its
         end.
         """
         super().add(tokens)
-        self._number_added()
+        self._number_special_tokens()
 
-    def _probe(self, has_frame: bool) -> list[int]:
-        with self._call:  # the ids that a post-processor adds are not those of the library's tokens
-            tokens = self._model.encode(PROBE_TEXT, add_special_tokens=has_frame).tokens
+    def _encode_probe(self, adds_frame: bool) -> list[int]:
+        with self._errors:  # the ids that a post-processor adds are not those of the library's tokens
+            tokens = self._model.encode(PROBE_TEXT, add_special_tokens=adds_frame).tokens
         return [number for token in tokens if (number := self.number(token)) is not None]
 
     def _encode_with(self, model: Tokenizer, text: str) -> list[int]:
-        with self._call:
+        with self._errors:
             encoding = model.encode(text, add_special_tokens=False)
             return self._pairs.encode(encoding.ids, cast("list[int]", encoding.word_ids), self._special_ids)
 
@@ -491,12 +504,12 @@ def _byte_letters() -> dict[str, int]:
     return {letter: byte for byte, letter in enumerate(_core.BytePairs.letters())}
 
 
-def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
+def read_tokenizer_json(folder: Path, declared: TokeniserConfig) -> TokenizersCodec:
     """Read ``tokenizer.json``, with the settings of ``tokenizer_config.json`` that override it."""
     path = folder / TOKENIZER_FILE
     library = tokenizers_library(path)
     content = read_bytes(path)
-    with LibraryCall(path):
+    with TokenizersErrors(path):
         values = from_json(content, cache_strings="none")  # json.loads would leave megabytes unusable
         pairs = _take_pairs(values)
         model = library.Tokenizer.from_str(json.dumps(values) if pairs else content.decode("utf-8"))
@@ -509,12 +522,15 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
                 add_prefix_space=prefix_space, use_regex=splitter.get("use_regex", True)
             )
     codec = BytePairCodec(model, pairs, str(path)) if pairs else TokenizersCodec(model, str(path))
-    codec.add(declared.named.values())
+    codec.add(declared.special_tokens.values())
     return codec
 
 
 def _take_pairs(values: dict[str, Any]) -> _core.BytePairs | None:
-    """Remove and return the pieces and merges of a ``tokenizer.json`` of byte-level BPE; None for others."""
+    """Remove and return the pieces and merges in a ``tokenizer.json`` of byte-level BPE.
+
+    Return None for any other model, which is left unchanged.
+    """
     bpe, splitter, decoder = values["model"], values.get("pre_tokenizer") or {}, values.get("decoder") or {}
     byte_level = (splitter.get("pretokenizers") or [splitter])[-1]
     ids = bpe.get("vocab")
@@ -532,9 +548,16 @@ def _take_pairs(values: dict[str, Any]) -> _core.BytePairs | None:
 
 
 def read_byte_level(
-    vocabulary: Path, merges: Path, declared: Declared, special: Mapping[str, Special]
+    vocabulary: Path, merges: Path, declared: TokeniserConfig, special: Mapping[str, AddedToken]
 ) -> TokenizersCodec:
-    """Read byte-level BPE (Sennrich et al. 2016; Radford et al. 2019): ``vocab.json``, ``merges.txt``."""
+    """Read byte-level BPE (Sennrich et al. 2016; Radford et al. 2019).
+
+    Args:
+        vocabulary: the path of ``vocab.json``.
+        merges: the path of ``merges.txt``.
+        declared: the configuration of the tokeniser.
+        special: the special tokens of the model family, by role.
+    """
     library = tokenizers_library(vocabulary)
     ids = read_vocabulary(vocabulary)
     try:
@@ -545,14 +568,16 @@ def read_byte_level(
     if invalid := [line for line in lines if line.count(" ") != 1]:
         raise ModelError(f"{merges}: {invalid[0][:60]!r} is not a pair of pieces; fetch it again")
     prefix_space = declared.flag("add_prefix_space", False)
-    with LibraryCall(merges, f"disagrees with {vocabulary.name}"):
+    with TokenizersErrors(merges, f"disagrees with {vocabulary.name}"):
         pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), lines)
         splitter = library.pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
         codec = byte_level_codec(library, pairs, str(vocabulary), splitter)
     return _with_special(codec, declared, special)
 
 
-def read_word_piece(path: Path, declared: Declared, special: Mapping[str, Special]) -> TokenizersCodec:
+def read_word_piece(
+    path: Path, declared: TokeniserConfig, special: Mapping[str, AddedToken]
+) -> TokenizersCodec:
     """Read BERT's WordPiece (Devlin et al. 2019) from ``vocab.txt``."""
     library = tokenizers_library(path)
     try:
@@ -560,12 +585,12 @@ def read_word_piece(path: Path, declared: Declared, special: Mapping[str, Specia
     except UnicodeDecodeError:
         raise ModelError(f"{path}: not UTF-8 text; fetch it again") from None
     ids = {line.rstrip("\r"): number for number, line in enumerate(lines[:-1] if not lines[-1] else lines)}
-    named = {**special, **declared.named}
+    named = {**special, **declared.special_tokens}
     unknown = named["unk"].content
     if unknown not in ids:
         raise ModelError(f"{path}: the vocabulary lacks {unknown}")
     normaliser = _bert_settings(declared, {})
-    with LibraryCall(path):
+    with TokenizersErrors(path):
         model = library.Tokenizer(
             library.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=MAX_WORD_CHARACTERS)
         )
@@ -580,17 +605,19 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     values = read_json(path)
     numbers = [number for number in values.values() if type(number) is int]
     if not values or sorted(numbers) != list(range(len(values))):
-        raise ModelError(f"{path}: its {len(values)} pieces are not numbered from 0; fetch it again")
+        raise ModelError(
+            f"{path}: its {len(values)} pieces are not numbered from 0 without gaps; fetch it again"
+        )
     return values
 
 
 def _with_special(
-    codec: TokenizersCodec, declared: Declared, special: Mapping[str, Special]
+    codec: TokenizersCodec, declared: TokeniserConfig, special: Mapping[str, AddedToken]
 ) -> TokenizersCodec:
     """Add the special tokens of the model family, those that the folder declares, and those added later."""
-    added = sorted(declared.numbered.items())
+    added = sorted(declared.added_tokens.items())
     codec.add(token for number, token in added if number < codec.size)
-    codec.add({**special, **declared.named}.values())
+    codec.add({**special, **declared.special_tokens}.values())
     codec.add(token for _, token in added)
     for number, token in added:
         if codec.number(token.content) != number:
@@ -601,8 +628,11 @@ def _with_special(
     return codec
 
 
-def _bert_settings(declared: Declared, stored: Mapping[str, Any]) -> dict[str, bool | None]:
-    """Return BERT's normalisation: from ``tokenizer_config.json``, else ``tokenizer.json``, else defaults."""
+def _bert_settings(declared: TokeniserConfig, stored: Mapping[str, Any]) -> dict[str, bool | None]:
+    """Return the settings of BERT's normaliser.
+
+    They come from ``tokenizer_config.json``, or else from ``tokenizer.json``, or else are the defaults.
+    """
     strip = declared.settings.get("strip_accents", stored.get("strip_accents"))
     return {
         "clean_text": stored.get("clean_text", True) is True,

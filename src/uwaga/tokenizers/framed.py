@@ -17,9 +17,11 @@ TokenPosition = Literal["before", "behind", "start"]
 """Position of the language token: ``before`` the pieces, ``behind`` the end symbol, or as decoder start."""
 
 TAG = re.compile(r"<2([a-z]{2,3}(?:[_-][A-Za-z]{2,4})*)>")
-"""Selects a target language in MADLAD-400 (Kudugunta 2023), unlike other tags such as ``<2translate>``."""
+"""Matches the tag that selects a target language in MADLAD-400 (Kudugunta 2023), but not other tags such as
+``<2translate>``.
+"""
 MAX_LISTED_LANGUAGES = 60
-"""Maximum languages in a message."""
+"""Maximum number of languages listed in a message."""
 
 
 class Codec(Protocol):
@@ -49,7 +51,7 @@ class Codec(Protocol):
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Decode ids to text, without special tokens and ids without a piece."""
+        """Decode ids to text; special tokens and ids without a piece are left out."""
         ...
 
     def piece(self, token: int) -> str | None:
@@ -62,9 +64,10 @@ class Codec(Protocol):
 
 
 def needed_rows(codec: Codec, rows: int) -> int:
-    """Return how many of a codec's pieces need a row of the embeddings.
+    """Return the number of pieces of a codec that need a row of the embeddings.
 
-    Added tokens after the last row do not, as texts that contain them are rejected. Gemma has one for images.
+    Added tokens whose ids are beyond the last row need none, as texts that contain them are rejected. Gemma
+    has such a token for images.
     """
     return codec.size - sum(number >= rows for number in codec.added.values())
 
@@ -77,15 +80,15 @@ class FramedTokeniser:
 
     Attributes:
         symbols: the special token ids.
-        vocabulary: rows of the model's embeddings; may exceed the number of pieces.
+        vocabulary: number of rows of the model's embeddings; may exceed the number of pieces.
         prefix: ids added before a text.
         suffix: ids added after a text.
-        clean: remove spaces before punctuation from decoded (English) text.
+        clean: whether to remove spaces before punctuation from decoded (English) text.
         prompt_prefix: text added before every sentence, such as T5's ``translate English to German: ``.
         languages: language tokens of a multilingual model by code; empty for others.
         language_position: position of the language token.
-        language: selected code, None for none.
-        stop: the text before which decoded texts end, then also without outer white space; empty for none.
+        language: code of the selected language, or None.
+        stop: text at which decoded texts are cut off and then stripped of outer white space; empty for none.
     """
 
     codec: Codec
@@ -118,7 +121,7 @@ class FramedTokeniser:
 
     @property
     def first(self) -> int | None:
-        """The language token with which the target must begin, or None if there is none."""
+        """Id of the language token that must begin the target, or None if there is none."""
         if self.language is None or self.language_position != "before":
             return None
         return self.languages[self.language]
@@ -229,7 +232,7 @@ def _check_unicode(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise DataError(f"{text[:40]!r}: not valid Unicode, remove lone surrogates") from None
+        raise DataError(f"{text[:40]!r}: not valid Unicode; remove the lone surrogates") from None
 
 
 CLEAN_UP_REPLACEMENTS = (

@@ -35,14 +35,14 @@ class MarianTokeniser:
 
         Args:
             model: splits texts into pieces.
-            vocabulary: ids of the pieces; None for those of the model, followed by the padding symbol.
+            vocabulary: ids by piece; None for the model's own ids, followed by the padding symbol.
             symbols: special token ids.
             name: the file, for messages.
         """
         self._model = model
         self._vocabulary = vocabulary
         self._symbols = symbols
-        self._dropped = frozenset((symbols.start, symbols.end, symbols.pad, symbols.unknown))
+        self._special_ids = frozenset((symbols.start, symbols.end, symbols.pad, symbols.unknown))
         self._name = name
         self._default_tag = ""
 
@@ -81,7 +81,7 @@ class MarianTokeniser:
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without the end symbol."""
         if self._vocabulary is None and not self.languages:
-            return self._cut(text, self._model.encode)
+            return self._split(text, self._model.encode)
         match = LANGUAGE_TOKEN.match(text)
         language_token, remainder = (match.group(), text[match.end() :]) if match else ("", text)
         if not match and self._default_tag:
@@ -94,17 +94,17 @@ class MarianTokeniser:
                 f"{language_token}: the model has no such target language; it has {' '.join(languages[:20])}"
                 + (" ..." if len(languages) > 20 else "")
             )
-        pieces = self._cut(remainder, self._model.pieces)
+        pieces = self._split(remainder, self._model.pieces)
         ids, unknown = self._ids, self._symbols.unknown
         return [
             ids.get(piece, unknown) for piece in ([language_token, *pieces] if language_token else pieces)
         ]
 
-    def _cut(self, text: str, split: Callable[[str], list[Part]]) -> list[Part]:
+    def _split(self, text: str, split: Callable[[str], list[Part]]) -> list[Part]:
         try:
             return split(text)
         except (ValueError, TypeError):
-            raise DataError(f"{text[:40]!r}: not valid Unicode, remove lone surrogates") from None
+            raise DataError(f"{text[:40]!r}: not valid Unicode; remove the lone surrogates") from None
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids followed by the end symbol."""
@@ -132,7 +132,7 @@ class MarianTokeniser:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Decode ids to text, without special and unknown symbols."""
-        tokens = [token for token in ids if token not in self._dropped]
+        tokens = [token for token in ids if token not in self._special_ids]
         text: str = ""
         if tokens and self._vocabulary is None and self._are_in_model(tokens):
             text = self._model.decode(tokens)
@@ -152,7 +152,7 @@ class MarianTokeniser:
 
 
 def ids_by_piece(model: SentencePieceModel) -> dict[str, int]:
-    """Return the ids of a SentencePiece model by piece."""
+    """Return the ids of all pieces of a SentencePiece model, by piece."""
     return {piece: number for number, piece in enumerate(model.all_pieces())}
 
 
@@ -174,7 +174,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON: {error}; fetch it again") from None
     if not isinstance(values, dict) or not all(type(number) is int for number in values.values()):
-        raise ModelError(f"{path}: not a mapping from pieces to numbers")
+        raise ModelError(f"{path}: not a JSON object that maps pieces to ids; fetch it again")
     try:
         "".join(values).encode("utf-8")
     except UnicodeEncodeError:
@@ -192,7 +192,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
 
 
 class FramedMarianTokeniser(MarianTokeniser):
-    """A tokeniser like Marian's, with ids added ``before`` and ``after`` a source."""
+    """A :class:`MarianTokeniser` that adds ids ``before`` and ``after`` a source."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class SegmentedTextTokeniser:
         self._ids = vocabulary
         self._pieces = {number: piece for piece, number in vocabulary.items()}
         self._symbols, self._name = symbols, name
-        self._dropped = frozenset((symbols.start, symbols.end, symbols.pad))
+        self._special_ids = frozenset((symbols.start, symbols.end, symbols.pad))
         self._before, self._after = list(before), list(after)
 
     @property
@@ -265,7 +265,7 @@ class SegmentedTextTokeniser:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the pieces for the given ids separated by spaces, without special symbols."""
-        return " ".join(self.pieces([token for token in ids if token not in self._dropped]))
+        return " ".join(self.pieces([token for token in ids if token not in self._special_ids]))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces for the given ids."""

@@ -24,23 +24,23 @@ from uwaga.tokenizers.pretrained import (
 )
 from uwaga.tokenizers.pretrained_files import (
     TOKENIZER_FILE,
-    Declared,
-    Special,
+    AddedToken,
+    TokeniserConfig,
     missing_files_error,
-    read_declared,
     read_json,
+    read_tokeniser_config,
 )
 from uwaga.tokenizers.sentencepiece import SentencePieceModel, read_sentencepiece
 
-SPECIAL = {
-    "bos": Special("<s>"),
-    "pad": Special("<pad>"),
-    "eos": Special("</s>"),
-    "unk": Special("<unk>"),
+SPECIAL_TOKENS = {
+    "bos": AddedToken("<s>"),
+    "pad": AddedToken("<pad>"),
+    "eos": AddedToken("</s>"),
+    "unk": AddedToken("<unk>"),
 }
-MASK = Special("<mask>", lstrip=True)
-LANGUAGE = re.compile(r"([a-z]{2,3}_[A-Za-z]{2,4})|__([a-z]{2,3})__")
-"""``en_XX``, ``eng_Latn`` or ``__en__``."""
+MASK_TOKEN = AddedToken("<mask>", lstrip=True)
+LANGUAGE_TOKEN = re.compile(r"([a-z]{2,3}_[A-Za-z]{2,4})|__([a-z]{2,3})__")
+"""Matches a language token: ``en_XX``, ``eng_Latn`` or ``__en__``."""
 
 
 def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
@@ -48,7 +48,7 @@ def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 
     mBART-50 (Tang et al. 2020): source ``en_XX ... </s>``, target ``ro_RO ... </s>``.
     """
-    declared = read_declared(folder)
+    declared = read_tokeniser_config(folder)
     if not has_sentencepiece(folder) and (folder / TOKENIZER_FILE).exists():
         codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
         is_mbart50 = _is_mbart50(folder, declared, codec.number(MBART50[-1]) is not None)
@@ -64,10 +64,11 @@ def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 
 
 def read_nllb_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
-    """Read a tokeniser of NLLB (Costa-jussà et al. 2022): ``eng_Latn ... </s>``, at first ``... </s>
-    eng_Latn``.
+    """Read a tokeniser of NLLB (Costa-jussà et al. 2022): ``eng_Latn ... </s>``.
+
+    The first release of NLLB encoded sources as ``... </s> eng_Latn``.
     """
-    declared = read_declared(folder)
+    declared = read_tokeniser_config(folder)
     if not has_sentencepiece(folder) and (folder / TOKENIZER_FILE).exists():
         codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
     else:
@@ -81,38 +82,40 @@ def read_nllb_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 
 def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of M2M-100 (Fan et al. 2020): ids from ``vocab.json``, ``__en__ ... </s>``."""
-    declared = read_declared(folder)
+    declared = read_tokeniser_config(folder)
     codes = WMT21 if declared.text("language_codes") == "wmt21" else M2M100
     if not (folder / "vocab.json").exists():
         raise missing_files_error(folder, "vocab.json with sentencepiece.bpe.model")
     vocabulary = read_vocabulary(folder / "vocab.json")
-    special = {**SPECIAL, **declared.named}
+    special = {**SPECIAL_TOKENS, **declared.special_tokens}
     missing_tokens = [token.content for token in special.values() if token.content not in vocabulary]
     if missing_tokens:
         raise ModelError(f"{folder / 'vocab.json'}: the vocabulary lacks {', '.join(missing_tokens)}")
     added = {vocabulary[token.content]: token for token in special.values()}
-    added |= {len(vocabulary) + index: Special(f"__{code}__") for index, code in enumerate(codes)}
+    added |= {len(vocabulary) + index: AddedToken(f"__{code}__") for index, code in enumerate(codes)}
     model = read_sentencepiece(sentencepiece_file(folder))
     codec = SentencePieceCodec.from_vocabulary(
-        model, vocabulary, added | declared.numbered, vocabulary[special["unk"].content], strip=True
+        model, vocabulary, added | declared.added_tokens, vocabulary[special["unk"].content], strip=True
     )
     return _build_pair(codec, ids, declared, folder, codes, ("before", "before"))
 
 
-def _fairseq_codec(model: SentencePieceModel, codes: Sequence[str], declared: Declared) -> SentencePieceCodec:
-    """Return a codec with fairseq's ids: four special tokens, the model's pieces without its first three, and
-    languages.
+def _fairseq_codec(
+    model: SentencePieceModel, codes: Sequence[str], declared: TokeniserConfig
+) -> SentencePieceCodec:
+    """Return a codec with fairseq's ids: first four special tokens, then the model's pieces except for its
+    first three, then the language tokens.
     """
-    special = {**SPECIAL, **declared.named}
+    special = {**SPECIAL_TOKENS, **declared.special_tokens}
     size = len(model)
     tokens = [special["bos"], special["pad"], special["eos"], special["unk"]]
-    added = dict(enumerate(tokens)) | {size + 1 + index: Special(code) for index, code in enumerate(codes)}
-    added[size + 1 + len(codes)] = special.get("mask", MASK)
+    added = dict(enumerate(tokens)) | {size + 1 + index: AddedToken(code) for index, code in enumerate(codes)}
+    added[size + 1 + len(codes)] = special.get("mask", MASK_TOKEN)
     numbers = [-1, -1, -1, *range(4, size + 1)]
-    return SentencePieceCodec(model, numbers, added | declared.numbered, unknown=3)
+    return SentencePieceCodec(model, numbers, added | declared.added_tokens, unknown=3)
 
 
-def _is_mbart50(folder: Path, declared: Declared, default: bool) -> bool:
+def _is_mbart50(folder: Path, declared: TokeniserConfig, default: bool) -> bool:
     """Return True for mBART-50 by the declared tokeniser class; if none is declared, return ``default``."""
     name = declared.text("tokenizer_class")
     config = folder / "config.json"
@@ -127,12 +130,12 @@ def _is_mbart50(folder: Path, declared: Declared, default: bool) -> bool:
 def _build_pair(
     codec: TokenizersCodec | SentencePieceCodec,
     ids: TokenIds,
-    declared: Declared,
+    declared: TokeniserConfig,
     folder: Path,
     codes: Sequence[str],
     positions: tuple[TokenPosition, TokenPosition],
 ) -> TokeniserPair:
-    special = {**SPECIAL, **declared.named}
+    special = {**SPECIAL_TOKENS, **declared.special_tokens}
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
     languages = _languages(codec, codes)
     if not languages:
@@ -149,14 +152,19 @@ def _build_pair(
 
 
 def _languages(codec: TokenizersCodec | SentencePieceCodec, codes: Sequence[str]) -> Mapping[str, int]:
-    """Return the ids of language tokens: those of the family, and special tokens that look like one."""
+    """Return the ids of the language tokens, by language code.
+
+    Special tokens that look like a language token are included.
+    """
     numbers = {code: codec.number(code if "_" in code else f"__{code}__") for code in codes}
     for piece, number in codec.added.items():
-        if match := LANGUAGE.fullmatch(piece):
+        if match := LANGUAGE_TOKEN.fullmatch(piece):
             numbers[match[1] or match[2]] = number
     return {code: number for code, number in numbers.items() if number is not None}
 
 
-def _with_declared_language(tokeniser: FramedTokeniser, declared: Declared, key: str) -> FramedTokeniser:
+def _with_declared_language(
+    tokeniser: FramedTokeniser, declared: TokeniserConfig, key: str
+) -> FramedTokeniser:
     code = declared.text(key)
     return tokeniser.with_language(code) if code in tokeniser.languages and code is not None else tokeniser

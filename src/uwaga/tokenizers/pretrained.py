@@ -23,52 +23,56 @@ from uwaga.tokenizers.codecs import (
 from uwaga.tokenizers.framed import Codec, FramedTokeniser
 from uwaga.tokenizers.pretrained_files import (
     TOKENIZER_FILE,
-    Declared,
-    Special,
+    AddedToken,
+    TokeniserConfig,
     missing_files_error,
-    read_declared,
+    read_tokeniser_config,
 )
 from uwaga.tokenizers.sentencepiece import read_sentencepiece
 from uwaga.tokenizers.subwords import Subwords
 
-PADDING = 1024
-"""Maximum embeddings after the last piece; sizes are rounded up for speed."""
+MAX_UNUSED_ROWS = 1024
+"""Maximum number of unused embeddings after the last piece; models round their number up for speed."""
 
 PEGASUS_OFFSET = 103
 T5_SENTINELS = 100
 SENTENCEPIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "sentencepiece.model")
 
 BART_SPECIAL = {
-    "bos": Special("<s>"),
-    "pad": Special("<pad>"),
-    "eos": Special("</s>"),
-    "unk": Special("<unk>"),
-    "mask": Special("<mask>", lstrip=True),
+    "bos": AddedToken("<s>"),
+    "pad": AddedToken("<pad>"),
+    "eos": AddedToken("</s>"),
+    "unk": AddedToken("<unk>"),
+    "mask": AddedToken("<mask>", lstrip=True),
 }
 BERT_SPECIAL = {
-    "pad": Special("[PAD]"),
-    "unk": Special("[UNK]"),
-    "cls": Special("[CLS]"),
-    "sep": Special("[SEP]"),
-    "mask": Special("[MASK]"),
+    "pad": AddedToken("[PAD]"),
+    "unk": AddedToken("[UNK]"),
+    "cls": AddedToken("[CLS]"),
+    "sep": AddedToken("[SEP]"),
+    "mask": AddedToken("[MASK]"),
 }
 PROPHETNET_SPECIAL = {
-    "pad": Special("[PAD]"),
-    "unk": Special("[UNK]"),
-    "sep": Special("[SEP]"),
-    "mask": Special("[MASK]"),
+    "pad": AddedToken("[PAD]"),
+    "unk": AddedToken("[UNK]"),
+    "sep": AddedToken("[SEP]"),
+    "mask": AddedToken("[MASK]"),
 }
 PROPHETNET_PIECES = "prophetnet.tokenizer"
-GPT2_SPECIAL = {role: Special("<|endoftext|>") for role in ("bos", "eos", "unk")}
-T5_SPECIAL = {"pad": Special("<pad>"), "eos": Special("</s>"), "unk": Special("<unk>")}
-PEGASUS_SPECIAL = {**T5_SPECIAL, "mask": Special("<mask_2>")}
+GPT2_SPECIAL = {role: AddedToken("<|endoftext|>") for role in ("bos", "eos", "unk")}
+T5_SPECIAL = {"pad": AddedToken("<pad>"), "eos": AddedToken("</s>"), "unk": AddedToken("<unk>")}
+PEGASUS_SPECIAL = {**T5_SPECIAL, "mask": AddedToken("<mask_2>")}
 
 
 @dataclass(frozen=True)
 class TokenIds:
-    """The vocabulary in ``config.json``.
+    """The vocabulary in ``config.json``; ids that it does not declare are None.
 
-    ``vocabulary``: rows of the embeddings; ``start``: first decoder input; None: not declared.
+    Attributes:
+        vocabulary: number of rows of the embeddings.
+        start: id of the first decoder input.
+        end: id of the end symbol.
+        pad: id of the padding symbol.
     """
 
     vocabulary: int
@@ -87,12 +91,12 @@ class TokeniserPair:
 
 def read_bart_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of BART (Lewis et al. 2020): byte-level BPE in ``<s> ... </s>``."""
-    declared = read_declared(folder)
+    declared = read_tokeniser_config(folder)
     codec = _byte_level(folder, declared, BART_SPECIAL)
-    special = {**BART_SPECIAL, **declared.named}
+    special = {**BART_SPECIAL, **declared.special_tokens}
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
     if (folder / TOKENIZER_FILE).exists():
-        return _same_pair(tokeniser, *codec.add_special_tokens())
+        return _same_pair(tokeniser, *codec.special_token_frame())
     start = _required_id(codec, special["cls" if "cls" in special else "bos"], folder)
     return _same_pair(
         tokeniser, (start,), (_required_id(codec, special["sep" if "sep" in special else "eos"], folder),)
@@ -101,12 +105,12 @@ def read_bart_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 
 def read_gpt2_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of GPT-2 (Radford et al. 2019): byte-level BPE, by default without special tokens."""
-    declared = read_declared(folder)
+    declared = read_tokeniser_config(folder)
     codec = _byte_level(folder, declared, GPT2_SPECIAL)
-    special = {**GPT2_SPECIAL, **declared.named}
+    special = {**GPT2_SPECIAL, **declared.special_tokens}
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
     if (folder / TOKENIZER_FILE).exists() and not {"add_bos_token", "add_eos_token"} & set(declared.settings):
-        return _same_pair(tokeniser, *codec.add_special_tokens())
+        return _same_pair(tokeniser, *codec.special_token_frame())
     prefix = (_required_id(codec, special["bos"], folder),) if declared.flag("add_bos_token", False) else ()
     suffix = (_required_id(codec, special["eos"], folder),) if declared.flag("add_eos_token", False) else ()
     return _same_pair(tokeniser, prefix, suffix)
@@ -114,11 +118,11 @@ def read_gpt2_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 
 def read_bert_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of BERT (Devlin et al. 2019): WordPiece in ``[CLS] ... [SEP]``."""
-    declared = read_declared(folder)
-    special = {**BERT_SPECIAL, **declared.named}
+    declared = read_tokeniser_config(folder)
+    special = {**BERT_SPECIAL, **declared.special_tokens}
     if (folder / TOKENIZER_FILE).exists():
         codec = read_tokenizer_json(folder, declared)
-        frame = codec.add_special_tokens()
+        frame = codec.special_token_frame()
     elif (folder / "vocab.txt").exists():
         codec = read_word_piece(folder / "vocab.txt", declared, BERT_SPECIAL)
         frame = (_required_id(codec, special["cls"], folder),), (_required_id(codec, special["sep"], folder),)
@@ -133,8 +137,8 @@ def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of ProphetNet (Qi et al. 2020): WordPiece, ``... [SEP]``; targets begin with
     ``[SEP]``.
     """
-    declared = read_declared(folder)
-    special = {**PROPHETNET_SPECIAL, **declared.named}
+    declared = read_tokeniser_config(folder)
+    special = {**PROPHETNET_SPECIAL, **declared.special_tokens}
     codec: Codec
     if (folder / TOKENIZER_FILE).exists():
         codec = read_tokenizer_json(folder, declared)
@@ -152,24 +156,29 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of T5 (Raffel et al. 2020): SentencePiece, sentinels ``<extra_id_N>``, ``...
     </s>``.
     """
-    declared = read_declared(folder)
-    special = {**T5_SPECIAL, **declared.named}
+    declared = read_tokeniser_config(folder)
+    special = {**T5_SPECIAL, **declared.special_tokens}
     codec: Codec
     if (folder / TOKENIZER_FILE).exists():
         codec = read_tokenizer_json(folder, declared)
-        return _same_pair(build_tokeniser(codec, ids, special, declared, folder), *codec.add_special_tokens())
+        return _same_pair(
+            build_tokeniser(codec, ids, special, declared, folder), *codec.special_token_frame()
+        )
     model = read_sentencepiece(sentencepiece_file(folder))
     size = len(model)
     count = declared.settings.get("extra_ids", T5_SENTINELS)
     if type(count) is not int or not 0 <= count <= ids.vocabulary:
-        raise ModelError(f"{folder / 'tokenizer_config.json'}: 'extra_ids' must be a number, not {count!r}")
-    added = {size + count - 1 - number: Special(f"<extra_id_{number}>") for number in range(count)}
+        raise ModelError(
+            f"{folder / 'tokenizer_config.json'}: 'extra_ids' must be a whole number from 0 to "
+            f"{ids.vocabulary}, not {count!r}"
+        )
+    added = {size + count - 1 - number: AddedToken(f"<extra_id_{number}>") for number in range(count)}
     for role in ("pad", "eos", "unk"):
         number = model.number(special[role].content)
         if model.piece(number) != special[role].content:
-            raise ModelError(f"{sentencepiece_file(folder)}: has no piece {special[role].content}")
+            raise ModelError(f"{sentencepiece_file(folder)}: the model has no piece {special[role].content}")
         added[number] = special[role]
-    codec = SentencePieceCodec(model, range(size), added | declared.numbered, model.unknown)
+    codec = SentencePieceCodec(model, range(size), added | declared.added_tokens, model.unknown)
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
     return _same_pair(tokeniser, (), (tokeniser.symbols.end,))
 
@@ -178,22 +187,27 @@ def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of Pegasus (Zhang et al. 2020): SentencePiece after 103 special tokens, ``...
     </s>``.
     """
-    declared = read_declared(folder)
-    special = {**PEGASUS_SPECIAL, **declared.named}
+    declared = read_tokeniser_config(folder)
+    special = {**PEGASUS_SPECIAL, **declared.special_tokens}
     codec: Codec
     if (folder / TOKENIZER_FILE).exists():
         codec = read_tokenizer_json(folder, declared)
-        return _same_pair(build_tokeniser(codec, ids, special, declared, folder), *codec.add_special_tokens())
+        return _same_pair(
+            build_tokeniser(codec, ids, special, declared, folder), *codec.special_token_frame()
+        )
     model = read_sentencepiece(sentencepiece_file(folder))
     offset = declared.settings.get("offset", PEGASUS_OFFSET)
     if type(offset) is not int or not 3 <= offset < ids.vocabulary:
-        raise ModelError(f"{folder / 'tokenizer_config.json'}: 'offset' must be a number, not {offset!r}")
-    added = {0: special["pad"], 1: special["eos"], 2: Special("<mask_1>"), 3: Special("<mask_2>")}
-    added |= {number + 2: Special(f"<unk_{number}>") for number in range(2, offset)}
+        raise ModelError(
+            f"{folder / 'tokenizer_config.json'}: 'offset' must be a whole number from 3 to "
+            f"{ids.vocabulary - 1}, not {offset!r}"
+        )
+    added = {0: special["pad"], 1: special["eos"], 2: AddedToken("<mask_1>"), 3: AddedToken("<mask_2>")}
+    added |= {number + 2: AddedToken(f"<unk_{number}>") for number in range(2, offset)}
     unknown = model.unknown + offset
     added[unknown] = special["unk"]
     numbers = [-1, -1, *(number + offset for number in range(2, len(model)))]
-    codec = SentencePieceCodec(model, numbers, added | declared.numbered, unknown)
+    codec = SentencePieceCodec(model, numbers, added | declared.added_tokens, unknown)
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
     return _same_pair(tokeniser, (), (tokeniser.symbols.end,))
 
@@ -201,18 +215,18 @@ def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 def build_tokeniser(
     codec: TokenizersCodec | SentencePieceCodec,
     ids: TokenIds,
-    special: Mapping[str, Special],
-    declared: Declared,
+    special: Mapping[str, AddedToken],
+    declared: TokeniserConfig,
     folder: Path,
 ) -> FramedTokeniser:
-    """Return a tokeniser without prefix and suffix, after comparing its ids with the weights."""
+    """Return a tokeniser without prefix and suffix, after comparing its ids with ``config.json``."""
     size = codec.size
     if "mask" in special and codec.number(special["mask"].content) == ids.vocabulary:
         size -= 1  # models such as bart-large-cnn dropped the mask, the last token
-    if not size <= ids.vocabulary < size + PADDING:
+    if not size <= ids.vocabulary < size + MAX_UNUSED_ROWS:
         raise ModelError(
-            f"{folder}: the tokeniser has {codec.size} pieces, but the weights are for {ids.vocabulary}; "
-            "the files belong to different models"
+            f"{folder}: the tokeniser has {codec.size} pieces, but the weights are for {ids.vocabulary} "
+            "tokens; the files belong to different models"
         )
     end = _consistent_id(codec, special.get("eos"), ids.end, "eos_token_id", folder)
     pad = _consistent_id(codec, special.get("pad"), ids.pad, "pad_token_id", folder, end)
@@ -220,7 +234,8 @@ def build_tokeniser(
     start = next(token for token in (ids.start, bos, pad) if token is not None)
     if start >= ids.vocabulary:
         raise ModelError(
-            f"{folder / 'config.json'}: decoding starts from {start}, but there are {ids.vocabulary} tokens"
+            f"{folder / 'config.json'}: decoding starts from token {start}, but there are only "
+            f"{ids.vocabulary} tokens"
         )
     unknown = codec.unknown
     if unknown is None and "unk" in special:
@@ -248,7 +263,9 @@ def sentencepiece_file(folder: Path) -> Path:
     raise missing_files_error(folder, TOKENIZER_FILE, " or ".join(SENTENCEPIECE_FILES))
 
 
-def _byte_level(folder: Path, declared: Declared, special: Mapping[str, Special]) -> TokenizersCodec:
+def _byte_level(
+    folder: Path, declared: TokeniserConfig, special: Mapping[str, AddedToken]
+) -> TokenizersCodec:
     if (folder / TOKENIZER_FILE).exists():
         return read_tokenizer_json(folder, declared)
     vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
@@ -262,7 +279,7 @@ def _same_pair(tokeniser: FramedTokeniser, prefix: tuple[int, ...], suffix: tupl
     return TokeniserPair(shared, shared)
 
 
-def _required_id(codec: Codec, token: Special, folder: Path) -> int:
+def _required_id(codec: Codec, token: AddedToken, folder: Path) -> int:
     number = codec.number(token.content)
     if number is None:
         raise ModelError(f"{folder}: the vocabulary lacks the special token {token.content}")
@@ -270,7 +287,7 @@ def _required_id(codec: Codec, token: Special, folder: Path) -> int:
 
 
 def _consistent_id(
-    codec: Codec, token: Special | None, declared_id: int | None, key: str, folder: Path, default: int = 0
+    codec: Codec, token: AddedToken | None, declared_id: int | None, key: str, folder: Path, default: int = 0
 ) -> int:
     """Return the id of a special token, which must be consistent with ``config.json``."""
     number = None if token is None else codec.number(token.content)

@@ -21,11 +21,14 @@ MAX_FILE_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
-class Special:
-    """A special token, which is encoded as one id if spelt in a text.
+class AddedToken:
+    """A special token, which is encoded as one id if it is spelt in a text.
 
-    ``lstrip`` and ``rstrip``: it includes the white space before and after it. ``special``: it is dropped in
-    decoding.
+    Attributes:
+        content: the text of the token.
+        lstrip: whether the token includes the white space before it.
+        rstrip: whether the token includes the white space after it.
+        special: whether the token is left out in decoding.
     """
 
     content: str
@@ -35,53 +38,55 @@ class Special:
 
 
 @dataclass(frozen=True)
-class Declared:
+class TokeniserConfig:
     """The configuration of a tokeniser.
 
-    ``settings`` is ``tokenizer_config.json``; ``named`` are special tokens by role (``bos``, ``eos``, ...);
-    ``numbered`` are tokens added to the vocabulary, by id.
+    Attributes:
+        settings: the content of ``tokenizer_config.json``.
+        special_tokens: special tokens by role (``bos``, ``eos``, ...).
+        added_tokens: tokens added to the vocabulary, by id.
     """
 
     settings: Mapping[str, Any]
-    named: Mapping[str, Special]
-    numbered: dict[int, Special]
+    special_tokens: Mapping[str, AddedToken]
+    added_tokens: dict[int, AddedToken]
 
     def flag(self, name: str, default: bool) -> bool:
-        """Return a boolean of the settings."""
+        """Return a boolean setting, or ``default`` if it is missing or not a boolean."""
         value = self.settings.get(name)
         return value if isinstance(value, bool) else default
 
     def text(self, name: str) -> str | None:
-        """Return a string of the settings, or None if there is none."""
+        """Return a string setting, or None if it is missing, empty or not a string."""
         value = self.settings.get(name)
         return value if isinstance(value, str) and value else None
 
 
-def read_declared(folder: Path) -> Declared:
+def read_tokeniser_config(folder: Path) -> TokeniserConfig:
     """Read ``tokenizer_config.json``, ``special_tokens_map.json`` and ``added_tokens.json``, if present."""
     settings, special, added = (
         read_json(folder / name) if (folder / name).exists() else {}
         for name in (SETTINGS_FILE, SPECIAL_TOKENS_FILE, ADDED_TOKENS_FILE)
     )
-    named: dict[str, Special] = {}
+    special_tokens: dict[str, AddedToken] = {}
     for role in ROLES:
         for values in (settings, special):
-            if token := _special(values.get(f"{role}_token")):
-                named[role] = token
+            if token := _read_token(values.get(f"{role}_token")):
+                special_tokens[role] = token
                 break
-    numbered: dict[int, Special] = {}
+    added_tokens: dict[int, AddedToken] = {}
     for content, number in added.items():
         if type(number) is int:
-            numbered[number] = Special(content)
+            added_tokens[number] = AddedToken(content)
     decoder = settings.get("added_tokens_decoder")
     for number, value in (decoder if isinstance(decoder, dict) else {}).items():
-        if (token := _special(value)) and str(number).isdecimal() and len(number) < 10:
-            numbered[int(number)] = token
-    return Declared(settings, named, numbered)
+        if (token := _read_token(value)) and str(number).isdecimal() and len(number) < 10:
+            added_tokens[int(number)] = token
+    return TokeniserConfig(settings, special_tokens, added_tokens)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON mapping."""
+    """Return the content of a file with a JSON object."""
     content = read_bytes(path)
     try:
         values = json.loads(content)
@@ -89,16 +94,16 @@ def read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON: {error}; fetch the model again") from None
     if not isinstance(values, dict):
-        raise ModelError(f"{path}: not a mapping; fetch the model again")
+        raise ModelError(f"{path}: not a JSON object; fetch the model again")
     return values
 
 
 def check_surrogates(content: bytes, values: object) -> None:
-    """Check for lone surrogates, which JSON can escape but which are not valid Unicode.
+    """Raise UnicodeEncodeError for lone surrogates, which JSON can escape but which are not valid Unicode.
 
     Args:
         content: the JSON text.
-        values: its values.
+        values: the values parsed from the text.
     """
     if b"\\ud" in content or b"\\uD" in content:
         json.dumps(values, ensure_ascii=False).encode("utf-8")
@@ -122,11 +127,11 @@ def missing_files_error(folder: Path, *alternatives: str) -> ModelError:
     )
 
 
-def _special(value: object) -> Special | None:
+def _read_token(value: object) -> AddedToken | None:
     if isinstance(value, str) and value:
-        return Special(value)
+        return AddedToken(value)
     if isinstance(value, dict) and isinstance(value.get("content"), str) and value["content"]:
-        return Special(
+        return AddedToken(
             content=value["content"],
             lstrip=value.get("lstrip") is True,
             rstrip=value.get("rstrip") is True,

@@ -13,13 +13,13 @@ from uwaga.languages.codes import base_language
 from uwaga.languages.names import chinese_language_name, language_name
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.framed import FramedTokeniser
-from uwaga.tokenizers.pretrained_files import SETTINGS_FILE, Declared, read_bytes
+from uwaga.tokenizers.pretrained_files import SETTINGS_FILE, TokeniserConfig, read_bytes
 
 BASE_PROMPT = "base"
 """Name of the prompt for models without a chat template."""
 TEMPLATE_FILE = "chat_template.jinja"
 TEXT_PLACEHOLDER = "\ue000uwaga\ue000"
-"""Placeholder of the text while a prompt is rendered; private characters, which no template contains."""
+"""Placeholder for the text while a prompt is rendered; no template contains its private-use characters."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class TranslationPrompt:
 
     Attributes:
         name: the name of the family.
-        models: matches the names of its models.
+        models: matches the names of the models in the family.
         wording: the message, with ``{source}`` and ``{target}`` for the names of the languages,
             ``{source_code}`` and ``{target_code}`` for their codes, ``{target_in_chinese}``, and ``{text}``.
-        by_language: other wordings, by the code of one of the two languages.
+        by_language: wordings used instead if either language has the given code, by code.
         structured: if not empty, the message is a list of one entry with these fields.
         stop: the text that ends an answer, for models without an end symbol.
         source: where the model's authors document the prompt.
@@ -46,7 +46,10 @@ class TranslationPrompt:
     source: str = ""
 
     def message(self, source: str, target: str) -> Any:
-        """Return the content of the message for two language codes, with :data:`TEXT_PLACEHOLDER`."""
+        """Return the content of the message for two language codes: a string, or a list of one dict.
+
+        :data:`TEXT_PLACEHOLDER` takes the place of the text.
+        """
         values = {
             "source": language_name(source),
             "target": language_name(target),
@@ -62,7 +65,7 @@ class TranslationPrompt:
         return wording.format(**values)
 
     def render(self, languages: tuple[str, str], template: ChatTemplate | None) -> tuple[str, str]:
-        """Return the prompt before and after a text.
+        """Return the parts of the prompt before and after the text.
 
         Args:
             languages: codes of source and target.
@@ -159,7 +162,7 @@ def find_prompt(name: str) -> TranslationPrompt:
     return next((prompt for prompt in PROMPTS if prompt.name == name), PROMPTS[-1])
 
 
-def read_chat_template(folder: Path, declared: Declared, names: Iterable[str]) -> ChatTemplate | None:
+def read_chat_template(folder: Path, declared: TokeniserConfig, names: Iterable[str]) -> ChatTemplate | None:
     """Read the chat template of a folder in Hugging Face format; None if it has none.
 
     Args:
@@ -183,12 +186,12 @@ def read_chat_template(folder: Path, declared: Declared, names: Iterable[str]) -
             text = templates.get("default")
     if not isinstance(text, str) or not text:
         return None
-    special = {f"{role}_token": token.content for role, token in declared.named.items()}
+    special = {f"{role}_token": token.content for role, token in declared.special_tokens.items()}
     return ChatTemplate(text, special, choose_prompt(names).name, str(path))
 
 
 def find_answer_end(tokeniser: FramedTokeniser, template: ChatTemplate) -> int:
-    """Return the token that ends the assistant's message in a template, or the model's end symbol."""
+    """Return the id of the token that ends the assistant's message in a template, or else the end symbol."""
     prompt, codec = find_prompt(template.family), tokeniser.codec
     content = prompt.message("en", "en") if prompt.structured else "a"
     messages = [{"role": "user", "content": content}, {"role": "assistant", "content": TEXT_PLACEHOLDER}]

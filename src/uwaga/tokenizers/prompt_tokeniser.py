@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from uwaga.tokenizers.chat_template import ChatTemplate
     from uwaga.tokenizers.prompt import TranslationPrompt
 
-BYTE_LEVEL_LINE = "\u010a"
+BYTE_LEVEL_LINE_BREAK = "\u010a"
 """A line break in the tokens of byte-level BPE."""
 
 
 @dataclass(frozen=True)
 class PromptTokeniser:
-    """The source tokeniser of a language model that translates: the tokens of a text within a prompt.
+    """The source tokeniser of a language model that translates a text by a prompt.
 
-    The tokens are those of the complete prompt, except that special tokens spelt in the text are plain text.
+    A text has the same tokens as within the complete prompt, except that special tokens spelt in the text are
+    encoded as plain text.
 
     Attributes:
         inner: the model's tokeniser.
@@ -44,21 +45,21 @@ class PromptTokeniser:
         if source is None or target is None:
             missing = "source (--from)" if source is None else "target (--to)"
             raise SettingsError(
-                f"{self.location}: to translate, a language model needs both languages: name the "
-                f"{missing}; `uwaga generate` continues texts"
+                f"{self.location}: a language model needs both languages to translate; give the {missing}, "
+                "or use `uwaga generate` to continue texts"
             )
         return replace(self, languages=(source, target))
 
     @property
     def symbols(self) -> Symbols:
-        """The special token ids; a target ends where the assistant's message or a text ends."""
+        """The special token ids; a target ends with the tokens that end the assistant's message or a text."""
         inner = self.inner.symbols
         other_ends = tuple(token for token in inner.ends if token != self.end)
         return replace(inner, end=self.end, other_ends=other_ends)
 
     @property
     def vocabulary(self) -> int:
-        """Rows of the model's embeddings."""
+        """Number of rows of the model's embeddings."""
         return self.inner.vocabulary
 
     @property
@@ -91,7 +92,7 @@ class PromptTokeniser:
     @cached_property
     def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids before and after a text."""
-        before, after = self._rendered
+        before, after = self._prompt_parts
         context = "a"
         full_ids, context_ids = self.inner.codec.encode(context + after), self.inner.codec.encode(context)
         start = self.inner.prefix if self.template is None else ()  # else the template spells it
@@ -99,19 +100,22 @@ class PromptTokeniser:
 
     @cached_property
     def end(self) -> int:
-        """The token that ends the assistant's message, or a text."""
+        """Id of the token that ends the assistant's message, or any text if there is no chat template."""
         if self.template is None:
             return self.inner.symbols.end
         from uwaga.tokenizers.prompt import find_answer_end
 
         return find_answer_end(self.inner, self.template)
 
-    def answer_symbols(self) -> Symbols:
-        """Return the special token ids of the target; tokens that contain the stop also end a target."""
+    def target_symbols(self) -> Symbols:
+        """Return the special token ids of the target.
+
+        The tokens that contain the ``stop`` text of the prompt also end a target.
+        """
         codec, stop, symbols = self.inner.codec, self.prompt.stop, self.symbols
         if not stop:
             return symbols
-        spellings = (stop, stop.replace("\n", BYTE_LEVEL_LINE), "<0x0A>")
+        spellings = (stop, stop.replace("\n", BYTE_LEVEL_LINE_BREAK), "<0x0A>")
         without_text, with_text = list[int](), list[int]()
         for token in range(min(codec.size, self.vocabulary)):
             if any(spelling in (codec.piece(token) or "") for spelling in spellings):
@@ -121,21 +125,21 @@ class PromptTokeniser:
         return replace(symbols, other_ends=(*symbols.other_ends, *without_text), stops=tuple(with_text))
 
     @cached_property
-    def _rendered(self) -> tuple[str, str]:
+    def _prompt_parts(self) -> tuple[str, str]:
         if self.languages is None:
             raise SettingsError(
-                f"{self.location}: name the languages, with source and target (--from and --to)"
+                f"{self.location}: give the languages with source and target (--from and --to)"
             )
         return self.prompt.render(self.languages, self.template)
 
     @cached_property
     def _shared_prefix(self) -> tuple[str, int]:
-        """The part of the prompt that may share tokens with the text, and its number of tokens without text.
+        """The end of the prompt, which may share tokens with the text, and its number of tokens alone.
 
-        It begins with the last line break, which no token crosses; spaces before the text become part of the
-        text's first token.
+        It begins with the last line break before the text, as no token extends across it. Spaces before the
+        text become part of the text's first token.
         """
-        before, _ = self._rendered
+        before, _ = self._prompt_parts
         position = len(before.rstrip("\n")) if before.endswith("\n") else before.rfind("\n")
         prefix = before[max(position, 0) :]
         return prefix, len(self.inner.encode_plain(prefix.rstrip(" ")))

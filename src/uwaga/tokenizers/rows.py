@@ -11,7 +11,7 @@ from uwaga.errors import SettingsError
 from uwaga.tokenizers.marian import MarianTokeniser
 from uwaga.tokenizers.subwords import Subwords
 
-_TEXT = -1  # placeholder for the text between special tokens
+_TEXT_PLACEHOLDER = -1  # placeholder for the text between special tokens
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class RowTokeniser:
     Attributes:
         subwords: tokeniser of the model.
         symbols: special token ids; ``end`` is the last token of a row on this side.
-        size: rows of the embeddings.
-        before: ids before a text, such as its language token.
-        after: ids after a text, except the last.
+        size: number of rows of the embeddings.
+        before: ids added before a text, such as its language token.
+        after: ids added after a text, except for the end symbol.
         name: the name of the model, for messages.
     """
 
@@ -47,13 +47,14 @@ class RowTokeniser:
 
         Args:
             subwords: the subword model of the side, with its language selected.
-            size: rows of the embeddings.
-            side: a target row ends with the end symbol, without special tokens that follow it in a source.
-            first: token that every target begins with, None for none.
+            size: number of rows of the embeddings.
+            side: the side. A target row ends with the end symbol, without the special tokens that follow it
+                in a source row.
+            first: id of the token that begins every target, or None if there is none.
             name: the name of the model, for messages.
         """
-        framed = subwords.add_special_tokens([_TEXT])
-        position = framed.index(_TEXT)
+        framed = subwords.add_special_tokens([_TEXT_PLACEHOLDER])
+        position = framed.index(_TEXT_PLACEHOLDER)
         before, after = tuple(framed[:position]), tuple(framed[position + 1 :])
         symbols = subwords.symbols
         if side == "target":
@@ -89,14 +90,14 @@ class RowTokeniser:
         return [*ids, self.symbols.end]
 
     def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """Return the rows of many texts."""
+        """Return the row of each text, without its last token; ``threads`` is ignored."""
         return [self.encode(text) for text in texts]
 
     def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """Raise SettingsError, as tokenisers of other libraries have no reproducible sampling."""
         raise SettingsError(
             "data.subword_sampling: the tokeniser of the model named by init cannot sample segmentations; "
-            "set it to 0, or set adapt.vocabulary: new"
+            "set data.subword_sampling to 0, or adapt.vocabulary to new"
         )
 
     def language_prefix(self, text: str) -> str:

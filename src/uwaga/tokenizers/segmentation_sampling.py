@@ -65,17 +65,17 @@ def read_pieces(model: bytes) -> PieceTable:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a message: number, and an integer or the bytes of other types."""
+    """Yield the number and value of each field of a protobuf message; a value is an integer or bytes."""
     position = 0
     while position < len(message):
-        key, position = _varint(message, position)
+        key, position = _read_varint(message, position)
         wire = key & 7
         if wire == 0:
-            value, position = _varint(message, position)
+            value, position = _read_varint(message, position)
             yield key >> 3, value
             continue
         if wire == 2:
-            size, position = _varint(message, position)
+            size, position = _read_varint(message, position)
         elif wire in (1, 5):
             size = 8 if wire == 1 else 4
         else:
@@ -86,7 +86,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         position += size
 
 
-def _varint(message: bytes, position: int) -> tuple[int, int]:
+def _read_varint(message: bytes, position: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         if position >= len(message):
@@ -100,9 +100,11 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
 
 
 UNKNOWN_PENALTY = 10.0
-"""Penalty of unknown characters below the least probable piece (``kUnkPenalty``), in nats."""
-USER_PENALTY = 0.1
-"""Penalty of a user-defined piece, whose score is the best score times its length in characters."""
+"""Amount in nats by which the score of an unknown character is below the lowest score of a piece
+(``kUnkPenalty``).
+"""
+USER_DEFINED_PENALTY = 0.1
+"""Amount subtracted from the score of a user-defined piece, the best score times its length in characters."""
 MAX_CACHED_WORDS = 1 << 16
 MAX_CACHED_LENGTH = 64
 """Maximum characters of a word whose lattice is cached."""
@@ -138,19 +140,19 @@ class PieceSampler:
         self._bytes = [
             number for number, kind in enumerate(table.types) if kind == PieceType.byte
         ]  # in order of value
-        self._longest = max(map(len, self._ids), default=0)
+        self._max_piece_length = max(map(len, self._ids), default=0)
         normal = [score for _, _, score, kind in usable if kind == PieceType.normal] or [0.0]
         self._unknown_score = min(normal) - UNKNOWN_PENALTY
         user_defined = sorted(
             (piece for piece, *_, kind in usable if kind == PieceType.user_defined), key=len
         )
         for piece in user_defined:
-            self._scores[piece] = len(piece) * max(normal) - USER_PENALTY
-        self._frozen = frozenset(user_defined)
-        self._symbol = re.compile("|".join([*map(re.escape, reversed(user_defined)), "."]), re.DOTALL)
+            self._scores[piece] = len(piece) * max(normal) - USER_DEFINED_PENALTY
+        self._unmergeable = frozenset(user_defined)
+        self._symbol_pattern = re.compile("|".join([*map(re.escape, reversed(user_defined)), "."]), re.DOTALL)
         # No piece crosses a word boundary, so words are sampled one by one.
         within_words = all(mark not in piece[1:] for piece in self._ids)
-        self._word = re.compile(f"{mark}?[^{mark}]+|{mark}" if within_words else ".+", re.DOTALL)
+        self._word_pattern = re.compile(f"{mark}?[^{mark}]+|{mark}" if within_words else ".+", re.DOTALL)
         self._lattices: dict[str, Lattice] = {}
         self._draw: Callable[[str, Random], list[tuple[int, ...]]]
         self._draw = self._sample_bpe if table.kind == BPE else self._sample_unigram
@@ -158,11 +160,11 @@ class PieceSampler:
     def draw(self, text: str, random: Random) -> list[int]:
         """Return the ids of a sampled segmentation.
 
-        Unknown characters become byte pieces if the model has them, else adjacent ones become one unknown
-        symbol.
+        Unknown characters become byte pieces if the model has them; otherwise a run of unknown characters
+        becomes one unknown symbol.
         """
         ids: list[int] = []
-        for word in self._word.findall(text):
+        for word in self._word_pattern.findall(text):
             for piece in self._draw(word, random):
                 if piece != (self._unknown,) or ids[-1:] != [self._unknown]:
                     ids.extend(piece)
@@ -175,12 +177,13 @@ class PieceSampler:
         return tuple(self._bytes[byte] for byte in character.encode("utf-8"))
 
     def _sample_unigram(self, word: str, random: Random) -> list[tuple[int, ...]]:
-        """Sample backwards from the end of a word, each piece by its share of all segmentations that end
-        with it.
+        """Sample the pieces of a word from its end to its start.
+
+        The probability of a piece is the share of all segmentations that end with it.
         """
         lattice = self._lattices.get(word)
         if lattice is None:
-            lattice = self._lattice(word)
+            lattice = self._build_lattice(word)
             if len(word) <= MAX_CACHED_LENGTH:
                 if len(self._lattices) >= MAX_CACHED_WORDS:
                     self._lattices.clear()
@@ -194,7 +197,7 @@ class PieceSampler:
             end = starts[index]
         return pieces[::-1]
 
-    def _lattice(self, word: str) -> Lattice:
+    def _build_lattice(self, word: str) -> Lattice:
         """Return the forward sums of a word (forward filtering, backward sampling; Kudo 2018, section
         3.3).
         """
@@ -202,7 +205,7 @@ class PieceSampler:
         lattice: Lattice = [([], [], [])]
         for end in range(1, len(word) + 1):
             gains, starts, ids = list[float](), list[int](), list[tuple[int, ...]]()
-            for start in range(max(0, end - self._longest), end):
+            for start in range(max(0, end - self._max_piece_length), end):
                 piece = word[start:end]
                 if piece in self._ids:
                     gains.append(sums[start] + self._alpha * self._scores[piece])
@@ -225,9 +228,9 @@ class PieceSampler:
         return lattice
 
     def _sample_bpe(self, word: str, random: Random) -> list[tuple[int, ...]]:
-        """Apply the best merges first, leftmost on ties, dropping each with probability ``alpha``."""
-        symbols: list[str] = self._symbol.findall(word)
-        scores = [self._merge(left, right) for left, right in pairwise(symbols)]
+        """Merge symbols, the best merge first (leftmost on ties); drop each with probability ``alpha``."""
+        symbols: list[str] = self._symbol_pattern.findall(word)
+        scores = [self._merge_score(left, right) for left, right in pairwise(symbols)]
         while scores and (best := max(scores)) > NO_MERGE:
             index = scores.index(best)
             if self._alpha and random.random() < self._alpha:
@@ -236,13 +239,13 @@ class PieceSampler:
             symbols[index : index + 2] = [symbols[index] + symbols[index + 1]]
             del scores[index]
             if index:
-                scores[index - 1] = self._merge(symbols[index - 1], symbols[index])
+                scores[index - 1] = self._merge_score(symbols[index - 1], symbols[index])
             if index < len(scores):
-                scores[index] = self._merge(symbols[index], symbols[index + 1])
+                scores[index] = self._merge_score(symbols[index], symbols[index + 1])
         return [(self._ids[left],) if left in self._ids else self._spell(left) for left in symbols]
 
-    def _merge(self, left: str, right: str) -> float:
+    def _merge_score(self, left: str, right: str) -> float:
         """Return the score of merging two symbols."""
-        if self._frozen and (left in self._frozen or right in self._frozen):
+        if self._unmergeable and (left in self._unmergeable or right in self._unmergeable):
             return NO_MERGE
         return self._scores.get(left + right, NO_MERGE)

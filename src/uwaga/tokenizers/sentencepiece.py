@@ -1,4 +1,4 @@
-"""SentencePiece models (Kudo and Richardson 2018) in the native engine: texts to pieces and back."""
+"""SentencePiece models (Kudo and Richardson 2018), which the native engine uses to split and join texts."""
 
 from __future__ import annotations
 

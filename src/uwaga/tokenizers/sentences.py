@@ -6,8 +6,8 @@ continues: a lower-case letter (SB8), a comma (SB8a), or no space, as in numbers
 no space. In the standard the meaning of a full stop after an abbreviation, an initial or a number depends on
 the language; see :mod:`uwaga.tokenizers.abbreviations`.
 
-Brackets (a mark within a nearby pair of brackets ends no sentence), list items and texts without capitals are
-also tailored.
+Further rules are tailored for brackets (a mark within a nearby pair of brackets ends no sentence), list items
+and texts without capitals.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from functools import cache
 from uwaga.tokenizers.abbreviations import FullStops, full_stops
 
 SPACED_MARKS = "!.?\u2024\u2026\u203c\u203d\u2047-\u2049\u2e2e\ufe52\ufe56\ufe57"
-"""Marks followed by a space: of UAX #29's ATerm and STerm, and the ellipsis."""
+"""Marks that end a sentence only before a space: those of UAX #29's ATerm and STerm, and the ellipsis."""
 UNSPACED_MARKS = (
     "\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965\u104b\u1362\u1367\u1368"
     "\u166e\u1735\u1736\u17d4\u17d5\u1803\u1809\u1944\u1945\u1aa8-\u1aab\u1b5a\u1b5b\u1b5e\u1b5f\u1c3b\u1c3c"
     "\u1c7e\u1c7f\u2cf9-\u2cfb\u3002\ua4ff\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce\ua8cf\ua92f\ua9c8\ua9c9"
     "\uaa5d-\uaa5f\uaaf0\uaaf1\uabeb\ufe12\ufe15\ufe16\uff01\uff0e\uff1f\uff61"
 )
-"""Marks that need no following space: the full-width full stop, and STerm of the scripts in use."""
+"""Marks that need no following space: the full-width full stop, and UAX #29's STerm of the scripts in use."""
 CONTINUATION_MARKS = (
     ",:;\u037e\u055d\u060c\u060d\u07f8\u1802\u1808\u3001\ufe10\ufe11\ufe13\ufe14\ufe50\ufe51\uff0c\uff1a\uff1b"
     "\uff64"
@@ -37,15 +37,18 @@ CLOSING = (
 )
 """Closing brackets and quotes of UAX #29's Close."""
 QUOTES = "\"'*_`\u00ab\u00b4\u2018\u201a-\u201c\u201e\u201f\u2039"
-"""Signs of emphasis, and quotes that close in some languages, and in all between a mark and a space."""
+"""Signs of emphasis, and quotation marks that may be closing ones.
+
+They are closing quotes in some languages, and in every language between a mark and a space.
+"""
 INVISIBLE = "\u00ad\u0300-\u036f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
-"""UAX #29's Extend and Format (SB5), as far as they follow marks."""
+"""Characters of UAX #29's Extend and Format (SB5) that may follow marks."""
 FOOTNOTE = r"\[\w{1,3}\]|[\u00b9\u00b2\u00b3\u2070-\u2079]"
 BULLETS = "\u2022\u2023\u2043\u25aa\u25cf\u25e6"
 """Signs before list items."""
 UNSPACED_MARK = re.compile(rf"[{UNSPACED_MARKS}]")
 FOLLOWING_WORD = re.compile(r"[\W_]{0,32}+(?P<word>[^\W_](?:\w|['\u2019](?=\w)){0,24})?")
-"""The text after a sentence: a limited number of signs, and a word."""
+"""Matches the start of the text after a sentence: a limited number of signs, and a word."""
 IN_BRACKETS = re.compile(r"[^()\[\]（）《》]{0,80}+[)\]）》]")
 QUOTATIVE_PARTICLE = re.compile(r"(?<=[\u300d\u300f])(?:と|って)")
 ACRONYM = re.compile(
@@ -63,7 +66,7 @@ OUTER_SIGNS = (
 ELLIPSIS = re.compile(r"\u2026|[.\u2026][.\u2026 \xa0]++")
 WORD_JOINER = re.compile(r"[/'\u2019\u2013\u2014-]")
 MAX_ABBREVIATION_CHARACTERS = 24
-"""Characters before a full stop that are read; no abbreviation is longer."""
+"""Number of characters read before a full stop; no abbreviation is longer."""
 MAX_BRACKET_DISTANCE = 80
 """Maximum characters between a mark and each bracket of a pair around it."""
 
@@ -79,11 +82,11 @@ def split_sentences(line: str, language: str) -> list[str]:
         language: a code such as ``en`` or ``de_AT``; languages without specific rules use general rules.
     """
     stops = full_stops(language)
-    capitals = not line.islower()
+    has_capitals = not line.islower()
     sentences, start = [], 0
     first = _first_letter(_match_following(line, 0))
     for end in _end_pattern(stops.marks).finditer(line):
-        cut = _find_cut(line, end, first, stops, capitals) if end.start() > first else None
+        cut = _find_cut(line, end, first, stops, has_capitals) if end.start() > first else None
         if cut is not None:
             sentences.append(line[start:cut])
             start = cut
@@ -113,14 +116,14 @@ def _match_following(line: str, start: int) -> re.Match[str]:
 
 
 def _first_letter(following: re.Match[str]) -> int:
-    """Return the position of the first letter or digit."""
+    """Return the position of the matched word, or the end of the match if there is none."""
     return following.start("word") if following["word"] else following.end()
 
 
-def _find_cut(line: str, end: re.Match[str], first: int, stops: FullStops, capitals: bool) -> int | None:
+def _find_cut(line: str, end: re.Match[str], first: int, stops: FullStops, has_capitals: bool) -> int | None:
     """Return the end of the sentence that starts at ``first``; None if it does not end at this mark.
 
-    ``capitals``: the line has capital letters, which then begin sentences.
+    If ``has_capitals``, the line contains capital letters, so a lower-case word does not begin a sentence.
     """
     marks, position, stop = end["marks"], end.start(), end.end()
     if stop == len(line):
@@ -131,30 +134,38 @@ def _find_cut(line: str, end: re.Match[str], first: int, stops: FullStops, capit
     if marks[0] in BULLETS:
         return position if line[position - 1].isspace() else None
     needs_space = UNSPACED_MARK.search(marks) is None
-    ellipsis = ELLIPSIS.fullmatch(marks) is not None
+    is_ellipsis = ELLIPSIS.fullmatch(marks) is not None
     if needs_space and not end["space"]:  # SB6, SB7
-        return stop if not ellipsis and _is_kanji(line[position - 1]) and _is_kanji(line[stop]) else None
+        return (
+            stop
+            if not is_ellipsis
+            and _is_kana_or_ideograph(line[position - 1])
+            and _is_kana_or_ideograph(line[stop])
+            else None
+        )
     if (
-        line[position - 1] in "([{" or line[stop] in CONTINUATION_MARKS or _in_brackets(line, position, stop)
+        line[position - 1] in "([{"
+        or line[stop] in CONTINUATION_MARKS
+        or _is_in_brackets(line, position, stop)
     ):  # SB8a
         return None
     if not needs_space:  # SB11
-        number = marks == "\uff0e" and line[stop].isalnum() and not _is_kanji(line[stop])
-        return None if number or QUOTATIVE_PARTICLE.match(line, stop) else stop
+        is_decimal = marks == "\uff0e" and line[stop].isalnum() and not _is_kana_or_ideograph(line[stop])
+        return None if is_decimal or QUOTATIVE_PARTICLE.match(line, stop) else stop
     word = following["word"] or ""
-    if capitals and word.islower():  # SB8
+    if has_capitals and word.islower():  # SB8
         return None
     if marks == "." and not end["more"]:
         return _find_cut_at_full_stop(line, end, first, following, stops)
-    return None if ellipsis and not word[:1].isalpha() else stop
+    return None if is_ellipsis and not word[:1].isalpha() else stop
 
 
-def _is_kanji(letter: str) -> bool:
+def _is_kana_or_ideograph(letter: str) -> bool:
     """Return whether a letter is kana or an ideograph."""
     return "\u3040" <= letter <= "\u30ff" or "\u3400" <= letter <= "\u4dbf" or "\u4e00" <= letter <= "\u9fff"
 
 
-def _in_brackets(line: str, position: int, stop: int) -> bool:
+def _is_in_brackets(line: str, position: int, stop: int) -> bool:
     """Return whether a mark is within a nearby pair of brackets."""
     if IN_BRACKETS.match(line, stop) is None:
         return False
@@ -175,34 +186,37 @@ def _find_cut_at_full_stop(
     token = before.split()[-1].strip(OUTER_SIGNS)
     part = token if token.isalpha() else WORD_JOINER.split(token)[-1]
     name = part.lower()
-    letter, number = len(part) == 1, part.isdigit() or ROMAN.fullmatch(part) is not None
-    if token.isalpha() and not (letter or number or name in stops.abbreviations or name.endswith("str")):
+    is_letter, is_number = len(part) == 1, part.isdigit() or ROMAN.fullmatch(part) is not None
+    if token.isalpha() and not (
+        is_letter or is_number or name in stops.abbreviations or name.endswith("str")
+    ):
         return stop  # the usual case
-    if position - len(token) <= first and (number or letter):
+    if position - len(token) <= first and (is_number or is_letter):
         return None  # of a list item
-    if (number or letter) and (item := LIST_ITEM.match(line, first)) and _is_next_item(part, item[1]):
+    if (is_number or is_letter) and (item := LIST_ITEM.match(line, first)) and _is_next_item(part, item[1]):
         return position - len(part)
     acronym = ACRONYM.search(before)
     names = {name, token.lower(), acronym[0].replace(" ", "").lower() if acronym else name}
     if name.endswith("str"):
         names.add("str")  # Goethestr.
     word = following["word"] or ""
-    numbered = word[:1].isdigit() or ROMAN.fullmatch(word) is not None
+    number_follows = word[:1].isdigit() or ROMAN.fullmatch(word) is not None
     has_full_stop = line[following.end() : following.end() + 1] == "."
-    starts = not has_full_stop and word.lower().replace("\u2019", "'") in stops.starters
+    starter_follows = not has_full_stop and word.lower().replace("\u2019", "'") in stops.starters
     if names & stops.titles:
-        return stop if starts and names & stops.final else None
-    if (numbered and names & stops.before_numbers) or (letter and has_full_stop and len(word) == 1):
+        return stop if starter_follows and names & stops.final else None
+    if (number_follows and names & stops.before_numbers) or (is_letter and has_full_stop and len(word) == 1):
         return None
-    final = bool(names & stops.final)
-    if acronym or final or (letter and part.isalpha() and not part.islower()):
-        return stop if starts or (final and not stops.starters and not numbered) else None
-    ordinal = (
-        number
+    may_end = bool(names & stops.final)
+    if acronym or may_end or (is_letter and part.isalpha() and not part.islower()):
+        may_end_before_capital = may_end and not stops.starters and not number_follows
+        return stop if starter_follows or may_end_before_capital else None
+    is_ordinal = (
+        is_number
         and len(part) <= 3
         and (stops.ordinals == "all" or (stops.ordinals == "roman" and part.isalpha()))
     )
-    return stop if starts or not ordinal else None
+    return stop if starter_follows or not is_ordinal else None
 
 
 def _is_next_item(item: str, previous: str) -> bool:

@@ -1,4 +1,4 @@
-"""Protocols of tokenisers, for all libraries."""
+"""Protocols that the tokenisers of all libraries implement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 from uwaga.decoder import Symbols
 
 UNASSIGNED = "\U0002fa20"
-"""A character that no vocabulary has, of the bytes F0 AF A8 A0."""
+"""An unassigned character, which no vocabulary contains; its UTF-8 bytes are F0 AF A8 A0."""
 BYTE_PIECES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
@@ -47,7 +47,7 @@ class Subwords(Protocol):
 
 
 class TrainingSubwords(Subwords, Protocol):
-    """A tokeniser for training, which encodes texts to rows without the end symbol."""
+    """A tokeniser for training, which encodes each text to a row of ids without the end symbol."""
 
     @property
     def name(self) -> str:
@@ -65,11 +65,11 @@ class TrainingSubwords(Subwords, Protocol):
         ...
 
     def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """Return the rows of many texts, without the end symbol, using ``threads`` threads."""
+        """Return the ids of each text, without the end symbol, using ``threads`` threads."""
         ...
 
     def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Return rows of randomly sampled segmentations; see
+        """Return the ids of a randomly sampled segmentation of each text; see
         :meth:`uwaga.tokenizers.tokeniser.Tokeniser.sample`.
         """
         ...
@@ -78,8 +78,8 @@ class TrainingSubwords(Subwords, Protocol):
 def byte_tokens(subwords: Subwords) -> range:
     """Return the ids of the pieces ``<0x80>`` to ``<0xFF>``, which spell characters that are not pieces.
 
-    They are in the order of their bytes in every vocabulary that SentencePiece trains; in others there are
-    none.
+    Every vocabulary trained by SentencePiece has them in the order of their bytes. For other vocabularies,
+    the range is empty.
     """
     ids = subwords.encode(UNASSIGNED)
     pieces = subwords.pieces(ids)
@@ -89,11 +89,11 @@ def byte_tokens(subwords: Subwords) -> range:
 
 
 def complete_characters(tokens: Sequence[int], bytes_: range) -> int:
-    """Return the number of tokens before the first byte that is not part of a whole character.
+    """Return the number of tokens before the first byte token that is not part of a complete character.
 
     Args:
         tokens: the ids of a text.
-        bytes_: the bytes returned by :func:`byte_tokens`.
+        bytes_: the ids returned by :func:`byte_tokens`.
     """
     if not tokens or min(tokens) >= bytes_.stop:  # almost always, and much faster
         return len(tokens)

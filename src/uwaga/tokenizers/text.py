@@ -1,4 +1,4 @@
-"""Text before tokenisation: surface forms, and characters with their marks."""
+"""Preparation of text for tokenisation: surface forms, and grouping of characters with their marks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from uwaga.errors import SettingsError
 
 LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
-"""A line break, as a group, which ``split`` returns too."""
+"""Matches a line break in a capturing group, so that ``split`` also returns the line breaks."""
 JOINER, JOINERS = "\u200d", "\u200c\u200d"
 SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 HALFWIDTH_MARKS = "\uff9e\uff9f"
-"""The voiced sound marks of halfwidth kana, which are letters to Unicode."""
+"""The voiced sound marks of halfwidth kana, which Unicode classifies as letters."""
 MAX_MARKS = 30
 FIRST_TAG, LAST_TAG = "\U000e0020", "\U000e007f"
 
@@ -65,7 +65,7 @@ def is_mark(character: str) -> bool:
     )
 
 
-def is_capitalised(text: str) -> bool:
+def is_all_capitals(text: str) -> bool:
     """Return True for a text of at least two words with upper-case and without lower-case letters."""
     return text.isupper() and sum(word.isupper() for word in text.split()) >= 2
 
@@ -98,10 +98,10 @@ def choose_forms(shares: Mapping[str, float], draws: NDArray[np.float64]) -> NDA
 
     Args:
         shares: probability of each form.
-        draws: (pairs,) uniform in [0, 1).
+        draws: (pairs,) numbers drawn uniformly from [0, 1).
 
     Returns:
-        (pairs,)
+        (pairs,) the indices.
     """
     check_shares(shares.values())
     edges = np.cumsum(np.array(list(shares.values()), dtype=np.float64))  # (forms,)
@@ -110,12 +110,15 @@ def choose_forms(shares: Mapping[str, float], draws: NDArray[np.float64]) -> NDA
 
 
 def check_shares(shares: Iterable[float]) -> None:
-    """Check that the shares of the surface forms add up to at most 1."""
+    """Raise SettingsError if the shares of the surface forms add up to more than 1."""
     if (total := sum(shares)) > 1.0 + 1e-9:
         raise SettingsError(f"data.augment: the shares add up to {total:g}, more than 1")
 
 
 def augment(text: str, shares: Mapping[str, float], generator: np.random.Generator) -> str:
-    """Return a text in a surface form drawn with the given shares, with one draw from the generator."""
+    """Return a text in a randomly drawn surface form; ``shares`` is the probability of each form.
+
+    One number is drawn from the generator.
+    """
     (form,) = choose_forms(shares, generator.random(1)).tolist()
     return text if form < 0 else surface(text, list(shares)[form])

@@ -1,4 +1,4 @@
-"""SentencePiece tokenisers (Kudo and Richardson 2018), lossless up to normalisation, with language tags."""
+"""SentencePiece tokenisers (Kudo and Richardson 2018), which normalise a text and recognise language tags."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ if TYPE_CHECKING:
     from uwaga.tokenizers.segmentation_sampling import PieceSampler
 
 TARGET_TAG = re.compile(r">>([^<>\s]+)<<|<2([^<>\s]+)>")
-_CANDIDATE = re.compile(rb">>[^<>\s]{1,60}<<|<[^<>\s]{1,60}>")
+_TAG_LIKE_BYTES = re.compile(rb">>[^<>\s]{1,60}<<|<[^<>\s]{1,60}>")
 
 
 def tag_language(tag: str) -> str | None:
-    """Return the language code of a tag, or None for other tags."""
+    """Return the language code of a target-language tag, or None for any other tag."""
     match = TARGET_TAG.fullmatch(tag)
     return (match[1] or match[2]) if match else None
 
 
 def tag_like_pieces(model: bytes) -> list[str]:
-    """Return the pieces of a serialised SentencePiece model that look like tags, including special ones,
-    sorted.
+    """Return the pieces of a serialised SentencePiece model that look like tags, in sorted order.
+
+    Special symbols such as ``<s>`` look like tags, too.
     """
     pieces = set()
-    for match in _CANDIDATE.finditer(model):
+    for match in _TAG_LIKE_BYTES.finditer(model):
         piece = match.group()
         if model[max(0, match.start() - 2) : match.start()] == bytes(
             (0x0A, len(piece))
@@ -44,7 +45,7 @@ def tag_like_pieces(model: bytes) -> list[str]:
 
 
 MAX_FILE_BYTES = 1 << 28
-"""Maximum size of a model file; real ones have less than ten million bytes."""
+"""Maximum size of a model file in bytes; real models have less than ten million."""
 
 MARK_BYTES = ("<0xE2>", "<0x96>", "<0x81>")  # a mark in a text is not a space
 REMEDY = "copy the model again or retrain it"
@@ -53,11 +54,11 @@ REMEDY = "copy the model again or retrain it"
 class Tokeniser:
     """A trained subword model.
 
-    Text that spells a special symbol, such as ``<s>``, is ordinary text. An empty text has no ids.
+    A special symbol spelt in a text, such as ``<s>``, is encoded as ordinary text. An empty text has no ids.
     """
 
     def __init__(self, model: bytes, name: str) -> None:
-        """Wrap the bytes of a SentencePiece model; ``name`` is used in error messages.
+        """Create a tokeniser from the bytes of a SentencePiece model; ``name`` is used in error messages.
 
         Raises:
             ModelError: the bytes are not a SentencePiece model, or it declares no start, end or padding
@@ -71,22 +72,22 @@ class Tokeniser:
         self._symbols = Symbols(*self._processor.symbols)
         if min(self._symbols.start, self._symbols.end, self._symbols.pad, self._symbols.unknown) < 0:
             raise ModelError(
-                f"{name}: the tokeniser lacks a special symbol (-1 is missing): {self._symbols}; "
+                f"{name}: the tokeniser lacks a special symbol (-1 marks it): {self._symbols}; "
                 "train one with `uwaga train`"
             )
         self._special = frozenset((self._symbols.start, self._symbols.end, self._symbols.pad))
         mark = tuple(self._processor.number(piece) for piece in MARK_BYTES)
         self._default_tag = ""
-        self._latest: tuple[float, PieceSampler] | None = None
+        self._cached_sampler: tuple[float, PieceSampler] | None = None
         self._pieces: dict[int, str] = {}  # cache
-        self._mark = (self._symbols.unknown,) if self._symbols.unknown in mark else mark
+        self._mark_ids = (self._symbols.unknown,) if self._symbols.unknown in mark else mark
 
     @classmethod
     def load(cls, path: Path) -> Tokeniser:
         """Read a model file.
 
         Raises:
-            ModelError: missing, unreadable or damaged.
+            ModelError: the file is missing, unreadable or damaged.
         """
         try:
             model = read_regular(path, MAX_FILE_BYTES)
@@ -134,7 +135,7 @@ class Tokeniser:
 
     @cached_property
     def tags(self) -> Mapping[str, int]:
-        """The ids of the tags with which a text may begin; each is one piece."""
+        """Ids of the tags that may begin a text, by tag; each tag is one piece."""
         numbers = {piece: self._processor.number(piece) for piece in tag_like_pieces(self._model)}
         return {
             piece: token
@@ -152,7 +153,7 @@ class Tokeniser:
         """Return a tokeniser that adds a target-language tag to texts without one.
 
         Args:
-            language: a tag, its code, or another code of the same language if that is unique.
+            language: a tag, its language code, or another code of that language if only one tag matches it.
 
         Raises:
             SettingsError: the model lacks the target language; the message lists those that it has.
@@ -215,7 +216,10 @@ class Tokeniser:
             raise
 
     def encode_piece(self, piece: str) -> list[int]:
-        """Return the ids of a piece of another model, with U+2581 for spaces, without a dummy prefix."""
+        """Return the ids of a piece of another model's vocabulary; U+2581 in the piece stands for a space.
+
+        No space is added before the piece.
+        """
         return self._processor.encode(piece.replace(MARK, " "), prefix=False)
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
@@ -223,14 +227,17 @@ class Tokeniser:
         return [*ids, self._symbols.end]
 
     def language_prefix(self, text: str) -> str:
-        """Return the leading tags of a text, or the default tag, followed by a space; empty for none."""
+        """Return the leading tags of a text, or else the default tag, with the space after them.
+
+        If there are none, return an empty string.
+        """
         leading_tags, remainder = self._split_tags(text)
         if leading_tags and len(remainder) < len(text):
             return text[: len(text) - len(remainder)]
         return f"{self._default_tag} " if leading_tags else ""
 
     def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """Return the ids of many texts, using ``threads`` threads; equal to :meth:`encode` of each."""
+        """Return the ids of each text, as :meth:`encode` does, using ``threads`` threads."""
         if self.tags:
             split = [self._split_tags(text) for text in texts]
             rows = self._encode_batch([remainder for _, remainder in split], threads)
@@ -271,11 +278,11 @@ class Tokeniser:
         return [self._draw(text, sampler, random) for text in texts]
 
     def _sampler(self, alpha: float) -> PieceSampler:
-        if self._latest is None or self._latest[0] != alpha:
+        if self._cached_sampler is None or self._cached_sampler[0] != alpha:
             from uwaga.tokenizers.segmentation_sampling import PieceSampler, read_pieces
 
-            self._latest = alpha, PieceSampler(read_pieces(self._model), alpha)
-        return self._latest[1]
+            self._cached_sampler = alpha, PieceSampler(read_pieces(self._model), alpha)
+        return self._cached_sampler[1]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Decode ids to text, without padding, start and end symbols; unknown symbols become U+2047.
@@ -291,7 +298,7 @@ class Tokeniser:
             raise _damage_error(error) from None
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the model's pieces for the given ids, U+2581 for spaces, special symbols included.
+        """Return the piece of each id, with U+2581 for spaces; special symbols are included.
 
         Raises:
             DataError: an id is outside the vocabulary, or its piece in a damaged file is not text.
@@ -332,11 +339,13 @@ class Tokeniser:
         return self._encode_around_marks(text, partial(self._processor.encode, prefix=False))
 
     def _encode_around_marks(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
-        """Return the ids of a text that contains U+2581: ids of its parts, and of the bytes between them."""
+        """Return the ids of a text that contains U+2581: those of the parts between these characters, and
+        those of the bytes of each such character.
+        """
         ids: list[int] = []
         for number, part in enumerate((" " + text).split(MARK)):
             if number:
-                ids.extend(self._mark)
+                ids.extend(self._mark_ids)
             if part:
                 ids.extend(encode(part))
         return ids

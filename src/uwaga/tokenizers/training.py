@@ -22,11 +22,12 @@ MAX_LINE_BYTES = 1 << 20  # bytes
 THREADS = 16  # part of the result: sums of unigram expectations are formed per thread
 
 
-class _Lines:
-    """Lines for SentencePiece, which would wrap exceptions of the iterator; ``failure`` is the original one.
+class _TrainingLines:
+    """The training lines for SentencePiece.
 
-    If there are more than ``limit`` lines, they are sampled (algorithm R of Vitter 1985), as SentencePiece's
-    sampling differs in every process.
+    SentencePiece hides the exceptions of an iterator, so the original exception is stored in ``failure``. If
+    there are more than ``limit`` lines, they are sampled (algorithm R of Vitter 1985), as SentencePiece's own
+    sampling gives another result in every process.
     """
 
     def __init__(self, lines: Iterable[str], limit: int) -> None:
@@ -72,7 +73,7 @@ def train_tokeniser(
         SettingsError: ``size`` is too large for the text, or too small for its characters.
     """
     path = prefix.with_name(prefix.name + ".spm")
-    source = _Lines(lines, settings.lines)
+    source = _TrainingLines(lines, settings.lines)
     model = io.BytesIO()
 
     try:
@@ -98,7 +99,7 @@ def train_tokeniser(
         )
     except RuntimeError as error:
         if source.failure is None:
-            raise _explain(error, settings, source.count) from error
+            raise _training_error(error, settings, source.count) from error
     if source.failure is not None:
         raise source.failure
     tokeniser = Tokeniser.from_bytes(model.getvalue(), str(path))
@@ -108,7 +109,7 @@ def train_tokeniser(
     return tokeniser
 
 
-def _explain(error: RuntimeError, settings: TextSettings, count: int) -> Exception:
+def _training_error(error: RuntimeError, settings: TextSettings, count: int) -> Exception:
     message = " ".join(str(error).split())
     if not count:
         return DataError("there is no text to train the tokeniser on; is the corpus empty?")

@@ -13,7 +13,7 @@ import torch
 
 from uwaga.data.sources import find_sources
 from uwaga.errors import SettingsError
-from uwaga.files.lock import LOCK
+from uwaga.files.lock import LOCK_NAME
 from uwaga.files.store import identify
 from uwaga.settings import Settings
 from uwaga.training.base import BaseCheckpoint
@@ -68,11 +68,11 @@ def check_shared_folder(ranks: Ranks, run: Path) -> None:
     """Check that every process sees the same run folder: it must contain the lock file of rank 0."""
     if ranks.world == 1:
         return
-    owner = ranks.run_on_rank_0(lambda: (run / LOCK).read_text(encoding="utf-8"))
+    owner = ranks.run_on_rank_0(lambda: (run / LOCK_NAME).read_text(encoding="utf-8"))
 
     def wait() -> None:
         deadline = time.monotonic() + _VISIBILITY_SECONDS
-        while not (run / LOCK).is_file() or (run / LOCK).read_text(encoding="utf-8") != owner:
+        while not (run / LOCK_NAME).is_file() or (run / LOCK_NAME).read_text(encoding="utf-8") != owner:
             if time.monotonic() > deadline:
                 raise SettingsError(
                     f"run: {ranks.describe(ranks.rank)} does not see the folder {run} of rank 0; put it on "

@@ -117,7 +117,7 @@ def with_prompt(checkpoint: Checkpoint) -> Checkpoint:
 
     prompt = find_prompt(BASE_PROMPT if checkpoint.chat is None else checkpoint.chat.family)
     source = PromptTokeniser(tokeniser, checkpoint.chat, prompt, origin := str(checkpoint.path))
-    symbols = source.answer_symbols()
+    symbols = source.target_symbols()
     target = replace(tokeniser, prefix=(), suffix=(source.end,), symbols=symbols, stop=prompt.stop)
     return replace(
         checkpoint,

@@ -22,7 +22,7 @@ from uwaga.tokenizers.text import (
     LINE_BREAK,
     clusters,
     compose,
-    is_capitalised,
+    is_all_capitals,
     is_control,
     is_mark,
 )
@@ -246,7 +246,7 @@ class Segmenter:
             return ()
         text = BLANKS.sub(" ", line.strip())
         ids = self.source.encode(
-            text.lower() if self.options.lower_capitals and is_capitalised(text) else text
+            text.lower() if self.options.lower_capitals and is_all_capitals(text) else text
         )
         return tuple(self.source.add_special_tokens(ids)) if ids else ()
 

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from uwaga.errors import DataError, SettingsError, quoted
-from uwaga.files.lock import LOCK, RunLock
+from uwaga.files.lock import LOCK_NAME, RunLock
 from uwaga.files.resume import check_same_job
 from uwaga.files.store import FileStore, LocalStore
 from uwaga.settings import StrictModel, parse
@@ -330,7 +330,7 @@ def run_job(job: Job, workers: Workers, progress: JobProgress) -> Manifest:
 
 def read_manifest(target: FileStore) -> Manifest | None:
     """Return the manifest of a target, or None if the target is empty."""
-    names = [file.name for file in target.files() if not file.name.startswith(".") and file.name != LOCK]
+    names = [file.name for file in target.files() if not file.name.startswith(".") and file.name != LOCK_NAME]
     if not names:
         return None
     if MANIFEST not in names:

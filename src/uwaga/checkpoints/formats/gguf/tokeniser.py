@@ -19,15 +19,15 @@ from uwaga.decoder import Symbols
 from uwaga.engine import _core
 from uwaga.errors import ModelError, quoted
 from uwaga.tokenizers.codecs import (
-    LibraryCall,
     SentencePieceCodec,
     TokenizersCodec,
+    TokenizersErrors,
     byte_level_codec,
     tokenizers_library,
 )
 from uwaga.tokenizers.framed import FramedTokeniser
-from uwaga.tokenizers.pretrained import PADDING
-from uwaga.tokenizers.pretrained_files import Special
+from uwaga.tokenizers.pretrained import MAX_UNUSED_ROWS
+from uwaga.tokenizers.pretrained_files import AddedToken
 from uwaga.tokenizers.segmentation_sampling import BPE, PieceType
 from uwaga.tokenizers.sentencepiece import MARK
 
@@ -91,7 +91,7 @@ def read_tokeniser(file: GgufFile, vocabulary: int) -> FramedTokeniser:
         vocabulary: rows of the embeddings.
     """
     tokens = file.strings(f"{KEY_PREFIX}tokens")
-    if not len(tokens) <= vocabulary < len(tokens) + PADDING:
+    if not len(tokens) <= vocabulary < len(tokens) + MAX_UNUSED_ROWS:
         raise ModelError(
             f"{file.path}: '{KEY_PREFIX}tokens' has {len(tokens)} tokens, but the weights are for "
             f"{vocabulary}; the file is damaged"
@@ -293,7 +293,7 @@ def _byte_level(file: GgufFile, tokens: Strings, pre_tokeniser: PreTokeniser) ->
     codec = byte_level_codec(library, pairs, str(file.path), pre_tokenizers.Sequence(steps), normaliser)
     added_types = (PieceType.unknown, PieceType.control, PieceType.user_defined)
     codec.add(
-        Special(tokens[number], special=kind != PieceType.user_defined)
+        AddedToken(tokens[number], special=kind != PieceType.user_defined)
         for number, kind in enumerate(_types(file, tokens))
         if kind in added_types
     )
@@ -306,5 +306,5 @@ def _byte_pairs(file: GgufFile, tokens: Strings, whole_words: bool) -> _core.Byt
     for number, merge in enumerate(merges):
         if merge.count(" ") != 1:
             raise ModelError(f"{file.path}: entry {number} of '{KEY_PREFIX}merges' is not a pair of tokens")
-    with LibraryCall(file.path, f"'{KEY_PREFIX}merges' disagree with '{KEY_PREFIX}tokens'"):
+    with TokenizersErrors(file.path, f"'{KEY_PREFIX}merges' disagree with '{KEY_PREFIX}tokens'"):
         return _core.BytePairs(pieces, merges, whole_words)

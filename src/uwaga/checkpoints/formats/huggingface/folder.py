@@ -36,7 +36,7 @@ from uwaga.settings import (
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.pretrained import TokeniserPair
-from uwaga.tokenizers.pretrained_files import Declared, read_declared
+from uwaga.tokenizers.pretrained_files import TokeniserConfig, read_tokeniser_config
 from uwaga.tokenizers.prompt import read_chat_template
 
 Group = TypeVar("Group", bound=StrictModel)
@@ -218,9 +218,9 @@ class HuggingFaceFolder:
         self.problems: tuple[str, ...] = ()
 
     @cached_property
-    def declared(self) -> Declared:
+    def declared(self) -> TokeniserConfig:
         """The configuration of the tokeniser."""
-        return read_declared(self.path)
+        return read_tokeniser_config(self.path)
 
     @cached_property
     def tensors(self) -> Mapping[str, StoredTensor]:

@@ -61,7 +61,7 @@ from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json
 from uwaga.tokenizers.framed import FramedTokeniser, needed_rows
 from uwaga.tokenizers.marian import MarianTokeniser, read_vocabulary
-from uwaga.tokenizers.pretrained_files import TOKENIZER_FILE, Declared, Special, read_bytes
+from uwaga.tokenizers.pretrained_files import TOKENIZER_FILE, AddedToken, TokeniserConfig, read_bytes
 from uwaga.tokenizers.sentencepiece import read_sentencepiece
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser
@@ -131,7 +131,7 @@ def tokeniser_frame(languages: Languages) -> dict[str, Any] | None:
     return frame
 
 
-def _flags(token: Special | SpecialToken) -> dict[str, bool]:
+def _flags(token: AddedToken | SpecialToken) -> dict[str, bool]:
     return {"lstrip": token.lstrip, "rstrip": token.rstrip, "special": token.special}
 
 
@@ -198,13 +198,13 @@ def _framed_tokeniser(folder: Path, config: QuantisedConfig, frame: Frame) -> Fr
         codec = SentencePieceCodec.from_vocabulary(
             read_sentencepiece(folder / SOURCE),
             _read_ids(path, size),
-            {token.id: Special(token.text, **_flags(token)) for token in frame.special},
+            {token.id: AddedToken(token.text, **_flags(token)) for token in frame.special},
             config.symbols.unknown,
             frame.strip,
         )
     else:
         path = folder / TOKENIZER_FILE
-        codec = read_tokenizer_json(folder, Declared({}, {}, {}))
+        codec = read_tokenizer_json(folder, TokeniserConfig({}, {}, {}))
     frame_ids = (*frame.prefix, *frame.suffix, *(frame.languages.tokens.values() if frame.languages else ()))
     if needed_rows(codec, size) > size or max(frame_ids, default=0) >= size:
         raise ModelError(

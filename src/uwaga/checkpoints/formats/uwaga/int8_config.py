@@ -45,7 +45,9 @@ PRECISIONS: dict[str, Precision] = {INT8_FORMAT: "int8", INT4_FORMAT: "int4"}
 
 
 class SpecialToken(StrictModel):
-    """A special token that may be spelt in texts; see :class:`uwaga.tokenizers.pretrained_files.Special`."""
+    """A special token that may be spelt in texts; see
+    :class:`uwaga.tokenizers.pretrained_files.AddedToken`.
+    """
 
     id: TokenId
     text: str = Field(min_length=1, max_length=256)
