@@ -63,9 +63,9 @@ DOCUMENT_RULES = ZipRules(
     slack=1 << 20,
     folders=True,
     problem=_problem,
-    too_many="more than a document has; refused",
-    locked="take the password off the document",
-    packed="refused",
+    too_many_ending="more than a document has; refused",
+    locked_ending="take the password off the document",
+    compression_ending="refused",
     too_large="divide the document into smaller ones",
 )
 """The limits for office documents and e-books from untrusted sources."""

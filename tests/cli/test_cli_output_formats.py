@@ -132,6 +132,6 @@ def test_attend_prints_weights_as_json():
     assert len(document["target"]) == len(document["weights"])
     for row in document["weights"]:
         assert sum(row) == pytest.approx(1.0, abs=1e-4)
-    assert "--json prints and --output draws" in run(
+    assert "--json cannot be combined with --output" in run(
         "attend", "-m", NUMBERS, "--json", "-o", "x.png", "one", code=1
     )

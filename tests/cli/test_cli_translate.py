@@ -184,7 +184,7 @@ def test_truncated_translations_are_reported(run):
     result = run("translate", "--max-length", 1, stdin="a\n\nb\nc\nd\ne\n")
     assert "line 1 was cut" in result.stderr
     assert "line 2" not in result.stderr
-    assert "and so were 2 more" in result.stderr
+    assert "2 more translations were cut" in result.stderr
     assert "text 1 was cut" in run("translate", "--stream", "--max-length", 1, "a").stderr
 
 

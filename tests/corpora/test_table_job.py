@@ -271,7 +271,7 @@ def test_folder_of_another_job_is_rejected(tmp_path: Path) -> None:
     message = error_of(source, tmp_path / "out", "--beam", 2)
     assert "started with settings.beam = 1, but is now requested with 2" in message
     source.write_text("Two dogs.\n", encoding="utf-8")
-    assert f"{tmp_path / 'out'}: was started with input" in error_of(source, tmp_path / "out", *words)
+    assert f"{tmp_path / 'out'}: the job was started with input" in error_of(source, tmp_path / "out", *words)
     (tmp_path / "out/manifest.json").write_text('{"kind": "distil"}', encoding="utf-8")
     assert "manifest.json: " in error_of(source, tmp_path / "out", *words)
     assert part_bytes(tmp_path / "out") == before

@@ -257,7 +257,7 @@ def test_pipes_are_read_unless_compressed(tmp_path: Path) -> None:
         if content.startswith(b"line"):
             assert list(read_lines(path)) == lines
         else:
-            with pytest.raises(DataError, match="a compressed pipe; decompress it"):
+            with pytest.raises(DataError, match="a pipe with compressed data cannot be read; decompress it"):
                 next(read_lines(path))
         writer.join(timeout=10)
 

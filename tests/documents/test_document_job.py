@@ -76,7 +76,7 @@ def test_changed_input_or_settings_are_rejected(document):
     with pytest.raises(SettingsError, match="model = 'one', but is now requested with 'two'"):
         run_document_job(job(document, model="two"), swap_case)
     (document / "a.txt").write_text(TEXT + "More.\n")
-    with pytest.raises(SettingsError, match=r"b\.txt: was started with input = "):
+    with pytest.raises(SettingsError, match=r"b\.txt: the job was started with input = "):
         run_document_job(job(document, model="one"), swap_case)
     assert not (document / "b.txt").exists()
 

@@ -31,7 +31,7 @@ Units = Literal["words", "spaces"]
 """The units that links refer to."""
 Model = Annotated[
     str | None,
-    typer.Option("--model", "-m", help="Model that aligns; default: the bundled model."),
+    typer.Option("--model", "-m", help="Model that computes the alignment; default: the bundled model."),
 ]
 ReverseModel = Annotated[
     str | None,
@@ -62,9 +62,8 @@ ChooseHead = Annotated[
 Gold = Annotated[
     Path | None,
     typer.Option(
-        help="With --choose: gold (manual) alignments, as in `uwaga evaluate --alignments`; default: those "
-        "of "
-        "uwaga's own aligner."
+        help="With --choose: gold (manual) alignments, as in `uwaga evaluate --alignments`; default: the "
+        "alignments of uwaga's own aligner."
     ),
 ]
 
@@ -128,9 +127,9 @@ def align(
 def _check_options(
     model: str | None, both: str | None, aligner: bool, choose: bool, gold: Path | None
 ) -> None:
-    """Reject options that cannot be combined."""
+    """Raise SettingsError for options that cannot be combined."""
     if aligner and (model is not None or both is not None or choose):
-        raise SettingsError("--aligner learns only from the pairs: leave out --model, --both and --choose")
+        raise SettingsError("--aligner uses no model: leave out --model, --both and --choose")
     if choose and both is not None:
         raise SettingsError("--choose needs a single model: run it for each model, then align with --both")
     if gold is not None and not choose:
@@ -138,13 +137,14 @@ def _check_options(
 
 
 def _check_writable(folder: Path) -> None:
-    """Check that the chosen head can be stored in a model folder."""
+    """Raise SettingsError for the bundled model, in whose folder a head cannot be stored."""
     from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 
     if folder.resolve() == BUNDLED.resolve():
         raise SettingsError(
             "--choose stores the head in the model's folder, and the bundled model belongs to the installed "
-            'package: name your own with --model, or a copy: cp -r "$(uwaga models path bundled)" my-model'
+            "package: choose your own model with --model, or a copy of the bundled one: "
+            'cp -r "$(uwaga models path bundled)" my-model'
         )
 
 
@@ -253,7 +253,10 @@ def _print_errors(errors: dict[AlignmentHead, float]) -> None:
 
 
 def _pairs_or_translated(translator: Translator, files: list[Path]) -> Iterator[Pair]:
-    """Yield the pairs of the files, or for a single file without tabs, its lines and their translations."""
+    """Yield the pairs of the files.
+
+    For a single file without tabs, translate its lines and yield each line with its translation.
+    """
     from uwaga.cli.meter import count_meter
     from uwaga.translator import Request
 

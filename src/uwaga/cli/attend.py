@@ -25,13 +25,12 @@ NamedModels = Annotated[
         "--model",
         "-m",
         help="Model folder or Hugging Face name, optionally NAME=FOLDER; default: the bundled model. "
-        "Repeat to "
-        "compare models.",
+        "Repeat to compare models.",
     ),
 ]
 Target = Annotated[
     str | None,
-    typer.Option(help="Force-decode this translation.", show_default="each model's own"),
+    typer.Option(help="Translation to force-decode.", show_default="each model's translation"),
 ]
 Words = Annotated[
     bool,
@@ -131,7 +130,7 @@ def attend(
         dict(options.parse_labels(model, "--model")) if model else {BUNDLED_TITLE: None}
     )
     if output is not None and as_json:
-        raise SettingsError("--json prints and --output draws: leave out one of them")
+        raise SettingsError("--json cannot be combined with --output, which draws a figure")
     if output is not None:
         inspection.check_drawing(output)
     select = selection(kind, layer, head)
@@ -189,7 +188,7 @@ def show_matrices(matrices: list[Alignment], output: Path | None, as_json: bool,
 
 
 def selection(kinds: list[str] | None, layers: list[str] | None, heads: list[str] | None) -> Selection | None:
-    """Return the matrices selected by --kind, --layer and --head, None without these options."""
+    """Return the selection of matrices by --kind, --layer and --head; None without these options."""
     if not (kinds or layers or heads):
         return None
     from uwaga.inspection import ATTENTION_KINDS, Selection
@@ -203,7 +202,7 @@ def selection(kinds: list[str] | None, layers: list[str] | None, heads: list[str
 
 
 def _numbers(option: str, values: list[str] | None, word: str) -> Any:
-    """Parse numbers, or a single word: ``all`` or the default."""
+    """Return the numbers of an option as a list, or a single word: ``all`` or the default, ``word``."""
     if not values:
         return word
     for value in values:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uwaga.library import CatalogueEntry, Listing
 
 MAX_PROBLEMS = 5
-"""Number of refused entries to print."""
+"""Maximum number of refused entries to print."""
 
 Source = Annotated[str | None, typer.Option("--from", help="The language to translate from.")]
 Target = Annotated[str | None, typer.Option("--to", help="The language to translate to.")]
@@ -185,8 +185,8 @@ def remove(name: Name) -> None:
 def path(name: NameOrPair) -> None:
     """Print the path of an installed model.
 
-    For a pair of languages it is the model that `uwaga translate` selects; for a chain of models, a line for
-    each.
+    For a pair of languages, it is the model that `uwaga translate` selects. For a chain of models, one path
+    is printed per line.
 
     **Examples**
 
@@ -209,7 +209,7 @@ def path(name: NameOrPair) -> None:
 def _listings(
     source: str | None, target: str | None, include_all: bool, from_source: str | None, mirror: str | None
 ) -> tuple[list[Listing], list[UwagaError]]:
-    """Return the models of one catalogue, or of all with an address, and the errors of those that failed."""
+    """Return the listings of one catalogue, or of all that have an address, and the errors of the others."""
     from uwaga import library as catalogue
 
     if not include_all or from_source is not None or mirror is not None:

@@ -1,4 +1,4 @@
-"""Values that shells complete: names of models, language codes, presets."""
+"""Completion by shells of names of models, language codes and presets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def complete_values(parameter: Any) -> None:
 
 
 def complete_models(incomplete: str) -> list[str]:
-    """Return the installed models and the folders whose names begin with a word."""
+    """Return the names of the installed models and folders that begin with an incomplete word."""
     from uwaga.library.installed import installed_models
 
     names = ["bundled", *(model.name for model in installed_models())]
@@ -36,7 +36,7 @@ def complete_models(incomplete: str) -> list[str]:
 
 
 def complete_languages(incomplete: str) -> list[str]:
-    """Return the language codes of the installed models that begin with a word."""
+    """Return the language codes of the installed models that begin with an incomplete word."""
     from uwaga.library.installed import installed_models
 
     codes = {code for model in installed_models() for side in model.languages for code in side}
@@ -44,7 +44,7 @@ def complete_languages(incomplete: str) -> list[str]:
 
 
 def complete_presets(incomplete: str) -> list[str]:
-    """Return the presets of models that begin with a word."""
+    """Return the names of model presets that begin with an incomplete word."""
     from uwaga.settings import PRESETS
 
     return sorted(name for name in PRESETS if name.startswith(incomplete))

@@ -22,8 +22,7 @@ ExportFormat = Annotated[
     ExportChoice | None,
     typer.Option(
         help="Write a Hugging Face folder: marian (post-norm, MarianMTModel) or pegasus (the same layout "
-        "with "
-        "pre-norm, PegasusForConditionalGeneration)."
+        "with pre-norm, PegasusForConditionalGeneration)."
     ),
 ]
 Int8 = Annotated[bool, typer.Option("--int8", help="Write int8 weights for the native engine.")]
@@ -33,8 +32,8 @@ Int4 = Annotated[
 KeptMatrices = Annotated[
     list[str] | None,
     typer.Option(
-        help="Pattern of matrices to keep in 16 bits with --int8, in int8 with --int4, such as output or "
-        "'decoder.0.*'. Repeatable."
+        help="Pattern of matrices to keep in 16 bits (with --int8) or in int8 (with --int4), such as output "
+        "or 'decoder.0.*'. Repeatable."
     ),
 ]
 Sample = Annotated[
@@ -86,11 +85,11 @@ def convert(
         ct2-transformers-converter --model tatoeba-en-de --output_dir tatoeba-ct2
     """
     if int8 + int4 + (to is not None) != 1:
-        raise SettingsError("choose what to convert to: --int8, --int4, --to marian or --to pegasus")
+        raise SettingsError("choose one format to convert to: --int8, --int4, --to marian or --to pegasus")
     if to is not None and (keep or sample is not None or no_check):
         raise SettingsError("--keep, --sample and --no-check need --int8 or --int4")
     if no_check and sample is not None:
-        raise SettingsError("--sample is for the comparison that --no-check skips: leave out one of them")
+        raise SettingsError("--sample cannot be combined with --no-check, which skips the comparison")
     options.check_replaceable(folder, force)
     from uwaga.library.hub import find_model
 

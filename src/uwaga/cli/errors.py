@@ -47,7 +47,7 @@ def report_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def require_extra(extra: str, work: str) -> Iterator[None]:
-    """Report modules that cannot be imported within the block as a missing extra.
+    """Raise MissingExtraError for a module that is not installed but imported within the block.
 
     Args:
         extra: the extra of uwaga that installs the module.
@@ -98,13 +98,13 @@ class ClosedOutput(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Raise OSError."""
+        """Raise OSError, because the output is closed."""
         raise OSError(errno.EBADF, "it is closed")
 
 
 @contextlib.contextmanager
 def exit_on_sigterm() -> Iterator[None]:
-    """Make SIGTERM unwind the stack, which removes temporary files, and exit with status 143."""
+    """Exit with status 143 on SIGTERM, after unwinding the stack, so that temporary files are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -75,7 +75,7 @@ SetName = Annotated[
 ]
 Echo = Annotated[
     Literal["source", "reference"] | None,
-    typer.Option(help="Print the sources of --set instead, or the first reference of each."),
+    typer.Option(help="Print the sources of --set, or the first reference of each, instead of scores."),
 ]
 BaselineFiles = Annotated[
     Path | None,
@@ -197,13 +197,13 @@ def evaluate(
 
 @dataclass(frozen=True)
 class System:
-    """The translations of a system, their references, and how they are scored.
+    """The translations of a system, their references, and the metrics by which they are scored.
 
     Attributes:
         lines: one translation per line.
         references: the references of each line.
         metrics: names of sacreBLEU's metrics.
-        learned: the scores of COMET, if it was asked for.
+        comet: the scores of COMET; None if they were not requested.
         tokenize: sacreBLEU's tokeniser.
         lowercase: whether BLEU, chrF and TER ignore case.
     """
@@ -211,7 +211,7 @@ class System:
     lines: Sequence[str]
     references: References
     metrics: Sequence[str]
-    learned: CometScores | None
+    comet: CometScores | None
     tokenize: str
     lowercase: bool
 
@@ -220,12 +220,12 @@ class System:
         from uwaga import evaluation
 
         report = evaluation.Report(len(self.lines), ())
-        if self.metrics or self.learned is None:
+        if self.metrics or self.comet is None:
             report = evaluation.evaluate(
                 self.lines, self.references, self.metrics, tokenize=self.tokenize, lowercase=self.lowercase
             )
-        if self.learned is not None:
-            comet_score = evaluation.MetricScore(COMET, self.learned.value, self.learned.model)
+        if self.comet is not None:
+            comet_score = evaluation.MetricScore(COMET, self.comet.value, self.comet.model)
             report = evaluation.Report(report.sentences, (*report.scores, comet_score))
         return report
 
@@ -234,12 +234,12 @@ class System:
         from uwaga import evaluation
 
         rows: list[dict[str, float]] = [{} for _ in self.lines]
-        if self.metrics or self.learned is None:
+        if self.metrics or self.comet is None:
             rows = evaluation.evaluate_sentences(
                 self.lines, self.references, self.metrics, tokenize=self.tokenize, lowercase=self.lowercase
             )
-        if self.learned is not None:
-            rows = [row | {COMET: value} for row, value in zip(rows, self.learned.sentences, strict=True)]
+        if self.comet is not None:
+            rows = [row | {COMET: value} for row, value in zip(rows, self.comet.sentences, strict=True)]
         return rows
 
     def compare(self, baseline: Sequence[str], samples: int) -> tuple[Comparison, ...]:

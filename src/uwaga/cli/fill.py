@@ -20,12 +20,12 @@ Model = Annotated[
 ]
 Texts = Annotated[
     list[str] | None,
-    typer.Argument(help="Texts with [MASK] in each gap; lines are read if omitted."),
+    typer.Argument(help="Texts with [MASK] in each gap; if omitted, the lines of the input are used."),
 ]
 Top = Annotated[int, typer.Option("--top", "-k", help="Number of words for each gap.")]
 AsJson = Annotated[
     bool,
-    typer.Option("--json", help="One JSON object per text: text, gaps with token, probability, text."),
+    typer.Option("--json", help="Print one JSON object per text: text, gaps with token, probability, text."),
 ]
 
 

@@ -27,20 +27,20 @@ Model = Annotated[
 ]
 Prompts = Annotated[
     list[str] | None,
-    typer.Argument(help="Texts to continue; lines are read if omitted."),
+    typer.Argument(help="Texts to continue; if omitted, the lines of the input are used."),
 ]
 ChatMode = Annotated[
     bool,
     typer.Option(
         "--chat",
-        help="Answer: each text or line is the next message of one chat, which the model's template renders.",
+        help="Answer in a chat: each text or line is the user's next message, in the model's chat template.",
     ),
 ]
 System = Annotated[
     str | None, typer.Option(help="With --chat: the system message, before the first message.")
 ]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="One JSON object per prompt: prompt, text, score, tokens...")
+    bool, typer.Option("--json", help="Print one JSON object per prompt: prompt, text, score, tokens...")
 ]
 Search = Annotated[
     SearchOverrides,
@@ -95,14 +95,14 @@ def generate(
     except for texts given as arguments, --stream and --json. Greedy and beam search tend to repeat
     themselves; use --sample.
 
-    With --chat, each text or line is a message and its answer follows as it grows; --json gives an object per
-    answer. Empty lines are left out.
+    With --chat, each text or line is a message, and its answer is printed as it grows; --json prints one
+    object per answer. Empty lines are skipped.
     """
     from uwaga.cli.lines import input_chunks, open_output
     from uwaga.cli.meter import meter
 
     if system is not None and not chat:
-        raise SettingsError("--system begins a chat: give it with --chat")
+        raise SettingsError("--system needs --chat: it gives the system message of a chat")
     stream = stream or (chat and not as_json)
     if stream:
         options.check_streaming(as_json, search)

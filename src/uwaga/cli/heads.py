@@ -59,8 +59,8 @@ def heads(
     """Show how much the model degrades when each attention head is masked (Michel 2019).
 
     Each head is masked in turn, and reference translations are scored. The table shows the loss in nats of
-    log-probability per target token, with a row per layer and a column per head. 0: the head can be pruned;
-    negative: the model improves without it. The model must be a Transformer.
+    log-probability per target token, with a row per layer and a column per head. If the loss is 0, the head
+    can be pruned; if it is negative, the model improves without it. The model must be a Transformer.
 
     **Examples**
 

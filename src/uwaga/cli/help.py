@@ -1,4 +1,4 @@
-"""Format the help pages of commands: common options first, then the others by panel.
+"""Format the help pages of commands: common options first, then the remaining options by panel.
 
 A page shows every panel if it then has at most :data:`MAX_LINES` lines. Otherwise it has one line per panel,
 and ``--help PANEL`` shows the options of one. ``--help all`` shows everything.
@@ -144,7 +144,7 @@ class _Page:
         return "\n".join(lines)
 
     def _index(self, few_examples: bool) -> str:
-        """Return one line for each panel other than the common ones."""
+        """Return one line for each panel except for those of common options."""
         rows = []
         for title in self.panels:
             if title not in COMMON_PANELS:

@@ -34,7 +34,7 @@ TEXTS_ONLY: ContextVar[bool] = ContextVar("texts_only", default=False)
 
 DEMONSTRATION = (
     "note: the bundled model is a small demonstration for short everyday sentences (uwaga info bundled); "
-    "name another with --model"
+    "choose another with --model"
 )
 """Note printed with translations by the bundled model."""
 
@@ -53,11 +53,11 @@ class Chunk(NamedTuple):
     context: TextContext | None = None
 
     def names(self, unit: str) -> list[str]:
-        """Return the names of the lines for error messages: ``line 7`` and so on."""
+        """Return the name of each line for error messages: ``unit`` and its number, such as ``line 7``."""
         return [f"{unit} {number}" for number in range(self.first, self.first + len(self.lines))]
 
     def without(self, count: int) -> Chunk:
-        """Return the chunk without its first lines."""
+        """Return the chunk without its first ``count`` lines."""
         context = self.context
         if context is not None:
             context = context._replace(before=_first_text(reversed(self.lines[:count])) or context.before)
@@ -65,16 +65,16 @@ class Chunk(NamedTuple):
 
 
 class Pace:
-    """The size of chunks on a terminal, adjusted to take about one second, so that the progress bar moves.
+    """Adjusts the number of lines per chunk on a terminal, so that a chunk takes about one second.
 
-    It does not affect the output.
+    The progress bar then moves steadily. The size of chunks does not affect the output.
     """
 
     def __init__(self) -> None:
         self.lines = MIN_CHUNK_LINES
 
     def adjust(self, seconds: float) -> None:
-        """Adjust the size to the time that the last chunk took."""
+        """Adjust the number of lines per chunk to the time that the last chunk took."""
         if seconds > CHUNK_SECONDS:
             self.lines = max(MIN_CHUNK_LINES, self.lines // 2)
         elif seconds < CHUNK_SECONDS / 2:
@@ -82,7 +82,7 @@ class Pace:
 
 
 def input_chunks(texts: list[str] | None, path: Path | None, pace: Pace | None = None) -> Iterator[Chunk]:
-    """Return the texts of the command line, the lines of a file, or the lines of standard input."""
+    """Return the texts of the command line, or else the lines of a file or of standard input, in chunks."""
     if texts and path is not None:
         raise SettingsError("give texts or --input, not both")
     if texts:
@@ -301,7 +301,7 @@ Files = Annotated[
 
 
 class Pairs(NamedTuple):
-    """Consecutive pairs; ``chunk`` holds their source lines."""
+    """Consecutive sentence pairs; ``chunk`` holds the input lines with their sources."""
 
     chunk: Chunk
     pairs: list[tuple[str, str]]

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 def load_for_texts(
     names: Sequence[str] | None, options: LoadOptions, via: Sequence[str] | None
 ) -> tuple[Translator, bool]:
-    """Return a translator, and whether it is the bundled model. Report a chain of models on standard error.
+    """Return a translator, and True if it is the bundled model.
 
-    On a terminal, offer to download missing models for the two languages.
+    A chain of models is reported on standard error. On a terminal, the user is offered to download models
+    that are missing for the two languages.
 
     Args:
         names: the models; if empty, the bundled model, or those for the languages of ``options``.
@@ -53,8 +54,8 @@ def load_for_sample(
     """Load models as :func:`load_for_texts` does; with the source ``auto``, detect the language of a sample.
 
     The candidates are the source languages of the model, or of the installed models. The detected language is
-    reported on standard error. If the sample is in the target language, whose lines are copied, the first
-    candidate is used.
+    reported on standard error. If the sample is in the target language, the first candidate is used; lines in
+    that language are copied.
     """
     if options.source != AUTO:
         return load_for_texts(names, options, via)

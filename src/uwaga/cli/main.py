@@ -50,7 +50,7 @@ HEADINGS = {
     "Other models": {"generate": "uwaga.cli.generate:generate", "fill": "uwaga.cli.fill:fill"},
     "Learn": {"learn": "uwaga_course.cli:learn"},
 }
-"""uwaga's own verbs by heading of ``--help``."""
+"""The built-in verbs, by the heading under which ``--help`` lists them."""
 VERBS: Registry[Any] = Registry(
     "verb", "uwaga.verbs", {name: target for verbs in HEADINGS.values() for name, target in verbs.items()}
 )
@@ -58,14 +58,14 @@ VERBS: Registry[Any] = Registry(
 
 
 class Commands(Mapping[str, Any]):
-    """The commands of the verbs. Each is built on first access."""
+    """The commands by verb; each command is built on first access."""
 
     def __init__(self) -> None:
         self._built: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._built:
-            self._built[name] = _build(name, VERBS[name])
+            self._built[name] = _build_command(name, VERBS[name])
         return self._built[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -84,14 +84,14 @@ class Uwaga(VerbGroup):
 
     @property
     def headings(self) -> Mapping[str, Sequence[str]]:
-        """Names of the installed verbs by heading of the help page; those of plugins come last."""
+        """Names of the installed verbs, by heading of the help page; the verbs of plugins come last."""
         names = list(VERBS)
         known = {name for verbs in HEADINGS.values() for name in verbs}
         headings = {title: [name for name in verbs if name in names] for title, verbs in HEADINGS.items()}
         return {**headings, "Plugins": [name for name in names if name not in known]}
 
 
-def _build(name: str, verb: Any) -> Any:
+def _build_command(name: str, verb: Any) -> Any:
     if isinstance(verb, typer.Typer):
         return get_command(verb)
     single_app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -134,7 +134,7 @@ def _options(
             metavar="FILE",
             callback=_load_plugins,
             is_eager=True,
-            help="Python file that adds to uwaga; repeatable.",
+            help="Python file of a plugin, which extends uwaga. Repeatable.",
         ),
     ] = None,
     version: Annotated[

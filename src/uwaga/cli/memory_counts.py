@@ -1,4 +1,4 @@
-"""Counts of texts by their similarity to the pairs of a translation memory, as in translation tools."""
+"""Count translated texts by their similarity to pairs of a translation memory, as translation tools do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uwaga.translator.memories import SIMILARITY_CLASSES, MemoryArgument, simila
 
 @dataclass
 class MemoryCounts:
-    """Counts of texts by the similarity of the memory's pair, and by how the pair was used."""
+    """Counts of texts by the similarity of the pair found in the memory, and by how that pair was used."""
 
     classes: Counter[str] = field(default_factory=Counter)
     used: Counter[str] = field(default_factory=Counter)
@@ -26,7 +26,7 @@ class MemoryCounts:
             self.used[use.used] += 1
 
     def line(self, texts: int) -> str:
-        """Return the counts as a line.
+        """Return a line with the counts, such as ``memory: exact: 3, none: 7``.
 
         Args:
             texts: the number of translated texts.

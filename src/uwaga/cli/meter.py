@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHARE_STEPS = 10_000
 
 Update = Callable[[int, int], None]
-"""Called with the progress, in the units of the total, and the number of processed lines."""
+"""A function to call with the progress, in the unit of the total, and the number of processed lines."""
 
 
 def duration(seconds: float) -> str:
@@ -31,7 +31,7 @@ def duration(seconds: float) -> str:
 
 @contextlib.contextmanager
 def meter(path: Path | None, verb: str) -> Iterator[Callable[[Chunk], None]]:
-    """Yield a function to call with every finished chunk of ``path``.
+    """Show a progress bar; yield a function to call with every finished chunk of ``path``.
 
     Without a file, there is no bar. For a compressed file, whose uncompressed size is unknown, only the
     number of lines and the time are shown.

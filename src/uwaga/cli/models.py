@@ -37,7 +37,7 @@ class Models(VerbGroup):
     """A group of commands with a default, which is used if the first argument is not a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert the default command unless another is named."""
+        """Parse the arguments, with the default command if none is given."""
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = [DEFAULT_COMMAND, *args]
         return super().parse_args(ctx, args)
@@ -51,7 +51,7 @@ models = typer.Typer(
     "Without a command, or with folders to search, it lists the models on this machine and uses no network. "
     "For a folder with the name of a command, write `./list`.\n\n"
     "**Examples**\n\n    uwaga models\n\n    uwaga models list --from en\n\n"
-    "    uwaga models download en-pt\n\n    uwaga models runs    # also those trained there",
+    "    uwaga models download en-pt\n\n    uwaga models runs    # also the models trained in runs",
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 
@@ -59,14 +59,14 @@ models = typer.Typer(
 def installed(folders: Folders = None, as_json: AsJson = False) -> None:
     """List the models on this machine: the same as `uwaga models` without a command.
 
-    Bundled and downloaded models, and those of installed packages, of the Hugging Face cache and of Argos
-    Translate. Nothing is downloaded. A model that cannot be used is listed with the reason.
+    These are the bundled and downloaded models, and those of installed packages, of the Hugging Face cache
+    and of Argos Translate. Nothing is downloaded. A model that cannot be used is listed with the reason.
 
     **Examples**
 
         uwaga models
 
-        uwaga models runs                        # also those trained there
+        uwaga models runs                        # also the models trained in runs
 
         uwaga models --json | jq -r .name
     """

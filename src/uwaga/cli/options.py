@@ -102,20 +102,22 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a model in the fol
 
 
 def check_replaceable(folder: Path, force: bool) -> None:
-    """Refuse to replace a folder with files without ``--force``."""
+    """Raise SettingsError if a folder contains files and ``force`` is False."""
     if not force and folder.is_dir() and any(folder.iterdir()):
-        raise SettingsError(f"{folder}: exists; add --force to replace its model, or name another folder")
+        raise SettingsError(
+            f"{folder}: it is not empty; add --force to replace its model, or choose another folder"
+        )
 
 
 def check_streaming(as_json: bool, search: SearchOverrides) -> None:
-    """Check that no other option conflicts with ``--stream``."""
+    """Raise SettingsError if another option conflicts with ``--stream``."""
     beam = 1 if search.get("sample") else search.get("beam", 1)
     if as_json or search["nbest"] != 1 or beam != 1:
         raise SettingsError("--stream shows a single greedy or sampled text: omit --json, --nbest and --beam")
 
 
 def examples(text: str) -> Callable[[Verb], Verb]:
-    """Append examples to the docstring of a verb, which ``--help`` shows."""
+    """Return a decorator that appends examples to the docstring of a verb, which ``--help`` shows."""
 
     def append(verb: Verb) -> Verb:
         verb.__doc__ = f"{inspect.cleandoc(verb.__doc__ or '')}\n\n**Examples**\n\n{text.strip(chr(10))}\n"
@@ -125,7 +127,9 @@ def examples(text: str) -> Callable[[Verb], Verb]:
 
 
 def parse_labels(values: Sequence[str], option: str) -> dict[str, str]:
-    """Parse arguments ``NAME=PATH``; a path without a name is named after its last component.
+    """Return the paths of arguments ``NAME=PATH``, by name.
+
+    A path without a name is named after its last component.
 
     The name of ``runs/bahdanau/model`` is ``bahdanau``, that of ``out/luong.de`` is ``luong``.
     """

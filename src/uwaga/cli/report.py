@@ -34,7 +34,7 @@ def report(run: Run, output: Page = None) -> None:
     path = output or run / REPORT_FILE
     if path.suffix != ".html" and path.is_file() and path.resolve().is_relative_to(run.resolve()):
         raise SettingsError(
-            f"{path}: is a file of the run; choose another name for the report, ending in .html"
+            f"{path}: this is a file of the run; choose another name for the report, ending in .html"
         )
     text = format_run_report(run)
     with open_output(path) as write:

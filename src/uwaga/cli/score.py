@@ -15,9 +15,9 @@ from uwaga.settings.load_options import LoadOptions
 if TYPE_CHECKING:
     from uwaga.translator import Score
 
-Tokens = Annotated[bool, typer.Option("--tokens", help="Add each target token with its own log-probability.")]
+Tokens = Annotated[bool, typer.Option("--tokens", help="Add each target token and its log-probability.")]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="One JSON object per line: log_prob, mean, perplexity, tokens...")
+    bool, typer.Option("--json", help="Print one JSON object per pair: log_prob, mean, perplexity, tokens...")
 ]
 BatchTokens = Annotated[int, typer.Option(help="Batch size in tokens.", min=1)]
 

@@ -132,7 +132,7 @@ def train(
         if files:
             raise SettingsError(f"--{name} needs --init; without it use --set 'data.{name}=[...]'")
     if settings is None:
-        raise SettingsError("name a settings file; `uwaga train --init my-model.yaml` writes one")
+        raise SettingsError("give a settings file; `uwaga train --init my-model.yaml` writes one")
     if sweep is not None:
         _sweep(settings, set_ or [], sweep)
         return
@@ -171,7 +171,7 @@ def _train(path: Path, changes: list[str]) -> Path | None:
 
 
 def _check_single_process(*options: tuple[str, bool]) -> None:
-    """Check that single-process options are not used with torchrun."""
+    """Raise SettingsError if an option for a single process is used with torchrun."""
     for name, used in options:
         if used and _is_distributed():
             raise SettingsError(f"{name} runs in a single process: use it without torchrun")
@@ -226,7 +226,7 @@ def _init(path: Path, preset: str | None, files: dict[str, list[Path]], changes:
 
 
 def _language(file: Path) -> str | None:
-    """Return the language in a file name such as ``train.en.gz``."""
+    """Return the language code in a file name such as ``train.en.gz``, or None if there is none."""
     suffixes = [part for part in file.suffixes if part not in COMPRESSED_SUFFIXES]
     last = suffixes[-1][1:] if suffixes else ""
     return last if LANGUAGE_CODE.fullmatch(last) else None

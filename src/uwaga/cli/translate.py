@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def moses_lines(translation: Translation, index: int) -> str:
-    """Return a line per translation, best first, in the n-best format of Moses and its rerankers.
+    """Return one line per hypothesis, best first, in the n-best format of Moses.
 
     The format is ``index ||| text ||| features ||| score``. The features are ``log_prob``, the natural
     log-probability, and ``tokens``, the number of tokens; the score is that of the search. ``|||`` in a text,
@@ -76,12 +76,14 @@ def shows_colours(output: Path | None) -> bool:
 
 
 def confident_text(translation: Translation, colours: bool) -> str:
-    """Mark the uncertain words of a translation, in colour or with their probability.
+    """Return the text of a translation with its uncertain words marked, in colour or with their probability.
+
+    A word is uncertain if the geometric mean probability of its pieces is below 0.3.
 
     Args:
         translation: the translation of one line.
-        colours: mark a word in yellow if the geometric mean probability of its pieces is below 0.3, and in
-            red and underlined if it is below 0.15; otherwise as ``word[0.24]``.
+        colours: whether to mark words by colours: yellow, or red and underlined below a probability of 0.15.
+            Otherwise they are marked as ``word[0.24]``.
     """
     parts = split_words(translation.text, translation.words)
     return "".join(part if word is None else _mark_word(word, colours) for part, word in parts)
@@ -102,13 +104,14 @@ MAX_NAMED_LINES = 3
 
 @dataclass
 class Notes:
-    """Warnings and errors about lines or texts, and the use of drafts.
+    """Reports warnings and errors about lines or texts, and the use of drafts and of a memory.
 
-    Every failed line is reported immediately, but only the first few lines with warnings or cut translations.
+    Every failed line is reported immediately. Of the lines with warnings or cut translations, only the first
+    few are named.
 
     Attributes:
         unit: ``line`` or ``text``.
-        bundled: True for the bundled model.
+        bundled: whether the model is the bundled one.
         truncated_lines: numbers of the lines whose translation was cut.
         warning_count: number of lines with warnings.
         failed: number of lines that could not be translated.
@@ -128,7 +131,7 @@ class Notes:
     _has_noted_demonstration: bool = False
 
     def add(self, number: int, translation: Translation) -> None:
-        """Report the error and warnings for line ``number``, and count its use of drafts."""
+        """Report the error and warnings for line ``number``, and count its use of drafts and of a memory."""
         if translation.error is not None:
             self.fail(translation.error, bool(translation.text))
         self.warn(number, translation.warnings)
@@ -182,7 +185,9 @@ class Notes:
                 err=True,
             )
         if len(self.truncated_lines) > MAX_NAMED_LINES:
-            typer.echo(f"warning: and so were {len(self.truncated_lines) - MAX_NAMED_LINES} more", err=True)
+            typer.echo(
+                f"warning: {len(self.truncated_lines) - MAX_NAMED_LINES} more translations were cut", err=True
+            )
         if self.failed:
             plural = "" if self.failed == 1 else "s"
             typer.echo(f"error: {self.failed} {self.unit}{plural} could not be translated", err=True)
@@ -191,7 +196,7 @@ class Notes:
 
 Texts = Annotated[
     list[str] | None,
-    typer.Argument(help="Texts to translate; lines are read if omitted."),
+    typer.Argument(help="Texts to translate; if omitted, the lines of the input are used."),
 ]
 NbestFormat = Annotated[
     Literal["tabs", "moses"],
@@ -203,7 +208,7 @@ NbestFormat = Annotated[
 AsJson = Annotated[
     bool,
     typer.Option(
-        "--json", help="One JSON object per line: text, score, tokens, token_scores, alternatives..."
+        "--json", help="Print one JSON object per line: text, score, tokens, token_scores, alternatives..."
     ),
 ]
 
@@ -311,9 +316,9 @@ def translate(
     output_format = _OutputFormat(as_json, stream, nbest_format == "moses", confidence, shows_colours(output))
     output_format.check(search)
     if request["format"] != "text" and stream:
-        raise SettingsError("--format inserts tags into complete translations: leave out --stream")
+        raise SettingsError("--format needs complete translations: leave out --stream")
     if request["format"] != "text" and alignments is not None:
-        raise SettingsError("--alignments counts the words of plain lines: leave out --format")
+        raise SettingsError("--alignments numbers the words of plain text: leave out --format")
     if resume and output is None:
         raise SettingsError("--resume needs the --output of the interrupted run")
     pace = Pace() if sys.stderr.isatty() else None
@@ -349,7 +354,7 @@ class _OutputFormat(NamedTuple):
     colours: bool
 
     def check(self, search: SearchOverrides) -> None:
-        """Check that no options conflict."""
+        """Raise SettingsError if options conflict."""
         if self.streams:
             options.check_streaming(self.as_json, search)
         if search.get("attention") and not self.as_json:
@@ -360,7 +365,7 @@ class _OutputFormat(NamedTuple):
             raise SettingsError("--nbest-format moses cannot be combined with --json or --stream")
 
     def show(self, translation: Translation, index: int) -> str:
-        """Return the output for a translation and its alternatives: one line, or several in Moses's format.
+        """Return the output for a translation and its alternatives: one line, or several in Moses format.
 
         Args:
             translation: a translation with its alternatives.
@@ -384,7 +389,10 @@ class _OutputFormat(NamedTuple):
 def open_results(
     translator: Translator, request: Request, output_format: _OutputFormat, output: Path | None, resume: bool
 ) -> Iterator[Journal | None]:
-    """Open the journal of an output file, from which an interrupted run resumes. Yield None for a stream."""
+    """Open the journal of an output file, from which an interrupted run resumes.
+
+    Yield None for standard output, a pipe or a device, which have no journal.
+    """
     if output is None or (output.exists() and not output.is_file()):
         yield None
         return
@@ -424,7 +432,7 @@ class Result(NamedTuple):
 class _Job:
     """The translation of all chunks of lines to the output files.
 
-    With ``detects``, lines that are already in the target language are copied.
+    If ``detects_language`` is True, lines that are already in the target language are copied.
     """
 
     translator: Translator
@@ -433,7 +441,7 @@ class _Job:
     notes: Notes
     pace: Pace | None
     journal: Journal | None
-    detects: bool = False
+    detects_language: bool = False
 
     def run(
         self, chunks: Iterator[Chunk], source: Path | None, output: Path | None, alignments: Path | None
@@ -483,7 +491,7 @@ class _Job:
         )
 
     def _translate(self, chunk: Chunk) -> list[Result]:
-        """Translate the lines of a chunk together."""
+        """Translate the lines of a chunk together, and return the results."""
         from uwaga.translator.layers.untranslated import copy_text
 
         requests = self._requests(chunk)
@@ -500,7 +508,7 @@ class _Job:
 
     def _is_in_target(self, line: str) -> bool:
         """Return True if a line is already in the target language."""
-        if not self.detects:
+        if not self.detects_language:
             return False
         from uwaga.translator.plan import needs_no_translation
 
@@ -508,7 +516,7 @@ class _Job:
         return needs_no_translation(line, (source,), target)
 
     def _stream(self, chunk: Chunk, write: Callable[[str], None]) -> list[Result]:
-        """Write each translation word by word."""
+        """Write each translation word by word, and return the results."""
         results = []
         for number, request in enumerate(self._requests(chunk), start=chunk.first):
             written: list[str] = []

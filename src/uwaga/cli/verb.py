@@ -21,7 +21,10 @@ MODEL_OPTIONS = {"--model", "-m"}
 
 
 def check_flags(context: Any, args: Sequence[str]) -> None:
-    """Reject ``--json true``: a flag takes no value, so ``true`` would become an argument."""
+    """Raise a usage error for a flag with a value, such as ``--json true``.
+
+    A flag takes no value, so ``true`` would become an argument.
+    """
     parameters = [parameter for parameter in context.command.params if getattr(parameter, "is_flag", False)]
     flags = {name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)}
     leading = args[: args.index("--")] if "--" in args else args
@@ -81,7 +84,7 @@ class Verb(TyperCommand):
     """A command that reports errors, and records whether ``--`` is among its arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments."""
+        """Parse the arguments, after checking the flags; return those that were not parsed."""
         TEXTS_ONLY.set("--" in args)
         check_flags(ctx, args)
         record_panel(ctx, args)
@@ -151,7 +154,7 @@ class VerbGroup(TyperGroup):
 
 
 def _convert_given_values(parameters: list[Any]) -> list[Any]:
-    """Make parameters convert only values that the user gave and that are not text.
+    """Return the parameters, changed to convert only values that the user gave and that are not text.
 
     typer builds a pydantic validator for each parameter that it converts, which takes longer than reading a
     model's settings.

@@ -1,1 +1,1 @@
-"""Files and networks: atomic writes, locks, untrusted files and archives, object stores, HTTP, retries."""
+"""Access to files and networks: atomic writes, locks, untrusted files and archives, object stores, HTTP."""

@@ -59,7 +59,7 @@ def try_lock(handle: int) -> bool | None:
 def range_lock(handle: int, start: int, length: int) -> Iterator[None]:
     """Wait for the exclusive lock of some bytes of an open file, and hold it within the block.
 
-    The lock belongs to the process: its threads do not exclude each other. Without locks in the system, there
+    The lock belongs to the process: its threads do not exclude each other. On a system without locks, there
     is no protection.
 
     Args:
@@ -111,7 +111,7 @@ def sync(path: Path) -> None:
 
 
 def set_mode(handle: int, path: Path, mode: int) -> None:
-    """Set the permission bits of an open file, by its path if the system has no other function."""
+    """Set the permission bits of an open file; where the system cannot do this by handle, use its path."""
     if hasattr(os, "fchmod"):
         os.fchmod(handle, mode)
     else:
@@ -119,7 +119,7 @@ def set_mode(handle: int, path: Path, mode: int) -> None:
 
 
 def make_private(path: Path) -> bool:
-    """Remove all permissions of other users on a file or folder, and return whether they have none.
+    """Remove all permissions of other users on a file or folder; return True if they have none afterwards.
 
     Missing paths, symbolic links and files of other users are not changed. Nothing is changed on Windows,
     where files have the permissions of their folder.

@@ -61,7 +61,7 @@ class Limits:
         window: seconds over which the speed is measured.
         min_speed: bytes per second below which a transfer is aborted.
         attempts: maximum number of requests of a file; each resumes the transfer at the last byte.
-        patience: seconds without new bytes, over all attempts, after which a request is not repeated.
+        patience: seconds without new bytes, counted over all attempts, after which no request is repeated.
         pause: seconds before the second attempt, doubled before each further one.
         parallel_files: number of files transferred at the same time.
     """
@@ -88,8 +88,8 @@ class HttpClient:
     """A client for any number of threads, and a context manager that ends all open transfers.
 
     The timeouts of httpx are per packet, so a server that sends one byte at a time would block a caller
-    forever. So requests run as tasks of an event loop in a thread of this client, where a deadline can cancel
-    them.
+    forever. Therefore requests run as tasks of an event loop in a thread of this client, where a deadline can
+    cancel them.
 
     Args:
         limits: timeouts and limits.
@@ -254,8 +254,8 @@ class Response:
             if (elapsed := time.monotonic() - start) >= limits.window:
                 if count < limits.min_speed * elapsed:
                     raise CatalogueError(
-                        f"{url}: {count / elapsed:.0f} bytes a second, fewer than {limits.min_speed:g}; "
-                        "gave up"
+                        f"{url}: the transfer was aborted because it was slow: {count / elapsed:.0f} bytes per "
+                        f"second, less than {limits.min_speed:g}"
                     )
                 start, count = time.monotonic(), 0
 
@@ -265,8 +265,8 @@ class Response:
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             return f"nothing has arrived for {self._client.limits.timeout:g} seconds"
         if self.length is not None and total < self.length:
-            return f"ended after {total} of {self.length} bytes"
-        return f"broke off: {reason(error)}"
+            return f"the transfer ended after {total} of {self.length} bytes"
+        return f"the connection broke: {reason(error)}"
 
     def close(self) -> None:
         """Close the connection."""
@@ -280,7 +280,7 @@ def is_url(location: str) -> bool:
 
 
 def check_url(url: str) -> str:
-    """Return a URL after checking that it may be opened."""
+    """Return the URL unchanged; raise CatalogueError if it is not a valid HTTP URL."""
     try:
         parts = urllib.parse.urlsplit(url)
         is_valid = parts.scheme.lower() in ("http", "https") and parts.hostname and (parts.port or 1) > 0
@@ -305,14 +305,14 @@ def public_url(location: str) -> str:
 
 
 def join_url(base: str, path: str) -> str:
-    """Join a relative path, which has been checked, to a base URL or path."""
+    """Return the URL or path of a relative path below a base; the relative path must have been checked."""
     if not is_url(base):
         return str(Path(base, path))
     return base.rstrip("/") + "/" + urllib.parse.quote(path, safe="/~+=@")
 
 
 def read_document(client: HttpClient, location: str, max_bytes: int) -> bytes:
-    """Return the content of a small file, remote or local."""
+    """Return the content of a small file at a URL or a local path; raise an error above ``max_bytes``."""
     if not is_url(location):
         return _read_file(location, max_bytes)
     return client.repeat(lambda: _read_body(client, location, max_bytes))
@@ -339,7 +339,7 @@ def reason(error: BaseException) -> str:
 
 
 def to_json(values: object) -> bytes:
-    """Return a record as JSON for storage."""
+    """Return values as indented JSON in UTF-8, with a final line break."""
     return json.dumps(values, ensure_ascii=False, indent=2).encode("utf-8") + b"\n"
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package whose stub imports its names.
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` for a package that imports its names on first use.
 
-    Type checkers read the stub ``__init__.pyi`` too, so that the names are listed once.
+    The stub ``__init__.pyi`` lists the names, for this function as for type checkers.
 
     Args:
         package: the package's ``__name__``.

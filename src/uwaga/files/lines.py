@@ -1,4 +1,4 @@
-"""Lines of plain or compressed text files, as bytes or text; damage is reported with its position."""
+"""Reading lines of plain or compressed text files, as bytes or text; errors state where a file is damaged."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def open_decompressed(plain: io.BufferedReader, path: str | Path, is_pipe: bool 
 
     Args:
         plain: the file, at its start.
-        path: its name, for messages.
-        is_pipe: whether it is a pipe, which cannot seek.
+        path: the name of the file, for messages.
+        is_pipe: whether the file is a pipe, which cannot seek.
     """
     try:
         start = plain.peek(6)
@@ -126,7 +126,10 @@ def open_decompressed(plain: io.BufferedReader, path: str | Path, is_pipe: bool 
         if opener is None:
             return plain
         if is_pipe:
-            raise DataError(f"{path}: a compressed pipe; decompress it first, for example with zcat")
+            raise DataError(
+                f"{path}: a pipe with compressed data cannot be read; decompress it first, for example with "
+                "zcat"
+            )
         return _DecompressedFile(cast(io.RawIOBase, opener(path, plain)), plain)
     except OSError as error:
         plain.close()
@@ -137,17 +140,17 @@ def open_decompressed(plain: io.BufferedReader, path: str | Path, is_pipe: bool 
 
 
 def check_compression(path: Path) -> None:
-    """Check that the library for the compression that a file name indicates is installed."""
+    """Raise MissingExtraError if a file name ends in ``.zst`` and zstandard is not installed."""
     if path.suffix.lower() == ".zst":
         load_zstandard(path, "writing")
 
 
 @contextlib.contextmanager
 def open_compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Return a stream that compresses data and writes it to ``file``, in the format of ``path``'s suffix.
+    """Open a stream that compresses data and writes it to ``file``, in the format of ``path``'s suffix.
 
-    The suffixes are ``.gz``, ``.zst``, ``.xz`` and ``.bz2``, in upper or lower case; for others, ``file`` is
-    returned. Equal content gives equal bytes.
+    The suffixes are ``.gz``, ``.zst``, ``.xz`` and ``.bz2``, in upper or lower case; for other suffixes, the
+    stream is ``file`` itself. Equal content gives equal bytes.
     """
     suffix = path.suffix.lower()
     if suffix == ".gz":
@@ -166,7 +169,7 @@ def open_compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def load_zstandard(path: str | Path, operation: str) -> Any:
-    """Import zstandard.
+    """Import and return the module ``zstandard``.
 
     Args:
         path: the file, for messages.
@@ -210,7 +213,10 @@ def read_lines(path: str | Path) -> Iterator[bytes | None]:
 
 
 def damage_error(path: str | Path, error: Exception, position: str) -> DataError:
-    """Return the error for a failure to read or decompress a file; ``position`` is ``after line 7``."""
+    """Return the DataError for a failure to read or decompress a file.
+
+    ``position`` says where it failed, such as ``after line 7``.
+    """
     if isinstance(error, OSError) and error.errno is not None:
         return DataError(f"{path}: cannot be read {position}: {error.strerror or error}")
     return DataError(
@@ -249,5 +255,5 @@ def _check_text(path: str | Path, start: bytes) -> None:
     control_count = len(start) - len(start.translate(None, _CONTROL))
     if control_count > MAX_CONTROL * len(start):
         raise DataError(
-            f"{path}: a binary file, not UTF-8 text ({control_count} control bytes at its beginning)"
+            f"{path}: this is a binary file, not UTF-8 text ({control_count} control bytes at its beginning)"
         )

@@ -37,7 +37,7 @@ def file_lock(path: Path, on_wait: Callable[[], None] | None = None, wait: bool 
     Args:
         path: the path of the lock file; its folder must exist.
         on_wait: called once if another process holds the lock.
-        wait: whether to wait for the other process.
+        wait: whether to wait for the other process; if False, a lock that it holds raises BlockingIOError.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW | BINARY, 0o600)
     try:
@@ -81,8 +81,8 @@ class RunLock:
 
     Args:
         run: the folder.
-        verb: what the process does there, for messages.
-        folder_option: the option for another folder, for messages.
+        verb: what the owner does in the folder, such as ``trains``, for messages.
+        folder_option: the option that selects another folder, for messages.
     """
 
     def __init__(self, run: Path, verb: str = "trains", folder_option: str = "--set run=FOLDER") -> None:
@@ -146,7 +146,7 @@ class RunLock:
 
 
 def current_owner() -> LockOwner:
-    """Return this process as the owner of a lock."""
+    """Return a description of this process as the owner of a lock."""
     pid = os.getpid()
     since = time.strftime("%Y-%m-%d %H:%M:%S %z")
     job = os.environ.get("TORCHELASTIC_RUN_ID", "")

@@ -30,8 +30,8 @@ def check_same_job(target: str, earlier: Mapping[str, Any], current: Mapping[str
     for key in [*new, *old]:
         if old.get(key) != new.get(key):
             raise SettingsError(
-                f"{target}: was started with {key} = {quoted(old.get(key))}, but is now requested with "
-                f"{quoted(new.get(key))}; use the same to resume, or {remedy} to start over"
+                f"{target}: the job was started with {key} = {quoted(old.get(key))}, but is now requested "
+                f"with {quoted(new.get(key))}; use the same value to resume, or {remedy} to start over"
             )
 
 
@@ -52,7 +52,7 @@ def journal_path(target: Path) -> Path:
 
 
 class Journal:
-    """The finished results of an output file; :func:`open_journal` opens it.
+    """A file that stores the finished results of an output file; :func:`open_journal` opens it.
 
     The first line identifies the job. Each further line contains a checksum of all lines so far and the
     results of a batch, so a line that a killed process left incomplete is detected and removed.
@@ -105,7 +105,9 @@ def open_journal(target: Path, work: Mapping[str, Any], resume: bool = True) -> 
         raise DataError(f"{target}: cannot be written: {error.strerror or error} ({path.name})") from None
     with os.fdopen(handle, "r+b") as file:
         if try_lock(handle) is False:
-            raise RunInUseError(f"{target}: another process is writing it; wait, or choose another file")
+            raise RunInUseError(
+                f"{target}: another process is writing this file; wait for it, or choose another file"
+            )
         if not resume:
             file.truncate(0)
         header = json.dumps({"journal": JOURNAL_FORMAT, **work}, sort_keys=True).encode()
@@ -138,7 +140,7 @@ def _scan(file: IO[bytes], path: Path, target: Path, header: Mapping[str, Any]) 
     except (ValueError, RecursionError):
         earlier_header = None
     if not isinstance(earlier_header, dict) or earlier_header.get("journal") != JOURNAL_FORMAT:
-        raise DataError(f"{path}: not a journal of this version; delete it to start over")
+        raise DataError(f"{path}: not a journal written by this version of uwaga; delete it to start over")
     check_same_job(str(target), earlier_header, header, f"delete {path}")
     count, end, checksum = 0, len(first), _checksum(b"", first[:-1])
     for line in file:

@@ -16,13 +16,13 @@ def retry(
     is_transient: Callable[[Exception], bool],
     wait: Callable[[float], object] = time.sleep,
 ) -> Result:
-    """Return the result of ``call``, repeated while it fails with a transient error.
+    """Return the result of ``call``, which is repeated while it fails with a transient error.
 
     Args:
-        call: the operation.
+        call: the function to call.
         attempts: maximum number of calls.
         pause: seconds before the second attempt; each further pause is twice as long.
-        is_transient: returns whether a repeated call may succeed after an error.
+        is_transient: returns True if another call may succeed after the given error.
         wait: waits for a number of seconds; a true result, such as of ``Event.wait``, ends the attempts.
     """
     for attempt in range(1, attempts + 1):

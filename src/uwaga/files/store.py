@@ -1,4 +1,4 @@
-"""Reading and writing of local files and of objects in object stores, by fsspec.
+"""Reading and writing of local files and, with fsspec, of objects in object stores.
 
 fsspec supports ``s3://`` with s3fs, ``gs://`` with gcsfs, ``abfs://`` with adlfs, ``https://`` with aiohttp,
 and others. Failed calls are repeated, and failed reads resume at the same byte.
@@ -57,7 +57,7 @@ class StoredFile(NamedTuple):
 class FileStore(Protocol):
     """A folder or a single file, local or in an object store.
 
-    All methods raise DataError that names the file.
+    All methods raise a DataError whose message names the file.
 
     Attributes:
         name: the location without credentials, for messages.
@@ -66,11 +66,11 @@ class FileStore(Protocol):
     name: str
 
     def files(self) -> list[StoredFile]:
-        """Return all files, sorted by name: itself for a single file, none for a missing location."""
+        """Return all files of a folder, sorted by name, or the single file; an empty list if none exists."""
         ...
 
     def open(self, name: str) -> io.BufferedReader:
-        """Open a file for reading; it is seekable."""
+        """Open a file for reading; the returned stream is seekable."""
         ...
 
     def write(self, name: str, content: bytes) -> None:
@@ -97,7 +97,7 @@ def hide_credentials(url: str) -> str:
 
 
 def identify(name: str | Path) -> dict[str, Any]:
-    """Return the ``name``, ``size`` and ``version`` of a file, which identify its content.
+    """Return a dict with the ``name``, ``size`` and ``version`` of a file, which identify its content.
 
     All are JSON values. The version of a local file is its modification time; that of an object is its ETag
     or the store's equivalent, or None if there is none.
@@ -302,7 +302,7 @@ class _RemoteFile(io.RawIOBase):
             return b""
         if self._file is None:
             if self._offset and _identify(self._name, self._system, self._path) != self._identity:
-                raise DataError(f"{self._name}: has changed while it was read; start again")
+                raise DataError(f"{self._name}: the object changed while it was read; start again")
             self._file, self._file_offset = self._system.open(self._path, "rb"), 0
         if self._file_offset != self._offset:
             self._seek_file()
@@ -358,7 +358,7 @@ def _identify(name: str, system: Any, path: str) -> dict[str, Any]:
 
     info = _call(name, fetch_info)
     if info.get("type") == "directory":
-        raise DataError(f"{name}: a folder, not a file; name the files in it")
+        raise DataError(f"{name}: this is a folder, not a file; give the files in it")
     size = info.get("size")
     values = {str(key).lower(): value for key, value in info.items() if value is not None}
     version = next((str(values[key]) for key in (*VERSION_KEYS, *TIME_KEYS) if key in values), None)

@@ -53,10 +53,10 @@ class ZipRules:
         slack: uncompressed bytes of a member allowed beyond ``max_ratio``.
         folders: whether folders are included in the members.
         problem: returns why a member is rejected, or an empty string.
-        too_many: end of the message about too many members.
-        locked: end of the message about a link or an encrypted member.
-        packed: end of the message about another compression method.
-        too_large: end of the message about a member that is too large to read.
+        too_many_ending: end of the message about too many members.
+        locked_ending: end of the message about a link or an encrypted member.
+        compression_ending: end of the message about an unsupported compression method.
+        too_large_ending: end of the message about a member that is too large to read.
     """
 
     error: type[UwagaError]
@@ -68,10 +68,10 @@ class ZipRules:
     slack: int
     folders: bool
     problem: Callable[[ZipMember], str]
-    too_many: str
-    locked: str
-    packed: str
-    too_large: str = "refused"
+    too_many_ending: str
+    locked_ending: str
+    compression_ending: str
+    too_large_ending: str = "refused"
 
 
 class Archive:
@@ -121,7 +121,7 @@ class Archive:
             max_bytes: maximum number of bytes; default: that of the rules.
         """
         if name not in self.members:
-            raise self._rules.error(f"{self.path}: lacks {quoted(name)}, so it is incomplete")
+            raise self._rules.error(f"{self.path}: the archive is incomplete: it lacks {quoted(name)}")
         if (limit := self._rules.max_member if max_bytes is None else max_bytes) is not None:
             self.check_size(name, limit)
         with self.open(name) as stream:
@@ -133,7 +133,7 @@ class Archive:
         if size > max_bytes:
             raise self._rules.error(
                 f"{self.path}: {quoted(name)} has {size} bytes, more than {max_bytes}; "
-                f"{self._rules.too_large}"
+                f"{self._rules.too_large_ending}"
             )
 
     def check_sums(self, *names: str) -> None:
@@ -157,7 +157,7 @@ def open_zip(path: Path, rules: ZipRules) -> Iterator[Archive]:
 
 @contextmanager
 def open_archive(path: Path, kind: str) -> Iterator[Archive]:
-    """Open a model file; damage found while the block parses its members is reported, too.
+    """Open a model file, and report damage as ModelError, also if the block finds it while parsing members.
 
     Args:
         path: the file.
@@ -173,12 +173,12 @@ def open_archive(path: Path, kind: str) -> Iterator[Archive]:
 
 
 def is_zip(path: Path) -> bool:
-    """Return whether a file is a zip archive, by the record at its end."""
+    """Return whether a file ends with the directory of a zip archive."""
     return zipfile.is_zipfile(path)
 
 
 class ArchiveWriter:
-    """Writes a new archive with members of another one.
+    """Writes a new archive, whose members have the names and attributes of those of another archive.
 
     Args:
         file: the file to write.
@@ -218,17 +218,17 @@ def _checked_members(
 ) -> dict[str, ZipMember]:
     """Check the members against the rules and return them by name; ``size`` is the size of the file."""
     if len(members) > rules.max_members:
-        raise rules.error(f"{path}: holds {len(members)} members, {rules.too_many}")
+        raise rules.error(f"{path}: the archive holds {len(members)} members, {rules.too_many_ending}")
     if sum(member.compress_size for member in members) > size:
-        raise rules.error(f"{path}: its members overlap; refused")
+        raise rules.error(f"{path}: members of the archive overlap; refused")
     max_total = rules.max_total
     if max_total is not None and sum(member.file_size for member in members) > max_total:
-        raise rules.error(f"{path}: would unpack to more than {max_total >> 30} GiB; refused")
+        raise rules.error(f"{path}: the archive would unpack to more than {max_total >> 30} GiB; refused")
     members_by_name: dict[str, ZipMember] = {}
     for member in members:
         name = member.filename
         if name in members_by_name:
-            raise rules.error(f"{path}: holds {quoted(name)} twice; refused")
+            raise rules.error(f"{path}: the archive holds {quoted(name)} twice; refused")
         if problem := rules.problem(member) or _member_problem(member, rules):
             raise rules.error(f"{path}: {quoted(name)} {problem}")
         members_by_name[name] = member
@@ -237,9 +237,9 @@ def _checked_members(
 
 def _member_problem(member: ZipMember, rules: ZipRules) -> str:
     if member.flag_bits & ENCRYPTED_FLAG or stat.S_ISLNK(member.external_attr >> 16):
-        return f"is a link or encrypted; {rules.locked}"
+        return f"is a link or encrypted; {rules.locked_ending}"
     if member.compress_type not in COMPRESSION_METHODS:
-        return f"is compressed by method {member.compress_type}; {rules.packed}"
+        return f"is compressed by method {member.compress_type}; {rules.compression_ending}"
     if member.file_size > rules.max_ratio * member.compress_size + rules.slack:
         return f"would unpack from {member.compress_size} to {member.file_size} bytes; refused"
     return ""
@@ -299,8 +299,9 @@ MODEL_FILES = ZipRules(
     slack=4096,
     folders=False,
     problem=_model_name_problem,
-    too_many="not a supported model file",
-    locked="refused",
-    packed="only stored and deflated members are read: fetch it again, or repack it with a common zip tool",
+    too_many_ending="not a supported model file",
+    locked_ending="refused",
+    compression_ending="only stored and deflated members are read: fetch it again, or repack it with a common "
+    "zip tool",
 )
-"""Model files from any source."""
+"""The rules for model files, from any source."""
