@@ -66,6 +66,6 @@ DOCUMENT_RULES = ZipRules(
     too_many_ending="more than a document has; refused",
     locked_ending="take the password off the document",
     compression_ending="refused",
-    too_large="divide the document into smaller ones",
+    too_large_ending="divide the document into smaller ones",
 )
 """The limits for office documents and e-books from untrusted sources."""

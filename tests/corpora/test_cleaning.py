@@ -201,7 +201,7 @@ def test_invalid_outputs_are_rejected(tmp_path):
         ({"rules": {"length": {"max_words": "many"}}}, "max_words"),
         ({"rules": {"length": {"max_words": 3, "min_words": 4}}}, "above its maximum"),
         ({"rules": {"length": 3}}, "must be a group of settings"),
-        ({"rules": []}, "no rule is named"),
+        ({"rules": []}, "no rule is given"),
         ({"rules": "length"}, "must be names"),
         ({"rule": []}, "unknown setting 'rule'"),
         ({"languages": ["en"], "rules": ["length"]}, "two codes"),
@@ -318,7 +318,7 @@ def test_clean_command_writes_pairs_and_reports(tmp_path):
     report_values = json.loads(Path(report).read_text())
     with gzip.open(out, "rt") as file:
         assert len(file.read().splitlines()) == report_values["kept"]
-    assert f"{report_values['kept']:,} pairs kept" in result.output and "no languages named" in result.output
+    assert f"{report_values['kept']:,} pairs kept" in result.output and "no languages given" in result.output
     assert "identical" in Page(Path(page).read_text()).texts
     settings = run_command("--explain", "--from", "en", "--to", "de", "--without", "language").output
     assert "# language:" in settings

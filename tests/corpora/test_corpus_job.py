@@ -193,7 +193,7 @@ def test_input_shortened_while_reading_is_detected(tmp_path, text):
 
 
 def test_folder_of_other_files_is_rejected(tmp_path, text):
-    with pytest.raises(DataError, match="is a file; name a folder"):
+    with pytest.raises(DataError, match="this is a file; give a folder"):
         run(job(text, text))
     (tmp_path / "full").mkdir()
     (tmp_path / "full/thesis.tex").write_text("")

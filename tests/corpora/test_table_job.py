@@ -391,7 +391,7 @@ def test_skipped_lines_and_files_are_reported(tmp_path: Path, monkeypatch) -> No
     reasons = {0: "not JSON", 2: "not a JSON object", 3: "not UTF-8", 4: "longer than"}
     for row, reason in reasons.items():
         assert reason in rows_out[row]["de_error"] and f"a.jsonl: line {row + 1} " in result.output
-    assert "4 failed, 1 damaged file" in result.output and "skipped from there on" in result.output
+    assert "4 failed, 1 damaged file" in result.output and "the rest of a file was skipped" in result.output
     [skipped] = json.loads((tmp_path / "out/manifest.json").read_text())["skipped"]
     assert skipped["name"] == "b.jsonl.gz" and f"after line {len(rows_out) - 7} " in skipped["reason"]
     all_parts = part_bytes(tmp_path / "out")

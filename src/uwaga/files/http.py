@@ -254,7 +254,7 @@ class Response:
             if (elapsed := time.monotonic() - start) >= limits.window:
                 if count < limits.min_speed * elapsed:
                     raise CatalogueError(
-                        f"{url}: the transfer was aborted because it was slow: {count / elapsed:.0f} bytes per "
+                        f"{url}: the transfer was aborted as too slow: {count / elapsed:.0f} bytes per "
                         f"second, less than {limits.min_speed:g}"
                     )
                 start, count = time.monotonic(), 0

@@ -301,7 +301,7 @@ MODEL_FILES = ZipRules(
     problem=_model_name_problem,
     too_many_ending="not a supported model file",
     locked_ending="refused",
-    compression_ending="only stored and deflated members are read: fetch it again, or repack it with a common "
-    "zip tool",
+    compression_ending="only stored and deflated members are read: fetch it again, or repack it with a "
+    "common zip tool",
 )
 """The rules for model files, from any source."""

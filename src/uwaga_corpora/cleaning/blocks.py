@@ -20,9 +20,9 @@ from uwaga.settings import CorpusSettings, parse
 from uwaga_corpora.cleaning.pairs import SPACE, Counts, PairBlock, Side, character_bits
 
 BLOCK_LINES = 8192
-"""Lines of a block."""
+"""Maximum number of lines of a block."""
 CHUNK_LINES = 128
-"""Lines read at once, so that a block of long lines has little more than :data:`BLOCK_BYTES`."""
+"""Number of lines read at once, so that a block of long lines has little more than :data:`BLOCK_BYTES`."""
 BLOCK_BYTES = 1 << 22
 
 TOO_LONG: Fault = "line over 1 MiB"
@@ -37,7 +37,7 @@ FAULTS: tuple[Fault, ...] = (
     "empty target",
     "NUL character",
 )
-"""Reasons why a line is not a pair, as for training; verdict ``n + 1`` means the fault of index ``n``."""
+"""Reasons why a line is not a pair, as in training; verdict ``n + 1`` means the fault of index ``n``."""
 RawLine = bytes | Fault | None
 """A line, or its fault, or None if it is too long."""
 Verdicts = NDArray[np.int16]
@@ -91,7 +91,7 @@ class RawBlock(NamedTuple):
 
 
 class CorpusLines:
-    """A corpus as lines: unchanged lines of a TSV or of two texts, or pairs of other formats as TSV."""
+    """A corpus as lines: the unchanged lines of a TSV or of two text files, or TSV lines of other formats."""
 
     def __init__(self, paths: Sequence[Path | str], languages: tuple[str, str]) -> None:
         files = tuple(str(path) for path in paths)
@@ -110,13 +110,13 @@ class CorpusLines:
             sides = [_as_tsv(self._sources.rows())]
         first = 1
         while True:
-            columns, faults = self._next(sides, first)
+            columns, faults = self._read_columns(sides, first)
             if not columns[0]:
                 return
             yield LineBlock(first, columns, faults)
             first += len(columns[0])
 
-    def _next(
+    def _read_columns(
         self, sides: list[Iterator[RawLine]], first: int
     ) -> tuple[tuple[list[bytes], ...], dict[int, Fault]]:
         columns: tuple[list[bytes], ...] = tuple([] for _ in sides)
@@ -173,7 +173,7 @@ def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Ve
     else:
         source, target = (Side.spans(*_decode(column, raw.lines, verdicts)) for column in raw.columns)
         missing = np.zeros(raw.lines, np.bool_)
-    empty_source, empty_target = (_blank(side) for side in (source, target))
+    empty_source, empty_target = (_are_blank(side) for side in (source, target))
     nul = (source.count(source.codes == 0) + target.count(target.codes == 0)) > 0
     _mark(verdicts, missing & ~empty_source, "missing column")
     _mark(verdicts, empty_source, "empty source")
@@ -202,7 +202,7 @@ def _decode(raw: bytes, lines: int, verdicts: Verdicts) -> tuple[NDArray[np.uint
     return codes, np.concatenate([[0], ends[:-1] + 1]), ends
 
 
-def _blank(texts: Side) -> NDArray[np.bool_]:
+def _are_blank(texts: Side) -> NDArray[np.bool_]:
     """Return the mask (pairs,) of texts that are empty or white space."""
     blank: NDArray[np.bool_] = texts.count((character_bits()[texts.codes] & SPACE) == 0) == 0
     return blank

@@ -1,4 +1,4 @@
-"""Clean a corpus: copy the lines that no rule rejects, and report the others."""
+"""Clean a corpus: copy the lines that no rule rejects, and report the rejected lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from uwaga_corpora.cleaning.spool import Scores, Spool
 from uwaga_corpora.cleaning.workers import FIRST_RULE, JudgedBlock, RuleWorkers
 
 Progress = Callable[[int, int], None]
-"""Called with the numbers of bytes and lines read so far."""
+"""A function to call with the numbers of bytes and lines read so far."""
 COMPRESSION_SUFFIXES = (".gz", ".zst", ".xz")
 
 
@@ -87,7 +87,7 @@ def _judge_blocks(
 ) -> Iterator[JudgedBlock]:
     """Yield the blocks with the verdicts of all rules, including a scored rule."""
     stream = workers.judge(blocks)
-    rule = workers.scored
+    rule = workers.scored_rule
     if rule is None:
         yield from stream
         return
@@ -112,7 +112,10 @@ def _reject_by_score(
     rule: AnyScoredRule,
     verdict: int,
 ) -> Scores:
-    """Score the remaining pairs of a block and reject those above the limit; return the other scores."""
+    """Score the remaining pairs of a block, and reject those above the limit.
+
+    Return the scores of the pairs that are not rejected.
+    """
     pairs, _ = read_block(block.pack(), rule.languages)
     pairs = pairs.select(verdicts == 0)
     scores = rule.scores(pairs) if len(pairs) else np.zeros(0, np.float32)
@@ -146,7 +149,7 @@ def _output_paths(
     resolved = [path.resolve() for path in (*paths, *([rejected] if rejected else []))]
     for number, path in enumerate(resolved):
         if path in [Path(file).resolve() for file in corpus.files]:
-            raise SettingsError(f"{path} is the input: name another file for the output")
+            raise SettingsError(f"{path} is the input: choose another file for the output")
         if path in resolved[:number]:
             raise SettingsError(f"{path} is named twice: each output needs a separate file")
     for path in resolved:
@@ -177,7 +180,7 @@ def _write_rejected(file: IO[bytes], block: LineBlock, verdicts: Verdicts, names
 
 
 def _check_not_empty(report: CleaningReport) -> None:
-    """Check that some pairs were kept."""
+    """Raise DataError if no pairs were kept."""
     if report.kept:
         return
     if not report.read:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 CODE_POINTS = 0x110000
 LETTER, SPACE, TERMINAL, BAD_CHARACTER, DIGIT = 1, 2, 4, 8, 16
-"""Bits of :func:`character_bits`: a letter or its mark, white space, sentence-final punctuation, a bad
+"""Bits of :func:`character_bits`: a letter or a mark on it, white space, sentence-final punctuation, a bad
 character, a nonzero digit."""
 NO_DIGIT = 255
 
 _TERMINALS = ".?!…。！？؟।｡"
-_CLASSES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Mn", "Mc", "Me"}
+_LETTER_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Mn", "Mc", "Me"}
 _ASSIGNED = 0x32400
 """End of the assigned characters except selectors and tags (from 0xE0000 on) and private use."""
 _TAGS, _TAGS_END = 0xE0000, 0xE0200
@@ -35,7 +35,7 @@ def character_bits() -> NDArray[np.uint8]:
     for code in (*range(_ASSIGNED), *range(_TAGS, _TAGS_END)):
         character = chr(code)
         category = unicodedata.category(character)
-        if category in _CLASSES:
+        if category in _LETTER_CATEGORIES:
             table[code] |= LETTER
         elif category in ("Cc", "Co", "Cs"):
             table[code] |= BAD_CHARACTER
@@ -48,13 +48,16 @@ def character_bits() -> NDArray[np.uint8]:
         BAD_CHARACTER  # the last two of each plane are noncharacters
     )
     table[ord("\t")] &= ~np.uint8(BAD_CHARACTER)
-    table[(digits() != NO_DIGIT) & (digits() != 0)] |= DIGIT
+    table[(digit_values() != NO_DIGIT) & (digit_values() != 0)] |= DIGIT
     return table
 
 
 @cache
-def digits() -> NDArray[np.uint8]:
-    """Return the values of decimal digits of any script, :data:`NO_DIGIT` for others, (code points,)."""
+def digit_values() -> NDArray[np.uint8]:
+    """Return the values of all decimal digits, of any script, and :data:`NO_DIGIT` for other characters.
+
+    The array has the shape (code points,).
+    """
     table = np.full(CODE_POINTS, NO_DIGIT, np.uint8)
     for code in range(_ASSIGNED):
         if (value := unicodedata.decimal(chr(code), None)) is not None:
@@ -84,7 +87,7 @@ def script_letters(scripts: tuple[str, ...]) -> NDArray[np.uint8]:
 
 
 @cache
-def unstable() -> NDArray[np.bool_]:
+def unstable_characters() -> NDArray[np.bool_]:
     """Return the mask (code points,) of characters that NFKC or case folding may expand or reclassify."""
     table = np.zeros(CODE_POINTS, np.bool_)
     for code in (*range(_ASSIGNED), *range(_TAGS, _TAGS_END)):
@@ -93,14 +96,14 @@ def unstable() -> NDArray[np.bool_]:
         joins = unicodedata.combining(character) != 0 or unicodedata.category(character) == "Mc"
         table[code] = len(normalised_character) != 1 or joins
         if not table[code] and normalised_character != character:
-            table[code] = is_word(code) != is_word(ord(normalised_character))
+            table[code] = is_letter_or_digit(code) != is_letter_or_digit(ord(normalised_character))
     table[_JAMO:_JAMO_END] = True
     return table
 
 
-def is_word(code: int) -> bool:
+def is_letter_or_digit(code: int) -> bool:
     """Return whether a character is a letter or a digit."""
-    return bool(character_bits()[code] & LETTER) or bool(digits()[code] != NO_DIGIT)
+    return bool(character_bits()[code] & LETTER) or bool(digit_values()[code] != NO_DIGIT)
 
 
 Mask = NDArray[np.bool_]
@@ -108,14 +111,14 @@ Counts = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_AGAIN = np.uint64(0x94D049BB133111EB)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 def mix(values: Keys) -> Keys:
     """Apply the finaliser of splitmix64 (Steele, Lea & Flood 2014, figure 16), a pseudorandom bijection."""
-    values = (values ^ (values >> np.uint64(30))) * _MIX
-    values = (values ^ (values >> np.uint64(27))) * _MIX_AGAIN
+    values = (values ^ (values >> np.uint64(30))) * _MIX_1
+    values = (values ^ (values >> np.uint64(27))) * _MIX_2
     return values ^ (values >> np.uint64(31))
 
 
@@ -187,7 +190,7 @@ class Side:
         return character_bits()[self.codes]
 
     def count(self, mask: Mask) -> Counts:
-        """Return the number (pairs,) of characters of each text in a mask (characters,)."""
+        """Return the number (pairs,) of characters of each text for which a mask (characters,) is True."""
         return np.diff(np.searchsorted(np.flatnonzero(mask), self.offsets))
 
     def count_bits(self, bits: int) -> Counts:
@@ -211,7 +214,7 @@ class Side:
 
     @cached_property
     def word_starts(self) -> Mask:
-        """The mask (characters,) of first characters of words, separated by white space."""
+        """The mask (characters,) of the first characters of words, which white space separates."""
         space = self.spaces
         begins = np.ones(len(space), np.bool_)
         begins[1:] = space[:-1]
@@ -245,12 +248,12 @@ class Side:
         """The nonzero decimal digits of each text, of any script, as ASCII digits."""
         mask = self.has_bits(DIGIT)
         offsets = np.concatenate([[0], np.cumsum(self.count(mask))])
-        return Side(digits()[self.codes[mask]].astype(np.uint32) + ord("0"), offsets)
+        return Side(digit_values()[self.codes[mask]].astype(np.uint32) + ord("0"), offsets)
 
     @cached_property
     def word_characters(self) -> Counts:
         """The number of letters and digits of each text, (pairs,)."""
-        return self.count(((self.bits & LETTER) != 0) | (digits()[self.codes] != NO_DIGIT))
+        return self.count(((self.bits & LETTER) != 0) | (digit_values()[self.codes] != NO_DIGIT))
 
     @cached_property
     def folded(self) -> Side:
@@ -258,7 +261,7 @@ class Side:
         normalised = unicodedata.normalize("NFKC", self.joined).casefold()
         codes = _codes(normalised)
         ends = codes == ord("\n")
-        mask = ends | ((character_bits()[codes] & LETTER) != 0) | (digits()[codes] != NO_DIGIT)
+        mask = ends | ((character_bits()[codes] & LETTER) != 0) | (digit_values()[codes] != NO_DIGIT)
         codes = codes[mask]
         line_ends = np.flatnonzero(codes == ord("\n"))
         starts = np.concatenate([[0], line_ends[:-1] + 1]).astype(np.int64)[: len(self)]
@@ -281,7 +284,7 @@ class Side:
         values += self.codes  # distinct for each character at each position
         values *= _GOLDEN
         values ^= values >> np.uint64(32)
-        values *= _MIX
+        values *= _MIX_1
         values ^= values >> np.uint64(29)
         sums = np.zeros(len(values) + 1, np.uint64)
         np.cumsum(values, out=sums[1:])
@@ -290,11 +293,11 @@ class Side:
     def equals_folded(self, other: Side) -> Mask:
         """Return the mask (pairs,) of texts whose :attr:`folded` forms are equal.
 
-        Only texts with equal numbers of letters and digits, or with :func:`unstable` characters, are folded.
+        Only texts with equal numbers of letters and digits, or with :func:`unstable_characters`, are folded.
         """
         candidates = self.word_characters == other.word_characters
         for side in (self, other):
-            candidates |= side.count(unstable()[side.codes]) > 0
+            candidates |= side.count(unstable_characters()[side.codes]) > 0
         is_equal: Mask = candidates.copy()
         is_equal[candidates] = self.select(candidates).folded.equals(other.select(candidates).folded)
         return is_equal

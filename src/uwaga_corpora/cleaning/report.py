@@ -1,4 +1,4 @@
-"""Reports of a cleaning: the number of pairs that each rule rejected, with examples, as JSON and HTML."""
+"""Reports on corpus cleaning: number of pairs that each rule rejected, with examples, as JSON and HTML."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Example:
 
 @dataclass
 class RuleCount:
-    """The number of pairs that a rule or fault rejected, not counting pairs that an earlier one rejected."""
+    """The number of pairs that a rule or fault rejected; a pair is counted only for the first that rejects it."""
 
     name: str
     summary: str
@@ -39,11 +39,11 @@ class RuleCount:
 
 @dataclass
 class CleaningReport:
-    """The result of a cleaning.
+    """The result of cleaning a corpus.
 
     Attributes:
         name: the name of the corpus.
-        settings: the settings of the cleaning.
+        settings: the languages and the settings of the rules.
         counts: rejected pairs by rule, in the order of the rules.
         read: number of lines.
         kept: number of pairs.

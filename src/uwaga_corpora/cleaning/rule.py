@@ -20,7 +20,7 @@ Settings = TypeVar("Settings", bound=StrictModel)
 
 
 class Rule(ABC, Generic[Settings]):
-    """Rejects pairs, each independently of the others."""
+    """A rule that rejects pairs, each independently of all other pairs."""
 
     summary: ClassVar[str]
     """A description of the rejected pairs, for reports and help."""
@@ -45,11 +45,14 @@ class Rule(ABC, Generic[Settings]):
 
     @abstractmethod
     def rejects(self, pairs: PairBlock) -> Mask:
-        """Return the mask (pairs,) of rejected pairs; each pair is judged independently of the others."""
+        """Return the mask (pairs,) of rejected pairs; each pair is judged independently of all others."""
 
 
 class OrderedRule(Rule[Settings]):
-    """Rejects pairs by earlier pairs: keys are computed in any process, and checked in order."""
+    """A rule that rejects pairs depending on earlier pairs.
+
+    The keys of pairs are computed in any process, and checked in the order of the pairs.
+    """
 
     @abstractmethod
     def keys(self, pairs: PairBlock) -> Keys:
@@ -60,12 +63,12 @@ class OrderedRule(Rule[Settings]):
         """Return the mask (pairs,) of rejected pairs, given their keys; called for all pairs in order."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        """Reject by the keys of the pairs."""
+        """Return the mask (pairs,) of rejected pairs, by their keys."""
         return self.rejects_keys(self.keys(pairs))
 
 
 class ScoredRule(Rule[Settings]):
-    """Scores each pair in the main process, with multiple threads; lower is better.
+    """A rule that scores each pair, in the main process with multiple threads; a lower score is better.
 
     Attributes:
         share: share of the pairs to keep, the best of those that no earlier rule rejected; None for all.
@@ -80,7 +83,10 @@ class ScoredRule(Rule[Settings]):
         """Return the scores (pairs,)."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        """Reject by ``max`` only; the best share is known only when all pairs have a score."""
+        """Return the mask (pairs,) of pairs rejected by ``max``.
+
+        The best share is known only when all pairs have a score.
+        """
         return self.above_limit(self.scores(pairs))
 
     def above_limit(self, scores: NDArray[np.float32]) -> Mask:

@@ -1,4 +1,4 @@
-"""Settings of a cleaning: its languages and rules."""
+"""Settings of corpus cleaning: the languages and the rules."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class CleaningSettings:
             rule_type = _rule(str(name), location)
             if rule_type.needs_languages and not all(languages):
                 raise SettingsError(
-                    f"{location}: the rule {name!r} needs to know the languages: --from and --to, or "
+                    f"{location}: the rule {name!r} needs to know the languages; give --from and --to, or "
                     "`languages` in the settings file"
                 )
             parsed[str(name)] = parse(rule_type.settings_type, values or {}, f"{location}.{name}")
         if not parsed:
-            raise SettingsError(f"{location}: no rule is named; there are: {', '.join(RULES)}")
+            raise SettingsError(f"{location}: no rule is given; the rules are: {', '.join(RULES)}")
         _check_order(parsed, location)
         return cls(parsed, languages)
 
@@ -112,7 +112,7 @@ def default_rules(languages: tuple[str, str]) -> list[str]:
 
 
 def load_cleaning(path: Path) -> dict[str, Any]:
-    """Return the raw values of a settings file of a cleaning.
+    """Return the raw values of a settings file for corpus cleaning, after loading the plugins that it lists.
 
     Raises:
         SettingsError: the file is missing, cannot be read or is not a YAML mapping.
@@ -125,10 +125,10 @@ def load_cleaning(path: Path) -> dict[str, Any]:
 
 
 def check_rule_names(names: Iterable[str], location: str) -> None:
-    """Check names of rules.
+    """Check that all rules of the given names exist.
 
     Raises:
-        SettingsError: a name is unknown; the message suggests the closest.
+        SettingsError: a name is unknown; the message suggests the closest name.
     """
     for name in names:
         _rule(name, location)

@@ -21,7 +21,7 @@ Scores = NDArray[np.float32]
 
 
 class _StoredBlock(NamedTuple):
-    """A block in the files: its first line, number of lines, bytes of each column, and faults."""
+    """A block in the files: number of its first line, number of lines, bytes of each column, and faults."""
 
     first: int
     lines: int
@@ -59,7 +59,7 @@ class Spool:
         except OSError as error:
             raise DataError(
                 f"{tempfile.gettempdir()}: the pairs cannot be written while they are scored: "
-                f"{error.strerror}; free some space, name another folder in TMPDIR, or use score.max"
+                f"{error.strerror}; free some space, set TMPDIR to another folder, or use score.max"
             ) from None
         self._blocks.append(_StoredBlock(block.first, len(block), tuple(map(len, raw.columns)), block.faults))
         self._pairs += len(scores)
@@ -89,7 +89,7 @@ class Spool:
 
 
 def smallest_threshold(scores: Scores, count: int) -> tuple[np.float32, int]:
-    """Return the ``count``-th smallest score, and how many equal scores are among the smallest.
+    """Return the ``count``-th smallest score, and the number of the ``count`` smallest scores equal to it.
 
     The scores are at least 0. Two histograms of their bits avoid sorting an array on disk.
     """

@@ -38,7 +38,10 @@ class Stage(NamedTuple):
 
 
 def split_stages(rules: list[AnyRule]) -> list[Stage]:
-    """Divide the rules, except scored ones, into stages that end with an ordered rule; add their verdicts."""
+    """Return the rules, except for scored ones, in stages; each but the last ends with an ordered rule.
+
+    Each rule is paired with the verdict of the pairs that it rejects.
+    """
     stages: list[Stage] = []
     unordered: list[tuple[int, AnyRule]] = []
     for verdict, rule in enumerate(rules, start=FIRST_RULE):
@@ -51,7 +54,7 @@ def split_stages(rules: list[AnyRule]) -> list[Stage]:
 
 
 class RuleStages:
-    """The stages of a process; ordered rules are prepared in the main process only."""
+    """The stages of rules in one process; ordered rules are prepared in the main process only."""
 
     def __init__(self, settings: CleaningSettings) -> None:
         self.languages = settings.languages
@@ -123,7 +126,7 @@ class RuleWorkers:
                 self._pool.shutdown(wait=True, cancel_futures=True)
 
     @property
-    def scored(self) -> AnyScoredRule | None:
+    def scored_rule(self) -> AnyScoredRule | None:
         """The last rule if it is a scored rule; it is not prepared."""
         last = self._stages.rules[-1]
         return last if isinstance(last, ScoredRule) else None

@@ -60,7 +60,7 @@ Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Processes, each with its own model; with --ray, actors.",
+        help="Number of worker processes, each of which loads the models; with --ray, number of actors.",
         show_default="one with all cores; with --ray one per core",
     ),
 ]
@@ -138,7 +138,7 @@ def batch(
     from uwaga_corpora.jobs.translation import TranslationSpec
 
     if key and "memory" not in request:
-        raise SettingsError("--key distinguishes the pairs of a memory: add --memory, or leave it out")
+        raise SettingsError("--key needs --memory: it names the column with the keys of the memory's pairs")
     spec = TranslationSpec(
         tuple(model or ()),
         load,

@@ -27,7 +27,8 @@ Outputs = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Output TSV; repeat it for two aligned files; a prefix if the input is one. Written atomically.",
+        help="Output TSV, or a prefix if the input is a prefix. Repeat for two aligned files. Written "
+        "atomically.",
     ),
 ]
 Source = Annotated[str | None, typer.Option("--from", help="Code of the source language, such as en.")]
@@ -178,7 +179,7 @@ def _names(text: str) -> list[str]:
 
 def _note_languages(settings: CleaningSettings) -> None:
     if not all(settings.languages):
-        typer.echo("no languages named (--from, --to): scripts and languages are not checked", err=True)
+        typer.echo("no languages given (--from, --to): scripts and languages are not checked", err=True)
 
 
 def _check_reports(paths: list[Path], used: list[Path]) -> None:
@@ -186,7 +187,7 @@ def _check_reports(paths: list[Path], used: list[Path]) -> None:
         if path.suffix not in (".json", ".html"):
             raise SettingsError(f"--report {path}: expected a .json or .html file")
         if path.resolve() in {used_path.resolve() for used_path in used}:
-            raise SettingsError(f"--report {path}: is an input or output file; choose another name")
+            raise SettingsError(f"--report {path}: this is an input or output file; choose another name")
         if not path.parent.is_dir():
             raise SettingsError(f"--report {path}: there is no folder {path.parent}")
 

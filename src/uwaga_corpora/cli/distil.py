@@ -39,7 +39,7 @@ Utility = Annotated[
     ),
 ]
 Candidates = Annotated[
-    int, typer.Option("--nbest", "-n", min=1, help="Candidates per source; the beam is widened to hold them.")
+    int, typer.Option("--nbest", "-n", min=1, help="Candidates per source; the beam is at least as large.")
 ]
 Pool = Annotated[
     bool,

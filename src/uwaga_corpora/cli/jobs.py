@@ -41,7 +41,7 @@ PartRows = Annotated[
     int,
     typer.Option(
         min=1,
-        help="Rows per part: at most this many are repeated after an interruption or the loss of a worker.",
+        help="Rows per part, the most that are repeated after an interruption or the loss of a worker.",
     ),
 ]
 Join = Annotated[
@@ -64,7 +64,7 @@ CorpusLoad = Annotated[LoadOptions, Group(LoadOptions, without=("adapter",))]
 
 
 class JobReporter:
-    """Report the progress of a job: with a bar on a terminal, otherwise with a line every ten seconds.
+    """Reports the progress of a job: with a bar on a terminal, otherwise with a line every ten seconds.
 
     Args:
         verb: the activity, such as ``translating``.
@@ -131,7 +131,7 @@ class JobReporter:
             places = self._cut_rows(manifest) if name == "cut" else ""
             notes += [f"{count:,} {label}{places}"] if count else []
         for skipped in manifest.skipped:
-            typer.echo(f"error: skipped from there on: {skipped.reason}", err=True)
+            typer.echo(f"error: the rest of a file was skipped: {skipped.reason}", err=True)
         if count := len(manifest.skipped):
             notes.append(f"{count:,} damaged file{'s' if count > 1 else ''}")
         if self._first_part is not None and self._rows > self._first_part[1]:
@@ -162,7 +162,7 @@ class JobReporter:
 def run(
     job: Job, verb: str, unit: str, workers: int | None = None, ray: str | None = None
 ) -> tuple[Manifest, JobReporter]:
-    """Run a job with progress reports."""
+    """Run a job with progress reports, and return its manifest and the reporter."""
     from uwaga_corpora.jobs.engine import run_job
     from uwaga_corpora.jobs.workers import Workers
 

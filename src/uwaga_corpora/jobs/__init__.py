@@ -1,1 +1,1 @@
-"""Resumable jobs over tables and corpora."""
+"""Resumable jobs that translate tables and corpora."""

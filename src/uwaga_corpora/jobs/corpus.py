@@ -51,7 +51,8 @@ _BREAKS = str.maketrans("\t\n\r", "   ")
 class CorpusLine(NamedTuple):
     """A line of the input: its number, counted from 1, its text and its references.
 
-    ``fault`` says why it cannot be translated, None if it can. An empty line is no fault: it stays empty.
+    ``fault`` says why the line cannot be translated; it is None for other lines, also for an empty line,
+    which stays empty.
     """
 
     number: int
@@ -61,10 +62,10 @@ class CorpusLine(NamedTuple):
 
 
 class CorpusIdentity(NamedTuple):
-    """The number of lines of an input, of those with references, and the SHA-256 of all lines."""
+    """The number of lines of an input, the number of lines with references, and the SHA-256 of all lines."""
 
     lines: int
-    referenced: int
+    lines_with_references: int
     sha256: str
 
 
@@ -124,7 +125,7 @@ def text_input(files: Sequence[Path], column: int = 0) -> CorpusInput:
     """Return the lines of text files, one file after the other.
 
     Args:
-        files: one or more; plain, gzip, zstd or xz.
+        files: the files, at least one; plain, gzip, zstd or xz.
         column: column of TSV files that holds the text, counted from 1; 0 for the complete line.
 
     Raises:
@@ -132,9 +133,9 @@ def text_input(files: Sequence[Path], column: int = 0) -> CorpusInput:
         SettingsError: there are no files, or the column is negative.
     """
     if not files:
-        raise SettingsError("no text file given")
+        raise SettingsError("no text file was given")
     if column < 0:
-        raise SettingsError(f"column {column}: columns count from 1; 0 is the whole line")
+        raise SettingsError(f"column {column}: columns are counted from 1, and 0 is the whole line")
     for path in files:
         if not path.is_file():
             raise DataError(f"{path}: no such file")
@@ -155,7 +156,7 @@ def distil_job(
         spec: the teachers, with a ``choice``.
         corpus: as in :func:`corpus_input`.
         reference: as in :func:`corpus_input`.
-        part_rows: lines of a part.
+        part_rows: maximum number of lines of a part.
 
     Raises:
         DataError: the input cannot be read, or lacks the references to choose by.
@@ -166,10 +167,10 @@ def distil_job(
     spec = replace(spec, choice=choice)
     source = corpus_input(corpus, reference, _suffixes(spec))
     identity = source.identify()
-    if choice.choose == "reference" and not identity.referenced:
+    if choice.choose == "reference" and not identity.lines_with_references:
         raise DataError(
             f"{' + '.join(source.files)}: no references to choose by; give a TSV of source and "
-            "reference, or --reference FILE, or choose without: --choose mbr or --choose model"
+            "reference, or --reference FILE, or use --choose mbr or --choose model, which need none"
         )
     return CorpusJob(folder, "distil", spec, source, identity, part_rows, {})
 
@@ -191,7 +192,7 @@ def backtranslate_job(
         text: as in :func:`text_input`.
         column: as in :func:`text_input`.
         tag: first word of every source, such as ``<BT>``; empty for none.
-        part_rows: lines of a part.
+        part_rows: maximum number of lines of a part.
 
     Raises:
         DataError: the text cannot be read.
@@ -236,7 +237,7 @@ class CorpusJob(Job):
             end = first + len(part)
             if end != min(self._lines, first + size):
                 raise DataError(
-                    f"{self.manifest.input.name}: changed while it was read; run the command again"
+                    f"{self.manifest.input.name}: the input changed while it was read; run the command again"
                 )
             yield Block(
                 Position(number, 0, first), len(part), self._task(number, part), end / self._lines, part
@@ -303,12 +304,12 @@ class CorpusJob(Job):
 
 
 def check_join(job: CorpusJob, path: Path) -> None:
-    """Check that joining the parts of a job into a file does not overwrite what the job needs.
+    """Check that the parts of a job can be joined into a file without overwriting a file of the job.
 
     Raises:
-        SettingsError: it is the input, or is in the job's folder.
-        DataError: its folder does not exist.
-        MissingExtraError: its name ends in .zst, and zstandard is not installed.
+        SettingsError: the file is the input, or is in the job's folder.
+        DataError: the folder of the file does not exist.
+        MissingExtraError: the name of the file ends in .zst, and zstandard is not installed.
     """
     resolved = path.resolve()
     if resolved in [Path(name).resolve() for name in job.input.files]:
@@ -325,14 +326,14 @@ def join_parts(folder: Path, manifest: Manifest, path: Path) -> None:
 
     Raises:
         DataError: a part cannot be read, or the file cannot be written.
-        MissingExtraError: its name ends in .zst, and zstandard is not installed.
+        MissingExtraError: the name of the file ends in .zst, and zstandard is not installed.
     """
     check_compression(path)
-    with new_file(path) as file, open_compressed(path, file) as packed:
+    with new_file(path) as file, open_compressed(path, file) as output:
         for name in manifest.parts:
             try:
                 with gzip.open(folder / name, "rb") as part:
-                    shutil.copyfileobj(part, packed, 1 << 20)
+                    shutil.copyfileobj(part, output, 1 << 20)
             except (EOFError, zlib.error, gzip.BadGzipFile, FileNotFoundError) as error:
                 raise DataError(
                     f"{folder / name}: cannot be read ({error}); delete it and run the same command again"
@@ -343,7 +344,7 @@ def check_tag(tag: str) -> None:
     """Check that a tag is a single word.
 
     Raises:
-        SettingsError: it has white space, unprintable characters, or too many characters.
+        SettingsError: the tag has white space, unprintable characters, or too many characters.
     """
     if tag and (tag.split() != [tag] or not tag.isprintable() or len(tag) > MAX_TAG_LENGTH):
         raise SettingsError(
@@ -372,7 +373,7 @@ def _text_cells(files: Sequence[Path], column: int) -> Iterator[Cells | Fault]:
                 continue
             cells = line.split(b"\t")
             if len(cells) < column:
-                raise DataError(f"{path}: line {number} has {len(cells)} columns, no column {column}")
+                raise DataError(f"{path}: line {number} has no column {column}, only {len(cells)} columns")
             yield (cells[column - 1],)
 
 

@@ -29,15 +29,16 @@ class TargetChoice:
     """The method of choosing the target from the teachers' candidates.
 
     Attributes:
-        choose: ``reference``: the candidate most similar to any reference of the line; ``mbr``: the one of
-            the highest expected utility, each teacher having equal weight; ``model``: the teacher's best.
+        choose: ``reference`` is the candidate most similar to any reference of the line; ``mbr`` is the one
+            with the highest expected utility, where all teachers have equal weight; ``model`` is the
+            teacher's best.
         utility: the measure of similarity; None is ``chrf`` for ``mbr`` and ``bleu`` otherwise.
-        nbest: candidates per teacher; with ``model`` only the best is searched for.
-        pool: several models are separate teachers whose candidates are pooled, instead of an ensemble:
-            for models that do not share a vocabulary.
+        nbest: number of candidates per teacher; 1 for ``model``.
+        pool: whether several models are separate teachers whose candidates are pooled, instead of an
+            ensemble; for models that do not share a vocabulary.
 
     Raises:
-        SettingsError: no such choice; or a pool of models with ``model``, because the scores of different
+        SettingsError: ``choose`` is unknown, or ``pool`` is combined with ``model``: the scores of different
             models are not comparable.
     """
 
@@ -57,8 +58,8 @@ class TargetChoice:
         object.__setattr__(self, "utility", self.utility or ("chrf" if self.choose == "mbr" else "bleu"))
         object.__setattr__(self, "nbest", 1 if self.choose == "model" else self.nbest)
 
-    def widened(self, options: SearchOptions) -> SearchOptions:
-        """Return the search options with the number of candidates, and a beam that can hold them."""
+    def search_options(self, options: SearchOptions) -> SearchOptions:
+        """Return search options that give ``nbest`` candidates, with a beam of at least this size."""
         beam = options.beam if options.sample else max(options.beam, self.nbest)
         return replace(options, nbest=self.nbest, beam=beam)
 
@@ -70,7 +71,7 @@ def choose_target(
 
     Args:
         choice: how to choose.
-        translations: (teachers,) of the line, each with its alternatives.
+        translations: (teachers,) the translation of the line by each teacher, with its alternatives.
         references: the references of the line.
         sampled: whether the candidates were sampled, so that all have the same weight.
     """

@@ -36,9 +36,9 @@ MAX_MANIFEST_BYTES = 1 << 28  # bytes
 BLOCKS_PER_WORKER = 2
 """Blocks in memory per worker: the one being translated and the next one."""
 MAX_LISTED_FAILURES = 100
-FIRST_PART_ROWS = 500
-"""Number of rows of the first part, which takes seconds."""
 """Maximum number of failed rows that the record of a part lists; further ones are only counted."""
+FIRST_PART_ROWS = 500
+"""Number of rows of the first part, which takes seconds to translate."""
 SAVE_INTERVAL = 50
 """Minimum time between two writes of the manifest, as a multiple of the duration of a write."""
 JobKind = Literal["batch", "distil", "backtranslate"]
@@ -92,11 +92,11 @@ class PartRecord(StrictModel):
         rows: number of rows, one for each row of the input.
         bytes: size of the part.
         sha256: the SHA-256 of the part.
-        empty: texts that are null or empty, in the input as in the part.
-        failed: texts that could not be translated.
-        cut: translations that reached the length limit.
-        cut_rows: the rows of the first of them.
-        failures: (row, reason) of the first failed texts; rows count from 1 within the input file.
+        empty: number of texts that are null or empty, in the input as in the part.
+        failed: number of texts that could not be translated.
+        cut: number of translations that reached the length limit.
+        cut_rows: the first rows with such translations, counted from 1 within the input file.
+        failures: row and reason of the first failed texts; rows are counted from 1 within the input file.
     """
 
     file: NonNegativeInt = 0
@@ -167,9 +167,9 @@ class DamagedInputError(DataError):
 
 
 def part_sizes(number: int, maximum: int) -> Iterator[int]:
-    """Yield the rows of parts, starting with part ``number``.
+    """Yield the number of rows of each part, starting with part ``number``.
 
-    They double from :data:`FIRST_PART_ROWS` to ``maximum``, so that the first results are soon stored and
+    The numbers double from :data:`FIRST_PART_ROWS` to ``maximum``, so that the first results are soon stored and
     shown.
     """
     while True:
@@ -199,8 +199,13 @@ class Block(NamedTuple):
 
 
 class EncodedPart(NamedTuple):
-    """The bytes of a part, its empty texts, the rows of its truncated translations, and its failures: (row,
-    reason).
+    """A part in the format of the job.
+
+    Attributes:
+        content: the bytes of the part.
+        empty: number of empty texts.
+        cut: the rows of truncated translations.
+        failures: row and reason of each failed text.
     """
 
     content: bytes
@@ -237,7 +242,7 @@ class Job(ABC):
     """
 
     suffix: str
-    """End of the parts' names."""
+    """The file name suffix of the parts."""
 
     def __init__(
         self,
@@ -291,12 +296,19 @@ class Job(ABC):
 
 @dataclass
 class _State:
-    """A job in progress; ``saved`` is when the manifest was last written, ``duration`` how long that took."""
+    """A job in progress.
+
+    Attributes:
+        manifest: the manifest as last written.
+        parts: the records of the finished parts, by file name.
+        save_time: monotonic time at which the manifest was last written.
+        save_seconds: number of seconds that this took.
+    """
 
     manifest: Manifest
     parts: dict[str, PartRecord] = field(default_factory=dict)
-    saved: float = 0.0
-    duration: float = 0.0
+    save_time: float = 0.0
+    save_seconds: float = 0.0
 
 
 def run_job(job: Job, workers: Workers, progress: JobProgress) -> Manifest:
@@ -358,7 +370,7 @@ def _lock(target: FileStore) -> contextlib.AbstractContextManager[object]:
     if not isinstance(target, LocalStore):
         return contextlib.nullcontext()
     if target.path.exists() and not target.path.is_dir():
-        raise DataError(f"{target.name}: is a file; name a folder for the parts")
+        raise DataError(f"{target.name}: this is a file; give a folder for the parts")
     try:
         target.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -399,8 +411,8 @@ def _check_parts(target: FileStore, parts: Mapping[str, PartRecord], sizes: Mapp
                 changed = hashlib.file_digest(file, "sha256").hexdigest() != record.sha256
         if changed:
             raise DataError(
-                f"{target.name}/{name}: changed since it was written; delete it, and the same command "
-                "translates its rows again"
+                f"{target.name}/{name}: the part changed since it was written; delete it and run the same "
+                "command to translate its rows again"
             )
 
 
@@ -413,7 +425,7 @@ def _first_missing_position(job: Job, parts: Mapping[str, PartRecord]) -> Positi
 
 
 def _write_missing(job: Job, state: _State, start: Position, workers: Workers, progress: JobProgress) -> None:
-    """Write all missing parts from a position on; on an input error, first write all blocks read so far."""
+    """Write all missing parts from a position on; on an input error, first write all blocks already read."""
     pool: WorkerPool | None = None
     in_flight: dict[int, Block] = {}
     read_error: DataError | None = None
@@ -448,7 +460,7 @@ def _write_result(
     """Write the part of a translated block, once even if two workers translated it."""
     block = in_flight.pop(result.number, None)
     if block is not None:
-        _write_part(job, state, block, result.translated, progress)
+        _write_part(job, state, block, result.translations, progress)
 
 
 def _write_part(
@@ -472,7 +484,7 @@ def _write_part(
         failures=tuple(part.failures[:MAX_LISTED_FAILURES]),
     )
     state.parts[name] = record
-    if time.monotonic() - state.saved > max(1.0, SAVE_INTERVAL * state.duration):
+    if time.monotonic() - state.save_time > max(1.0, SAVE_INTERVAL * state.save_seconds):
         _save(job, state)
     progress.finish_part(name, record, block.progress)
 
@@ -498,5 +510,5 @@ def _save(job: Job, state: _State, finished: bool = False) -> None:
         }
     )
     job.target.write(MANIFEST, (state.manifest.model_dump_json(indent=1) + "\n").encode())
-    state.saved = time.monotonic()
-    state.duration = state.saved - start
+    state.save_time = time.monotonic()
+    state.save_seconds = state.save_time - start

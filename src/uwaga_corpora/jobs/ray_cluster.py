@@ -32,7 +32,7 @@ POLL_SECONDS = 2.0
 
 
 class RayTranslator:
-    """The actor: the models, on a node that Ray chose."""
+    """The class of the actors: each loads the models on its node and translates tasks."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self._spec = TranslationSpec.from_dict(spec)
@@ -56,7 +56,7 @@ class RayTranslator:
 
 
 class RayCluster:
-    """A Ray cluster that this process has joined, or started for itself.
+    """A connection to a Ray cluster, which is started if the address is ``local``.
 
     Args:
         address: ``auto`` for the cluster on this machine or in RAY_ADDRESS, ``local`` for a new one on the
@@ -97,7 +97,7 @@ class RayCluster:
 
 
 class RayWorker:
-    """A handle to an actor."""
+    """A worker that sends its tasks to an actor of the cluster."""
 
     def __init__(self, ray: Any, spec: TranslationSpec) -> None:
         self._ray = ray

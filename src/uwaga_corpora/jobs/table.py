@@ -61,13 +61,13 @@ def batch_job(
 
     Raises:
         DataError: there is nothing to read, or a column is missing.
-        SettingsError: source and target overlap, or columns are named for plain text.
+        SettingsError: source and target overlap, or columns are given for plain text.
         ModelError: there is no such model.
         MissingExtraError: a needed library is not installed.
     """
     if spec.load.source == AUTO:
         raise SettingsError(
-            "--from auto is not supported, because a table may mix languages: name the language with --from"
+            "--from auto is not supported, because a table may mix languages: give the language with --from"
         )
     source_store, target_store = open_store(source), open_store(target)
     if source_store.contains(target_store) or target_store.contains(source_store):
@@ -76,7 +76,7 @@ def batch_job(
             "another folder"
         )
     if isinstance(target_store, LocalStore) and target_store.path.exists() and not target_store.path.is_dir():
-        raise DataError(f"{target_store.name}: is a file; OUT is the folder for the parts")
+        raise DataError(f"{target_store.name}: this is a file; OUT must be a folder for the parts")
     format_, files = find_format(source_store.name, source_store.files(), format_name)
     table = TableSource(source_store, format_, tuple(files), _checked_columns(format_, columns))
     return TableJob(table, target_store, spec, part_rows, skip)
@@ -173,7 +173,8 @@ class TableJob(Job):
         for file in self.files:
             if sizes.get(file.name) != file.size:
                 raise DataError(
-                    f"{self.source.name}/{file.name}: changed while it was read; start again in a new folder"
+                    f"{self.source.name}/{file.name}: the file changed while it was read; start again in "
+                    "a new folder"
                 )
 
     def with_repairs(self, started: Manifest) -> Manifest:
@@ -219,7 +220,7 @@ class TableJob(Job):
 
 
 def _checked_columns(format_: TableFormat, columns: Columns) -> Columns:
-    """Return the columns, or the only column of plain text."""
+    """Return the columns after checking them, or the only column of plain text."""
     if format_.name != "text":
         if not columns.columns:
             raise SettingsError(
@@ -235,7 +236,7 @@ def _checked_columns(format_: TableFormat, columns: Columns) -> Columns:
 
 
 def _task(number: int, rows: BlockRows) -> Task:
-    """Return the texts to translate, column by column."""
+    """Return the task with the texts to translate, column by column."""
     numbers, texts, keys = list[int](), list[str](), list[str]()
     for column in rows.texts:
         for index, text in enumerate(column):

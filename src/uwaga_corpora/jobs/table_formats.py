@@ -41,7 +41,9 @@ class TextColumn(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TextColumn:
-        """Parse ``NAME``, whose translations go to ``NAME_translated``, or ``NAME=OTHER``."""
+        """Create a column from ``NAME=OTHER``, or from ``NAME``, whose translations are in
+        ``NAME_translated``.
+        """
         source, equals, target = text.partition("=")
         if not source or (equals and not target):
             raise SettingsError(f"--column {text}: give NAME, or NAME=COLUMN_OF_TRANSLATIONS")
@@ -50,10 +52,11 @@ class TextColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns to translate, and the columns to add besides the translations.
+    """The columns to translate, and which columns to add besides the translations.
 
-    For translations in ``de`` these are ``de_score``, ``de_alignment``, ``de_memory`` and, always,
-    ``de_error``. ``key`` is the column with the keys of the texts in a translation memory.
+    For translations in a column ``de``, the added columns are ``de_score``, ``de_alignment`` and
+    ``de_memory``, if requested, and always ``de_error``. ``key`` is the column with the keys of the texts in
+    a translation memory.
     """
 
     columns: tuple[TextColumn, ...]
@@ -64,7 +67,7 @@ class Columns:
 
     @property
     def sources(self) -> list[str]:
-        """The columns that are read."""
+        """Names of the columns that are read."""
         return [*(column.source for column in self.columns), *((self.key,) if self.key else ())]
 
     def new_values(
@@ -92,9 +95,10 @@ class Columns:
 
 
 class BlockLimit:
-    """Ends a block after the next of ``counts`` rows, or after the row with which it reaches ``size`` bytes.
+    """Determines where each block ends: at the next number of rows in ``counts``, or at ``size`` bytes.
 
-    The end of a block depends only on its rows and its number, so reading may start at any block.
+    The row with which a block reaches this size is still part of it. The end of a block depends only on its
+    rows and its number, so reading may start at any block.
     """
 
     def __init__(self, counts: Iterator[int], size: int) -> None:
@@ -103,14 +107,14 @@ class BlockLimit:
         self._rows = self._size = 0
 
     def ends_after(self, size: int) -> bool:
-        """Return whether the block ends after the next row, which has ``size`` bytes."""
+        """Count the next row, which has ``size`` bytes, and return True if the block ends after it."""
         self._rows += 1
         self._size += size
-        full = self._rows >= self._max_rows or self._size >= self.size
-        if full:
+        is_full = self._rows >= self._max_rows or self._size >= self.size
+        if is_full:
             self._max_rows = next(self.counts)
             self._rows = self._size = 0
-        return full
+        return is_full
 
 
 @dataclass(frozen=True)
@@ -121,9 +125,9 @@ class BlockRows:
         first: index of the first row in its file.
         count: number of rows.
         texts: (columns, rows) the texts to translate; None for null.
-        share: the share of the file read up to their end.
+        share: share of the file, from 0 to 1, that has been read at the end of these rows.
         content: the rows as read, which the format writes back.
-        problems: (column, row) → why a cell is not text.
+        problems: why a cell is not text, by (column, row).
         keys: (rows,) the keys of the rows; empty without a column of keys.
     """
 
@@ -156,7 +160,7 @@ class TableFormat(Protocol):
     suffix: str
 
     def check(self, file: SourceFile, columns: Columns) -> None:
-        """Check that the columns to translate exist and the columns to add do not."""
+        """Raise DataError if a column to translate is missing, or a column to add exists."""
         ...
 
     def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
@@ -164,12 +168,12 @@ class TableFormat(Protocol):
         ...
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
-        """Return the part with the rows and their translations (columns, rows)."""
+        """Return the bytes of the part with the rows and their translations, ``cells`` (columns, rows)."""
         ...
 
 
 class _Line(NamedTuple):
-    """A line as read, its number counted from 1, and why it is not text."""
+    """A line as read, its number (from 1), the share of the file read so far, and why it is not text."""
 
     content: bytes
     number: int
@@ -177,7 +181,7 @@ class _Line(NamedTuple):
     problem: str | None = None
 
     def text(self, file: SourceFile) -> tuple[str, str | None]:
-        """Return the text of the line without LF or CR LF, and its problem."""
+        """Return the text of the line without LF or CR LF, and why it is not text, or None."""
         if self.problem:
             return "", self.problem
         try:
@@ -235,7 +239,8 @@ class JsonLinesFormat:
             for name in columns.names():
                 if name in row:
                     raise DataError(
-                        f"{file.name}: already has a column {name}: use another with --column NAME=OTHER"
+                        f"{file.name}: it already has a column {name}; choose another name with --column "
+                        "NAME=OTHER"
                     )
             return
 
@@ -280,7 +285,7 @@ class JsonLinesFormat:
 
 
 def _key(value: object) -> str:
-    """Return a value of a key column as text."""
+    """Return a value of a key column as text; an empty string if it is not a string or integer."""
     return str(value) if isinstance(value, str | int) else ""
 
 
@@ -445,7 +450,7 @@ class ParquetFormat:
         for new_name in columns.names():
             if new_name in existing:
                 raise DataError(
-                    f"{name}: already has a column {new_name}: use another with --column NAME=OTHER"
+                    f"{name}: it already has a column {new_name}; choose another name with --column NAME=OTHER"
                 )
 
     def _batches(self, table: Any, first: int) -> Iterator[Any]:
@@ -526,10 +531,11 @@ def find_format(
     format_list = " and ".join(inferred_names)
     if name is None and len(inferred_names) > 1:
         raise DataError(
-            f"{location}: contains files of {format_list}: choose with --format {inferred_names[0]}"
+            f"{location}: the folder contains files of the formats {format_list}; choose one with --format "
+            f"{inferred_names[0]}"
         )
     if name is not None and name not in inferred_names:
-        raise DataError(f"{location}: contains no {name} files, only {format_list}")
+        raise DataError(f"{location}: the folder contains no {name} files, only {format_list}")
     selected = name or inferred_names[0]
     return TABLE_FORMATS[selected](), [file for file in data_files if formats[file.name] == selected]
 

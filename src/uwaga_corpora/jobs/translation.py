@@ -36,9 +36,13 @@ Setting = Scalar | tuple[str, ...]
 class Task(NamedTuple):
     """The texts of a block.
 
-    ``rows`` (texts,) are their numbers in messages, which call each a ``unit``; ``references`` (texts,) are
-    the reference translations of each, for distillation; ``keys`` (texts,) are the keys of the texts in a
-    translation memory.
+    Attributes:
+        number: the number of the block.
+        unit: what messages call a row, such as ``line``.
+        rows: (texts,) the row number of each text, for messages.
+        texts: (texts,) the texts to translate.
+        references: (texts,) the reference translations of each text, for distillation.
+        keys: (texts,) the keys of the texts in a translation memory; empty without keys.
     """
 
     number: int
@@ -56,11 +60,16 @@ class Task(NamedTuple):
 
 
 class TranslatedText(NamedTuple):
-    """The translation of a text, or None with the error.
+    """The translation of a text.
 
-    ``score`` and ``alignment`` (Moses format) are None if there was nothing to translate; ``truncated`` is
-    true if the translation reached a length limit; ``memory`` is the similarity in percent of the translation
-    memory's pair that was used, the lowest of several.
+    Attributes:
+        text: the translation; None if it failed.
+        score: its score; None if there was nothing to translate.
+        alignment: its word alignment in Moses format; None if there is none.
+        error: why the translation failed; None if it did not.
+        truncated: whether the translation reached a length limit.
+        memory: similarity in percent of the pair of the translation memory that was used; the lowest if
+            several were used, None if none was.
     """
 
     text: str | None
@@ -129,7 +138,7 @@ class TranslationSpec:
         return replace(self, load=replace(self.load, threads=threads))
 
     def settings(self) -> dict[str, Setting]:
-        """Return the options that affect the result, with files as SHA-256.
+        """Return the options that affect the result; files are represented by their SHA-256.
 
         Raises:
             ModelError: a file cannot be read.
@@ -156,7 +165,9 @@ class TranslationSpec:
         return values
 
     def file_hashes(self) -> dict[str, str | None]:
-        """Return the SHA-256 of the files besides the models that affect the result; None for unused ones.
+        """Return the SHA-256 of each file that affects the result, except for the models.
+
+        It is None for a file that is not used.
 
         Raises:
             DataError, MissingExtraError: as in :func:`uwaga.translator.memories.open_memory`.
@@ -181,10 +192,10 @@ class TranslationSpec:
         return choose_for(self.models, self.load, self.via or None)
 
     def translators(self) -> list[tuple[Translator, Request]]:
-        """Load the models: one translator, or for a pool of teachers one each.
+        """Load the models: one translator, or for a pool of teachers one translator each.
 
         Returns:
-            each with a request that has all fields except the text.
+            the translators, each with a request that has all fields except the text.
 
         Raises:
             ModelError, SettingsError, DataError, MissingExtraError: as
@@ -205,7 +216,9 @@ class TranslationSpec:
         search["batch_tokens"] = self.batch_tokens
         request = replace(
             self.request,
-            search=search if self.choice is None else self.choice.widened(translator.options(**search)),
+            search=search
+            if self.choice is None
+            else self.choice.search_options(translator.options(**search)),
             on_error="return",
         )
         return translator, translator.prepare(request)
@@ -268,7 +281,7 @@ def worker_fingerprint(spec: TranslationSpec) -> WorkerFingerprint:
 class WorkerLostError(Exception):
     """A worker ended unexpectedly: its process was killed or its node failed.
 
-    ``ready`` is true if it had loaded its models.
+    ``ready`` is True if it had loaded its models.
     """
 
     def __init__(self, message: str, ready: bool = False) -> None:
@@ -330,14 +343,14 @@ class TaskTranslator:
 
 
 def windows(texts: Sequence[int], sizes: Sequence[int], limit: int) -> Iterator[Sequence[int]]:
-    """Divide texts into windows of at most ``limit`` texts and :data:`WINDOW_CHARACTERS` characters.
+    """Yield consecutive texts in windows of at most ``limit`` texts and :data:`WINDOW_CHARACTERS` characters.
 
     A longer text has a window to itself.
 
     Args:
         texts: the texts, or their indices.
-        sizes: (texts,) their characters.
-        limit: texts in a window.
+        sizes: (texts,) the number of characters of each text.
+        limit: maximum number of texts in a window.
     """
     start = total = 0
     for index, size in enumerate(sizes):
@@ -355,7 +368,7 @@ def pack_error(error: UwagaError) -> list[str]:
 
 
 def unpack_error(packed: Sequence[str]) -> UwagaError:
-    """Return the error that :func:`pack_error` packed."""
+    """Return the error that :func:`pack_error` converted to JSON values."""
     kind = getattr(errors, packed[0], None)
     if isinstance(kind, type) and issubclass(kind, UwagaError):
         return kind(packed[1])
@@ -363,7 +376,7 @@ def unpack_error(packed: Sequence[str]) -> UwagaError:
 
 
 def file_sha256(path: str | Path | None) -> str | None:
-    """Return the SHA-256 of a file; None and the option value for no shortlist are returned unchanged.
+    """Return the SHA-256 of a file; return None, or the option value for no shortlist, unchanged.
 
     Raises:
         ModelError: the file cannot be read.

@@ -36,15 +36,18 @@ if TYPE_CHECKING:
     from uwaga_corpora.jobs.ray_cluster import RayCluster
 
 MAX_ATTEMPTS = 5
-"""Number of workers lost on one task after which the task is assumed to be the cause."""
+"""Number of workers that may be lost on one task; then the task is assumed to be the cause."""
 MAX_STARTS = 3
-"""Number of workers lost in a row before they were ready after which the job fails."""
+"""Number of consecutive workers that may be lost before they are ready; then the job fails."""
 READY_TIMEOUT = 1800.0
 """Seconds to wait while no worker is ready."""
 
 
 class Worker(Protocol):
-    """Translates tasks. Its methods raise :class:`WorkerLostError` if it has ended."""
+    """A worker, which translates tasks.
+
+    The methods raise :class:`WorkerLostError` if the worker has ended.
+    """
 
     def load(self) -> WorkerFingerprint:
         """Load the models and return the worker's fingerprint."""
@@ -147,10 +150,10 @@ def _serve() -> None:
 
 
 class TaskResult(NamedTuple):
-    """The number of a task and the translations (texts,)."""
+    """The number of a task and the translations (texts,) of its texts."""
 
     number: int
-    translated: list[TranslatedText]
+    translations: list[TranslatedText]
 
 
 class WorkerPool:
@@ -226,7 +229,7 @@ class WorkerPool:
                     failed_starts = 0 if error.ready else failed_starts + 1
                     if failed_starts >= MAX_STARTS:
                         raise ModelError(
-                            f"{failed_starts} workers in a row were lost before they were ready: {error}"
+                            f"{failed_starts} consecutive workers were lost before they were ready: {error}"
                         ) from None
         except BaseException as error:  # raised again by get_result
             self._results.put(error)

@@ -40,13 +40,16 @@ class PunctuationSettings(StrictModel):
     """Limits on differences in sentence-final punctuation."""
 
     min_score: float = Field(
-        -2.0, le=0.0, description="0 for one on each side, lower for more or unequal numbers"
+        -2.0,
+        le=0.0,
+        description="minimum score: 0 for one final mark per side, lower for more marks or unequal numbers",
     )
 
 
 class Punctuation(Rule[PunctuationSettings]):
-    """Scores pairs by ``-log(1 + |s - t| + max(s - 1, 0) + max(t - 1, 0))``, with ``s`` and ``t``
-    sentence-final marks.
+    """Rejects pairs by the score ``-log(1 + |s - t| + max(s - 1, 0) + max(t - 1, 0))``.
+
+    ``s`` and ``t`` are the numbers of sentence-final marks of the two sides.
 
     Vázquez et al. 2019 (The University of Helsinki submission to the WMT19 parallel corpus filtering task),
     section 3.1.
@@ -65,7 +68,9 @@ class Punctuation(Rule[PunctuationSettings]):
 class NumberSettings(StrictModel):
     """The required similarity of the digits."""
 
-    min_similarity: float = Field(0.5, ge=0.0, le=1.0, description="1 if both sides have the same digits")
+    min_similarity: float = Field(
+        0.5, ge=0.0, le=1.0, description="minimum similarity of the digits, 1 if they are the same"
+    )
 
 
 class Numbers(Rule[NumberSettings]):
@@ -158,7 +163,9 @@ MOJIBAKE = re.compile(
 class MojibakeSettings(StrictModel):
     """Limits on garbled characters."""
 
-    least: PositiveInt = Field(1, description="a pair is rejected if it has at least this many")
+    least: PositiveInt = Field(
+        1, description="a pair is rejected if it has at least this number of garbled characters"
+    )
 
 
 class Mojibake(Rule[MojibakeSettings]):
@@ -202,7 +209,10 @@ class MarkupSettings(StrictModel):
 
 
 class Markup(Rule[MarkupSettings]):
-    """Rejects tags, comments and entities. Not a default rule, because user interface texts contain them."""
+    """Rejects tags, comments and entities.
+
+    This is not a default rule, because texts of user interfaces contain them.
+    """
 
     summary = "a side holds tags or entities of HTML"
     settings_type = MarkupSettings

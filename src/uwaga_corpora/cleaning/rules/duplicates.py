@@ -21,9 +21,9 @@ _EMPTY = np.uint64(0)
 class KeySet:
     """A set of 64-bit keys: a hash table of at most ``memory`` keys, and sorted runs in a temporary file.
 
-    The table uses open addressing. A slot has 8 bytes and at most two thirds are used, so a key takes 12 to
-    24 bytes while the table grows. A run takes 8 bytes of disk per key; each new block is searched in all
-    runs.
+    The table uses open addressing. A slot has 8 bytes, and at most two thirds of the slots are used, so a key
+    takes 12 to 24 bytes while the table grows. A run takes 8 bytes of disk per key, and the keys of each new
+    block are searched for in all runs.
     """
 
     def __init__(self, memory: int = 11_000_000) -> None:
@@ -36,7 +36,7 @@ class KeySet:
         """Add keys in order.
 
         Args:
-            keys: (pairs,) well mixed, because their low bits select the slot.
+            keys: (pairs,) keys whose low bits are random, because these select the slot.
 
         Returns:
             The mask (pairs,) of new keys.
@@ -108,12 +108,12 @@ class DuplicateSettings(StrictModel):
     normalise: bool = Field(False, description="ignore case, punctuation and compatibility forms")
     memory: PositiveInt = Field(
         11_000_000,
-        description="maximum pairs whose keys are in memory, 12 to 24 bytes each; others go to disk",
+        description="maximum number of keys of pairs in memory, 12 to 24 bytes each; further keys go to disk",
     )
 
 
 class Duplicates(OrderedRule[DuplicateSettings]):
-    """Rejects repeated pairs by 64-bit keys.
+    """Rejects repeated pairs, which are recognised by 64-bit keys.
 
     Two of ``n`` distinct pairs have the same key with a probability of about ``n²/2⁶⁵``, 3 in a million for
     10 million pairs; one of them would be lost.

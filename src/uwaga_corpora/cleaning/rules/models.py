@@ -54,13 +54,16 @@ class Language(Rule[LanguageSettings]):
 
 
 class ScoreSettings(StrictModel):
-    """The models, and how many pairs are kept. This rule must be the last, as it is by far the slowest."""
+    """The models, and the limits on the pairs to keep.
+
+    The rule must be the last, as it is by far the slowest.
+    """
 
     forward: str = Field("", description="model from source to target: a folder, `bundled`, or owner/model")
     backward: str = Field("", description="model from target to source")
     max: float | None = Field(None, ge=0.0, description="maximum score of a pair, in nats per token")
     share: float | None = Field(None, gt=0.0, le=1.0, description="or the share of the best pairs to keep")
-    batch_tokens: PositiveInt = Field(4096, description="tokens scored together")
+    batch_tokens: PositiveInt = Field(4096, description="number of tokens scored together")
     threads: NonNegativeInt = Field(0, description="CPU threads of the models, 0 for all cores")
 
     @model_validator(mode="after")
@@ -79,7 +82,7 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
     pair that is longer than a model's limit has no score and is rejected.
     """
 
-    summary = "translation models find it improbable"
+    summary = "translation models find the pair improbable"
     settings_type = ScoreSettings
     default = False
 

@@ -24,7 +24,7 @@ class LengthSettings(StrictModel):
     @model_validator(mode="after")
     def _check_limits(self) -> LengthSettings:
         if 0 < self.max_words < self.min_words or 0 < self.max_characters < self.min_characters:
-            raise ValueError("a minimum is above its maximum")
+            raise ValueError("a minimum is greater than its maximum")
         return self
 
 
@@ -68,19 +68,19 @@ class Ratio(Rule[RatioSettings]):
         source, target = pairs.source, pairs.target
         rejected = np.zeros(len(pairs), np.bool_)
         if self.settings.max_words:
-            rejected |= _unequal(source.words, target.words, self.settings.max_words)
+            rejected |= _exceeds_ratio(source.words, target.words, self.settings.max_words)
         if self.settings.max_characters:
-            rejected |= _unequal(source.lengths, target.lengths, self.settings.max_characters)
+            rejected |= _exceeds_ratio(source.lengths, target.lengths, self.settings.max_characters)
         return rejected & (np.maximum(source.words, target.words) > self.settings.free_words)
 
 
-def _unequal(first: Counts, second: Counts, limit: float) -> Mask:
+def _exceeds_ratio(first: Counts, second: Counts, limit: float) -> Mask:
     longer, shorter = np.maximum(first, second), np.minimum(first, second)
     unequal: Mask = (longer / np.maximum(shorter, 1) >= limit) | ((shorter == 0) & (longer > 0))
     return unequal
 
 
-SPACELESS = ("zh", "ja", "th", "yue", "km", "lo", "my", "bo", "dz")
+LANGUAGES_WITHOUT_SPACES = ("zh", "ja", "th", "yue", "km", "lo", "my", "bo", "dz")
 """Languages written without spaces between words."""
 
 
@@ -88,7 +88,7 @@ class LongWordSettings(StrictModel):
     """Limits on the length of words."""
 
     max_characters: PositiveInt = Field(
-        40, description="a pair is rejected if its longest word has at least this many"
+        40, description="a pair is rejected if its longest word has at least this number of characters"
     )
 
 
@@ -101,7 +101,7 @@ class LongWords(Rule[LongWordSettings]):
     def rejects(self, pairs: PairBlock) -> Mask:
         rejected = pairs.source.lengths < 0
         for side, language in pairs.sides:
-            if language not in SPACELESS:
+            if language not in LANGUAGES_WITHOUT_SPACES:
                 rejected |= side.longest_words >= self.settings.max_characters
         return rejected
 
@@ -109,11 +109,11 @@ class LongWords(Rule[LongWordSettings]):
 class CharacterSettings(StrictModel):
     """Limits on bad characters."""
 
-    max_bad: NonNegativeInt = Field(0, description="maximum number of such characters in a side")
+    max_bad: NonNegativeInt = Field(0, description="maximum number of bad characters in a side")
 
 
 class Characters(Rule[CharacterSettings]):
-    """Limits the number of control characters, private use, surrogates and U+FFFD."""
+    """Limits the number of control, private-use, surrogate and replacement (U+FFFD) characters."""
 
     summary = "a side holds control, private-use or replacement characters (U+FFFD)"
     settings_type = CharacterSettings
