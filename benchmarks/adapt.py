@@ -1,13 +1,15 @@
-r"""What adapting a model to a domain gains, and what it forgets: all weights, and low-rank adapters alone.
+"""Measure what adapting a model to a domain gains and what the model forgets: with all weights, and with
+LoRA.
 
     python benchmarks/adapt.py --domain train.en train.de --domain-test test.en test.de \
         --general tatoeba/train.en-de.tsv.gz --general-test tatoeba/test.en-de.tsv.gz
 
-The first 5,000 pairs of the domain (Multi30k's captions, raw), each shown four times for every one of
-20,000 of the general corpus, and the settings of recipes/adapt.yaml, which start from the bundled model. Each
-way of training is a run of its own (``--ways full``, ``--ways lora``, so that a machine can be had in
-pieces); the table at the end has all that ``--work`` holds. BLEU is sacreBLEU's on raw text against the first
-reference, beam and all as the model's folder says, on the native engine in float32.
+The training data are the first 5,000 pairs of the domain (Multi30k's captions, raw), each shown four times,
+and 20,000 pairs of the general corpus, each shown once. The settings are those of recipes/adapt.yaml, which
+start from the bundled model. Each method of training is a separate run (``--ways full``, ``--ways lora``), so
+that they need not run in one session; the table at the end contains all results in ``--work``. BLEU is that
+of sacreBLEU on raw text against the first reference, with the model's decoding settings, on the native engine
+in float32.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from uwaga.training.train import train
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "adapt.yaml"
 PAIRS, DEV = 5000, 500
 GENERAL = 20_000
-"""General pairs in the mixture, shown once each for every four times that those of the domain are."""
+"""Number of general pairs in the mixture; each is shown once while a domain pair is shown four times."""
 METHODS: dict[str, dict[str, Any]] = {
     "unadapted": {},
     "full": {},
@@ -39,11 +41,13 @@ METHODS: dict[str, dict[str, Any]] = {
     },
 }
 GAIN, FORGOTTEN, MAX_DIFFERENCE = 8.0, 2.0, 1.5
-"""The bars: BLEU gained on the domain, lost on general text, and LoRA's distance from all weights."""
+"""The bars: BLEU gained on the domain, BLEU lost on general text, and the difference of LoRA from all
+weights.
+"""
 
 
 def pairs(paths: list[Path], first: int = 0, count: int | None = None) -> list[Pair]:
-    """Pairs of a corpus from number ``first`` on."""
+    """Return ``count`` pairs of a corpus, or all, starting with the pair of index ``first``."""
     corpus = CorpusSettings(files=tuple(map(str, paths)))
     return list(islice(read_corpus(corpus), first, None if count is None else first + count))
 
@@ -55,7 +59,7 @@ def write(path: Path, pairs: list[Pair]) -> None:
 
 
 def prepare(options: argparse.Namespace) -> dict[str, Any]:
-    """The mixture and the dev sets, and the recipe's settings for them."""
+    """Write the mixture and the dev sets, and return the settings of the recipe for them."""
     folder = options.work / "data"
     domain = pairs(options.domain, 0, PAIRS)
     general = pairs(options.general)
@@ -75,7 +79,7 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure(options: argparse.Namespace, method: str) -> dict[str, Any]:
-    """Train one way and score what comes out."""
+    """Train a model by one method, and return its scores."""
     values = prepare(options)
     seconds, model_path = 0.0, None
     if method != "unadapted":
@@ -106,7 +110,7 @@ def measure(options: argparse.Namespace, method: str) -> dict[str, Any]:
 
 
 def show(rows: dict[str, dict[str, Any]]) -> bool:
-    """Print the table and what is bound to hold; whether it does."""
+    """Print the table and the bars; return True if all bars are met."""
     print("| way | seconds, all in all | MB written | BLEU, domain | BLEU, general |")
     print("|---|---|---|---|---|")
     for method, row in rows.items():
@@ -136,8 +140,8 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--work", type=Path, default=Path("runs/adapt-benchmark"))
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=0, help="updates, if not the recipe's")
-    parser.add_argument("--check", action="store_true", help="fail where a bar is missed")
+    parser.add_argument("--steps", type=int, default=0, help="number of updates; default: the recipe's")
+    parser.add_argument("--check", action="store_true", help="exit with status 1 if a bar is missed")
     options = parser.parse_args()
     for method in options.ways:
         result = measure(options, method)

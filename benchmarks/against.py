@@ -1,14 +1,14 @@
-"""The engine and the cold start of this checkout against those of another, such as an earlier commit's.
+"""Compare the engine and the cold start of this checkout with those of another, such as an earlier commit.
 
     git worktree add ../uwaga-before 6b48eedf && make -C ../uwaga-before demo
     python benchmarks/against.py ../uwaga-before --check
 
-Each runs in its own ``.venv``, in processes that take turns. The engine translates 1, 8 and 64 sentences
-of 26 tokens, with random weights of an OPUS-MT model's size, to 12 tokens each, greedy, on one thread. The
-cold start is ``uwaga translate`` of a sentence with the bundled model. Shown are medians of the processor
-time, and the median ratio of pairs that ran one after the other: above 1, this checkout is faster. Where its
-memory lies makes a process faster or slower, so new pairs of processes are started ``--processes`` times; all
-run on the same processor (Linux only), because processors of one machine may differ in speed.
+Each checkout runs in its own ``.venv``, in processes that take turns. The engine translates 1, 8 and 64
+sentences of 26 tokens to 12 tokens each, greedily on one thread, with random weights of an OPUS-MT model's
+size. The cold start is ``uwaga translate`` of a sentence with the bundled model. The output contains medians
+of the processor time, and the median ratio of pairs of runs: above 1, this checkout is faster. As the
+addresses of its memory make a process faster or slower, new pairs of processes are started ``--processes``
+times. All run on the same processor (Linux only), because the processors of a machine may differ in speed.
 """
 
 from __future__ import annotations
@@ -40,14 +40,16 @@ def main() -> None:
     parser.add_argument("other", type=Path, help="a checkout in which `make demo` has run")
     parser.add_argument("--dtypes", nargs="+", default=["int8", "float32"])
     parser.add_argument("--processes", type=int, default=5, help="pairs of processes of each dtype")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of a pair of processes and a batch size")
-    parser.add_argument("--starts", type=int, default=40, help="cold starts of each")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="seconds of each pair of processes and batch size"
+    )
+    parser.add_argument("--starts", type=int, default=40, help="number of cold starts of each checkout")
     parser.add_argument("--check", action="store_true", help=f"fail if a ratio is below {BAR}")
     arguments = parser.parse_args()
     pythons = [checkout / ".venv/bin/python" for checkout in (arguments.other.resolve(), ROOT)]
     for python in pythons:
         if not python.exists():
-            raise SystemExit(f"{python} does not exist: run `make demo` in {python.parents[2]}")
+            raise SystemExit(f"{python} does not exist; run `make demo` in {python.parents[2]}")
     show_machine(machine())
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -72,7 +74,10 @@ def main() -> None:
 
 
 def alternate(measures: Iterable[Callable[[], float]], count: int) -> list[tuple[float, float]]:
-    """Measure both by turns, and the second one first every other time."""
+    """Run two measurements in turn, ``count`` times each, and return the pairs of results.
+
+    The second measurement runs first in every other turn.
+    """
     folders, pairs = list(measures), []
     for turn in range(count):
         first, second = (measure() for measure in (folders if turn % 2 else folders[::-1]))
@@ -81,7 +86,7 @@ def alternate(measures: Iterable[Callable[[], float]], count: int) -> list[tuple
 
 
 def start(python: Path) -> float:
-    """The processor time of a whole command."""
+    """Return the processor time of a complete command, from its start to its end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [str(python), "-m", "uwaga", "translate", TEXT]
     subprocess.run(command, check=True, capture_output=True, cwd=python.parents[2])
@@ -92,7 +97,7 @@ def start(python: Path) -> float:
 def engine_pairs(
     pythons: list[Path], folder: Path, sentences: Path, dtype: str, seconds: float
 ) -> dict[int, list[tuple[float, float]]]:
-    """Translate by turns in a new process of each; return the seconds of each batch size."""
+    """Translate in turn in a new process of each checkout; return the seconds by batch size."""
     workers: list[Worker] = []
     try:
         workers += (Worker(python, folder, dtype, sentences) for python in pythons)
@@ -108,7 +113,7 @@ def engine_pairs(
 
 
 class Worker:
-    """A process that translates; see ``peers/against_worker.py``."""
+    """A process that translates batches; see ``peers/against_worker.py``."""
 
     def __init__(self, python: Path, folder: Path, dtype: str, sentences: Path) -> None:
         command = [str(python), str(WORKER), str(folder), dtype, str(sentences), str(TARGET)]
@@ -124,7 +129,7 @@ class Worker:
         self._read()
 
     def seconds(self, batch: int) -> float:
-        """The processor time of so many sentences at once."""
+        """Return the processor time of translating a batch of ``batch`` sentences."""
         assert self._process.stdin is not None
         print(batch, file=self._process.stdin, flush=True)
         return float(self._read())
@@ -141,7 +146,7 @@ class Worker:
 
 
 def random_sentences(folder: Path) -> list[str]:
-    """Sentences of whole words, one token each."""
+    """Return random sentences of whole words, each of which is one token."""
     pieces = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     words = [piece[1:] for piece in pieces if piece[0] == "\u2581" and piece[1:].isalpha()]
     rng = np.random.default_rng(1)
@@ -149,7 +154,7 @@ def random_sentences(folder: Path) -> list[str]:
 
 
 def show(name: str, pairs: list[tuple[float, float]], factor: float = 1) -> float:
-    """Print a line; return the median ratio."""
+    """Print one line of the results, and return the median ratio."""
     other, this = (factor * statistics.median(side) for side in zip(*pairs, strict=True))
     ratio = statistics.median(first / second for first, second in pairs)
     print(f"{name:24} {other:10.3f} {this:10.3f} {ratio:7.3f}", flush=True)

@@ -1,14 +1,14 @@
-r"""Guided alignment beside the same training without it: alignment error of every head, and BLEU.
+"""Compare guided alignment with the same training without it: alignment error of every head, and BLEU.
 
     python benchmarks/alignment.py --train train.en.gz train.de.gz --dev val.en.gz val.de.gz \
         --test test_2016_flickr.en.gz test_2016_flickr.de.gz
 
-The texts are Multi30k's as published (raw). Both ways start from the bundled model and take the same 600
-updates of recipes/multi30k-guided.yaml; guided ones have links of our own aligner. The alignment error rate
-(Och & Ney 2003) is on the hundred pairs of benchmarks/alignments, with the reference as a forced target: a
-target piece links to the source piece that a head looks at most, at the step that predicts it or at the next,
-which reads it. BLEU is sacreBLEU's on the whole test set. Each way is a run of its own (``--ways plain``), so
-that a machine can be had in pieces; a model of ``--model`` is measured as it is.
+The texts are those of Multi30k as published (raw). Both methods start from the bundled model and take the 600
+updates of recipes/multi30k-guided.yaml; the guided one uses links of uwaga's own aligner. The alignment error
+rate (Och & Ney 2003) is on the hundred pairs of benchmarks/alignments, with the reference as a forced target:
+a target piece links to the source piece that a head looks at most, at the step that predicts it or at the
+next, which reads it. BLEU is that of sacreBLEU on the complete test set. Each method is a separate run
+(``--ways plain``), so that they need not run in one session; a model of ``--model`` is measured unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ METHODS: dict[str, dict[str, Any] | None] = {
     "predicting": {"weight": 0.1, "step": "predicting"},
 }
 GUIDED, PLAIN, LOST = 0.15, 0.25, 0.3
-"""The bars: error of the guided head, of the best head without guidance, and BLEU that may be lost."""
+"""The bars: error of the guided head, error of the best head without guidance, and BLEU that may be lost."""
 
 
 def pairs(paths: list[Path]) -> list[Pair]:
@@ -50,7 +50,9 @@ def pairs(paths: list[Path]) -> list[Pair]:
 
 
 def errors(translator: Any, test_pairs: list[Pair], gold: list[HandAlignment]) -> dict[str, dict[str, float]]:
-    """Alignment error by head, ``LAYER.HEAD`` from 1, and mean of a layer's, for both steps."""
+    """Return the alignment error of each head, ``LAYER.HEAD`` from 1, and of each layer's mean, at both
+    steps.
+    """
     pairs = [(pair.source, pair.references[0]) for pair in test_pairs]
     head_results = head_errors(
         translator, pairs, [(alignment.sure, alignment.possible) for alignment in gold]
@@ -64,7 +66,7 @@ def errors(translator: Any, test_pairs: list[Pair], gold: list[HandAlignment]) -
 
 
 def measure(path: str, test: list[Pair], gold: list[HandAlignment]) -> dict[str, Any]:
-    """Errors of all heads and BLEU of a model."""
+    """Return the alignment errors of all heads of a model, and its BLEU."""
     translator = uwaga.load(path, device="cpu", threads=1)
     row: dict[str, Any] = errors(translator, [test[alignment.line - 1] for alignment in gold], gold)
     texts = [translation.text for translation in translator.translate([pair.source for pair in test])]
@@ -73,7 +75,7 @@ def measure(path: str, test: list[Pair], gold: list[HandAlignment]) -> dict[str,
 
 
 def run(options: argparse.Namespace, method: str) -> Path:
-    """The model that a way of training makes."""
+    """Train a model by one method, unless this has been done, and return its folder."""
     folder = options.work / method
     if (folder / "model" / "config.json").is_file():
         return folder / "model"
@@ -88,7 +90,10 @@ def run(options: argparse.Namespace, method: str) -> Path:
 
 
 def aligner(options: argparse.Namespace, test: list[Pair], gold: list[HandAlignment]) -> dict[str, float]:
-    """Alignment error of the aligner that guides, trained on the corpus and the test set."""
+    """Return the alignment error of the aligner that guides the training.
+
+    It is trained on the corpus and the test set.
+    """
     corpus = [*pairs(options.train), *test]
     sources = [split_words(pair.source) for pair in corpus]
     targets = [split_words(pair.references[0]) for pair in corpus]
@@ -101,7 +106,7 @@ def aligner(options: argparse.Namespace, test: list[Pair], gold: list[HandAlignm
 
 
 def show(rows: dict[str, dict[str, Any]]) -> bool:
-    """Print the table and what is bound to hold; whether it does."""
+    """Print the table and the bars; return True if all bars are met."""
     for method, row in rows.items():
         print(f"\n{method}: BLEU {row['bleu']:.2f}\n\n| step | " + " | ".join(row["reading"]) + " |")
         print("|---|" + "---|" * len(row["reading"]))
@@ -123,14 +128,14 @@ def show(rows: dict[str, dict[str, Any]]) -> bool:
 
 
 def main() -> None:
-    """Train and measure what is asked for, and print all that the folder holds."""
+    """Train and measure the requested methods, and print all results in the folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--train", type=Path, nargs=2, required=True)
     parser.add_argument("--dev", type=Path, nargs=2, required=True)
     parser.add_argument("--test", type=Path, nargs=2, required=True)
     parser.add_argument("--work", type=Path, default=Path("alignment-runs"))
     parser.add_argument("--ways", nargs="*", default=["plain", "guided"], choices=[*METHODS, "aligner"])
-    parser.add_argument("--model", nargs="*", default=[], help="measure these too")
+    parser.add_argument("--model", nargs="*", default=[], help="further models to measure")
     parser.add_argument("--threads", type=int, default=0)
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What recording every attention matrix costs: the time of `attention="all"` over that without.
+"""Measure the cost of recording all attention matrices: the time with `attention="all"` over that without.
 
     python benchmarks/attentions.py
     python benchmarks/attentions.py --against ../uwaga-before --check
@@ -6,12 +6,12 @@
 The bundled model translates sentences one by one and 32 at a time, greedily and with its beam of 5, on the
 engine (float32, int8) and in torch, with and without recording its 32 matrices. Models of BERT's and GPT-2's
 base size (random weights) read 8 texts of 30 tokens and record 144 matrices of each: beside encoding them,
-and beside generating one token. Both ways take turns on the same texts; figures are medians of the rounds,
-ratios medians of the rounds' own.
+and beside generating one token. Both variants take turns on the same texts. Figures are medians of the
+rounds, and ratios are medians of the ratios of the rounds.
 
-``--against`` names another checkout (with its core built in): `off` is the time without recording here over
-the time there, by turns, in processes of their own, the median of the fastest of each. Bars: recording 1.3;
-off 1.00, that is within 3%.
+``--against`` names another checkout (with a built core): `off` is the time without recording in this checkout
+over that in the other. Their processes take turns, and the figure is the median of the fastest round of each.
+The bars are 1.3 for recording, and 1.00 for off, that is, within 3%.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Variants = dict[str, Callable[[], object]]
 
 
 def english() -> list[str]:
-    """The sentences behind the file's first head."""
+    """Return the sentences of the first section of the file, which are English."""
     lines = SENTENCES.read_text(encoding="utf-8").splitlines()
     return lines[1 : next(index for index, line in enumerate(lines) if index and line.startswith("["))]
 
 
 def take_turns(variants: Variants, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each way, in each round."""
+    """Run the variants in turn, and return the seconds of each in each round."""
     times: dict[str, list[float]] = {name: [] for name in variants}
     for variant in variants.values():
         variant()
@@ -58,7 +58,7 @@ def take_turns(variants: Variants, rounds: int) -> dict[str, list[float]]:
 
 
 def time_translations(rounds: int, recording: bool, case: str) -> dict[str, dict[str, list[float]]]:
-    """The bundled model with every engine, beam and batch."""
+    """Measure translations by the bundled model with each engine, beam size and batch size."""
     import uwaga
 
     lines, times = english(), {}
@@ -81,7 +81,7 @@ def time_translations(rounds: int, recording: bool, case: str) -> dict[str, dict
 
 
 def reading(rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Models that read alone, of base size."""
+    """Measure models that only read text, in their base sizes."""
     import torch
 
     from uwaga.decoder import Choice, Symbols
@@ -129,17 +129,17 @@ def run(root: Path, rounds: int, recording: bool, case: str) -> dict[str, dict[s
 
 
 def time_without(runs: list[dict[str, dict[str, list[float]]]], name: str) -> float:
-    """The time without recording: the median over the processes of the fastest of each."""
+    """Return the time without recording: the median over processes of the fastest round of each."""
     return statistics.median(min(run_times[name]["off"]) for run_times in runs)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--against", type=Path, help="a checkout that does not record, for `off`")
+    parser.add_argument("--against", type=Path, help="another checkout, for `off`")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--turns", type=int, default=2, help="processes of each checkout")
     parser.add_argument("--only", choices=("all", "native", "torch", "reading"), default="all")
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit with status 1 if a bar is missed")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--recording", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

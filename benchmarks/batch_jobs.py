@@ -1,4 +1,4 @@
-"""What a batch job costs beside `uwaga translate`, what a second worker gives, and its memory by rows.
+"""Measure the cost of a batch job over `uwaga translate`, the gain from a second worker, and memory by rows.
 
     python benchmarks/batch_jobs.py
     python benchmarks/batch_jobs.py --lines 40000 --memory --folder /tmp/batch --ways plain batch
@@ -7,16 +7,16 @@
     python benchmarks/batch_jobs.py --lines 0 --memory 1000000 3000000 10000000 --tiny
     python benchmarks/batch_jobs.py --lines 0 --memory --ceiling 200000
 
-The lines are made of some fifty words, all different. Each measurement is of a process of its own. Seconds
-are by the clock; CPU seconds are those of the process and of all that it began, so that they say the same on
-a busy machine; memory is the most that the largest of them ever held (``ru_maxrss``). The actors of a Ray
-cluster are not begun by the job: that pass has the CPU seconds of the reading and writing process alone.
+The lines are generated from about fifty words and are all different. Each measurement is of a new process.
+Seconds are wall-clock time. CPU seconds are those of the process and its descendants, so that they do not
+depend on the load of the machine. Memory is the peak of the largest of these processes (``ru_maxrss``). The
+actors of a Ray cluster are not descendants of the job, so its CPU seconds are those of reading and writing.
 
 ``plain`` is `uwaga translate`, ``batch`` a job in one process, ``workers_1`` and ``workers_2`` one and two
-processes of a core, ``ray`` two nodes on loopback of which one is killed ``--kill`` times. The parts of every
-job, joined, are held against the lines of `uwaga translate`. With ``--folder`` passes may be made in several
-calls. ``--tiny`` translates short lines into at most four tokens with a random model of width 16, so that
-the time is rather the job's own than the model's; it needs torch to make it.
+processes with one core each, ``ray`` two nodes on loopback, one of which is killed ``--kill`` times. The
+joined parts of every job are compared with the output of `uwaga translate`. With ``--folder``, the methods
+may be run in several calls. ``--tiny`` translates short lines into at most four tokens with a random model of
+width 16, so that the time is mainly that of the job; it needs torch to create the model.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ METHODS = {
 
 
 def write_lines(path: Path, count: int, short: bool) -> None:
-    """So many lines, all different by their numbers: of 8 to 16 words, or of two."""
+    """Write ``count`` lines of 8 to 16 words, or of two words if ``short``.
+
+    Each line contains its number, so that all lines differ.
+    """
     with path.open("w", encoding="utf-8") as file:
         for start in range(0, count, LINES_PER_BLOCK):
             lines = []
@@ -75,11 +78,14 @@ used = resource.getrusage(resource.RUSAGE_CHILDREN)
 own /= os.sysconf("SC_CLK_TCK")
 print(json.dumps([process.returncode, used.ru_utime + used.ru_stime, own, used.ru_maxrss]))
 """
-"""Runs a command from a small process: the memory of one that begins another counts as the other's."""
+"""Runs a command from a small process, because a child process inherits the peak memory of its parent."""
 
 
 def timed(command: list[str], label: str) -> dict[str, float]:
-    """Seconds and CPU seconds of a command, ``own`` of its first process alone, and the most bytes held."""
+    """Run a command, and return its seconds, its CPU seconds and its peak memory in bytes.
+
+    ``own`` are the CPU seconds of the first process alone.
+    """
     started = time.perf_counter()
     watched = [sys.executable, "-c", WATCH, *command]
     process = subprocess.run(watched, check=True, stdout=subprocess.PIPE)
@@ -96,12 +102,12 @@ def timed(command: list[str], label: str) -> dict[str, float]:
 
 
 def uwaga(*words: object) -> list[str]:
-    """A command line of uwaga."""
+    """Return the arguments of a command of uwaga."""
     return [sys.executable, "-m", "uwaga", *map(str, words)]
 
 
 class Passes:
-    """The same lines by `uwaga translate`, and by jobs; what was measured stays in the folder."""
+    """Translations of the same lines by ``uwaga translate`` and by jobs; the results are kept in a folder."""
 
     def __init__(self, folder: Path, arguments: argparse.Namespace, options: list[str]) -> None:
         self.folder, self.options = folder, options
@@ -115,10 +121,12 @@ class Passes:
         else:
             write_lines(self.source, self.lines, arguments.tiny)
         if self.results["lines"] != self.lines:
-            raise SystemExit(f"{folder} has {self.results['lines']} lines: give the same, or another folder")
+            raise SystemExit(
+                f"{folder} has {self.results['lines']} lines; give the same --lines, or another --folder"
+            )
 
     def run(self, method: str) -> None:
-        """One pass, and whether its rows are those of `uwaga translate`."""
+        """Run one method, and check that its rows equal those of ``uwaga translate``."""
         if method == "plain":
             words = ["--input", self.source, "--output", self.plain, "--threads", 1, *self.options]
             self.results[method] = timed(uwaga("translate", *words), method)
@@ -130,7 +138,9 @@ class Passes:
         self.results_path.write_text(json.dumps(self.results, indent=1) + "\n", encoding="utf-8")
 
     def ratios(self) -> None:
-        """What a job costs beside the plain pass, and what the second worker is worth."""
+        """Print the ratio of the time of a job to that of ``uwaga translate``, and the gain from a second
+        worker.
+        """
         seconds = {
             method: figures["seconds"]
             for method, figures in self.results.items()
@@ -153,7 +163,10 @@ class Passes:
         return timed(uwaga("batch", *words), method)
 
     def _on_cluster(self) -> dict[str, Any]:
-        """Two nodes of a core, of which one is killed so many times, evenly over the parts."""
+        """Run a job on two nodes with one core each, one of which is killed several times.
+
+        The kills are distributed evenly over the parts.
+        """
         from ray.cluster_utils import Cluster
 
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
@@ -179,7 +192,7 @@ class Passes:
         return {**job.result(), "kills": killed}
 
     def _equal(self, folder: Path) -> bool:
-        """Whether all parts of a job, one after the other, are the lines of the plain pass."""
+        """Return True if the joined parts of a job equal the output of ``uwaga translate``."""
         joined = self.folder / "joined.txt"
         with joined.open("wb") as file:
             for part in sorted(folder.glob("part-*"), key=lambda path: (len(path.name), path.name)):
@@ -189,7 +202,10 @@ class Passes:
 
 
 def memory(folder: Path, arguments: argparse.Namespace, options: list[str]) -> list[dict[str, float]]:
-    """Time and the most memory of a job by rows, in one process, so that reading and writing count too."""
+    """Return the time and peak memory of a job in one process, by number of rows.
+
+    A single process also includes the reading and writing.
+    """
     results = []
     for size in arguments.memory:
         source, out = folder / f"in-{size}.txt", folder / f"out-{size}"
@@ -210,7 +226,7 @@ def memory(folder: Path, arguments: argparse.Namespace, options: list[str]) -> l
 
 
 def ceiling(folder: Path, rows: int) -> dict[str, float]:
-    """Rows a second that one process reads and writes, with workers that give back every text at once."""
+    """Return the rows per second that one process reads and writes with workers that return each text."""
     from uwaga_corpora.jobs.engine import PartRecord, run_job
     from uwaga_corpora.jobs.table import batch_job
     from uwaga_corpora.jobs.table_formats import Columns, TextColumn
@@ -253,7 +269,7 @@ def ceiling(folder: Path, rows: int) -> dict[str, float]:
 
 
 def table_of(folder: Path, kind: str, rows: int) -> Path:
-    """The same lines as text, as JSON Lines or as Parquet, with a number beside them."""
+    """Write lines as a text, JSON Lines or Parquet file, with their numbers in another column."""
     text, other = folder / "ceiling.txt", folder / f"ceiling.{kind}"
     write_lines(text, rows, False)
     if kind == "jsonl":
@@ -271,7 +287,7 @@ def table_of(folder: Path, kind: str, rows: int) -> Path:
 
 
 def tiny_model(folder: Path) -> Path:
-    """A random model of width 16, whose translations end after four tokens at most."""
+    """Write a random model of width 16, whose translations have at most four tokens."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
     from tiny_models import TINY, tokeniser, transformer
 

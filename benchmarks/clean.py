@@ -1,11 +1,11 @@
-"""Cleaning: time and memory on 1, 3 and 10 million made pairs, and beside OpusFilter on the same rules.
+"""Measure corpus cleaning: time and memory on 1, 3 and 10 million generated pairs, and against OpusFilter.
 
     python benchmarks/clean.py growth
     python benchmarks/clean.py peer --rounds 3 --json peer.json --check
 
-Each run is a process of its own, timed from its start to its end, with its peak memory and that of its
-largest worker. Beside OpusFilter both read and write the same two files, with as many processes; rounds
-alternate, the median counts, and the lines that both keep are compared. benchmarks/README.md says more.
+Each run is a new process, timed from its start to its end, with its peak memory and that of its largest
+worker. In the comparison, both systems read the same two files with the same number of processes. Rounds
+alternate, the median counts, and the kept lines are compared. See benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIZES = (1_000_000, 3_000_000, 10_000_000)
 BAR = 5.0
 LINEAR = 1.25  # seconds a pair at the largest size by those at the smallest, at most
 SHARED = ("length", "ratio", "long_words", "letters", "script", "punctuation", "numbers", "duplicates")
-"""Rules that both have, with settings that mean the same."""
+"""Rules of both systems, with settings that mean the same."""
 FILTERS: list[dict[str, Any]] = [
     {"LengthFilter": {"unit": "word", "min_length": 1, "max_length": 150}},
     {"LengthFilter": {"unit": "char", "min_length": 1, "max_length": 1000}},
@@ -95,11 +95,11 @@ SPOILED = (
     lambda en, de: (en, de + " " + "z" * 45),
     lambda en, de: (en, de + " ... !!! ???"),
 )
-"""Kinds of bad pairs; one pair of ten is such, and one of twenty repeats an earlier one."""
+"""Kinds of bad pairs. One pair in ten is bad, and one in twenty repeats an earlier pair."""
 
 
 def pairs(count: int, seed: int) -> Iterator[tuple[str, str]]:
-    """Made pairs; the same for the same seed."""
+    """Yield generated pairs, which depend only on the seed."""
     draw = random.Random(seed)
     clauses = [
         (" ".join(c[0] for c in parts), " ".join(c[1] for c in parts))
@@ -120,7 +120,7 @@ def pairs(count: int, seed: int) -> Iterator[tuple[str, str]]:
 
 
 def make(folder: Path, count: int) -> tuple[Path, Path, Path]:
-    """A made corpus as two files and as a TSV; kept for the next run."""
+    """Return a generated corpus as two files and as a TSV file; they are kept for later runs."""
     paths = tuple(folder / f"made-{count}.{end}" for end in ("en", "de", "tsv"))
     if not all(path.exists() for path in paths):
         folder.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ def make(folder: Path, count: int) -> tuple[Path, Path, Path]:
 
 
 def timed(command: list[str]) -> dict[str, Any]:
-    """Run a command alone: seconds, and the peak memory of its largest process, in MiB."""
+    """Run a command, and return its seconds and the peak memory of its largest process in MiB."""
     with tempfile.TemporaryFile("w+") as log:
         started = time.perf_counter()
         process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -151,7 +151,7 @@ def uwaga(arguments: list[str], jobs: int) -> dict[str, Any]:
 
 
 def worker(arguments: list[str]) -> None:
-    """``uwaga clean`` in this process; says how much memory it and its workers took."""
+    """Run ``uwaga clean`` in this process, and print the peak memory of this process and of its workers."""
     from uwaga.cli.main import main
 
     try:
@@ -166,7 +166,7 @@ def worker(arguments: list[str]) -> None:
 
 
 def growth(arguments: argparse.Namespace) -> list[str]:
-    """Time and memory by the number of pairs, with the usual rules but the language."""
+    """Measure time and memory by number of pairs, with the default rules except for ``language``."""
     rows = []
     for size in sorted(arguments.sizes):
         _, _, tsv = make(arguments.data, size)
@@ -191,7 +191,7 @@ def growth(arguments: argparse.Namespace) -> list[str]:
 
 
 def peer(arguments: argparse.Namespace) -> list[str]:
-    """The same rules on the same files in both systems."""
+    """Measure the same rules on the same files in both systems."""
     python = arguments.peer_python or python_of("opusfilter", CACHE)
     source, target, _ = make(arguments.data, arguments.pairs)
     runs: dict[str, list[float]] = {"uwaga": [], "OpusFilter": []}
@@ -221,7 +221,7 @@ def peer(arguments: argparse.Namespace) -> list[str]:
 
 
 def configuration(source: Path, target: Path, folder: Path, jobs: int) -> dict[str, Any]:
-    """The steps of OpusFilter; JSON is YAML too."""
+    """Return the configuration of OpusFilter; JSON is also YAML."""
     intermediate = [str(folder / "between.en"), str(folder / "between.de")]
     output = [str(folder / "o.en"), str(folder / "o.de")]
     files = {"inputs": [str(source), str(target)], "outputs": intermediate}
@@ -235,7 +235,7 @@ def configuration(source: Path, target: Path, folder: Path, jobs: int) -> dict[s
 
 
 def compare(folder: Path) -> None:
-    """Whether both kept the same lines, and which not."""
+    """Print the number of lines that each system kept, and examples of lines that only one of them kept."""
     outputs = []
     for system in ("u", "o"):
         columns = [
@@ -261,14 +261,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=["growth", "peer"])
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--pairs", type=int, default=1_000_000, help="of the comparison")
+    parser.add_argument("--pairs", type=int, default=1_000_000, help="number of pairs of the comparison")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--without", default="language", help="rules left out of growth")
-    parser.add_argument("--data", type=Path, default=CACHE / "cleaning", help="folder of the made corpora")
-    parser.add_argument("--peer-python", type=Path, help="of an environment that has opusfilter")
-    parser.add_argument("--json", type=Path, help="write the figures there too")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--without", default="language", help="rules to leave out in growth")
+    parser.add_argument(
+        "--data", type=Path, default=CACHE / "cleaning", help="folder of the generated corpora"
+    )
+    parser.add_argument("--peer-python", type=Path, help="Python of an environment with opusfilter")
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
+    parser.add_argument("--check", action="store_true", help="exit with status 1 if a bar is missed")
     arguments = parser.parse_args()
     host = machine()
     print(f"{host['cpu']}, {host['cores']} cores, load {host['load']:.1f}", file=sys.stderr)

@@ -1,11 +1,11 @@
-"""How well a model's own confidence tells good translations from bad ones: correlation with sentence chrF.
+"""Measure how well a model's confidence separates good from bad translations: correlation with sentence chrF.
 
     python benchmarks/confidence.py SOURCE_TAB_REFERENCES.tsv[.gz] [--model MODEL] [--beam 5] [--lines 2000]
 
-A line is a source and, behind tabs, its references. Each estimate of `Translation.confidence` (Fomicheva
-2020, section 3.1) is compared with sacreBLEU's sentence chrF over all lines: Pearson's r, and Spearman's rho,
-which looks at ranks alone. The last table says what setting the least confident aside would gain: chrF of the
-rest.
+A line contains a source and, separated by tabs, its references. Each estimate of `Translation.confidence`
+(Fomicheva 2020, section 3.1) is correlated with sacreBLEU's sentence chrF over all lines: Pearson's r, and
+Spearman's rho, which uses only ranks. The last table shows the chrF of the remaining lines if the least
+confident ones are left out.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ LOWER_IS_BETTER = "entropy"
 
 
 def read(path: Path, lines: int) -> list[list[str]]:
-    """Source and references of each line."""
+    """Return the source and the references of each line."""
     open_file = gzip.open if path.suffix == ".gz" else open
     with open_file(path, "rt", encoding="utf-8") as file:
         return [line.rstrip("\n").split("\t") for line, _ in zip(file, range(lines), strict=False)]
 
 
 def ranks(values: Values) -> Values:
-    """Ranks from 0, equal values at the mean of theirs."""
+    """Return the ranks of values from 0; equal values have the mean of their ranks."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts + 1) / 2)[inverse]
 

@@ -1,14 +1,15 @@
-"""Corpora larger than memory: time and memory of preparing 1, 3 and 10 million pairs and of starting on them.
+"""Measure corpora larger than memory: time and memory to prepare 1, 3 and 10 million pairs, and to start
+training.
 
     python benchmarks/corpora.py
     python benchmarks/corpora.py --pairs 100000 300000 --folder /tmp/corpora --json corpora.json
 
-The pairs are made: words drawn by Zipf's law, targets as long as their sources give or take a fifth, in three
-TSV files of a half, a third and a sixth of each size, which are mixed by temperature. Each measurement is of
-a process of its own. What it prints: the rate of writing the stores, the time from the start of `uwaga train`
-to its first update where they are written already, the time to find the middle of an epoch, the most memory
-that was ever resident (``VmHWM``: the touched pages of mapped files count), and the growth from size to size.
-The model is small, so that the memory is that of the corpora.
+The pairs are generated: words are drawn by Zipf's law, and a target is as long as its source within about a
+fifth. They are in three TSV files of a half, a third and a sixth of each size, which are mixed by
+temperature. Each measurement is of a new process. The output contains the speed of writing the stores, the
+time from the start of `uwaga train` to its first update if they have been written, the time to find the
+middle of an epoch, the peak resident memory (``VmHWM``, which includes the touched pages of mapped files),
+and the growth from size to size. The model is small, so that the memory is mainly that of the corpora.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ BATCH = 90  # pairs of a batch, about
 
 
 def write_pairs(path: Path, count: int, seed: int) -> None:
-    """A TSV file of made pairs of about 9 words a side."""
+    """Write a TSV file of generated pairs with about 9 words on each side."""
     draw = np.random.default_rng(seed)
     letters = np.array(list("etaoinshrdlucmfwypvbgkqjxz"))
     words = ["".join(draw.choice(letters[:18], size)) for size in draw.integers(2, 11, WORDS)]
@@ -60,7 +61,7 @@ def write_pairs(path: Path, count: int, seed: int) -> None:
 
 
 def run_settings(folder: Path) -> dict[str, Any]:
-    """The settings of a run on the pairs in a folder."""
+    """Return the settings of a run on the pairs in a folder."""
     return {
         "run": str(folder / "run"),
         "data": {
@@ -82,14 +83,14 @@ def run_settings(folder: Path) -> dict[str, Any]:
 
 
 def resident() -> tuple[float, float]:
-    """MiB: the most that ever was resident, and the anonymous part of what is now."""
+    """Return the peak resident memory and the current anonymous memory of this process, in MiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     facts = {line.split(":")[0]: line.split()[1] for line in lines if "kB" in line}
     return int(facts["VmHWM"]) / 1024, int(facts["RssAnon"]) / 1024
 
 
 def prepare(folder: Path) -> dict[str, float]:
-    """Write the stores, the subword model being there."""
+    """Measure the preparation of the stores; the subword model must exist."""
     from uwaga.settings import Settings, parse
     from uwaga.training.corpus import prepare_corpora
 
@@ -103,7 +104,10 @@ def prepare(folder: Path) -> dict[str, float]:
 
 
 def start(folder: Path) -> dict[str, float]:
-    """Train on stores that are there: time to the first update, to a few more, to an epoch's middle."""
+    """Measure the start of training on stores that have been written.
+
+    The times are those to the first update, to twenty updates, and to the batch in the middle of an epoch.
+    """
     started = time.perf_counter()
     from uwaga.settings import Settings, parse
     from uwaga.training import run, train
@@ -138,14 +142,14 @@ def start(folder: Path) -> dict[str, float]:
 
 
 def stores(run: Path) -> list[Any]:
-    """The stores of a run."""
+    """Return the stores of a run."""
     from uwaga.data.store import Store
 
     return [Store.open(run / "data" / f"train.{name}") for name, _ in PARTS]
 
 
 def in_process(work: Callable[[Path], dict[str, float]], folder: Path) -> dict[str, float]:
-    """What ``work`` measures in a process of its own."""
+    """Return the result of ``work`` in a new process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(work, (folder,))
 
@@ -172,7 +176,7 @@ def measure(folder: Path, pairs: int) -> dict[str, Any]:
 
 
 def learn(folder: Path) -> None:
-    """The subword model, which is not what is measured: of the smallest corpus's first lines."""
+    """Train the subword model on the first lines of the smallest corpus; this is not measured."""
     from uwaga.files.lines import text_lines
     from uwaga.settings import TextSettings
     from uwaga.tokenizers.training import train_tokeniser
@@ -187,7 +191,7 @@ def learn(folder: Path) -> None:
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    """A table, and the growth from each size to the next."""
+    """Print a table, and the growth from each size to the next."""
     print("| pairs | MB | stores MB | writing | pairs/s | MiB | first update | middle | MiB |")
     print("|---|---|---|---|---|---|---|---|---|")
     for row in rows:
@@ -221,7 +225,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pairs", type=int, nargs="+", default=[1_000_000, 3_000_000, 10_000_000])
-    parser.add_argument("--folder", type=Path, help="where the pairs and stores are made, and removed")
+    parser.add_argument("--folder", type=Path, help="folder for temporary pairs and stores")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     rows = []

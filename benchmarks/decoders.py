@@ -1,14 +1,14 @@
-"""Speed of today's decoders on CPUs: uwaga's engine, CTranslate2 and llama.cpp, from the same GGUF file.
+"""Compare the speed of decoders on CPUs: uwaga's engine, CTranslate2 and llama.cpp, from the same GGUF file.
 
     python benchmarks/decoders.py SmolLM2-135M-Instruct.Q4_1.gguf
     python benchmarks/decoders.py SmolLM2-135M-Instruct.Q4_1.gguf --precisions int8 int4 --llama-cpp Q8_0 Q4_0
 
-The peer's model is made of the same file by transformers (`gguf_file=`, which needs `pip install gguf
-accelerate`); llama.cpp, which reads one text at a time here, is compared at batch 1 and with the long prompt
-(`pip install llama-cpp-python`). Prompts are of random tokens. Every system makes exactly the same number of
-new tokens, greedily. Rounds alternate between the systems; a figure is the median of its rounds, after a
-warm-up. With `--cpu` it is of the processor's time, for machines that do other work. The last figure is that
-of one long prompt, whose tokens are counted up to the first new one.
+The model of CTranslate2 is converted from the same file by transformers (`gguf_file=`, which needs `pip
+install gguf accelerate`). llama.cpp, which reads one text at a time here, is compared at batch size 1 and
+with the long prompt (`pip install llama-cpp-python`). Prompts consist of random tokens. All systems generate
+the same number of new tokens, greedily. Rounds alternate between the systems; a figure is the median of its
+rounds, after a warm-up. With `--cpu` it is processor time, for busy machines. The last figure is that of one
+long prompt, whose tokens are counted up to the first new one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from peers import llama_cpp_peer
 from peers.machine import machine
 
 LONG = 512
-"""Tokens of the long prompt."""
+"""Number of tokens of the long prompt."""
 
 
 def convert(path: Path, folder: Path) -> None:
-    """Write the model of a GGUF file as a folder of CTranslate2."""
+    """Write the model of a GGUF file as a CTranslate2 folder."""
     import torch
     from ctranslate2.converters import TransformersConverter
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -54,14 +54,14 @@ def main() -> None:
     parser.add_argument("gguf", type=Path)
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 32])
-    parser.add_argument("--prompt", type=int, default=64, help="tokens of a prompt")
-    parser.add_argument("--new", type=int, default=64, help="tokens made behind it")
+    parser.add_argument("--prompt", type=int, default=64, help="number of tokens of a prompt")
+    parser.add_argument("--new", type=int, default=64, help="number of new tokens after it")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=["int8"])
     parser.add_argument("--llama-cpp", nargs="*", choices=llama_cpp_peer.TYPES, default=[])
-    parser.add_argument("--ctranslate2", type=Path, help="where the converted models are kept")
+    parser.add_argument("--ctranslate2", type=Path, help="folder for the converted models")
     parser.add_argument("--convert-with", default=sys.executable, help="a Python with gguf and accelerate")
-    parser.add_argument("--cpu", action="store_true", help="measure the processor's time")
+    parser.add_argument("--cpu", action="store_true", help="measure processor time")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.cores])

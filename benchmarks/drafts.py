@@ -1,11 +1,11 @@
-"""Drafts at batch 1: the time of a search with drafts over that without (M42).
+"""Measure drafts at batch size 1: the time of a search with drafts over that of a search without them (M42).
 
     python benchmarks/drafts.py            # a random int8 model of the size of OPUS-MT
     python benchmarks/drafts.py --sentences 500 --json drafts.json
 
-Right, 80 % right (each token is replaced with a probability of 0.2), all wrong, and shortlist drafts: the
-greedy target with a shortlist drafts for the whole vocabulary. The results are compared bit for bit. Each
-sentence is searched in every way before the next; a figure is the ratio of total processor times.
+The drafts are correct, 80 % correct (each token is replaced with a probability of 0.2), all wrong, or the
+greedy target with a shortlist. The results are compared bit for bit. Each sentence is searched with every
+kind of draft before the next sentence; a figure is the ratio of total processor times.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sentences", type=int, default=100)
-    parser.add_argument("--tokens", type=int, default=30, help="target tokens of each sentence")
+    parser.add_argument("--tokens", type=int, default=30, help="number of target tokens of each sentence")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
 

@@ -1,15 +1,15 @@
-"""Translation speed on CPUs: uwaga's native engine, CTranslate2 int8 and transformers float32.
+"""Compare translation speed on CPUs: uwaga's native engine, CTranslate2 int8 and transformers float32.
 
     python benchmarks/engine.py
     python benchmarks/engine.py --cores 1 2 --rounds 7 --json engine.json
     python benchmarks/engine.py --isa avx2          # both engines held to it
     python benchmarks/engine.py --only memory cold growth
 
-A model of the size of an OPUS-MT model (d 512, 6 + 6 layers, feed-forward 2048, 58,101 tokens) with random
-weights, the same for all. Every system makes exactly the same number of target tokens (the end symbol is
-held back, then a limit cuts). Rounds alternate between the systems; a figure is the median of its rounds,
-after a warm-up. CTranslate2 runs int8, on two cores with two threads in one worker and with two workers; it
-is compared at whichever is faster.
+All systems have the same random weights, of the size of an OPUS-MT model (d 512, 6 + 6 layers, feed-forward
+2048, 58,101 tokens). They generate the same number of target tokens: the end symbol is suppressed up to a
+length limit. Rounds alternate between the systems; a figure is the median of its rounds, after a warm-up.
+CTranslate2 runs int8, on two cores with two threads in one worker and with two workers; the faster of the two
+is compared.
 """
 
 from __future__ import annotations
@@ -36,22 +36,24 @@ from uwaga.engine.cpu import available_isas
 FOLDER = Path(__file__).parent
 TARGET = 16
 CASES = ((1, 1), (8, 1), (32, 1), (64, 1), (32, 4))
-"""(sentences, beam)."""
+"""Numbers of sentences and beam sizes."""
 PEER_ISA = {
     "avx2": ("AVX2", "AVX2"),
     "avxvnni": ("AVX2", "AVX2_VNNI"),
     "avx512vnni": ("AVX512", "AVX512_CORE_VNNI"),
     "amx": ("AVX512", "AVX512_CORE_AMX"),
 }
-"""What holds CTranslate2 to an instruction set: its own kernels, and the products of oneDNN or MKL."""
+"""Values that limit CTranslate2 to an instruction set: for its kernels, and for the products of oneDNN or
+MKL.
+"""
 BUNDLED = "I want to buy a car."
 LENGTHS = (10, 20, 30, 50, 75, 100, 150, 200, 250, 300, 400, 500)
-"""Source and target lengths whose cost is measured."""
+"""Source and target lengths at which the cost is measured."""
 PARTS = ("speed", "memory", "cold", "growth", "install")
 
 
 def prepare(folder: Path) -> None:
-    """The same weights for everybody: Marian, uwaga int8 and CTranslate2 int8 folders."""
+    """Write folders with the same weights for all systems: Marian, uwaga int8 and CTranslate2 int8."""
     if not (folder / "marian" / "config.json").exists():
         write_marian(folder / "marian")
     if not (folder / "uwaga-int8").exists():
@@ -68,7 +70,7 @@ def prepare(folder: Path) -> None:
 
 
 def uwaga_system(folder: Path, cores: int) -> Callable[[list[list[int]], int, int], None]:
-    """The int8 folder through the search, as `uwaga translate` runs it."""
+    """Return a function that translates with the int8 folder, as ``uwaga translate`` does."""
     from uwaga.checkpoints.registry import read
     from uwaga.checkpoints.to_engine import to_engine
     from uwaga_bench.searches import search_fixed_length
@@ -82,7 +84,7 @@ def uwaga_system(folder: Path, cores: int) -> Callable[[list[list[int]], int, in
 
 
 def ctranslate2_system(folder: Path, inner: int, outer: int) -> Callable[[list[list[int]], int, int], None]:
-    """The int8 model with ``inner`` threads a worker and ``outer`` workers."""
+    """Return a function that translates with ``outer`` workers of ``inner`` threads each, in int8."""
     import ctranslate2
 
     translator = ctranslate2.Translator(
@@ -103,7 +105,7 @@ def ctranslate2_system(folder: Path, inner: int, outer: int) -> Callable[[list[l
 
 
 def transformers_system(folder: Path, cores: int) -> Callable[[list[list[int]], int, int], None]:
-    """The float32 model of the library that published it."""
+    """Return a function that translates with transformers in float32."""
     import torch
     from transformers import MarianMTModel
 
@@ -137,7 +139,7 @@ def _vocabulary(folder: Path) -> dict[str, int]:
 
 
 def work_speed(folder: Path, cores: int, rounds: int, peers: list[str]) -> dict[str, Any]:
-    """Tokens a second of each system and case, the medians of alternating rounds."""
+    """Return the tokens per second of each system and case, as medians of alternating rounds."""
     systems = {"uwaga": uwaga_system(folder, cores)}
     if "ctranslate2" in peers:
         systems["ctranslate2"] = ctranslate2_system(folder, cores, 1)
@@ -166,7 +168,7 @@ def work_speed(folder: Path, cores: int, rounds: int, peers: list[str]) -> dict[
 
 
 def work_memory(folder: Path, name: str) -> dict[str, Any]:
-    """Peak of a process that loads a system and translates one batch of 32 with beam 4."""
+    """Return the peak memory of a process that loads a system and translates a batch of 32 with beam 4."""
     system = uwaga_system(folder, 1) if name == "uwaga" else ctranslate2_system(folder, 1, 1)
     loaded = peak_mib()
     system(sources(32), 4, TARGET)
@@ -174,13 +176,16 @@ def work_memory(folder: Path, name: str) -> dict[str, Any]:
 
 
 def peak_mib() -> float:
-    """The most memory that this process had resident; getrusage would count what its parent had."""
+    """Return the peak resident memory of this process in MiB.
+
+    ``getrusage`` would include that of the parent process.
+    """
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def work_growth(folder: Path, rounds: int) -> dict[str, Any]:
-    """Seconds a sentence against its source length, and against the length of its target."""
+    """Return the seconds per sentence by the length of the source, and by the length of the target."""
     system = uwaga_system(folder, 1)
     times: dict[str, dict[int, list[float]]] = {"source": {}, "target": {}}
     for number in range(rounds + 1):
@@ -199,7 +204,7 @@ def work_growth(folder: Path, rounds: int) -> dict[str, Any]:
 
 
 def cold(rounds: int) -> dict[str, Any]:
-    """Wall time and peak memory of `uwaga translate` with the bundled model from a fresh process."""
+    """Return the wall time and peak memory of ``uwaga translate`` with the bundled model in new processes."""
     times, peaks = [], []
     code = (
         "import sys\nfrom uwaga.cli.start import start\n"
@@ -218,7 +223,7 @@ def cold(rounds: int) -> dict[str, Any]:
 
 
 def install() -> dict[str, Any]:
-    """MB that a plain install puts on the disk: of each package its files, and pip's bytecode of them."""
+    """Return the size in MB of a plain installation: each package's files, and their bytecode."""
     with tempfile.TemporaryDirectory() as folder:
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
         subprocess.run([*pip, "--target", folder, str(FOLDER.parent)], check=True)
@@ -251,7 +256,10 @@ def show_install(results: dict[str, Any]) -> None:
 
 
 def environment(threads: int, isa: str | None) -> dict[str, str]:
-    """Of a process that uses so many threads; ``isa`` holds both engines, None leaves each its fastest."""
+    """Return the environment of a process that uses ``threads`` threads.
+
+    ``isa`` selects the instruction set of both engines; with None, each uses its fastest.
+    """
     variables = dict(os.environ, OMP_NUM_THREADS=str(threads))
     if isa:
         isa_name, products = PEER_ISA[isa]
@@ -270,7 +278,7 @@ def environment(threads: int, isa: str | None) -> dict[str, str]:
 
 
 def in_process(folder: Path, arguments: list[str], cores: int, isa: str | None) -> dict[str, Any]:
-    """What this script prints when it runs as a worker on so many cores."""
+    """Run this script as a worker on ``cores`` cores, and return the figures that it prints."""
     allowed = sorted(os.sched_getaffinity(0))[:cores]
     process = subprocess.run(
         [sys.executable, __file__, "--folder", str(folder), *arguments],
@@ -304,9 +312,7 @@ def main() -> None:
     parser.add_argument("--isa", choices=list(PEER_ISA), help="instruction set for uwaga and CTranslate2")
     parser.add_argument("--peers", nargs="*", default=["ctranslate2", "transformers"])
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument(
-        "--folder", type=Path, help="where the models are kept; a temporary folder if not given"
-    )
+    parser.add_argument("--folder", type=Path, help="folder for the models; default: a temporary folder")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--worker", choices=("speed", "memory", "growth"), help=argparse.SUPPRESS)
     parser.add_argument("--system", default="uwaga", help=argparse.SUPPRESS)

@@ -1,4 +1,5 @@
-"""What int8 costs: uwaga's engine and CTranslate2, each against float32, on the same weights and targets.
+"""Measure the errors of int8 in uwaga's engine and CTranslate2, against float32 on the same weights and
+targets.
 
     python benchmarks/exactness.py
     python benchmarks/exactness.py --text test.en --sentences 500
@@ -36,7 +37,10 @@ BATCH, LONGEST = 32, 120
 
 @dataclass(frozen=True)
 class Folders:
-    """One model's weights for everybody; ``target``: tokens of each greedy translation, 0 for its own end."""
+    """The folders with a model's weights for each system.
+
+    ``target`` is the number of tokens of each greedy translation; 0 if the end symbol ends it.
+    """
 
     hugging_face: Path
     ours: Path
@@ -57,7 +61,7 @@ def folders(folder: Path, model: str) -> Folders:
 
 
 def make(folder: Path, model: str) -> Folders:
-    """Make what is not there yet."""
+    """Return the folders of a model, after writing those that are missing."""
     from ctranslate2.converters import TransformersConverter
 
     from uwaga.conversion.quantise import quantise
@@ -77,7 +81,7 @@ def make(folder: Path, model: str) -> Folders:
 
 
 def prose() -> list[str]:
-    """The sentences of the documentation: English that comes with the repository."""
+    """Return the English sentences of the documentation in this repository."""
     from uwaga.tokenizers.sentences import split_sentences
 
     sentences: list[str] = []
@@ -91,7 +95,7 @@ def prose() -> list[str]:
 
 
 def encoded(model: str, text: Path | None, count: int) -> list[list[int]]:
-    """Sources as token ids, each with its end symbol."""
+    """Return sources as token ids, each with its end symbol."""
     if model == "random":
         return random_sources(count, seed=3)
     from uwaga.checkpoints.formats.uwaga.names import BUNDLED
@@ -109,7 +113,7 @@ def encoded(model: str, text: Path | None, count: int) -> list[list[int]]:
 
 
 def run_uwaga(paths: Folders, precision: str, job: dict[str, Any]) -> dict[str, Any]:
-    """``precision``: float32 or int8 (the folder)."""
+    """Run a job with uwaga's engine in ``precision``: ``float32`` or ``int8``."""
     from uwaga.checkpoints.registry import read
     from uwaga.checkpoints.to_engine import to_engine
     from uwaga.decoder import Choice
@@ -181,7 +185,7 @@ SYSTEMS = {"uwaga": run_uwaga, "ctranslate2": run_ctranslate2}
 
 
 def in_process(system: str, precision: str, isa: str | None, job: Path) -> dict[str, Any]:
-    """What a worker held to ``isa`` found."""
+    """Return the results of a worker process that is limited to the instruction set ``isa``."""
     out = job.with_name("found.npz")
     command = [sys.executable, __file__, "--worker", system, "--precision", precision, "--job", str(job)]
     subprocess.run(command, env=environment(1, isa), check=True)
@@ -198,7 +202,10 @@ def work(system: str, precision: str, job: Path) -> None:
 
 
 def measure(exact: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
-    """Errors of ``other``: of token log-probabilities in nats, of first logits relative to their spread."""
+    """Return the errors of ``other`` against ``exact``.
+
+    Those of token log-probabilities are in nats, those of the first logits are relative to their spread.
+    """
     differences = np.concatenate(
         [
             np.subtract(expected, actual)
@@ -222,7 +229,7 @@ def measure(exact: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
 
 
 def compare(folder: Path, model: str, text: Path | None, count: int) -> dict[str, dict[str, float]]:
-    """Each int8 system against its own float32, and CTranslate2's float32 against ours."""
+    """Compare each int8 system with its own float32, and CTranslate2's float32 with that of uwaga."""
     make(folder, model)
     job = folder / "job.json"
     values = {"folder": str(folder), "which": model, "sources": encoded(model, text, count), "targets": []}
@@ -255,12 +262,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument(
-        "--text", type=Path, help="English sentences; those of the documentation if not given"
+        "--text", type=Path, help="file of English sentences; default: those of the documentation"
     )
     parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument(
-        "--folder", type=Path, help="where the models are kept; a temporary folder if not given"
-    )
+    parser.add_argument("--folder", type=Path, help="folder for the models; default: a temporary folder")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--worker", choices=list(SYSTEMS), help=argparse.SUPPRESS)
     parser.add_argument("--precision", help=argparse.SUPPRESS)

@@ -1,4 +1,4 @@
-"""Firefox's en→pt model in uwaga, fxtranslate and Marian: one by one, 500 lines, memory, cold start.
+"""Compare Firefox's en→pt model in uwaga, fxtranslate and Marian: single sentences, 500 lines, memory, start.
 
     python benchmarks/firefox.py flores.dev.en
     python benchmarks/firefox.py flores.dev.en --rounds 5 --json firefox.json
@@ -40,13 +40,13 @@ SINGLE, BULK = 200, 500
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sentences", type=Path, help="English, a sentence a line, 500 of them or more")
+    parser.add_argument("sentences", type=Path, help="file of at least 500 English sentences, one per line")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="write the figures there too")
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
     arguments = parser.parse_args()
     texts = arguments.sentences.read_text(encoding="utf-8").splitlines()
     if len(texts) < BULK:
-        raise SystemExit(f"{arguments.sentences}: {len(texts)} lines, and {BULK} are wanted")
+        raise SystemExit(f"{arguments.sentences}: {len(texts)} lines; at least {BULK} are needed")
     folder, host = fetched(), machine()
     show_machine(host)
     runs: list[dict[str, Any]] = []
@@ -72,7 +72,7 @@ JOBS: list[tuple[str, str, str, int]] = [
     ("bulk", "pymarian", "bulk", 1),
     ("bulk on two cores", "uwaga", "bulk", 2),
 ]
-"""What is measured, in which system, of which sentences, on how many cores."""
+"""Name of the measurement, system, job of the worker, and number of cores."""
 
 
 def run_round(folder: Path, temporary: Path, number: int) -> dict[str, Any]:
@@ -86,14 +86,14 @@ def run_round(folder: Path, temporary: Path, number: int) -> dict[str, Any]:
 
 
 def worker(system: str, job: str, folder: Path, lines: Path, cores: int) -> dict[str, Any]:
-    """One new process; seconds from its start are added to what it says."""
+    """Run a job in a new process, and return its figures and the duration of the process."""
     python = sys.executable if system == "uwaga" else str(python_of("firefox", PEERS))
     script = str(FOLDER / "peers" / "firefox_worker.py")
     return _timed([python, script, system, job, str(folder), str(lines), str(cores)], cores)
 
 
 def command(folder: Path) -> dict[str, Any]:
-    """``uwaga translate`` of one sentence, from nothing."""
+    """Measure ``uwaga translate`` of one sentence from the start of the process."""
     text = "I want to buy a car."
     arguments = ["translate", "-m", str(folder), "--threads", "1", text]
     return _timed([sys.executable, "-m", "uwaga", *arguments], 1, False)
@@ -157,7 +157,7 @@ def show(label: str, values: list[float], bar: str = "") -> None:
 
 
 def fetched() -> Path:
-    """The model's folder, with its weights in float32 for Marian."""
+    """Return the folder of the model, with its weights also in float32 for Marian."""
     model = PEERS / "firefox-model"
     if (model / "float32.npz").exists():
         return model

@@ -1,12 +1,11 @@
-"""Speed of continuing texts on CPUs: uwaga's native engine, CTranslate2 int8 and transformers float32.
+"""Compare the speed of continuing texts on CPUs: uwaga's engine, CTranslate2 int8 and transformers float32.
 
     python benchmarks/generation.py
     python benchmarks/generation.py --cores 2 --batches 1 8 32 --rounds 5 --json generation.json
 
-A model of GPT-2's size (124 million weights, 50,257 tokens) with random weights, the same for all; prompts
-of random tokens. Every system makes exactly the same number of new tokens, greedily (the end symbol is held
-back, then a limit cuts). Rounds alternate between the systems; a figure is the median of its rounds, after a
-warm-up.
+All systems have the same random weights, of GPT-2's size (124 million weights, 50,257 tokens), and prompts of
+random tokens. They generate the same number of new tokens, greedily: the end symbol is suppressed up to a
+length limit. Rounds alternate between the systems; a figure is the median of its rounds, after a warm-up.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from peers.machine import machine
 PEERS = ("ctranslate2", "transformers")
 PRECISIONS = ("float32", "bfloat16", "int8", "int4")
 System = Callable[[list[list[int]], int], None]
-"""Continues prompts by so many tokens."""
+"""A function that continues prompts by a number of tokens."""
 
 
 def uwaga_system(folder: Path, precision: str, cores: int) -> System:
-    """The engine through the search, as `uwaga generate` runs it."""
+    """Return a function that continues prompts with the engine, as ``uwaga generate`` does."""
     from uwaga import TextGenerator
     from uwaga.search import SearchInput, search
 
@@ -55,7 +54,10 @@ def ctranslate2_system(folder: Path, cores: int) -> System:
 
 
 def ctranslate2_generator(folder: Path, pieces: Mapping[int, str] | Sequence[str], cores: int) -> System:
-    """A folder of CTranslate2 and the piece of each token."""
+    """Return a function that continues prompts with a CTranslate2 folder.
+
+    ``pieces`` are the pieces by token id.
+    """
     import ctranslate2
 
     generator = ctranslate2.Generator(str(folder), compute_type="int8", intra_threads=cores)
@@ -96,7 +98,10 @@ def measure(
     vocabulary: int = VOCABULARY,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Median seconds of each system, with new prompts in each round: the engine keeps what it has read."""
+    """Return the median seconds of each system.
+
+    Each round has new prompts, because the engine caches what it has read.
+    """
     rng = np.random.default_rng(0)
     times: dict[str, list[float]] = {name: [] for name in systems}
     for number in range(rounds + 1):
@@ -113,8 +118,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("--prompt", type=int, default=64, help="tokens of a prompt")
-    parser.add_argument("--new", type=int, default=64, help="tokens made behind it")
+    parser.add_argument("--prompt", type=int, default=64, help="number of tokens of a prompt")
+    parser.add_argument("--new", type=int, default=64, help="number of new tokens after it")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))

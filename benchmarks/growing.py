@@ -1,14 +1,15 @@
-"""A text that grows: its last translation as the draft against translating it from nothing (M42).
+"""Measure translating a growing text with its last translation as the draft, against translating from scratch
+(M42).
 
     python benchmarks/growing.py           # 200 captions of Multi30k, the bundled model, one thread
     python benchmarks/growing.py --sentences 50 --text my.txt --model FOLDER --json growing.json
 
-Each sentence is revealed word by word, and every beginning is translated: from nothing, and with the last
-translation as the draft, without a bias, with one, and with one while the last word is not shown. A draft
-that is right, the translation itself, shows the most that a draft can save. The ways take turns at each
-sentence. Passes are those of the decoder. The erasure is the number of shown words that
-are taken back, for each word of the last translation (Arivazhagan et al. 2020, section 3.2); BLEU is that of
-the last translations. Translations without a bias must equal those from nothing.
+Each sentence is revealed word by word, and every beginning is translated: from scratch, and with the last
+translation as the draft, without a bias, with a bias, and with a bias while the last word is not shown. The
+translation itself as the draft shows the most that a draft can save. The methods take turns at each sentence.
+Passes are those of the decoder. The erasure is the number of shown words that are taken back per word of the
+last translation (Arivazhagan et al. 2020, section 3.2); BLEU is that of the last translations. Translations
+without a bias must equal those from scratch.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ DATA = Path(__file__).resolve().parents[1] / "../shared/data/multi30k"
 
 @dataclass
 class Policy:
-    """A way to translate a text that grows, and what it has taken; a bias of None is from nothing."""
+    """A method of translating a growing text, and its total costs.
+
+    A bias of None means translating each beginning from scratch.
+    """
 
     bias: float | None
     mask: int = 0
@@ -49,7 +53,10 @@ class Policy:
     def grow(
         self, translator: Translator, beginnings: Sequence[str], answers: Sequence[Translation] = ()
     ) -> list[Translation]:
-        """Translate the beginnings of a sentence in turn; ``answers`` are their translations from nothing."""
+        """Translate the beginnings of a sentence in turn.
+
+        ``answers`` are their translations from scratch.
+        """
         translations: list[Translation] = []
         started = time.process_time()
         for index, text in enumerate(beginnings):
@@ -74,7 +81,7 @@ class Policy:
 
 
 def erasure(texts: Sequence[str]) -> float:
-    """Return the words that are taken back, for each word of the last text."""
+    """Return the number of words that are taken back per word of the last text."""
     words = [text.split() for text in texts]
     common = [
         list(takewhile(lambda pair: pair[0] == pair[1], zip(*neighbours, strict=False)))
@@ -89,7 +96,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument(
-        "--text", type=Path, default=DATA / "test_2016_flickr.en.gz", help="a sentence a line"
+        "--text", type=Path, default=DATA / "test_2016_flickr.en.gz", help="file with one sentence per line"
     )
     parser.add_argument("--reference", type=Path, default=DATA / "test_2016_flickr.de.gz")
     parser.add_argument("--model", help="a model's folder or name; the bundled one by default")

@@ -1,4 +1,4 @@
-"""The course's laboratory in Chromium: how fast it answers, and how much its pages send.
+"""Measure the course's laboratory in Chromium: how fast it responds, and how many bytes its pages transfer.
 
     python benchmarks/laboratory.py
     python benchmarks/laboratory.py --json laboratory.json
@@ -89,7 +89,7 @@ NAMES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write the figures there too")
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
     arguments = parser.parse_args()
     host = machine()
     with tempfile.TemporaryDirectory() as temporary, chromium() as browser:

@@ -1,10 +1,10 @@
-"""Load time and peak memory of uwaga and transformers for an OPUS-MT model of 74 million weights.
+"""Compare load time and peak memory of uwaga and transformers for an OPUS-MT model of 74 million weights.
 
     python benchmarks/loading.py
     python benchmarks/loading.py --rounds 9 --json loading.json --check
 
-The same folder, random weights in the shape of opus-mt-en-de, each system in a new process every round,
-rounds that alternate, the median of the rounds. benchmarks/README.md says more.
+Both systems load the same folder, with random weights in the shape of opus-mt-en-de, in a new process every
+round. Rounds alternate between the systems, and the median counts. See benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--json", type=Path, help="write the figures there too")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
+    parser.add_argument("--check", action="store_true", help="exit with status 1 if a bar is missed")
     arguments = parser.parse_args()
     if not (CACHE / "complete").exists():
         make_model(CACHE)
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def measure(name: str, threads: int) -> dict[str, Any]:
-    """One new process: what it says of its load and of its first sentence."""
+    """Load a model and translate a sentence in a new process, and return the figures that it prints."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     environment |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
     environment["PYTHONPATH"] = str(Path(uwaga.__file__).parents[1])
@@ -108,7 +108,7 @@ def report(runs: dict[str, list[dict[str, Any]]]) -> bool:
 
 
 def make_model(folder: Path) -> None:
-    """A Marian folder in the shape of opus-mt-en-de, saved by transformers' own code."""
+    """Write a Marian folder in the shape of opus-mt-en-de with transformers."""
     import sentencepiece
     import torch
     import transformers

@@ -1,4 +1,4 @@
-"""Tags and placeholders through a translation: what survives, what stands right, and what it costs.
+"""Measure tags and placeholders in translations: how many survive, how many are placed right, and the cost.
 
     python benchmarks/markup.py --test test_2016_flickr.en.gz test_2016_flickr.de.gz --train train.en.gz
     python benchmarks/markup.py --test ... --only placeholders --model MODEL_FOLDER
@@ -75,7 +75,7 @@ def lines(path: Path) -> list[str]:
 
 
 def fragment(sentence: str, draw: random.Random) -> str:
-    """The sentence with nested tags around some of its words, escaped."""
+    """Return an escaped sentence with nested tags around some of its words."""
     words = [word.replace("&", "&amp;").replace("<", "&lt;") for word in sentence.split()]
 
     def dress(part: list[str], depth: int) -> list[str]:
@@ -140,7 +140,7 @@ def fragments(translator: Any, sentences: list[str]) -> dict[str, float]:
 
 
 def mistakes(source_words: set[int], selected: range | set[int], sure: Any, possible: Any) -> int:
-    """Words left out, and words too many."""
+    """Return the number of words that are missing from a selection, and of words that do not belong to it."""
     targets = {target for source, target in sure if source in source_words}
     allowed = {target for source, target in possible if source in source_words}
     outside = {target for source, target in possible if source not in source_words}
@@ -227,7 +227,7 @@ def words(translator: Any, pairs: list[tuple[str, str]], gold: list[Any]) -> dic
 
 
 def covered(parts: Any, target: str) -> range:
-    """The target words between the two tags."""
+    """Return the range of target words between the two tags."""
     before = "".join(part for part in parts[: parts.index(Tag("open", "<b>"))])
     suffix = "".join(part for part in parts[parts.index(Tag("close", "</b>")) + 1 :])
     spans = word_spans(target)
@@ -281,8 +281,10 @@ def speed(translator: Any, sentences: list[str]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--test", nargs=2, type=Path, required=True, help="the test set, both sides")
-    parser.add_argument("--train", type=Path, help="more English sentences")
+    parser.add_argument(
+        "--test", nargs=2, type=Path, required=True, help="the source and target files of the test set"
+    )
+    parser.add_argument("--train", type=Path, help="file of further English sentences")
     parser.add_argument("--model")
     parser.add_argument("--only", choices=("fragments", "words", "placeholders", "speed"))
     parser.add_argument("--sentences", type=int, default=2000)

@@ -1,4 +1,4 @@
-"""Translation memories: pairs imported per second, and the time of a look-up in a million pairs.
+"""Measure translation memories: pairs imported per second, and the time of a look-up in a million pairs.
 
 Usage: python benchmarks/memory.py [--pairs 1000000] [--data DIR] [--folder DIR]
 
@@ -41,7 +41,7 @@ def real_pairs(data: Path) -> list[Pair]:
 
 
 def many_pairs(pairs: list[Pair], count: int) -> Iterator[Pair]:
-    """Yield the pairs, then copies with other words."""
+    """Yield the pairs, and then copies of them in which some words are replaced."""
     yield from pairs[:count]
     generator = random.Random(0)
     frequencies = Counter(word for pair in pairs for word in pair.source.split())

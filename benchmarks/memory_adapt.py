@@ -1,4 +1,4 @@
-r"""What an adapter for a memory gains on texts that the memory does not have, and what it forgets.
+"""Measure what an adapter for a memory gains on texts outside the memory, and what it forgets.
 
     python benchmarks/memory_adapt.py --domain train.en.gz train.de.gz --domain-test test.en.gz test.de.gz \
         --general-test tatoeba/test.en-de.tsv.gz --pairs 1000 5000

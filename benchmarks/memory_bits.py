@@ -1,11 +1,12 @@
-"""The same bits with a translation memory: alone, in any batch, order, thread or process.
+"""Check that translations with a memory are equal to the last bit alone, in any batch, order, thread and
+process.
 
     python benchmarks/memory_bits.py --model FOLDER --pydocs FOLDER --texts 1000
 
-The documentation of Python 3.12 is remembered, and texts new in 3.13 are translated: in one batch, and then
-with two threads, one by one, in shuffled batches, by four callers at once, with a memory whose states are
-computed anew, and by two processes that share one. The number of translations that differ in their text,
-score, scores of tokens or use of the memory is printed for each.
+The documentation of Python 3.12 is stored in the memory, and new texts of 3.13 are translated: in one batch,
+and then with two threads, one by one, in shuffled batches, by four concurrent callers, with a memory whose
+states are computed again, and by two processes that share a memory. The number of translations that differ in
+their text, score, scores of tokens or use of the memory is printed for each.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ BATCH = 37
 
 
 def bits(translation: uwaga.Translation) -> tuple[object, ...]:
-    """Return what has to be equal."""
+    """Return the values of a translation that must be equal to the last bit."""
     uses = tuple(use.used for use in translation.memory)
     return translation.text, translation.score, tuple(translation.token_scores), uses
 
 
 def digest(results: Sequence[object]) -> str:
-    """Return what identifies results of a process."""
+    """Return a hash of the results of a process."""
     return hashlib.sha256(repr(results).encode()).hexdigest()
 
 
 def main() -> None:
-    """Print how many translations differ for each way."""
+    """Print the number of differing translations for each method."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

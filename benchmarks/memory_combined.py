@@ -1,4 +1,5 @@
-"""A memory, an adapter trained on it, and both: chrF of captions by the similarity of the remembered ones.
+"""Compare a memory, an adapter trained on it, and both: chrF of captions by similarity of the remembered
+captions.
 
     uwaga memory create captions.uwm --from en --to de
     uwaga memory import captions.uwm train.en-de.tsv
@@ -25,7 +26,7 @@ THRESHOLDS = (50, 30)
 
 
 def main() -> None:
-    """Print a line for each way to translate."""
+    """Print a line for each method of translation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--multi30k", type=Path, required=True)
     parser.add_argument("--memory", type=Path, required=True)

@@ -1,4 +1,4 @@
-"""What a memory brings that learns sentence by sentence: captions of Multi30k, or Python's documentation.
+"""Measure the gain from a memory that learns sentence by sentence, on Multi30k or Python's documentation.
 
     python benchmarks/memory_online.py --multi30k FOLDER
     python benchmarks/memory_online.py --multi30k FOLDER --model MODEL --target fr
@@ -37,7 +37,7 @@ def pairs(folder: Path, name: str, target: str) -> list[Pair]:
 
 
 def documentation(folder: Path) -> tuple[list[Pair], list[Pair]]:
-    """Return the texts of Python's documentation in their order, and texts that a later version has."""
+    """Return the texts of Python's documentation in order, and the texts that a later version adds."""
     remembered, new = (
         [Pair(source, target, origin) for origin, source, target in rows(folder / f"{name}.en-pt.tsv.gz")]
         for name in ("memory-3.12", "new-3.13")

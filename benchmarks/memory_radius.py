@@ -1,4 +1,5 @@
-"""How near a remembered decoder state must be to be of use: the likelihood of pairs, each given the others.
+"""Measure how near a remembered decoder state must be to be useful, by the likelihood of pairs given the
+others.
 
     python benchmarks/memory_radius.py --model FOLDER --pairs FILE.tsv.gz --columns 1 2
     python benchmarks/memory_radius.py --pairs train.en-de.tsv.gz

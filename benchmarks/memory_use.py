@@ -1,4 +1,4 @@
-"""chrF of translations with a memory: documentation of Python 3.12 remembered, texts new in 3.13 translated.
+"""Measure the chrF of translations with a memory: Python 3.12's documentation remembered, 3.13's translated.
 
     python benchmarks/memory_use.py --model FOLDER --pydocs FOLDER --texts 500
     python benchmarks/memory_use.py --model FOLDER --pydocs FOLDER --texts 500 --unrelated FOLDER/flores
@@ -34,12 +34,12 @@ from uwaga_memory.store import Memory, Pair
 
 MARKUP = re.compile(r"[`*%|\\]|:\w+:")
 PROTECTED = re.compile(r" <[^<>`\s]+>`_*|(?::[\w:]+:)?`+[^`<\s](?:[^`<]*[^`<\s])?`+_*|%\(\w+\)s|\|\w+\|")
-"""Literals, roles and links of reStructuredText, of those with a title the target, and placeholders."""
+"""Literals, roles and links of reStructuredText (of a link with a title, its target), and placeholders."""
 BINS = (95.0, 85.0, 75.0, 50.0, 0.0)
 
 
 def rows(path: Path) -> list[list[str]]:
-    """Return the rows of a table: file, source, target."""
+    """Return the rows of a table with the columns file, source and target."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [line.rstrip("\n").split("\t") for line in lines]
 
@@ -54,7 +54,7 @@ def flores(folder: Path) -> list[Pair]:
 
 
 def print_times(translator: uwaga.Translator, texts: Sequence[str], size: int, **options: Any) -> None:
-    """Print the seconds of translating texts in batches of a size, without options and with them."""
+    """Print the seconds of translating texts in batches of ``size``, with and without the options."""
     batches = [texts[start : start + size] for start in range(0, len(texts), size)]
     least = [math.inf, math.inf]
     for _ in range(3):
@@ -69,13 +69,13 @@ def print_times(translator: uwaga.Translator, texts: Sequence[str], size: int, *
 
 
 def mean_chrf(outputs: Sequence[str], references: Sequence[str]) -> float:
-    """Return the mean chrF of sentences."""
+    """Return the mean sentence chrF."""
     pairs = zip(outputs, references, strict=True)
     return statistics.mean(sacrebleu.sentence_chrf(output, [reference]).score for output, reference in pairs)
 
 
 def share_kept(pattern: re.Pattern[str], sources: Sequence[str], outputs: Sequence[str]) -> str:
-    """Return how many matches of a pattern in sources are in their translations."""
+    """Return how many matches of a pattern in the sources also occur in their translations."""
     total = preserved = 0
     for source, output in zip(sources, outputs, strict=True):
         pieces = Counter(pattern.findall(source))
@@ -85,7 +85,7 @@ def share_kept(pattern: re.Pattern[str], sources: Sequence[str], outputs: Sequen
 
 
 def main() -> None:
-    """Print a table by similarity, and the time of each way."""
+    """Print a table by similarity, and the time of each method."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", required=True)
     parser.add_argument("--pydocs", type=Path, required=True)
@@ -95,8 +95,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--unrelated", type=Path, help="folder of FLORES, whose pairs are remembered instead")
     parser.add_argument("--adapter", type=Path, help="an adapter of the model, trained on the memory")
-    parser.add_argument("--unmarked", action="store_true", help="only texts without markup, like their pairs")
-    parser.add_argument("--each", type=int, default=0, help="draw so many texts of each bin instead")
+    parser.add_argument("--unmarked", action="store_true", help="use only texts without markup")
+    parser.add_argument("--each", type=int, default=0, help="number of texts to draw from each bin instead")
     options = parser.parse_args()
     translator = uwaga.load(options.model, threads=options.threads)
     texts = rows(options.pydocs / "new-3.13.en-pt.tsv.gz")

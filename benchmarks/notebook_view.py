@@ -1,11 +1,11 @@
-"""How long Chromium takes to draw the attention view, and how large it is.
+"""Measure how long Chromium takes to draw the attention view, and the size of the view.
 
     python benchmarks/notebook_view.py [--rounds 5]
 
-Random attention (a softmax of normal scores). Each round loads a page anew and waits until it is drawn:
-`load` counts from the start of the navigation, as a reader waits, `script` from that of its own script;
-then it changes to the model view, where all heads are drawn, to the matrix and back to the lines, each with a
-frame painted after it. Milliseconds, the median of the rounds and their range.
+The attention is random (a softmax of normal scores). Each round loads a new page and waits until it is drawn:
+`load` is the time from the start of the navigation, `script` that from the start of the page's script. Then
+it changes to the model view, which draws all heads, to the matrix, and back to the lines, and waits for a
+painted frame after each. The figures are the median of the rounds in milliseconds, and their range.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import attention_samples as samples
 from browser import chromium
 
 SHAPES = ((12, 12, 30), (6, 16, 100), (4, 8, 30), (12, 12, 100))
-"""(layers, heads, tokens)."""
+"""Numbers of layers, heads and tokens."""
 CHANGE = """async (view) => {
   const root = document.querySelector('[data-milliseconds]').shadowRoot;
   const began = performance.now();
@@ -36,7 +36,7 @@ CHANGE = """async (view) => {
 
 
 def measure(browser, path: Path) -> dict[str, float]:
-    """Milliseconds of each way to draw a page."""
+    """Return the milliseconds of loading a page, of its script, and of drawing each view."""
     page = browser.new_page(viewport={"width": 1000, "height": 900})
     page.goto(path.as_uri(), wait_until="commit")
     page.wait_for_selector("[data-milliseconds]", state="attached")

@@ -1,4 +1,4 @@
-"""How well `coverage` finds words that a translation omits.
+"""Measure how well `coverage` finds words that a translation omits.
 
     python benchmarks/omissions.py SOURCES.txt [--model MODEL] [--lines 250] [--show 30] [--unaligned]
 
@@ -29,9 +29,9 @@ from uwaga.translator.request import Request
 from uwaga.translator.text import Passage, Sentence, TokenPair
 
 CONTENT = 4
-"""Fewest letters of a content word."""
+"""Minimum number of letters of a content word."""
 Pair = tuple[str, str, str]
-"""A source, a translation, and the word of the source that it lacks."""
+"""A source, a translation, and the source word that the translation lacks."""
 
 
 def check(
@@ -55,7 +55,7 @@ def check(
 
 
 def linked(translation: Translation, word: int) -> list[int]:
-    """Return the words of a translation that a word of its source is linked to."""
+    """Return the indices of the translated words to which a source word is aligned."""
     assert translation.alignment is not None
     return [target for source, target in translation.alignment.links if source == word]
 

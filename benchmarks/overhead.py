@@ -1,4 +1,4 @@
-"""Processor time around the engine: of Python, of collections of garbage, and of the system.
+"""Measure the processor time outside the engine: of Python, of garbage collection, and of the system.
 
     python benchmarks/overhead.py
     python benchmarks/overhead.py --other ../uwaga-before   # beside another in which `make demo` has run

@@ -1,4 +1,4 @@
-"""Training speed, in target tokens per second, of uwaga's recurrent models and JoeyNMT 2.3's.
+"""Compare the training speed of uwaga's and JoeyNMT 2.3's recurrent models, in target tokens per second.
 
     python benchmarks/recurrent.py
     python benchmarks/recurrent.py --corpus train.en train.de --rounds 5 --json recurrent.json

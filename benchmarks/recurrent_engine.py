@@ -1,12 +1,11 @@
-"""Translation speed of recurrent models on one core: the native engine and torch.
+"""Compare the translation speed of recurrent models on one core in the native engine and in torch.
 
     python benchmarks/recurrent_engine.py
     python benchmarks/recurrent_engine.py --models luong-small --rounds 7 --json recurrent.json
 
-Models of the sizes for Multi30k (``uwaga.settings.recurrent``, 10,000 tokens) with random weights, the same
-for all systems. Every system makes exactly the same number of target tokens (the end symbol is held back,
-then a limit cuts). Rounds alternate between the systems; a figure is the median of its rounds, in CPU
-seconds, after a warm-up.
+All systems have the same random weights, of the sizes for Multi30k (``uwaga.settings.recurrent``, 10,000
+tokens). They generate the same number of target tokens: the end symbol is suppressed up to a length limit.
+Rounds alternate between the systems; a figure is the median of its rounds, in CPU seconds, after a warm-up.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.settings.recurrent import PRESETS
 
 VOCABULARY, SOURCE, TARGET = 10_000, 14, 14
-"""Size of the joint vocabulary, and tokens of a sentence: those of Multi30k on average."""
+"""Size of the joint vocabulary, and source and target tokens of a sentence, as in Multi30k on average."""
 SYMBOLS = Symbols(start=1, end=2, pad=0, unknown=3)
 CASES = ((1, 1), (1, 5), (32, 1), (32, 5))
-"""(sentences, beam)."""
+"""Numbers of sentences and beam sizes."""
 MODELS = ("bahdanau-small", "bahdanau-published-small", "luong-small", "luong-stacked-small")
 
 
 def systems(name: str) -> dict[str, Decoder]:
-    """Return torch and the engine in each precision with the same weights."""
+    """Return decoders with the same weights: torch, and the engine in each precision."""
     torch.manual_seed(0)
     settings = PRESETS[name]()
     model = build_model(settings, SYMBOLS, VOCABULARY, VOCABULARY).eval()
@@ -49,7 +48,7 @@ def systems(name: str) -> dict[str, Decoder]:
 
 
 def seconds(model: Decoder, batch: Sequence[Sequence[int]], beam: int) -> float:
-    """Return the CPU seconds of a search over a batch, repeated until they are enough to measure."""
+    """Return the CPU seconds of a search over a batch, which is repeated for a sufficient time."""
     options = SearchOptions(
         beam=beam, max_length=TARGET, min_length=TARGET, max_ratio=float("inf"), batch_tokens=1 << 20
     )

@@ -1,10 +1,10 @@
-"""Training speed of one process and of several, each with a core: target tokens per second, and their ratio.
+"""Compare the training speed of one and of several processes with one core each, in target tokens per second.
 
     python benchmarks/scale_out.py
     python benchmarks/scale_out.py --processes 1 2 4 --rounds 3 --json scale_out.json
 
-The same run of random sentences each time, started by torchrun, without validations; the rate is that of
-metrics.jsonl, which does not count the start. The median of the rounds, which alternate.
+Each time, torchrun starts the same run on random sentences, without validations. The speed is that in
+metrics.jsonl, which excludes the start. Rounds alternate, and the median counts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def prepare(folder: Path, steps: int, kind: str) -> None:
 
 
 def rate(folder: Path, processes: int, number: int) -> float:
-    """Target tokens per second of all processes together."""
+    """Return the target tokens per second of all processes together."""
     run = f"run-{processes}-{number}"
     launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     words = ["train", "settings.yaml", "--set", f"run={run}"]

@@ -1,4 +1,4 @@
-"""The server under load: requests a second, latency and memory, beside LibreTranslate with the same weights.
+"""Measure the server under load: requests per second, latency and memory, and against LibreTranslate.
 
     python benchmarks/serve.py speed
     python benchmarks/serve.py speed --workers 2 --threads 1 --clients 1 32
@@ -61,7 +61,7 @@ CLIENTS = (1, 8, 32, 64)
 
 
 def sentences(lines: Path | None, count: int) -> list[str]:
-    """Sentences of a file, or made ones of 6 to 16 words."""
+    """Return the sentences of a file, or generated ones of 6 to 16 words."""
     if lines is not None:
         texts = [line.strip() for line in lines.read_text(encoding="utf-8").splitlines() if line.strip()]
         return (texts * (count // len(texts) + 1))[:count]
@@ -74,7 +74,7 @@ def body(text: str) -> bytes:
 
 
 def translating(text: str, arguments: argparse.Namespace) -> bytes:
-    """A request for a translation; of a model that knows no end, of so many tokens."""
+    """Return a request for a translation, with a fixed number of tokens for a model with random weights."""
     if arguments.max_length is None:
         return post("/translate", body(text))
     payload = {"text": text, "source": "en", "target": "de", "max_length": arguments.max_length}
@@ -89,7 +89,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def uwaga_server(arguments: argparse.Namespace, **settings: object) -> Iterator[tuple[str, int]]:
-    """Our server; its URL and process."""
+    """Run a server of uwaga within the block; yield its URL and process id."""
     import yaml
 
     port = free_port()
@@ -118,7 +118,7 @@ def uwaga_server(arguments: argparse.Namespace, **settings: object) -> Iterator[
 
 @contextlib.contextmanager
 def peer_server(python: str, threads: int) -> Iterator[tuple[str, int]]:
-    """LibreTranslate, whose packages are installed already."""
+    """Run LibreTranslate, which must be installed, within the block; yield its URL and process id."""
     from peers.argos_package import write_package
 
     port, folder = free_port(), Path(tempfile.mkdtemp(prefix="argos-"))
@@ -156,7 +156,7 @@ def peer_server(python: str, threads: int) -> Iterator[tuple[str, int]]:
 
 
 def measure(url: str, pid: int, requests: list[bytes], clients: int, seconds: float) -> dict[str, float]:
-    """One number of clients, after a warm-up."""
+    """Measure requests by a number of clients, after a warm-up."""
     run(run_clients(url, requests[: 2 * clients], clients))
     with PeakMemory(pid) as peak:
         before, own_before = cpu(pid), time.process_time()
@@ -171,7 +171,7 @@ def measure(url: str, pid: int, requests: list[bytes], clients: int, seconds: fl
 
 
 def as_a_file(arguments: argparse.Namespace, texts: list[str]) -> float:
-    """Sentences in a second of ``uwaga translate`` with the same lines as a file, loading left out."""
+    """Return the sentences per second of ``uwaga translate`` for the lines as a file, without loading."""
     threads = arguments.threads * arguments.workers or len(os.sched_getaffinity(0))
     seconds = []
     for part in (texts[:64], texts):
@@ -199,7 +199,7 @@ def as_a_file(arguments: argparse.Namespace, texts: list[str]) -> float:
 
 
 def speed(arguments: argparse.Namespace) -> None:
-    """Requests in a second and latency, by the number of clients."""
+    """Measure requests per second and latency by number of clients."""
     texts = sentences(arguments.lines, arguments.count)
     requests = [translating(text, arguments) for text in texts]
     results: dict[str, dict[str, dict[str, float]]] = {}
@@ -230,7 +230,7 @@ def speed(arguments: argparse.Namespace) -> None:
 
 
 def lone(arguments: argparse.Namespace) -> None:
-    """Latency at half load beside a lone request's, and of short texts beside one of 500 words."""
+    """Measure latency at half load against that of single requests, and of short texts beside long ones."""
     texts = sentences(arguments.lines, arguments.count)
     requests = [post("/translate", body(text)) for text in texts]
     long = post("/translate", body(" ".join(texts)[:3000]))
@@ -265,7 +265,7 @@ def lone(arguments: argparse.Namespace) -> None:
 
 
 def common_arguments() -> argparse.ArgumentParser:
-    """What every measurement of a server may be told."""
+    """Return a parser of the arguments that all measurements of a server have."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--model", default="bundled")
     common.add_argument("--precision", default="auto")
@@ -286,9 +286,13 @@ def main() -> None:
     verbs = parser.add_subparsers(required=True)
     command = verbs.add_parser("speed", parents=[common])
     command.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
-    command.add_argument("--max-length", type=int, help="for a model with random weights, which knows no end")
-    command.add_argument("--peer", help="the Python that LibreTranslate is installed for")
-    command.add_argument("--file", action="store_true", help="compare with uwaga translate too")
+    command.add_argument(
+        "--max-length",
+        type=int,
+        help="length limit for a model with random weights, which generates no end symbol",
+    )
+    command.add_argument("--peer", help="Python of the environment in which LibreTranslate is installed")
+    command.add_argument("--file", action="store_true", help="also compare with uwaga translate")
     command.set_defaults(run=speed)
     verbs.add_parser("lone", parents=[common], help=lone.__doc__).set_defaults(run=lone)
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What the server bears: too much load, clients that are in the way, weeks, killed workers, strange requests.
+"""Test the server under overload, slow clients, long operation, killed workers and malformed requests.
 
     python benchmarks/server_load.py overload --seconds 120    # ten times what it can answer
     python benchmarks/server_load.py crowd                     # 5,000 open connections, slow ones, deaf ones
@@ -34,7 +34,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def overload(arguments: argparse.Namespace) -> None:
-    """Ten times the sustainable load: each request answered as alone, or refused with a reason."""
+    """Send ten times the load that the server can sustain.
+
+    Each request must have the same answer as alone, or be refused with a reason.
+    """
     texts = sentences(arguments.lines, 200)
     requests = [post("/translate", body(text)) for text in texts]
     expected: dict[int, bytes] = {}
@@ -69,7 +72,7 @@ def overload(arguments: argparse.Namespace) -> None:
 
 
 def crowd(arguments: argparse.Namespace) -> None:
-    """Latency of eight clients beside others that are in the way."""
+    """Measure the latency of eight clients beside slow and silent connections."""
     requests = [post("/translate", body(text)) for text in sentences(arguments.lines, 200)]
     crowds = [
         {},
@@ -101,7 +104,10 @@ def crowd(arguments: argparse.Namespace) -> None:
 
 
 def soak(arguments: argparse.Namespace) -> None:
-    """Mixed requests, cancelled, malformed and huge ones among them: memory and handles stay level."""
+    """Check that memory and open files stay constant under mixed requests.
+
+    Some requests are cancelled, malformed or huge.
+    """
     draw = random.Random(3)
     texts = sentences(arguments.lines, 500)
     valid = [post("/translate", body(text)) for text in texts]
@@ -141,7 +147,7 @@ def soak(arguments: argparse.Namespace) -> None:
 
 
 def kill(arguments: argparse.Namespace) -> None:
-    """A worker is killed every ten seconds; clients try again, and documents go on."""
+    """Kill a worker every ten seconds; clients retry, and the translation of documents must continue."""
     import httpx
 
     texts = sentences(arguments.lines, 300)
@@ -185,7 +191,7 @@ def kill(arguments: argparse.Namespace) -> None:
 
 
 def hostile(arguments: argparse.Namespace) -> None:
-    """Latency of ``/health`` beside 16 clients that send texts made for slow scanners."""
+    """Measure the latency of ``/health`` beside 16 clients whose texts are slow to scan."""
     sys.path.insert(0, str(ROOT / "tests" / "support"))
     from hostile_texts import HTML, MARKDOWN, PLACEHOLDERS, SENTENCES, XML
 
@@ -227,7 +233,10 @@ def hostile(arguments: argparse.Namespace) -> None:
 
 
 def described(arguments: argparse.Namespace) -> None:
-    """Requests made from the server's own OpenAPI: no 5xx, and nothing that it does not say."""
+    """Send requests generated from the server's OpenAPI description.
+
+    The server must not answer with 5xx, or in a way that the description does not contain.
+    """
     import httpx
 
     from uwaga_server.settings import DIALECTS
@@ -265,8 +274,8 @@ def main() -> None:
         if verb is hostile:
             command.set_defaults(count=200)
             command.add_argument("--clients", type=int, default=16)
-            command.add_argument("--size", type=int, default=50_000, help="characters of a text")
-            command.add_argument("--deadline", type=float, default=60.0, help="seconds of a request")
+            command.add_argument("--size", type=int, default=50_000, help="number of characters of a text")
+            command.add_argument("--deadline", type=float, default=60.0, help="maximum seconds of a request")
     arguments = parser.parse_args()
     arguments.run(arguments)
 

@@ -1,4 +1,5 @@
-"""Memory of a server under requests that are made to fill it: at the start, at most, and a minute later.
+"""Measure the memory of a server under requests designed to fill it: at the start, at the peak, a minute
+later.
 
 python benchmarks/server_memory.py [ATTACK ...]
 
@@ -27,15 +28,15 @@ from peers.machine import machine, show_machine
 
 MEBIBYTE = 1 << 20
 PEAK, LATER = 200, 50
-"""Bars in MiB above the start."""
+"""Bars in MiB above the memory at the start: for the peak, and a minute later."""
 
 
 class Server:
-    """A server in a process, whose memory is watched from its start on.
+    """A server in a child process, whose memory is watched from its start.
 
     Args:
-        folder: for its settings and state.
-        settings: of ``uwaga serve``, as JSON, which is YAML.
+        folder: the folder for its settings and state.
+        settings: the settings of ``uwaga serve``, written as JSON, which is YAML.
     """
 
     def __init__(self, folder: Path, settings: dict[str, object]) -> None:
@@ -53,12 +54,12 @@ class Server:
         self._watcher.start()
 
     def resident(self) -> int:
-        """Return its memory in bytes."""
+        """Return the memory of the server in bytes."""
         pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * 4096
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         self._ended.set()
         self._watcher.join()
         self.process.terminate()
@@ -80,7 +81,7 @@ class Server:
 
 
 def unfinished(server: Server, count: int, head: str, beginning: bytes, size: int) -> None:
-    """Send requests whose bodies never end, and hold them for ten seconds."""
+    """Send requests with bodies that never end, and keep them open for ten seconds."""
     lines = f"POST {head}\r\nhost: localhost\r\ncontent-length: {size}\r\n\r\n".encode()
     body = beginning + b"a" * (size - len(beginning) - 10)
     with ExitStack() as clients:
@@ -94,27 +95,27 @@ def unfinished(server: Server, count: int, head: str, beginning: bytes, size: in
 
 
 def unfinished_json(server: Server) -> None:
-    """300 unfinished bodies of 2 MiB."""
+    """Send 300 unfinished bodies of 2 MiB."""
     head = "/translate HTTP/1.1\r\ncontent-type: application/json"
     unfinished(server, 300, head, b'{"q": "', 2 * MEBIBYTE)
 
 
 def unfinished_fields(server: Server) -> None:
-    """60 form fields of 15 MiB."""
+    """Send 60 form fields of 15 MiB."""
     head = "/translate HTTP/1.1\r\ncontent-type: multipart/form-data; boundary=x"
     field = b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\n'
     unfinished(server, 60, head, field, 15 * MEBIBYTE)
 
 
 def unfinished_files(server: Server) -> None:
-    """20 files of 30 MiB; they lie on disk."""
+    """Send 20 files of 30 MiB, which the server stores on disk."""
     head = "/translate_file HTTP/1.1\r\ncontent-type: multipart/form-data; boundary=x"
     field = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
     unfinished(server, 20, head, field, 30 * MEBIBYTE)
 
 
 def long_codes(server: Server) -> None:
-    """30 requests with a source language of 5,000,000 characters, as a form, then as JSON."""
+    """Send 30 requests with a source language of 5,000,000 characters, as a form and as JSON."""
     for number in range(30):
         form = {"q": "A dog.", "source": "中" * 600_000 + str(number), "target": "de"}
         parts = {**form, "source": "中" * 5_000_000 + str(number)}
@@ -144,7 +145,7 @@ def store_glossaries(server: Server) -> list[str]:
 
 
 def glossaries(server: Server) -> None:
-    """25 glossaries of 8 MiB, stored and listed."""
+    """Store and list 25 glossaries of 8 MiB."""
     store_glossaries(server)
     for path in ("/v1/glossaries", "/v2/glossaries", "/v3/glossaries"):
         started = time.monotonic()
@@ -154,14 +155,17 @@ def glossaries(server: Server) -> None:
 
 
 def used_glossaries(server: Server) -> None:
-    """25 glossaries of 8 MiB, used; those that are ready for translation stay, in at most 128 MiB."""
+    """Translate with 25 glossaries of 8 MiB.
+
+    Glossaries that are ready for translation stay in memory, up to 128 MiB.
+    """
     for glossary_id in store_glossaries(server):
         form = {"text": "A dog.", "source_lang": "EN", "target_lang": "DE", "glossary_id": glossary_id}
         httpx.post(f"{server.url}/v2/translate", data=form, headers=DEEPL, timeout=120)
 
 
 def docx(server: Server) -> None:
-    """A document of 82 KB with a paragraph of 1.4 million runs."""
+    """Send a document of 82 KB with a paragraph of 1.4 million runs."""
     runs = "<w:r><w:t>1</w:t></w:r>" * (32 * MEBIBYTE // 24)
     space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
     text = f'<w:document xmlns:w="{space}"><w:body><w:p>{runs}</w:p></w:body></w:document>'

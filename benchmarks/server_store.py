@@ -1,4 +1,4 @@
-"""Writes per second to the server's database, by 1, 2 and 4 processes.
+"""Measure the writes per second to the server's database by 1, 2 and 4 processes.
 
     python benchmarks/server_store.py [--seconds 2] [--folder DIR]
 
@@ -60,7 +60,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--folder", type=Path, help="on the disk to measure")
+    parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
     arguments = parser.parse_args()
     context = multiprocessing.get_context("spawn")
     for kind in ("usage", "limits", "documents"):

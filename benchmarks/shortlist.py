@@ -1,11 +1,12 @@
-"""Vocabulary shortlists beside CTranslate2's vocabulary map, at an OPUS-MT model's size, both in int8.
+"""Compare vocabulary shortlists with CTranslate2's vocabulary map, at the size of an OPUS-MT model in int8.
 
     python benchmarks/shortlist.py [--cores 1 2] [--rounds 5] [--folder DIR]
 
-Random weights, 16 target tokens; sources of 15 tokens, which repeat as words do (Zipf's law). Two kinds of
-lists: 2,000 tokens that every sentence may become, and 300 with 30 more for each source token. CTranslate2
-unites the lists of a batch; here each sentence keeps its own, so its translation depends on no neighbour. On
-two cores CTranslate2 is compared at the faster of two threads in one worker and two workers.
+The weights are random. There are 16 target tokens, and sources of 15 tokens, which are distributed like words
+(Zipf's law). A list has 2,000 tokens for all sentences, or 300 tokens and 30 more for each source token.
+CTranslate2 merges the lists of a batch; uwaga has a list for each sentence, so that a translation does not
+depend on other sentences. On two cores, CTranslate2 runs two threads in one worker and two workers; the
+faster is used.
 """
 
 from __future__ import annotations
@@ -29,15 +30,18 @@ from peers.opus_size import VOCABULARY
 
 TARGET = 16
 CASES = ((1, 1), (8, 1), (32, 1), (64, 1), (32, 4))
-"""(sentences, beam)."""
+"""Numbers of sentences and beam sizes."""
 KINDS = {"2000": (2000, 0), "300+30": (300, 30)}
-"""Common tokens, and further ones for each source token."""
+"""Number of common tokens, and of further tokens for each source token."""
 
 System = Callable[[list[list[int]], int], None]
 
 
 def lists(kind: str) -> tuple[list[int], dict[int, list[int]]]:
-    """The common target tokens, and those of each source token; the end symbol is token 0."""
+    """Return the common target tokens, and the target tokens of each source token.
+
+    The end symbol is token 0.
+    """
     common, size = KINDS[kind]
     rng = np.random.default_rng(7)
     first = np.union1d(rng.choice(np.arange(2, VOCABULARY - 1), common - 2, replace=False), [0, 1])
@@ -49,7 +53,10 @@ def lists(kind: str) -> tuple[list[int], dict[int, list[int]]]:
 
 
 def sources(count: int, seed: int = 0) -> list[list[int]]:
-    """Sources of 15 tokens on average, end symbol included; a token's frequency is 1 over its rank."""
+    """Return sources of 15 tokens on average, including the end symbol.
+
+    The frequency of a token is inversely proportional to its rank.
+    """
     rng = np.random.default_rng(seed)
     results = []
     for length in rng.integers(10, 21, count):
@@ -59,7 +66,10 @@ def sources(count: int, seed: int = 0) -> list[list[int]]:
 
 
 def write_vmap(folder: Path, kind: str) -> Path:
-    """The CTranslate2 model with a vocabulary map; the line of the empty source is for every sentence."""
+    """Write the CTranslate2 model with a vocabulary map, and return its folder.
+
+    The line of the map with an empty source applies to all sentences.
+    """
     path = folder / f"ct2-int8-{kind}"
     path.mkdir(exist_ok=True)
     for file in (folder / "ct2-int8").iterdir():
@@ -77,7 +87,7 @@ def write_vmap(folder: Path, kind: str) -> Path:
 
 
 def uwaga_system(folder: Path, cores: int, kind: str | None) -> System:
-    """The engine through the search, with a shortlist or the whole vocabulary."""
+    """Return a function that translates with the engine and a shortlist, or with the whole vocabulary."""
     import uwaga
     from uwaga.engine import Shortlist
     from uwaga.search import SearchInput, SearchOptions, search
@@ -101,7 +111,7 @@ def uwaga_system(folder: Path, cores: int, kind: str | None) -> System:
 
 
 def ctranslate2_system(folder: Path, inner: int, outer: int, kind: str | None) -> System:
-    """The same weights there, with ``inner`` threads in each of ``outer`` workers."""
+    """Return a function that translates the same weights with ``outer`` workers of ``inner`` threads each."""
     import ctranslate2
 
     path = folder / (f"ct2-int8-{kind}" if kind else "ct2-int8")
@@ -134,7 +144,7 @@ def ctranslate2_system(folder: Path, inner: int, outer: int, kind: str | None) -
 
 
 def work(folder: Path, cores: int, rounds: int) -> dict[str, Any]:
-    """Target tokens a second of each system, kind and case, the medians of alternating rounds."""
+    """Return the target tokens per second of each system, kind and case, as medians of alternating rounds."""
     systems: dict[str, System] = {}
     for kind in (None, *KINDS):
         systems[f"uwaga {kind or 'whole'}"] = uwaga_system(folder, cores, kind)
@@ -177,9 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cores", type=int, nargs="+", default=[1])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument(
-        "--folder", type=Path, help="where the models are kept; a temporary folder if not given"
-    )
+    parser.add_argument("--folder", type=Path, help="folder for the models; default: a temporary folder")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What a step of decoding costs in Python: the time of a search less the core's own.
+"""Measure the cost of a decoding step in Python: the time of a search minus the time of the core.
 
     python benchmarks/step.py
     python benchmarks/step.py --against ../uwaga-before --rounds 5 --check
@@ -38,7 +38,7 @@ BARS = {1: 60.0, 64: 150.0}
 
 
 def fastest(work: Callable[[], object], count: int) -> float:
-    """Seconds."""
+    """Return the seconds of the fastest of ``count`` calls."""
     times = []
     for _ in range(count):
         start = time.perf_counter()
@@ -68,7 +68,7 @@ def tiny_model() -> Any:
 
 
 class Instant:
-    """A decoder whose every answer is there beforehand; it is its own memory and state."""
+    """A decoder that returns prepared arrays at once; it is also its own memory and state."""
 
     max_source = max_target = 64
     vocabulary = VOCABULARY
@@ -102,7 +102,7 @@ class Instant:
 
 
 def core_search(model: Any, sources: list[list[int]], beam: int) -> Callable[[], object]:
-    """The same encoding and the same steps, nothing between them."""
+    """Return a function that runs the same encoding and decoding steps in the core alone."""
     rows, count = len(sources) * beam, 1 if beam == 1 else 2 * beam
     tokens, same = np.full(rows, 5), np.arange(rows)
     banned = np.stack([np.repeat(np.arange(rows), 3), np.tile([0, 1, 2], rows)], axis=1)
@@ -118,7 +118,7 @@ def core_search(model: Any, sources: list[list[int]], beam: int) -> Callable[[],
 
 
 def measured() -> dict[str, float]:
-    """Microseconds a step of Python, by search, beam and batch."""
+    """Return the microseconds of Python per step, by search, beam size and batch size."""
     from uwaga.search import SearchInput, SearchOptions, search
 
     engine = tiny_model()
@@ -154,9 +154,9 @@ def run(root: Path) -> dict[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--against", type=Path, help="a checkout that is measured too")
+    parser.add_argument("--against", type=Path, help="another checkout to measure")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit with status 1 if a bar is missed")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:

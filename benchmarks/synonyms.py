@@ -1,4 +1,4 @@
-"""Does a glossary substitute? A term must stand once in the translation, and the usual word must be gone.
+"""Test substitution by a glossary: a term must occur in the translation, and the usual word must not.
 
     python benchmarks/synonyms.py SOURCE.en REFERENCE.de [--model MODEL] [--cases 300]
 
@@ -68,7 +68,7 @@ SYNONYMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "chair": ("Sessel", ("Stuhl",)),
     "train": ("Eisenbahn", ("Zug",)),
 }
-"""A synonym of each word, and its usual translations."""
+"""The synonym of each word, and the usual translations that it replaces."""
 
 
 def count(word: str, text: str) -> int:
@@ -82,7 +82,7 @@ def replaced(text: str, words: tuple[str, ...], synonym: str) -> str:
 
 
 def cases(sources: list[str], references: list[str], limit: int) -> list[tuple[str, str, str]]:
-    """Return source, reference and word of each case."""
+    """Return the source, the reference and the word of each case."""
     selected, times = [], Counter[str]()
     for source, reference in zip(sources, references, strict=True):
         for word, (_, words) in SYNONYMS.items():
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("reference", type=Path)
     parser.add_argument("--model")
     parser.add_argument("--cases", type=int, default=300)
-    parser.add_argument("--failures", action="store_true", help="print the cases that fail")
+    parser.add_argument("--failures", action="store_true", help="print the failed cases")
     arguments = parser.parse_args()
     lines = [
         path.read_text(encoding="utf-8").splitlines() for path in (arguments.source, arguments.reference)

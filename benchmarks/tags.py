@@ -1,4 +1,4 @@
-"""Tags around the right words, and between sentences, with models from English to Portuguese and back.
+"""Test tags around words and between sentences, with models from English to Portuguese and back.
 
     python benchmarks/tags.py --enpt MODEL --pten MODEL
 

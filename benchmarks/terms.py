@@ -1,4 +1,4 @@
-"""What a glossary does to translations: whether its terms are there, what it costs, and what it gains.
+"""Measure the effect of a glossary: whether its terms occur in translations, its cost, and its gain in BLEU.
 
     python benchmarks/terms.py CORPUS.tsv[.gz] TRAIN.tsv[.gz] [--model MODEL] [--cases 1000] [--beam 5]
         [--first MODEL]
@@ -36,7 +36,7 @@ from uwaga.terms import Glossary, Term
 Pairs = list[tuple[str, str]]
 WORD = re.compile(r"[^\W\d_]{3,}")
 RARE, COMMON = 2, 40
-"""A term's word stands in so many lines of the training corpus."""
+"""Minimum and maximum number of lines of the training corpus that contain the word of a term."""
 LEAST_DICE = 0.5
 
 
@@ -52,7 +52,7 @@ def words(text: str) -> set[str]:
 
 
 def dictionary(train: Pairs) -> dict[str, str]:
-    """From a source word to the rare target word that goes with it, where they go together."""
+    """Return the rare target word that occurs most with each source word, if they occur together often."""
     sources, targets = Counter[str](), Counter[str]()
     for source, target in train:
         sources.update(words(source))
@@ -74,7 +74,7 @@ def dictionary(train: Pairs) -> dict[str, str]:
 
 
 def sentence_terms(pairs: Pairs, known_words: dict[str, str]) -> list[dict[str, str]]:
-    """Of each sentence the terms whose translation its reference has."""
+    """Return for each sentence the terms whose translations are in its reference."""
     return [
         {word: known_words[word] for word in sorted(words(source)) if known_words.get(word) in words(target)}
         for source, target in pairs
@@ -82,7 +82,7 @@ def sentence_terms(pairs: Pairs, known_words: dict[str, str]) -> list[dict[str, 
 
 
 def foreign_terms(pairs: Pairs, count: int) -> list[tuple[str, dict[str, str]]]:
-    """So many sentences, each with a word of its own that must become one of another's reference."""
+    """Return ``count`` sentences, each with a term whose translation is from the reference of another one."""
     draws, cases = random.Random(1), list[tuple[str, dict[str, str]]]()
     while len(cases) < count:
         source, target = draws.choice(pairs)[0], draws.choice(pairs)[1]
@@ -93,7 +93,7 @@ def foreign_terms(pairs: Pairs, count: int) -> list[tuple[str, dict[str, str]]]:
 
 
 def satisfied(translator: Translator, cases: list[tuple[str, dict[str, str]]], beam: int) -> int:
-    """In how many cases the term stands in the translation as a word."""
+    """Return the number of cases in which the translation contains the term as a word."""
     matched = 0
     for source, terms in cases:
         translation = translator.translate(source, glossary=terms, beam=beam)
@@ -111,13 +111,13 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("train", type=Path)
     parser.add_argument("--model")
-    parser.add_argument("--first", help="a model that translates to the other one's source language")
+    parser.add_argument("--first", help="model that translates into the source language of --model")
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--lines", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "--threads", type=int, default=0, help="of the engine; 0 for as many as there are cores"
+        "--threads", type=int, default=0, help="number of threads of the engine; 0 for all cores"
     )
     arguments = parser.parse_args()
     translator = uwaga.load(arguments.model, threads=arguments.threads)

@@ -1,12 +1,12 @@
-"""Requests of one sentence from many callers at once, against the same sentences as a list.
+"""Measure concurrent requests of one sentence from many callers, against the same sentences as a list.
 
     python benchmarks/threads.py flores.dev.en
     python benchmarks/threads.py flores.dev.en --model opus-mt-en-de --clients 1 32 --seconds 10
 
-Each caller asks for the next sentence as soon as it has its answer. "plain" are threads that call one
-Translator, "shared" threads that call ``Translator.shared()``, "asyncio" tasks of an AsyncTranslator. Then
-requests come at random times, at half of what 32 callers get; and callers of short sentences with a caller
-of a text of 500 words beside them. benchmarks/README.md says more.
+Each caller requests the next sentence as soon as it has the answer. "plain" are threads that call one
+Translator, "shared" are threads that call ``Translator.shared()``, and "asyncio" are tasks of an
+AsyncTranslator. Then requests come at random times, at half the rate of 32 callers. Finally, callers of short
+sentences run beside a caller of a text of 500 words. See benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ Translate = Callable[[str], object]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sentences", type=Path, help="a sentence a line")
-    parser.add_argument("--model", help="folder or name; the bundled one if not given")
-    parser.add_argument("--threads", type=int, default=0, help="of the model; 0 for all cores")
+    parser.add_argument("sentences", type=Path, help="file with one sentence per line")
+    parser.add_argument("--model", help="folder or name of a model; default: the bundled model")
+    parser.add_argument(
+        "--threads", type=int, default=0, help="number of threads of the model; 0 for all cores"
+    )
     parser.add_argument("--dtype", default="auto")
-    parser.add_argument("--beam", type=int, help="as the model's own settings say if not given")
-    parser.add_argument("--max-length", type=int, help="for a model with random weights, which knows no end")
+    parser.add_argument("--beam", type=int, help="beam size; default: that of the model's settings")
+    parser.add_argument("--max-length", type=int, help="length limit for a model with random weights")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, CLIENTS])
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=5.0, help="seconds of each measurement")
     parser.add_argument("--only", nargs="+", default=["plain", "shared", "asyncio", "half", "beside"])
     arguments = parser.parse_args()
     texts = arguments.sentences.read_text(encoding="utf-8").splitlines()
@@ -54,7 +56,7 @@ def main() -> None:
 
 
 def measure(translator: Translator, texts: list[str], arguments: argparse.Namespace) -> None:
-    """Print every figure that is asked for."""
+    """Print the requested figures."""
     seconds = arguments.seconds
     translator.translate(texts[:8])
     list_rate = as_list(translator, texts, seconds)
@@ -86,7 +88,7 @@ def measure(translator: Translator, texts: list[str], arguments: argparse.Namesp
 
 
 def measure_with_long_text(translate: Translate, texts: list[str], seconds: float) -> None:
-    """A caller of long texts beside callers of short ones."""
+    """Measure callers of short texts beside a caller of long texts."""
     long = " ".join(itertools.islice(itertools.cycle(" ".join(texts).split()), WORDS))
     for clients in (1, 4, 8):
         baseline = percentile(crowd(translate, texts, clients, seconds)[0], 95)
@@ -97,7 +99,7 @@ def measure_with_long_text(translate: Translate, texts: list[str], seconds: floa
 
 
 class Company:
-    """Somebody who asks for the same text again and again meanwhile."""
+    """A thread that requests the translation of the same text repeatedly within the block."""
 
     def __init__(self, translate: Translate, text: str) -> None:
         self._ask, self._text, self._ended, self._done = translate, text, threading.Event(), list[float]()
@@ -118,7 +120,7 @@ class Company:
 
 
 def as_list(translator: Translator, texts: list[str], seconds: float) -> float:
-    """Sentences a second, of as many lines as that takes about so long."""
+    """Return the sentences per second of a list of lines, which takes about ``seconds``."""
     started = time.perf_counter()
     translator.translate(texts[:64])
     count = max(64, int(64 * seconds / (time.perf_counter() - started)))
@@ -129,7 +131,7 @@ def as_list(translator: Translator, texts: list[str], seconds: float) -> float:
 
 
 def crowd(translate: Translate, texts: list[str], clients: int, seconds: float) -> tuple[list[float], float]:
-    """Seconds of each request, and requests a second."""
+    """Return the seconds of each request of several threads, and the requests per second."""
     remaining: Iterator[str] = itertools.cycle(texts)
     took: list[float] = []
     end = time.perf_counter() + seconds
@@ -151,7 +153,7 @@ def crowd(translate: Translate, texts: list[str], clients: int, seconds: float) 
 async def tasks(
     translator: Translator, texts: list[str], clients: int, seconds: float
 ) -> tuple[list[float], float]:
-    """The same with tasks."""
+    """Return the seconds of each request of several tasks, and the requests per second."""
     remaining, took, end = itertools.cycle(texts), list[float](), time.perf_counter() + seconds
     async with AsyncTranslator(translator) as shared:
 
@@ -166,7 +168,7 @@ async def tasks(
 
 
 def at_rate(translate: Translate, texts: list[str], rate: float, seconds: float) -> list[float]:
-    """Seconds of each request, where they come at random times, so many a second."""
+    """Return the seconds of each request if requests come at random times, ``rate`` per second."""
     random.seed(1)
     took: list[float] = []
 
@@ -190,12 +192,12 @@ def at_rate(translate: Translate, texts: list[str], rate: float, seconds: float)
 
 
 def percentile(took: list[float], percent: int) -> float:
-    """Of seconds, nearest rank."""
+    """Return a percentile of seconds by the nearest-rank method."""
     return sorted(took)[min(len(took) * percent // 100, len(took) - 1)]
 
 
 def show(name: str, took: list[float], rate: float, list_rate: float) -> None:
-    """A line of the table."""
+    """Print a line of the table."""
     median, percentile_95 = statistics.median(took), percentile(took, 95)
     print(f"{name:20}{rate:8.1f} requests/s   {rate / list_rate:5.2f} of the list", end="   ")
     print(f"p50 {1000 * median:7.1f} ms   p95 {1000 * percentile_95:7.1f} ms", flush=True)

@@ -1,4 +1,5 @@
-"""Training speed, in target tokens per second, of uwaga, JoeyNMT 2.3 and Hugging Face's Seq2SeqTrainer.
+"""Compare the training speed of uwaga, JoeyNMT 2.3 and Hugging Face's Seq2SeqTrainer, in target tokens per
+second.
 
     python benchmarks/training.py
     python benchmarks/training.py --corpus train.en train.de --rounds 5 --json training.json

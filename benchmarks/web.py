@@ -1,4 +1,5 @@
-"""The npm package in Chromium: Firefox's en→pt model beside Bergamot, and the first translation of a page.
+"""Measure the npm package in Chromium: Firefox's en→pt model against Bergamot, and a page's first
+translation.
 
     python benchmarks/web.py flores.dev.en
     python benchmarks/web.py flores.dev.en --rounds 5 --model FOLDER --json web.json
@@ -43,7 +44,9 @@ from browser import chromium  # noqa: E402
 
 PEER = "@browsermt/bergamot-translator@0.4.9"
 WARM = 20
-"""Sentences of a page before the clock starts: the browser compiles the module's functions again, faster."""
+"""Number of sentences translated before the clock starts, while the browser recompiles the module's
+functions.
+"""
 FIRST = "A dog runs through the snow."
 PAGES = {
     "empty.html": "<!doctype html><title>benchmark</title>",
@@ -79,15 +82,17 @@ SYSTEMS = {"uwaga": UWAGA_PAGE + TIMED, "Bergamot": BERGAMOT_PAGE + TIMED}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sentences", type=Path, help=f"English, a sentence a line, {SINGLE} of them or more")
+    parser.add_argument(
+        "sentences", type=Path, help=f"file of at least {SINGLE} English sentences, one per line"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--model", type=Path, help="folder of Firefox's en→pt model; default: fetch it")
     parser.add_argument("--package", type=Path, default=ROOT / "web", help="folder of the npm package")
-    parser.add_argument("--json", type=Path, help="write the figures there too")
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
     arguments = parser.parse_args()
     texts = arguments.sentences.read_text(encoding="utf-8").splitlines()[:SINGLE]
     if len(texts) < SINGLE:
-        raise SystemExit(f"{arguments.sentences}: {len(texts)} lines, and {SINGLE} are needed")
+        raise SystemExit(f"{arguments.sentences}: {len(texts)} lines; at least {SINGLE} are needed")
     folder, peer, host = arguments.model or fetched(), bergamot(), machine()
     files = model_files(folder)
     with tempfile.TemporaryDirectory() as temporary, chromium() as browser:
@@ -159,7 +164,7 @@ def show(label: str, values: list[float], bar: str = "") -> None:
 
 
 def model_files(folder: Path) -> dict[str, str]:
-    """The names of a Firefox model's files, by Bergamot's names of their parts."""
+    """Return the names of the files of a Firefox model, by Bergamot's names for them."""
     patterns = {"model": "model.*.bin", "vocab": "vocab.*.spm", "lex": "lex.*.bin"}
     names = {
         part: next((path.name for path in folder.glob(pattern)), None) for part, pattern in patterns.items()
@@ -172,12 +177,12 @@ def model_files(folder: Path) -> dict[str, str]:
 
 
 def registry(files: dict[str, str]) -> str:
-    """The list of models that Bergamot reads."""
+    """Return the list of models that Bergamot reads, as JSON."""
     return json.dumps({"enpt": {part: {"name": f"/model/{name}"} for part, name in files.items()}})
 
 
 def bergamot() -> Path:
-    """The peer's package, fetched from npm on first use."""
+    """Return the folder of Bergamot's package, which is fetched from npm on first use."""
     package = PEERS / "bergamot"
     if not (package / "package").is_dir():
         package.mkdir(parents=True, exist_ok=True)
@@ -190,7 +195,10 @@ def bergamot() -> Path:
 
 @contextmanager
 def serve_folders(folders: dict[str, Path], page_texts: dict[str, str]) -> Iterator[tuple[str, list[int]]]:
-    """A server of folders and pages; its URL, and a list to which it appends the bytes of each response."""
+    """Serve folders and pages within the block.
+
+    Yield the URL, and a list to which the number of bytes of each response is appended.
+    """
     files = {f"/{name}": page.encode() for name, page in page_texts.items()}
     for name, folder in folders.items():
         files |= {

@@ -14,7 +14,10 @@ NUMBER = re.compile(r"(?<![\w`/#])([ME])([1-9]|[12]\d|3[0-6])\b(?![`.])")
 
 
 def link_number(number: re.Match[str]) -> str:
-    """Return a link to its row in the list; pages with docstrings are two folders deep."""
+    """Return a link to the row of a number in the list.
+
+    Pages with docstrings are two folders deep.
+    """
     return f'<a href="../../mechanisms/numbers/#{number[0].lower()}">{number[0]}</a>'
 
 

@@ -1,4 +1,4 @@
-"""Equations as MathML: words in one element, and places where a long equation may break."""
+"""Equations as MathML, with words in one element, and places where a long equation may break."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPERATORS = set("+−-±")
 OPENING, CLOSING = set("([{⌊⌈"), set(")]}⌋⌉")
 SCRIPTS = {"msub", "msup", "msubsup", "munder", "mover", "munderover"}
 LONG = 16
-"""Symbols up to which an equation, or a part between two relations, stays on one line."""
+"""Number of symbols up to which an equation, or a part between two relations, stays on one line."""
 
 
 @cache  # the chapters have the same equations in all languages
@@ -47,7 +47,7 @@ def mathml(source: str, display: str) -> str:
 
 
 def displayed(source: str) -> str:
-    r"""Return the equations of a fence ``math``, one a line; ``\qquad`` separates them."""
+    r"""Return the equations of a fence ``math``, one per line; ``\qquad`` separates them."""
     equations = filter(
         None, (equation.strip(" ,\n") for equation in re.split(r"\\qquad|(?<=,) *\\quad", source))
     )
@@ -88,7 +88,7 @@ def _mend(element: ElementTree.Element) -> None:
 
 
 def _set_signs(element: ElementTree.Element) -> None:
-    """Say which signs and bars stand before or after one term rather than between two."""
+    """Mark the signs and bars that stand before or after one term rather than between two terms."""
     if element.tag not in {"mrow", "mstyle"}:
         return
     children = [child for child in element if child.tag != "mspace"]
@@ -147,14 +147,14 @@ def _is_word(element: ElementTree.Element) -> bool:
 
 
 def _is_operator(element: ElementTree.Element) -> bool:
-    """Return whether an element brings its own space: an operator, or what is in parentheses."""
+    """Return True if an element brings its own space: an operator, or a part in parentheses."""
     return element.tag == "mo" or (
         element.tag == "mrow" and len(element) > 0 and (element[0].tag == "mo" or element[0].tag == "mrow")
     )
 
 
 def _size(elements: list[ElementTree.Element]) -> int:
-    """Return the symbols of a part, of a fraction those of its longer side."""
+    """Return the number of symbols of a part; for a fraction, that of its longer side."""
 
     def size(element: ElementTree.Element) -> int:
         if element.tag == "mfrac":

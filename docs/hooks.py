@@ -166,7 +166,7 @@ def _plain(source: str) -> str:
 
 
 def _remarks(values: dict[str, Any]) -> str:
-    """Return templates of the remarks with emphasis, code or equations, each with its source."""
+    """Return HTML templates of the remarks that have emphasis, code or equations, each with its source."""
     entries = [*values.get("wrong", ()), *values.get("options", ())]
     remarks = {entry["remark"] for entry in entries if "remark" in entry}
     remarks |= {values.get("otherwise", ""), values.get("because", "")}
@@ -216,7 +216,7 @@ def _form(exercise: Exercise, english: Exercise, phrases: dict[str, str]) -> str
 
 
 def _cell(label: str) -> str:
-    """Return an input for a number, on a phone with the whole keyboard: that of decimals may lack a minus."""
+    """Return an input for a number, with the full keyboard on a phone: that of decimals may lack a minus."""
     name = html.escape(label, quote=True)
     return f'<input size=8 autocomplete="off" aria-label="{name}">'
 
@@ -305,7 +305,7 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Remove indentation, and markup of code that has no colour: a sixth of a page."""
+    """Remove indentation and uncoloured markup of code, which is a sixth of a page."""
     parts = re.split(
         r"(<(?:pre|textarea|script|style)\b.*?</(?:pre|textarea|script|style)>)", output, flags=re.DOTALL
     )
@@ -317,7 +317,7 @@ def on_post_page(output: str, **_: Any) -> str:
 
 
 def write_models(source: Path, target: Path) -> None:
-    """Write the models that are compared, with their weights compressed and one tokeniser for all."""
+    """Write the compared models, with compressed weights and one tokeniser for all."""
     shutil.copytree(
         source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.spm", "*.safetensors")
     )

@@ -26,7 +26,7 @@ from uwaga.settings.yaml_text import read_yaml
 DOCS = Path(__file__).resolve().parent
 COURSE = "learn"
 NAMES = {"en": "English", "es": "Español", "pl": "Polski", "zh": "中文"}
-"""Languages of the course by the theme's codes; English has no folder of its own."""
+"""Names of the languages of the course, by the theme's codes; English has no folder."""
 GLOSSARY = {"es": "Glosario", "pl": "Słowniczek", "zh": "术语表"}
 """Names of the glossary, which is one page for all languages."""
 TITLES = {
@@ -64,7 +64,7 @@ SEPARATORS = {
     "pl": r"[\s\-.,;:!?()\[\]«»„”“…]+",
     "zh": r"[\s\u200b\u3000\-、。，．？！；：（）“”]+",
 }
-"""What is between words, by the languages whose pages have an index of their own."""
+"""Patterns of the text between words, for the languages that have a search index."""
 LUNR = "assets/javascripts/lunr"
 """Folder of the scripts that the theme's search loads for a language."""
 _navigation: dict[str, list[Any]] = {}  # the course's part of the navigation by language
@@ -152,7 +152,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the figures in each language."""
+    """Add the translated figures of each language."""
     for language in _languages():
         for name, svg in translated_figures(language):
             files.append(File.generated(config, name, content=svg))
@@ -239,7 +239,7 @@ def _add_to_search(page: Any, language: str) -> None:
 
 
 def segmented(text: str, terms: list[str]) -> str:
-    """Return a Chinese text with invisible spaces around terms and all other characters, for the search."""
+    """Return a Chinese text with invisible spaces around terms and all other characters, for searching."""
     words = "|".join(map(re.escape, sorted(terms, key=len, reverse=True)))
     return re.sub(rf"({words}|[\u4e00-\u9fff])", "\u200b\\1\u200b", text).replace("\u200b\u200b", "\u200b")
 
@@ -275,7 +275,7 @@ def on_post_build(config: Any, **_: Any) -> None:
 
 
 def _write_index(path: Path, data: dict[str, Any]) -> None:
-    """Write an index without the markup of its texts, of which a result shows two lines."""
+    """Write an index of texts without markup; a search result shows two lines of a text."""
     for entry in data["docs"]:
         text = re.sub(r"</?(?:code|p|pre|ul|ol|li|h\d)>", " ", entry["text"])
         entry["text"] = re.sub(r"\s+", " ", text).strip()

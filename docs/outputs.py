@@ -1,4 +1,5 @@
-"""Write what the pages' Python samples print into the blocks below them, after a change of the bundled model.
+"""Write the output of the pages' Python samples into the blocks below them, after a change of the bundled
+model.
 
 python docs/outputs.py [PAGE ...]        all pages by default; says which have changed
 """
@@ -19,7 +20,7 @@ FENCE = re.compile(r'^```(python|text title="output")\n(.*?)^```$', re.MULTILINE
 
 
 def updated(text: str) -> str:
-    """Return a page with the output of its samples, which run in one namespace, in this process."""
+    """Return a page with the new output of its samples, which run in one namespace in this process."""
     parts, position = list[str](), 0
     printed: StringIO | None = None  # since the last output, if a sample has run
     namespace = {"__name__": "__main__"}
@@ -35,7 +36,7 @@ def updated(text: str) -> str:
 
 
 def main() -> None:
-    """Update one page in a folder of its own, or each of the pages in a process of its own."""
+    """Update one page in a temporary folder, or each page in a new process."""
     if os.environ.get("PAGE"):
         page = Path(os.environ["PAGE"])
         old = page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The Python that runs programs in the pages of the course: Pyodide and NumPy, as files of the site.
+"""Copy Pyodide and NumPy, which run Python programs in the pages of the course, to the site.
 
 Pyodide is the npm package ``pyodide`` (page/package.json), and ``page/get_numpy.py`` puts the wheel of NumPy
 for it beside it. Without the one or the other, programs are checked by ``uwaga learn`` alone.
@@ -22,7 +22,7 @@ NumPy {numpy}, BSD 3-Clause License, https://numpy.org; its license is in the wh
 
 
 def numpy_wheel() -> Path | None:
-    """Return the wheel of NumPy, None if there is none."""
+    """Return the path of NumPy's wheel, or None if it is missing."""
     if not (PYODIDE / LOCK).exists():
         return None
     lock = json.loads((PYODIDE / LOCK).read_text(encoding="utf-8"))
@@ -31,7 +31,7 @@ def numpy_wheel() -> Path | None:
 
 
 def megabytes(uses_numpy: bool) -> int | None:
-    """Return the size of what a program needs, None if the site lacks it."""
+    """Return the size in megabytes of the files that a program needs, or None if the site lacks them."""
     files = [PYODIDE / name for name in FILES]
     wheel = numpy_wheel()
     if uses_numpy:

@@ -1,4 +1,4 @@
-"""Hook of mkdocs: tables and figures that are readable on a phone, without a script.
+"""Hook of mkdocs: make tables and figures readable on a phone, without a script.
 
 A table that is too wide for a phone gets the attribute ``data-cards``, and its cells the names of their
 columns: ``look/site.css`` then shows each row as a card. A figure gets the width down to which its text is
@@ -15,13 +15,13 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 WIDTH = 350
-"""Pixels of a table on a phone of 390 pixels."""
+"""Width in pixels of a table on a phone of 390 pixels."""
 LETTER, PADDING, BOLD = 7.2, 15, 1.15
-"""Pixels of a letter of a table and of the space beside a cell; how much wider a bold letter is."""
+"""Width in pixels of a letter in a table, of the space beside a cell, and relative width of a bold letter."""
 LINES = 3.5
-"""Lines of the highest cell from which a table is shown as cards."""
+"""Number of lines of the highest cell from which a table is shown as cards."""
 TEXT_HEIGHT = 9
-"""Pixels of the smallest text of a figure on the screen."""
+"""Height in pixels of the smallest text of a figure on the screen."""
 ROW = re.compile(r"<tr[^>]*>(.*?)</tr>", re.DOTALL)
 CELL = re.compile(r"<(t[hd])([^>]*)>(.*?)</\1>", re.DOTALL)
 IMAGE = re.compile(r'<img\b[^>]*\bsrc="[^"]*?(figures/[\w./-]+\.svg)"[^>]*>')
@@ -33,7 +33,7 @@ def plain_text(markup: str) -> str:
 
 
 def is_too_wide(rows: list[list[str]]) -> bool:
-    """Return whether a table of visible texts does not fit a phone, or only in high and narrow columns."""
+    """Return True if a table of visible texts does not fit a phone, or only with high and narrow columns."""
     columns = list(zip(*rows, strict=True))
     room = WIDTH - len(columns) * PADDING
     least = [max(_longest_word(name) * BOLD, *map(_longest_word, rest)) * LETTER for name, *rest in columns]
@@ -61,7 +61,7 @@ def _text_width(text: str) -> int:
 
 
 def with_cards(table: str) -> str:
-    """Return a table whose cells have the names of their columns if it is too wide for a phone."""
+    """Return a table; if it is too wide for a phone, its cells have the names of their columns."""
     rows = [CELL.findall(row) for row in ROW.findall(table)]
     if len(rows) < 2 or len({len(row) for row in rows}) != 1 or "rowspan" in table or "colspan" in table:
         return table

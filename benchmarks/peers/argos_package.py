@@ -1,4 +1,6 @@
-"""The bundled model as an installed package of Argos Translate: LibreTranslate serves the same weights."""
+"""Write the bundled model as an installed package of Argos Translate, so that LibreTranslate serves its
+weights.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ METADATA = {
 
 
 def write_package(folder: Path) -> Path:
-    """Write the package ``en_de`` into a folder of packages, unless it is there; returns its place."""
+    """Write the package ``en_de`` into a folder of packages, unless it exists; return its path."""
     package = folder / "en_de"
     if (package / "metadata.json").exists():
         return package
@@ -103,7 +105,9 @@ def _norm(norm, weights, name: str) -> None:  # type: ignore[no-untyped-def]
 
 
 def _sinusoids(positions: int, width: int) -> np.ndarray:
-    """(positions, width), sines in even columns and cosines in odd ones."""
+    """Return the sinusoidal position encodings (positions, width): sines in even columns, cosines in odd
+    ones.
+    """
     rates = np.exp(np.arange(0, width, 2) * (-np.log(10000.0) / width))
     angles = np.arange(positions)[:, None] * rates
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(positions, width).astype(np.float32)

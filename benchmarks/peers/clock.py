@@ -1,4 +1,4 @@
-"""What the workers share: the job they are given, the clock, the result they write.
+"""Code shared by the workers: the job that they are given, the clock, and the result that they write.
 
 Each worker is a script that one of the compared systems runs in its own process and its own environment, so
 nothing here may import anything but torch and numpy. The clock is torch's own hook on every optimiser's
@@ -23,7 +23,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 @dataclass(frozen=True)
 class Job:
-    """What to train and for how long. ``updates`` counts the warm-up updates too."""
+    """The settings of a training run; ``updates`` includes the warm-up updates."""
 
     settings: Path  # of uwaga, YAML
     batches: Path
@@ -41,7 +41,9 @@ class Job:
 
     @classmethod
     def from_arguments(cls) -> Job:
-        """The job in the JSON file that is this process's only argument; sets the number of threads."""
+        """Return the job in the JSON file that is the only argument of this process; set the number of
+        threads.
+        """
         values = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
         for name in ("settings", "batches", "folder", "result"):
             values[name] = Path(values[name])
@@ -51,7 +53,9 @@ class Job:
         return job
 
     def pairs(self) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
-        """Source ids and target ids of every pair, without special symbols, and the pairs of each batch."""
+        """Return the source ids and target ids of all pairs, without special symbols, and the pairs of each
+        batch.
+        """
         with np.load(self.batches) as file:
             source = _rows(file["source"], file["source_lengths"])
             target = _rows(file["target"], file["target_lengths"])
@@ -61,7 +65,7 @@ class Job:
 
 
 class Clock:
-    """Remembers when each step of an optimiser ended."""
+    """Records the time of each step of an optimiser."""
 
     def __init__(self, job: Job) -> None:
         self.times: list[float] = []
@@ -72,9 +76,9 @@ class Clock:
         self.times.append(self.now())
 
     def finish(self, job: Job, tokens: int, model: torch.nn.Module, versions: dict[str, str]) -> None:
-        """Write the result: ``tokens`` is what the system itself counted in all updates together.
+        """Write the result; ``tokens`` is the number of target tokens that the system counted in all updates.
 
-        Where several processes train one model, their tokens and memory are added up.
+        If several processes train one model, their tokens and memory are added.
         """
         sums = torch.tensor([tokens, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024])
         if distributed.is_initialized():

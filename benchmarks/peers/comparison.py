@@ -1,4 +1,4 @@
-"""What the comparisons of training speed share: rounds that alternate between systems, and their report."""
+"""Code shared by the comparisons of training speed: rounds that alternate between systems, and the report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ KEEP_FREED_MEMORY = {
 
 @dataclass(frozen=True)
 class System:
-    """One way to train. ``threads`` 0 means as many as --threads says, in all its processes together."""
+    """A system that trains.
+
+    ``threads`` is the number of threads of all its processes together; 0 means the number in ``--threads``.
+    """
 
     family: str
     worker: str
@@ -47,7 +50,7 @@ class System:
 
 @dataclass
 class Figures:
-    """What the rounds of one system gave."""
+    """The results of the rounds of one system."""
 
     speeds: list[float] = field(default_factory=list)  # target tokens per second
     weights: int = 0
@@ -62,8 +65,10 @@ class Figures:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is compared. ``extra`` systems run only if asked for; ``bars`` are the least ratios of the fastest
-    of one family to the fastest of another.
+    """The systems to compare.
+
+    ``extra`` systems run only if they are requested; ``bars`` are the minimum ratios of the fastest system of
+    one family to the fastest of another.
     """
 
     title: str
@@ -114,7 +119,7 @@ def parse_arguments(comparison: Comparison) -> argparse.Namespace:
 
 
 def run(comparison: Comparison) -> None:
-    """The whole comparison, as the command line asks for it."""
+    """Run the complete comparison, as the command line requests."""
     arguments = parse_arguments(comparison)
     host = machine()
     show_machine(host)
@@ -140,7 +145,7 @@ def run(comparison: Comparison) -> None:
 
 
 def prepare_corpora(systems: Mapping[str, System], arguments: argparse.Namespace) -> dict[str, Prepared]:
-    """The batches of each recipe, the same for all systems that train it, and a few lines about them."""
+    """Return the batches of each recipe, which are the same for all systems, after printing a summary."""
     changes = {"batch_tokens": arguments.batch_tokens, "accumulate": arguments.accumulate}
     corpora: dict[str, Prepared] = {}
     for recipe in dict.fromkeys(system.recipe for system in systems.values()):
@@ -181,7 +186,7 @@ def measure(
     arguments: argparse.Namespace,
     figures: Figures,
 ) -> None:
-    """One round of one system, in a process of its own."""
+    """Run one round of one system in a new process."""
     threads, processes = shares(system, arguments)
     warmup, updates = arguments.warmup, arguments.warmup + arguments.updates
     with tempfile.TemporaryDirectory(prefix="uwaga-benchmark-") as scratch:
@@ -217,13 +222,13 @@ def measure(
 
 
 def shares(system: System, arguments: argparse.Namespace) -> tuple[int, int]:
-    """Threads of each process, and processes."""
+    """Return the number of threads of each process, and the number of processes."""
     total = system.threads or arguments.threads
     return (1, total) if system.parallel else (total, 1)
 
 
 def run_worker(name: str, system: System, python: Path, folder: Path, arguments: argparse.Namespace) -> None:
-    """Start a system and wait for it."""
+    """Run a system in a child process, and wait for its end."""
     threads, processes = shares(system, arguments)
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     environment |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
@@ -280,13 +285,13 @@ def report(comparison: Comparison, figures: Mapping[str, Figures]) -> bool:
 
 
 def best(comparison: Comparison, figures: Mapping[str, Figures], family: str) -> str | None:
-    """The fastest system of a family, if any of it ran."""
+    """Return the name of the fastest system of a family, or None if none of them ran."""
     names = [name for name in figures if comparison.systems[name].family == family]
     return max(names, key=lambda name: figures[name].median, default=None)
 
 
 def paired_ratios(uwaga_figures: Figures, peer_figures: Figures) -> list[float]:
-    """Ratios round by round: the two were measured within minutes of each other."""
+    """Return the ratio of each round; both systems of a round were measured within minutes."""
     return [a / b for a, b in zip(uwaga_figures.speeds, peer_figures.speeds, strict=True)]
 
 

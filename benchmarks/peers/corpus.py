@@ -1,4 +1,4 @@
-"""The corpus of the benchmark, and the batches that every system trains on, made by uwaga's own pipeline."""
+"""The corpus of the benchmark, and the batches that all systems train on, made by uwaga's own pipeline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VOWELS, CONSONANTS = "aeiou", "bcdfghklmnprstvwz"
 
 @dataclass(frozen=True)
 class Prepared:
-    """A corpus on disk with its settings, and what the batches cut from it hold."""
+    """A corpus on disk with its settings, and the numbers of its first batches."""
 
     name: str
     settings: Settings
@@ -36,9 +36,10 @@ class Prepared:
 def prepare(
     folder: Path, recipe: Path, corpus: tuple[Path, Path] | None, updates: int, changes: dict[str, int]
 ) -> Prepared:
-    """Tokenise the corpus (made up if None is given) and cut the first batches of its first epoch.
+    """Tokenise the corpus, or a generated one if None is given, and cut the first batches of its first epoch.
 
-    ``changes`` are made to the recipe's training settings. What takes long is kept in ``folder``.
+    ``changes`` are made to the training settings of the recipe. Results that take long are kept in
+    ``folder``.
     """
     key = json.dumps([recipe.read_text(), [str(path.resolve()) for path in corpus or []]])
     corpus_path = folder / f"corpus-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
@@ -92,9 +93,9 @@ def prepare(
 
 
 def _synthetic(folder: Path) -> tuple[Path, Path]:
-    """Two aligned files with Multi30k's numbers: pairs, word types, Zipf's law, lengths of both sides.
+    """Return two aligned files with the statistics of Multi30k: pairs, word types, Zipf's law and lengths.
 
-    Nothing in them can be learnt but the frequencies, which training speed does not depend on.
+    A model can learn nothing but the frequencies from them, which does not affect the training speed.
     """
     paths = folder / "synthetic.src", folder / "synthetic.tgt"
     if not all(path.exists() for path in paths):
@@ -116,7 +117,7 @@ def _synthetic(folder: Path) -> tuple[Path, Path]:
 
 
 def _words(generator: np.random.Generator, count: int) -> Iterator[str]:
-    """Different words of one to five syllables, the frequent ones first and short."""
+    """Yield different words of one to five syllables; frequent words come first and are short."""
     words_seen: set[str] = set()
     while len(words_seen) < count:
         max_length = 2 + int(3 * len(words_seen) / count)
@@ -131,7 +132,7 @@ def _words(generator: np.random.Generator, count: int) -> Iterator[str]:
 
 
 def _dev(folder: Path) -> tuple[Path, Path]:
-    """A few pairs: the trainer wants a development corpus, which this benchmark never looks at."""
+    """Return a small development corpus, which the trainer requires and this benchmark does not use."""
     paths = folder / "dev.src", folder / "dev.tgt"
     for path in paths:
         path.write_text("ba be bi bo bu\n" * DEV_PAIRS, encoding="utf-8")

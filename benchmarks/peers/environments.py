@@ -1,4 +1,4 @@
-"""The peers' own virtual environments, made on first use with the torch that uwaga runs on."""
+"""The virtual environments of the peers, created on first use with the torch version that uwaga runs on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ MARKER = "installed.json"
 
 
 def python_of(peer: str, folder: Path) -> Path:
-    """The Python of a peer's environment, which is made if it is not there or has other requirements."""
+    """Return the Python of a peer's environment.
+
+    The environment is created if it does not exist or has other requirements.
+    """
     torch = (
         [] if peer in WITHOUT_TORCH else ["torch==" + importlib.metadata.version("torch").partition("+")[0]]
     )
@@ -48,16 +51,16 @@ def python_of(peer: str, folder: Path) -> Path:
             [*pip, *requirements],
         ):
             if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT).returncode:
-                raise SystemExit(f"{peer} could not be installed, see {log}; --systems can leave it out")
+                raise SystemExit(f"{peer} could not be installed (see {log}); leave it out with --systems")
     marker.write_text(json.dumps(requirements), encoding="utf-8")
     return python
 
 
 @contextlib.contextmanager
 def installed() -> Iterator[dict[str, str]]:
-    """The environment of a new process as of an installed package: bytecode is kept, whatever we were told.
+    """Yield the environment of a new process of an installed package, which keeps its bytecode.
 
-    The first process writes it, and so is not one to be measured.
+    The first process writes the bytecode, so it must not be measured.
     """
     with tempfile.TemporaryDirectory() as bytecode:
         yield {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": bytecode}

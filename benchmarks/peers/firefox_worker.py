@@ -1,4 +1,4 @@
-"""Run Firefox's model of one direction in one system: sentence by sentence, in bulk, or from a cold start.
+"""Run Firefox's model for one direction in one system: sentence by sentence, in bulk, or from a cold start.
 
 Arguments: the system, what to measure (``single``, ``bulk``, ``start``), the model's folder, a file of
 sentences, threads. Prints one line of JSON: seconds of each sentence or of all, peak memory, the texts.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 WARM = 10
-"""Sentences before the clock starts."""
+"""Number of sentences translated before the clock starts."""
 
 Translate = Callable[[list[str]], list[str]]
 
@@ -60,7 +60,7 @@ def fxtranslate(folder: Path, threads: int) -> Translate:
 
 
 def pymarian(folder: Path, threads: int) -> Translate:
-    """Marian on the float32 weights, which firefox.py has written beside the model."""
+    """Return a function that translates with Marian and the float32 weights written by ``firefox.py``."""
     from pymarian import Translator
 
     vocabulary = str(next(folder.glob("vocab.*.spm")))

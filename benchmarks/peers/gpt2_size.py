@@ -1,4 +1,4 @@
-"""A GPT-2 folder of the published size with random weights: speed does not depend on what they say."""
+"""Write a GPT-2 folder of the published size with random weights, whose values do not affect the speed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ VOCABULARY = 50257
 
 
 def write_gpt2(folder: Path) -> None:
-    """A folder of GPT-2's size, made by transformers; of its pieces only the 256 bytes are real."""
+    """Write a folder of GPT-2's size with transformers; only the pieces of the 256 bytes are real."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 

@@ -1,4 +1,4 @@
-"""Clients that send requests over kept connections, as cheaply as Python can."""
+"""HTTP clients that send requests over persistent connections, with little overhead."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 Answer = tuple[int, bytes]
-"""Status and body; 0 and why where the connection broke."""
+"""Status and body; if the connection broke, 0 and the reason."""
 
 
 @dataclass
 class Load:
-    """What came of a load: seconds of each request that was answered well, how many by each status, and why
+    """The results of a load.
+
+    These are the seconds of each successful request, the number of requests by status, and the reasons why
     connections broke.
     """
 
@@ -29,7 +31,7 @@ class Load:
     retried: int = 0
 
     def add(self, answer: Answer, seconds: float) -> None:
-        """Count an answer."""
+        """Record an answer and its duration."""
         self.statuses[answer[0]] = self.statuses.get(answer[0], 0) + 1
         if answer[0] == 200:
             self.seconds.append(seconds)
@@ -38,7 +40,7 @@ class Load:
             self.broken[reason] = self.broken.get(reason, 0) + 1
 
     def figures(self) -> dict[str, float]:
-        """Requests answered in a second, and how long they took, in milliseconds."""
+        """Return the successful requests per second, and their latencies in milliseconds."""
         times = sorted(self.seconds) or [float("nan")]
         parts = statistics.quantiles(times, n=100, method="inclusive") if len(times) > 1 else times * 99
         named = {"p50": parts[49], "p95": parts[94], "p99": parts[98]}
@@ -49,7 +51,7 @@ class Load:
 
 
 class Connection:
-    """One kept connection."""
+    """A persistent HTTP connection."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -57,7 +59,7 @@ class Connection:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, request: bytes, timeout: float = 120.0) -> Answer:
-        """Send a request and read its answer; a broken connection is opened again for the next."""
+        """Send a request and return its answer; a broken connection is reopened for the next request."""
         try:
             async with asyncio.timeout(timeout):
                 if self._streams is None:
@@ -78,14 +80,14 @@ class Connection:
             return 0, f"{type(error).__name__}: {error}".encode()
 
     def close(self) -> None:
-        """Let it go."""
+        """Close the connection."""
         if self._streams is not None:
             self._streams[1].close()
         self._streams = None
 
 
 def post(path: str, body: bytes, kind: str = "application/json") -> bytes:
-    """A whole request."""
+    """Return the bytes of a complete POST request."""
     lines = [
         f"POST {path} HTTP/1.1",
         "host: localhost",
@@ -103,15 +105,15 @@ async def run_clients(
     seconds: float | None = None,
     retries: int = 0,
 ) -> Load:
-    """Send requests by so many clients, each the next one as soon as its last is answered.
+    """Send requests by several clients; each sends its next request when the last one is answered.
 
     Args:
-        url: of the server.
-        requests: each once; or again and again, where ``seconds`` are given.
-        clients: how many.
-        check: told each request's number and its answer.
-        seconds: how long.
-        retries: how often a request whose connection broke is sent again.
+        url: the URL of the server.
+        requests: the requests, which are sent once, or repeatedly for ``seconds`` seconds if given.
+        clients: number of clients.
+        check: called with the number and the answer of each request.
+        seconds: duration; None to send each request once.
+        retries: how often a request is sent again if its connection broke.
     """
     load, started = Load(), time.perf_counter()
     left = iter(range(len(requests))) if seconds is None else _repeat(len(requests), started + seconds)
@@ -145,7 +147,7 @@ async def run_at(
     seconds: float,
     check: Callable[[int, Answer], None] | None = None,
 ) -> Load:
-    """Send requests at a rate, whether or not earlier ones are answered; see :func:`run_clients`."""
+    """Send requests at a fixed rate, independently of the answers; see :func:`run_clients`."""
     load, started, draw = Load(), time.perf_counter(), random.Random(5)
     free: list[Connection] = []
     running: set[asyncio.Task[None]] = set()
@@ -174,7 +176,7 @@ async def run_at(
 
 
 async def cancelled(url: str, requests: Sequence[bytes]) -> None:
-    """Send requests and go before they are answered."""
+    """Send requests, and close the connections before they are answered."""
     parts = urlsplit(url)
     for request in requests:
         _, writer = await asyncio.open_connection(parts.hostname, parts.port)
@@ -184,14 +186,14 @@ async def cancelled(url: str, requests: Sequence[bytes]) -> None:
 
 
 class Crowd:
-    """Clients that are in the way: ``async with Crowd(url, silent=..., ...)``.
+    """Connections that burden a server: ``async with Crowd(url, silent=..., ...)``.
 
     Args:
-        url: of the server.
-        request: what they send, as far as they do.
-        silent: connections that send nothing.
-        slow: that send a byte of the request every half second.
-        deaf: that ask for much and read none of it.
+        url: the URL of the server.
+        request: the request that they send, completely or in part.
+        silent: number of connections that send nothing.
+        slow: number of connections that send a byte of the request every half second.
+        deaf: number of connections that request much and read none of it.
     """
 
     def __init__(self, url: str, request: bytes, silent: int = 0, slow: int = 0, deaf: int = 0) -> None:
@@ -234,7 +236,7 @@ def _repeat(count: int, end: float) -> Any:
 
 
 def run(work: Any) -> Any:
-    """Run a coroutine on uvloop where it is installed."""
+    """Run a coroutine, on uvloop if it is installed."""
     try:
         import uvloop
     except ImportError:

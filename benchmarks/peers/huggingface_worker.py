@@ -1,4 +1,4 @@
-"""Hugging Face's part: a MarianMTModel of the same shape under Seq2SeqTrainer, on the same batches.
+"""Hugging Face's worker: a MarianMTModel of the same shape under Seq2SeqTrainer, on the same batches.
 
 Started by torchrun, the processes share the batches of each update, by the Trainer's own data parallelism.
 """
@@ -27,7 +27,7 @@ IGNORED = -100
 
 
 class ReadyBatchTrainer(Seq2SeqTrainer):
-    """Seq2SeqTrainer on batches that are given."""
+    """A Seq2SeqTrainer that trains on given batches."""
 
     def __init__(self, groups: list[list[int]], **rest: Any) -> None:
         super().__init__(**rest)
@@ -38,7 +38,7 @@ class ReadyBatchTrainer(Seq2SeqTrainer):
 
 
 class CountingCollator(DataCollatorForSeq2Seq):  # type: ignore[misc]
-    """Hugging Face's dynamic padding; counts target tokens."""
+    """Hugging Face's dynamic padding, which also counts target tokens."""
 
     tokens = 0
 
@@ -76,7 +76,7 @@ def make_model(job: Job) -> MarianMTModel:
 
 
 def make_tokeniser(job: Job) -> PreTrainedTokenizerFast:
-    """Only its padding is used: the ids come ready."""
+    """Return a tokeniser that is used only for padding, as the texts are given as ids."""
     names = {job.symbols["pad"]: "<pad>", job.symbols["end"]: "</s>", job.symbols["unknown"]: "<unk>"}
     words = {names.get(i, f"t{i}"): i for i in range(job.vocabulary)}
     return PreTrainedTokenizerFast(

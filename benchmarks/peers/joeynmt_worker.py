@@ -1,4 +1,4 @@
-"""JoeyNMT 2.3's part: its model, its datasets and its TrainManager, on the same batches as uwaga.
+"""JoeyNMT 2.3's worker: its model, its datasets and its TrainManager, on the same batches as uwaga.
 
 Nothing of JoeyNMT's is changed. Two things are done through its public classes to compare like with like,
 and both can only make it faster: the batches come ready (its own sampler does not sort by length, so would
@@ -27,7 +27,7 @@ LANGUAGES = ("src", "trg")
 
 
 class ReadyBatches:
-    """A batch sampler whose batches are given."""
+    """A batch sampler that returns given batches."""
 
     def __init__(self, groups: list[list[int]]) -> None:
         self.groups = groups
@@ -39,14 +39,14 @@ class ReadyBatches:
         return len(self.groups)
 
     def set_seed(self, seed: int) -> None:
-        """The order is fixed."""
+        """Do nothing, as the order of the batches is fixed."""
 
     def get_state(self) -> torch.Tensor:
         return torch.zeros(0)
 
 
 class Pairs(PlaintextDataset):  # type: ignore[misc]
-    """JoeyNMT's dataset of aligned text files, with its collation, on ready batches."""
+    """JoeyNMT's dataset of aligned text files, with its collation, on given batches."""
 
     groups: list[list[int]]
 
@@ -95,7 +95,7 @@ def make_settings(job: Job) -> dict[str, Any]:
 
 
 def transformer(model: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Encoder and decoder."""
+    """Return the settings of the encoder and the decoder."""
 
     def stack(layers: int) -> dict[str, Any]:
         return {
@@ -114,10 +114,11 @@ def transformer(model: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def recurrent(model: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Encoder and decoder of uwaga's widths: GRU and additive score for Bahdanau, LSTM and general for Luong.
+    """Return the settings of an encoder and a decoder with uwaga's widths.
 
-    JoeyNMT gives ``hidden_size`` units to each direction of an encoder; uwaga's Luong shares its ``hidden``
-    between them.
+    Bahdanau's model has GRUs and the additive score, Luong's has LSTMs and the general score. JoeyNMT gives
+    ``hidden_size`` units to each direction of an encoder; uwaga's Luong divides its ``hidden`` units between
+    them.
     """
     luong = model["family"] == "luong"
     if luong and not (model["bidirectional"] and model["score"] == "general" and model["input_feeding"]):
@@ -141,7 +142,7 @@ def recurrent(model: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def make_data(job: Job, special: Any) -> tuple[Pairs, Vocabulary]:
-    """The batches as text files in which every id is a word, read by JoeyNMT."""
+    """Write the batches as text files in which each id is a word, and return them as read by JoeyNMT."""
     marks = set(job.symbols.values())
     vocabulary = Vocabulary([f"t{i}" for i in range(job.vocabulary) if i not in marks], special)
     assert len(vocabulary) == job.vocabulary
@@ -164,7 +165,7 @@ def make_data(job: Job, special: Any) -> tuple[Pairs, Vocabulary]:
 
 
 def keep_only_published_dropout(model: Model) -> None:
-    """Dropout on embeddings and on every residual branch stays, as in Vaswani 2017 §5.4."""
+    """Remove all dropout but that on embeddings and residual branches (Vaswani 2017 §5.4)."""
     for module in model.modules():
         if isinstance(module, MultiHeadedAttention):
             module.dropout.p = 0.0

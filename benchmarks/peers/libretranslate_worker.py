@@ -1,4 +1,4 @@
-"""LibreTranslate as it is, but for what asks a network: its index of models, and the splitter of sentences.
+"""Run LibreTranslate without the parts that need a network: its index of models, and the sentence splitter.
 
 Run with the Python that LibreTranslate is installed for. Requests hold one sentence each, so that a
 splitter which returns them whole changes no translation; it costs nothing, which favours LibreTranslate.

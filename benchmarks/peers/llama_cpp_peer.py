@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 TYPES = {"Q8_0": 7, "Q4_0": 2}
-"""llama.cpp's numbers of file types (llama.h, llama_ftype)."""
+"""llama.cpp's numbers of file types (llama.h, llama_ftype), by name."""
 
 
 def requantised(path: Path, name: str, folder: Path) -> Path:
-    """Write the weights of a GGUF file in another type of llama.cpp."""
+    """Write the weights of a GGUF file in another type of llama.cpp, and return the path."""
     import llama_cpp
 
     target = folder / f"{path.stem}.{name}.gguf"
@@ -26,7 +26,7 @@ def requantised(path: Path, name: str, folder: Path) -> Path:
 
 
 def open_model(path: Path, cores: int, all_logits: bool = False) -> Any:
-    """Open a file; ``every``: with the logits of all tokens."""
+    """Open a file; with ``all_logits``, the model returns the logits of all tokens."""
     import llama_cpp
 
     return llama_cpp.Llama(
@@ -35,7 +35,7 @@ def open_model(path: Path, cores: int, all_logits: bool = False) -> Any:
 
 
 def generator(path: Path, cores: int) -> Callable[[list[list[int]], int], None]:
-    """Return a system that continues prompts greedily, one after the other."""
+    """Return a function that continues prompts greedily, one after the other."""
     model = open_model(path, cores)
 
     def run(prompts: list[list[int]], new: int) -> None:
@@ -51,7 +51,7 @@ def generator(path: Path, cores: int) -> Callable[[list[list[int]], int], None]:
 
 
 def perplexity(path: Path, texts: list[list[int]], cores: int) -> float:
-    """Return the perplexity of texts, each of which begins anew."""
+    """Return the perplexity of texts, each of which is scored independently."""
     model = open_model(path, cores, every=True)
     nats = 0.0
     for text in texts:

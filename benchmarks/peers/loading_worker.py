@@ -1,4 +1,4 @@
-"""Load a model and translate one sentence with one system; say how long it took and what memory it needed.
+"""Load a model and translate one sentence with one system; print the time and the memory that this took.
 
 The clock starts when torch has been imported where a system needs it; uwaga's engine does not. ``peak_mib``
 is the most memory that was ever resident (VmHWM), pages of the model's file included; ``private_mib`` is what
@@ -48,7 +48,7 @@ def main(system: str, folder: Path) -> None:
 
 
 def moment(start: float) -> dict[str, float]:
-    """Seconds since ``start``, and memory now."""
+    """Return the seconds since ``start``, and the current memory of the process."""
     seconds = time.perf_counter() - start
     status = _kib(Path("/proc/self/status"))
     rollup = _kib(Path("/proc/self/smaps_rollup"))
@@ -63,7 +63,7 @@ def moment(start: float) -> dict[str, float]:
 
 
 def _kib(path: Path) -> dict[str, int]:
-    """The lines of a file of /proc that are in kB."""
+    """Return the values in a file of /proc that are given in kB."""
     lines = [line.split() for line in path.read_text().splitlines()]
     return {line[0].rstrip(":"): int(line[1]) for line in lines if line[-1] == "kB"}
 

@@ -1,4 +1,4 @@
-"""What the figures were taken on."""
+"""Describe the machine on which figures were measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ SHOWN_FLAGS = (
 
 
 def machine() -> dict[str, Any]:
-    """CPU model, usable cores, the instruction sets that matter here, memory, load, system and Python."""
+    """Return the CPU model, the usable cores, the relevant instruction sets, the memory, the load and
+    versions.
+    """
     facts = _cpu()
     flags = set(facts.get("flags", facts.get("Features", "")).split())
     return {
@@ -38,7 +40,7 @@ def machine() -> dict[str, Any]:
 
 
 def show_machine(host: dict[str, Any]) -> None:
-    """Print what :func:`machine` found, with a warning if the machine is busy."""
+    """Print the result of :func:`machine`, and warn if the machine is busy."""
     print(f"machine  {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB; {' '.join(host['isa'])}")
     print(f"system   {host['system']}, Python {host['python']}, load {host['load']:.2f}")
     if host["load"] > BUSY:
@@ -46,7 +48,7 @@ def show_machine(host: dict[str, Any]) -> None:
 
 
 def _cpu() -> dict[str, str]:
-    """The first processor's lines of /proc/cpuinfo; empty where there is none."""
+    """Return the first processor's fields in /proc/cpuinfo; an empty dict if there is no such file."""
     try:
         first = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0]
     except OSError:

@@ -1,4 +1,4 @@
-"""A Marian folder of an OPUS-MT model's size with random weights: speed does not depend on what they say."""
+"""Write a Marian folder of an OPUS-MT model's size with random weights, which do not affect the speed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHAPE = {
 
 
 def write_marian(folder: Path, seed: int = 1) -> None:
-    """Make the folder with transformers' own code; its tokeniser is a tiny one with a full vocabulary."""
+    """Write the folder with transformers; the tokeniser is a tiny one with a full vocabulary."""
     import torch
     from transformers import MarianConfig, MarianMTModel
 
@@ -64,7 +64,7 @@ def write_marian(folder: Path, seed: int = 1) -> None:
 
 
 def sources(count: int, seed: int = 0, shortest: int = 10, longest: int = 20) -> list[list[int]]:
-    """Random sources of 15 tokens on average, end symbol included."""
+    """Return random sources of 15 tokens on average, including the end symbol."""
     rng = np.random.default_rng(seed)
     return [
         [*rng.integers(2, VOCABULARY - 1, int(length) - 1).tolist(), 0]
@@ -73,5 +73,8 @@ def sources(count: int, seed: int = 0, shortest: int = 10, longest: int = 20) ->
 
 
 def _word(number: int) -> str:
-    """Return a piece of letters: digits would have the numbers of each translation compared."""
+    """Return a piece that consists of letters.
+
+    If it had digits, the numbers of each translation would be compared with those of its source.
+    """
     return "zz" + "".join(chr(ord("a") + int(digit)) for digit in str(number))

@@ -1,4 +1,4 @@
-"""Translate batches with one checkout of uwaga, and print what they cost, in ms for 1,000 sentences.
+"""Translate batches with one checkout of uwaga, and print their cost in ms per 1,000 sentences.
 
 Only what every revision has is used.
 """
@@ -16,7 +16,7 @@ from uwaga.engine import _core
 
 
 class CoreTime:
-    """The user time of this thread in calls of the core's methods."""
+    """Measures the user time that this thread spends in the methods of the core."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -1,4 +1,4 @@
-"""A server's processes: its own, its workers', and what they take."""
+"""Measure the processes of a server: memory, CPU time and open files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all below it."""
+    """Return the ids of a process and its descendants."""
     pids = [pid]
     for child_pid in pids:
         for children in Path(f"/proc/{child_pid}/task").glob("*/children"):
@@ -21,7 +21,7 @@ def tree(pid: int) -> list[int]:
 
 
 def memory(pid: int) -> float:
-    """MiB that a process and all below it have, pages that they share counted once (PSS)."""
+    """Return the memory in MiB of a process and its descendants; shared pages are counted once (PSS)."""
     total = 0
     for process in tree(pid):
         try:
@@ -33,7 +33,7 @@ def memory(pid: int) -> float:
 
 
 def cpu(pid: int) -> float:
-    """Seconds of CPU that a process and all below it have taken."""
+    """Return the CPU seconds of a process and its descendants."""
     ticks = 0
     for process in tree(pid):
         try:
@@ -45,7 +45,7 @@ def cpu(pid: int) -> float:
 
 
 def command_line(pid: int) -> str:
-    """What a process was started as."""
+    """Return the command line of a process."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
@@ -53,7 +53,7 @@ def command_line(pid: int) -> str:
 
 
 def handles(pid: int) -> tuple[int, int]:
-    """Open files and threads of a process and all below it."""
+    """Return the numbers of open files and threads of a process and its descendants."""
     files = threads = 0
     for process in tree(pid):
         try:
@@ -65,7 +65,7 @@ def handles(pid: int) -> tuple[int, int]:
 
 
 class PeakMemory:
-    """Watches a server's memory from a thread: ``with PeakMemory(pid) as peak: ...; peak.mib``."""
+    """Watches the memory of a server in a thread: ``with PeakMemory(pid) as peak: ...; peak.mib``."""
 
     def __init__(self, pid: int, every: float = 0.25) -> None:
         self.mib, self._pid, self._every, self._over = 0.0, pid, every, threading.Event()
@@ -88,7 +88,7 @@ class PeakMemory:
 
 
 def wait_for(url: str, seconds: float = 120.0) -> None:
-    """Wait until a server answers ``/health`` with 200."""
+    """Wait until a server answers ``/health`` with status 200."""
     import urllib.error
     import urllib.request
 
@@ -100,4 +100,4 @@ def wait_for(url: str, seconds: float = 120.0) -> None:
                     return
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
-    raise SystemExit(f"{url} did not get ready")
+    raise SystemExit(f"{url} did not become ready")

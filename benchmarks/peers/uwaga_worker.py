@@ -1,4 +1,4 @@
-"""uwaga's part: the loop that `uwaga train` runs, on its own data pipeline, stopped after some updates."""
+"""uwaga's worker: the loop of `uwaga train` on its own data pipeline, stopped after a number of updates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uwaga.training.step import UpdateStats
 
 
 class CountingReporter(Reporter):
-    """Counts target tokens, and asks the run to stop as Ctrl-C would."""
+    """Counts target tokens, and interrupts the run after the last update, as Ctrl-C does."""
 
     def __init__(self, job: Job, interrupt: Interrupt) -> None:
         super().__init__(job.folder, 10**9, Console(quiet=True))

@@ -16,12 +16,12 @@ from uwaga.results.views import attention_view
 
 SENTENCE = "I thought it would be a good concert, but it wasn't."
 PICTURED = "A bewildered plumber juggles seventeen lobsters."
-"""A sentence with a word of which the bundled model is unsure, for the picture."""
+"""A sentence with a word that the bundled model is unsure of, for the picture."""
 FOLDER = Path(__file__).parent
 
 
 def take_picture(translation: uwaga.Translation, picture: Path) -> None:
-    """Keep a translation as a notebook shows it, as a PNG that also names the model and the unsure words."""
+    """Save a translation as a notebook shows it, as a PNG with the model and the uncertain words."""
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo
     from playwright.sync_api import sync_playwright

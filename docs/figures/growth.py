@@ -1,4 +1,4 @@
-"""Draw the guide's picture: what a sentence costs on the native engine, against its length.
+"""Draw the figure of the guide: the cost of a sentence on the native engine by its length.
 
 python benchmarks/engine.py --only growth --rounds 9 --json growth.json
 python docs/figures/growth.py growth.json        writes docs/figures/growth.svg
@@ -13,7 +13,7 @@ import numpy as np
 from uwaga.inspection.figures import new_figure, save_figure
 
 SHORT = 100
-"""Tokens up to which the straight line is fitted."""
+"""Maximum number of tokens to which the straight line is fitted."""
 TITLES = {"source": "source length (target 16)", "target": "target length (source 15)"}
 
 

@@ -1,4 +1,4 @@
-"""Draw which remembered pieces the pieces of a translation looked at.
+"""Draw the remembered pieces that the pieces of a translation retrieved.
 
 python docs/figures/retrieval.py        writes docs/figures/retrieval.svg
 """

@@ -1,4 +1,4 @@
-"""Record the README's picture of a terminal: commands, run here, with what they print.
+"""Record the README's picture of a terminal: commands and their output.
 
 python docs/figures/terminal.py        writes docs/figures/terminal.svg
 """
@@ -23,7 +23,7 @@ COMMANDS = (
 )
 COLUMNS = 64
 PAUSES = {"command": 1.2, "output": 0.04}
-"""Seconds that pass before a line appears."""
+"""Seconds before a line appears."""
 TEXT = re.compile(r"<text(?=[^>]*-line-(\d+)\))")
 BACKGROUND, TEXT_COLOUR = "181a26", "dee0ec"
 COLOURS = "181a26 ed6a5e 7ec08c f0b040 7084d0 b284c8 60b2be dee0ec"
@@ -49,13 +49,13 @@ text {{ animation: appear 1ms both; }}
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
-    """Return the parts of a colour in hexadecimal digits."""
+    """Return the red, green and blue parts of a colour in hexadecimal digits."""
     red, green, blue = bytes.fromhex(colour)
     return red, green, blue
 
 
 def output(command: str) -> str:
-    """Return what a command prints on a terminal, with its colours."""
+    """Return the output of a command on a terminal, with its colours."""
     receiver, terminal = pty.openpty()
     environment = {**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
     program = [str(Path(sys.executable).with_name("uwaga")), *shlex.split(command)[1:]]
@@ -79,7 +79,7 @@ def output(command: str) -> str:
 
 
 def main() -> None:
-    """Run the commands and draw what is seen."""
+    """Run the commands, and draw their output."""
     console = Console(
         width=COLUMNS, record=True, file=StringIO(), force_terminal=True, color_system="truecolor"
     )

@@ -1,4 +1,4 @@
-"""GNU's catalogues of messages (.mo), as its manual has them: https://www.gnu.org/software/gettext/manual."""
+"""Read GNU message catalogues (.mo); see https://www.gnu.org/software/gettext/manual."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MAGIC = 0x950412DE
 
 
 def catalogue(path: Path) -> Pairs:
-    """Each message that has no plural, and its translation; of a file that is no catalogue nothing."""
+    """Yield each message without plurals and its translation; nothing if the file is not a catalogue."""
     yield from messages(path.read_bytes(), plurals=False)
 
 
 def messages(data: bytes, plurals: bool = True) -> Pairs:
-    """Each message and its translation, of those with plurals the singular."""
+    """Yield each message and its translation; for messages with plurals, the singular."""
     order = next((order for order in "<>" if data[:4] == struct.pack(f"{order}I", MAGIC)), None)
     if order is None:
         return

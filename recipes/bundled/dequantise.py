@@ -1,4 +1,4 @@
-"""A model in int8 as one that can be trained, without dropout: ``python dequantise.py MODEL OUTPUT``."""
+"""Convert an int8 model to one that can be trained, without dropout: ``dequantise.py MODEL OUTPUT``."""
 
 from __future__ import annotations
 

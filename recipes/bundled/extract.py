@@ -1,4 +1,4 @@
-"""Sentence pairs, English and German, of the unpacked Debian packages (download.sh).
+"""Extract English and German sentence pairs from the unpacked Debian packages (download.sh).
 
     python extract.py
 
@@ -22,7 +22,7 @@ PROSE = {"widelands-data", "freeciv-data", "unknown-horizons"}  # told in senten
 
 
 def translated(folder: Path, split: bool) -> Pairs:
-    """What is in every German .mo file of a package, sentence by sentence or as it is."""
+    """Yield the pairs of all German .mo files of a package, split into sentences if ``split``."""
     for path in sorted(folder.rglob("*.mo")):
         if "de" in path.parts:
             for source, target in catalogue(path):
@@ -33,7 +33,7 @@ def translated(folder: Path, split: bool) -> Pairs:
 
 
 def packages(src: Path) -> Iterator[tuple[str, str, Pairs]]:
-    """Kind, name and pairs of each."""
+    """Yield the kind, the name and the pairs of each package."""
     for name, pairs in (*manuals.read(src), *lists.read_text(src)):
         yield "text", name, pairs
     for name, pairs in lists.read_words(src):

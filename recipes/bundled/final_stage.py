@@ -1,4 +1,4 @@
-"""What else the third stage learns from.
+"""Prepare the further data of the third stage.
 
     python final_stage.py
 

@@ -1,4 +1,4 @@
-"""The licences of what interface texts are learned from, for the model's card.
+"""Write the licences of the sources of interface texts for the model card.
 
     python interface_licences.py
 
@@ -21,7 +21,7 @@ REGISTRIES = {"debian": "Debian 12", "npm": "npm", "pypi": "PyPI"}
 
 
 def strictness(licence: str) -> int:
-    """The number of its class; of a choice ("or") the freest counts."""
+    """Return the number of a licence's class; of alternatives ("or"), the least strict counts."""
     choices = re.split(r"\s+(?:or|OR)\s+(?!later)|/(?=\s)", licence)
     return min(map(_strictness, choices))
 

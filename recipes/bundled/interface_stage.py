@@ -1,4 +1,4 @@
-"""What stage 6 learns from: interface texts by agreement, everyday phrases, typographic characters.
+"""Prepare the data of stage 6: interface texts on which sources agree, everyday phrases, special characters.
 
     python interface_stage.py test      interface_test.tsv, once: it is kept in the repository
     python interface_stage.py           data/{interface,interface_single,commonest,symbols,everyday}.tsv
@@ -60,7 +60,7 @@ You owe me {}.	Du schuldest mir {}.
 
 
 def groups(work: Path) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Each English text, and its translations with the number of sources that have it."""
+    """Yield each English text, and its translations with the number of sources that have them."""
     source = ""
     translations: list[tuple[str, int]] = []
     for text, target, votes, _, _ in rows(work / "data/interfaces.tsv", "interfaces.py makes it"):
@@ -77,7 +77,7 @@ def upper_first(text: str) -> str:
 
 
 def best(source: str, translations: list[tuple[str, int]]) -> tuple[str, int]:
-    """The translation that most sources have; the case of its first letter does not count."""
+    """Return the translation of most sources, and their number; the case of its first letter is ignored."""
     votes: Counter[str] = Counter()
     for target, count in translations:
         votes[upper_first(target) if source[0].isupper() else target] += count
@@ -88,7 +88,7 @@ def best(source: str, translations: list[tuple[str, int]]) -> tuple[str, int]:
 
 
 def make_test(options: Namespace) -> None:
-    """Write 150 of the commonest texts, which are learned, and 150 of rarer ones, which are not."""
+    """Write 150 of the most common texts, which are training data, and 150 rarer ones, which are not."""
     rng = random.Random(6)
     written = {key(row[0]) for row in rows(RECIPE / "interface_words.tsv")} | {
         key(row[0]) for row in rows(RECIPE / "phrases.tsv")
@@ -119,7 +119,7 @@ def make_test(options: Namespace) -> None:
 
 
 def spellings(source: str, target: str, rng: random.Random) -> Pair:
-    """The pair as a program may show it."""
+    """Return a pair with case and punctuation as a program may show it."""
     words = source.split()
     draw = rng.random()
     if draw < 0.1 and len(words) <= 6:
@@ -146,7 +146,7 @@ def spellings(source: str, target: str, rng: random.Random) -> Pair:
 
 
 def symbols(pairs: list[Pair], phrases: list[Pair], rng: random.Random) -> Iterator[Pair]:
-    """Texts with quotes, arrows, signs and prices."""
+    """Yield texts with quotes, arrows, symbols and prices."""
     sentences = [pair for pair in phrases if pair[0][-1] in ".!?"]
     for _ in range(1500):
         source, target = rng.choice(sentences)

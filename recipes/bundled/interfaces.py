@@ -1,4 +1,5 @@
-"""Interface texts that the translated packages of interface_packages.tsv share (interfaces.sh unpacks them).
+"""Collect the interface texts of the translated packages in interface_packages.tsv (unpacked by
+interfaces.sh).
 
     python interfaces.py
 
@@ -30,7 +31,7 @@ LONGEST = 160
 
 
 def clean(text: str) -> str:
-    """Without accelerators, tags around it, and what is invisible."""
+    """Return a text without accelerators, enclosing tags and invisible characters."""
     text = html.unescape(text).replace("\u00ad", "").replace("\u200b", "")
     text = re.sub(r"\s*\([&_~]\w\)", "", text)
     text = re.sub(r"&(?=\w)|(?<=\w)&(?=\w)|~(?=\w)", "", text)
@@ -41,12 +42,12 @@ def clean(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Without a final colon or ellipsis."""
+    """Return a text without a final colon or ellipsis."""
     return re.sub(r"\s*[:…]+$", "", text)
 
 
 def usable(source: str, target: str) -> bool:
-    """Whether the two look like an English text and its translation."""
+    """Return True if the two texts look like an English text and its translation."""
     if not source or not target or len(source) > LONGEST or len(target) > 2 * LONGEST:
         return False
     words, target_words = WORD.findall(source), WORD.findall(target)
@@ -71,7 +72,7 @@ def usable(source: str, target: str) -> bool:
 
 
 def pairs_of(name: str, paths: list[Path]) -> set[tuple[str, str]]:
-    """The pairs of a source's packages."""
+    """Return the pairs of all packages of a source."""
     files: Files = {}
     for path in paths:
         files |= files_of(path)

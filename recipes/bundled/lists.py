@@ -1,4 +1,4 @@
-"""Texts and words that stand in lists of their own formats: two games, a dictionary, Unicode's names."""
+"""Read texts and words from lists in special formats: two games, a dictionary, Unicode's names."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from workplace import open_text
 
 
 def read_text(src: Path) -> list[tuple[str, Pairs]]:
-    """The name and pairs of each package of texts."""
+    """Return the name and the pairs of each package of texts."""
     return [("freeorion-data", freeorion(src)), ("hedgewars-data", hedgewars(src))]
 
 
 def read_words(src: Path) -> list[tuple[str, Pairs]]:
-    """The name and pairs of each package of words."""
+    """Return the name and the pairs of each package of words."""
     return [("trans-de-en", ding(src)), ("unicode-cldr-core", cldr(src))]
 
 
 def freeorion(src: Path) -> Pairs:
-    """A key on a line of its own, then its text on one line, or on several between three quotes."""
+    """Yield the pairs of FreeOrion.
+
+    In its files, a line with a key is followed by its text, on one line or, between three quotes, on several.
+    """
     root = src / "freeorion-data/usr/share/games/freeorion/default/stringtables"
 
     def read(path: Path) -> dict[str, str]:
@@ -56,7 +59,9 @@ _PLACEHOLDER = re.compile(r"\b(jdn|jdm|jds|jd|etw|sb|sth|so|o\.s|esp|bes)\b\.?")
 
 
 def ding(src: Path) -> Pairs:
-    """The dictionary of trans-de-en: ``form; synonym | next entry :: form; synonym | next entry``."""
+    """Yield the pairs of the dictionary trans-de-en: ``form; synonym | next entry :: form; synonym
+    | next entry``.
+    """
     path = next((src / "trans-de-en/usr/share/trans").glob("de-en*"))
     with open_text(path, "rt") as text:
         for line in text:
@@ -81,7 +86,7 @@ def ding(src: Path) -> Pairs:
 
 
 def cldr(src: Path) -> Pairs:
-    """Names of pictures, countries, languages, months and so on."""
+    """Yield the names of emoji, countries, languages, months and so on."""
     root = src / "unicode-cldr-core/usr/share/unicode/cldr/common"
     for folder in ("annotations", "annotationsDerived"):
         names = []

@@ -1,4 +1,4 @@
-"""Interface texts of one package: English and German of the formats in which programs keep their messages."""
+"""Read the interface texts of a package, in English and German, from the message formats of programs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TOKEN = re.compile(
 
 
 def files_of(path: Path) -> Files:
-    """What is in a folder or an archive, and in the archives in it, by name."""
+    """Return the files of a folder or an archive, and of the archives in it, by name."""
     files: Files = {}
     if path.is_dir():
         for file in sorted(path.rglob("*")):
@@ -70,7 +70,7 @@ def _zipped(data: bytes) -> Files:
 
 
 def translations(files: Files) -> Pairs:
-    """Each English text and its translation."""
+    """Yield each English text and its translation."""
     for name, read in files.items():
         suffix = PurePosixPath(name).suffix
         if name.endswith(".d.ts") or not GERMAN.search(name) or suffix not in TRANSLATED | {".mo", ".po"}:
@@ -92,7 +92,7 @@ def translations(files: Files) -> Pairs:
 
 
 def _english(name: str) -> Iterator[str]:
-    """The names that the English file may have."""
+    """Yield the names that the English file may have."""
     matches = list(GERMAN.finditer(name))
     for number in (len(matches), 1):
         for code in ENGLISH.get(matches[-1][1], ("en-US", "en_US", "en-GB", "en_GB", "en", "en-us")):
@@ -103,7 +103,7 @@ def _english(name: str) -> Iterator[str]:
 
 
 def _texts(data: bytes, suffix: str) -> dict[str, str]:
-    """Each text of a file by its path."""
+    """Return the texts of a file by their paths."""
     return {_without_codes(path): text for path, text in _read_pairs(data, suffix)}
 
 
@@ -157,7 +157,10 @@ def _unescaped(text: str) -> str:
 
 
 def _script(content: str) -> Pairs:
-    """The texts behind ``key:``, ``key =>`` and ``['key'] =`` in a script that is not run, by their keys."""
+    """Yield the texts after ``key:``, ``key =>`` and ``['key'] =`` in a script, with their keys.
+
+    The script is not run.
+    """
     path: list[str] = []
     key = ""
     before: list[str] = []

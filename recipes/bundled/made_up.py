@@ -1,4 +1,4 @@
-"""Sentence pairs made from templates of our own: things to be copied, and plain scenes.
+"""Generate sentence pairs from our own templates: values to be copied, and plain scenes.
 
     python made_up.py
 

@@ -1,4 +1,4 @@
-"""Manuals and help, of which the packages hold the same pages in English and German."""
+"""Read manuals and help whose packages contain the same pages in English and German."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from paragraphs import Pairs, pages
 
 
 def read(src: Path) -> list[tuple[str, Pairs]]:
-    """The name and pairs of each package."""
+    """Return the name and the pairs of each package."""
     return [
         ("installation-guide-amd64", installation_guide(src)),
         ("debian-handbook", handbook(src)),
@@ -31,7 +31,10 @@ def handbook(src: Path) -> Pairs:
 
 
 def paired(src: Path, package_en: str, package_de: str) -> Pairs:
-    """The HTML manuals of the Debian documentation project: page.en.html or page.html beside page.de.html."""
+    """Yield the pairs of HTML manuals of the Debian documentation project.
+
+    The page page.en.html or page.html is beside page.de.html.
+    """
     german = {p.name.replace(".de.html", ".html"): p for p in (src / package_de).rglob("*.de.html")}
     for path in (src / package_de).rglob("*.html"):
         german.setdefault(path.name, path)

@@ -1,4 +1,4 @@
-"""The weighted mean of models of one shape, its matrices stored in int8.
+"""Write the weighted mean of models of the same shape, with its matrices stored in int8.
 
     python mean.py MODEL=SHARE [MODEL=SHARE ...] OUTPUT [--float32] [--length-penalty NUMBER]
 
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("models", nargs="+", type=weighted, metavar="MODEL=SHARE")
     parser.add_argument("output", type=Path)
     parser.add_argument("--float32", action="store_true", help="do not store matrices in int8")
-    parser.add_argument("--length-penalty", type=float, help="of the output's settings")
+    parser.add_argument("--length-penalty", type=float, help="length penalty in the settings of the output")
     options = parser.parse_args()
     if options.output.exists():
         sys.exit(f"error: {options.output} is there already; choose another name")

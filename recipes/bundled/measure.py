@@ -1,4 +1,4 @@
-"""What a model folder can do.
+"""Measure the quality of a model folder.
 
     python measure.py MODEL --tatoeba FOLDER --multi30k FOLDER [--output FILE.json]
 
@@ -54,7 +54,7 @@ The meeting was moved to Friday.
 
 
 class Measure:
-    """A model, the folders of the test sets, and the figures."""
+    """A model, the folders of the test sets, and the figures measured so far."""
 
     def __init__(self, model: Path, work: Path, tatoeba: Path, multi30k: Path) -> None:
         self.model = Translator.load(existing(model, "uwaga average makes it"), threads=1)
@@ -65,7 +65,7 @@ class Measure:
         return [translation.text for translation in self.model.translate(sources)]
 
     def sentences(self) -> None:
-        """Tatoeba; a line holds a source and each of its references."""
+        """Measure Tatoeba; a line contains a source and all its references."""
         for part in ("dev", "test"):
             lines = list(rows(self.tatoeba / f"{part}.en-de.tsv.gz", "--tatoeba names its folder"))
             out = self.translate([line[0] for line in lines])
@@ -80,7 +80,7 @@ class Measure:
             )
 
     def captions(self) -> None:
-        """Multi30k, and the words that no dictionary has."""
+        """Measure Multi30k, and the share of words that no dictionary has."""
         english, german = (
             [
                 row[0]
@@ -98,13 +98,13 @@ class Measure:
         self.figures["unknown words"] = unknown[:60]
 
     def unknown(self, texts: list[str]) -> tuple[float, list[str]]:
-        """The percentage of words that hunspell does not know, and those words."""
+        """Return the percentage of words that hunspell does not know, and these words."""
         words = [word for text in texts for word in WORD.findall(text)]
         missing = unknown_words(self.work, words)
         return round(100 * len(missing) / max(1, len(words)), 2), missing
 
     def copied(self) -> None:
-        """The percentage of sentences in which all values are right, and those in which they are not."""
+        """Measure the percentage of sentences in which all values are right, and record the wrong ones."""
         lines = list(rows(self.work / "data/test.copy.tsv", "made_up.py makes it"))
         out = self.translate([line[0] for line in lines])
         failed = {
@@ -116,7 +116,7 @@ class Measure:
         self.figures["not copied"] = failed
 
     def interface(self) -> None:
-        """The percentage of texts that get an accepted translation, learned and held out."""
+        """Measure the percentage of texts with an accepted translation, for learned and held-out texts."""
         lines = list(rows(RECIPE / "interface_test.tsv"))
         out = self.translate([line[1] for line in lines])
         for half in ("known", "held out"):
@@ -126,7 +126,7 @@ class Measure:
             self.figures[f"interface wrong, {half}"] = wrong
 
     def everyday(self) -> None:
-        """Sentences that no stage has seen, written before stage 6."""
+        """Measure sentences that no stage has seen, which were written before stage 6."""
         lines = list(rows(RECIPE / "everyday_test.tsv"))
         out = self.translate([line[0] for line in lines])
         score = sacrebleu.corpus_chrf(out, [[line[1] for line in lines]]).score
@@ -138,7 +138,7 @@ def main() -> None:
     parser = arguments(__doc__)
     add_corpora(parser)
     parser.add_argument("model", type=Path, help="a model folder")
-    parser.add_argument("--output", type=Path, help="write the figures here too")
+    parser.add_argument("--output", type=Path, help="file to write the figures to")
     options = parser.parse_args()
     measure = Measure(options.model, options.work, options.tatoeba, options.multi30k)
     measure.sentences()

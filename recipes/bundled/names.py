@@ -1,4 +1,4 @@
-"""Names, places and addresses, of which sentences are made up; each German form beside the English."""
+"""Names, places and addresses of which sentences are generated, each with its German form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stages 2 to 5 learn from a model itself: its own translations that hold German words alone.
+"""Prepare the data of stages 2 to 5: a model's own translations that contain only German words.
 
     python own.py MODEL data/own.tsv --seed 17 --copies data/more.copy.tsv
     python own.py MODEL data/own2.tsv --seed 29 --sentences 76000
@@ -62,7 +62,7 @@ A {n} wearing a blue {m}.
 
 
 def more_copies(rng: random.Random) -> list[tuple[str, str]]:
-    """Pairs of made_up.py's training templates, those with what is hard to copy more often."""
+    """Return pairs from the training templates of made_up.py, with those that are hard to copy more often."""
     values = Values(rng, training_names())
     hard = [template for template in COPY if HARD.search(template)]
     templates = (t for n in range(70_000) for t in (COPY[n % len(COPY)], hard[n % len(hard)]))
@@ -70,7 +70,7 @@ def more_copies(rng: random.Random) -> list[tuple[str, str]]:
 
 
 def framed(nouns: list[str], rng: random.Random) -> list[str]:
-    """Four scenes of each noun."""
+    """Return four scenes for each noun."""
     examples = []
     for noun in nouns:
         for frame in rng.sample(FRAMES, 4):
@@ -80,7 +80,7 @@ def framed(nouns: list[str], rng: random.Random) -> list[str]:
 
 
 def sentences(work: Path, rng: random.Random, tatoeba: int) -> list[tuple[str, str]]:
-    """English sentences in random order, each with its reference or nothing."""
+    """Return English sentences in random order, each with its reference or an empty string."""
     usage: dict[str, int] = {}
     pairs: dict[str, list[tuple[str, str]]] = {}
     for kind in ("tatoeba", "scenes", "examples", "dialogue"):
@@ -101,7 +101,7 @@ def sentences(work: Path, rng: random.Random, tatoeba: int) -> list[tuple[str, s
 
 
 def nearest(source: str, reference: str, texts: list[str], unknown: set[str]) -> str | None:
-    """The translation to learn from, if there is one."""
+    """Return the translation to learn from, or None if there is none."""
     names = {word for word in WORD.findall(source[1:]) if word[0].isupper()}
     clean = [text for text in texts if not (set(WORD.findall(text)) & unknown) - names]
     if not clean or len(clean[0]) > 3 * len(source) + 20:
@@ -115,7 +115,7 @@ def nearest(source: str, reference: str, texts: list[str], unknown: set[str]) ->
 def translated(
     model: Translator, work: Path, todo: list[tuple[str, str]], beam: int
 ) -> Iterable[tuple[str, str]]:
-    """Each sentence that has a translation of known words, and that one."""
+    """Yield each sentence that has a translation of known words, with this translation."""
     count = first = 0
     for start in range(0, len(todo), AT_ONCE):
         part = todo[start : start + AT_ONCE]
@@ -141,9 +141,14 @@ def main() -> None:
     add_corpora(parser)
     parser.add_argument("model", type=Path, help="a model folder")
     parser.add_argument("output", type=Path, help="the TSV file to write")
-    parser.add_argument("--seed", type=int, default=17, help="of the choice of sentences")
-    parser.add_argument("--sentences", type=int, default=104_000, help="how many at most")
-    parser.add_argument("--tatoeba-sentences", type=int, default=36_000, help="how many of all are Tatoeba's")
+    parser.add_argument("--seed", type=int, default=17, help="seed for choosing sentences")
+    parser.add_argument("--sentences", type=int, default=104_000, help="maximum number of sentences")
+    parser.add_argument(
+        "--tatoeba-sentences",
+        type=int,
+        default=36_000,
+        help="number of these sentences that are from Tatoeba",
+    )
     parser.add_argument("--copies", type=Path, help="write other values to copy here")
     options = parser.parse_args()
     model = Translator.load(existing(options.model, "uwaga average makes it"), threads=1, dtype="int8")

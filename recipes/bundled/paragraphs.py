@@ -1,4 +1,4 @@
-"""Paragraphs in two languages: cut into sentences, and found at the same places of two pages."""
+"""Split paragraphs into sentences, and align the paragraphs of two pages in two languages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BLOCKS = ("p", "li", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "td", "th", "titl
 
 
 def _tag(element: html.HtmlElement) -> str:
-    """Without its namespace; of a comment nothing."""
+    """Return the tag of an element without its namespace; an empty string for a comment."""
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
 
 def _blocks(path: Path) -> list[tuple[str, str]]:
-    """The innermost blocks of text, each with its tag (and id, where LibreOffice's help has one)."""
+    """Return the innermost blocks of text, each with its tag, and its id in LibreOffice's help."""
     try:
         tree = html.fromstring(path.read_bytes())
     except (ValueError, etree.LxmlError):
@@ -43,7 +43,7 @@ def _blocks(path: Path) -> list[tuple[str, str]]:
 
 
 def _aligned(english: list[tuple[str, str]], german: list[tuple[str, str]]) -> Pairs:
-    """Blocks that stand at the same place of the two translations of one page."""
+    """Yield the pairs of blocks at the same place of the two translations of a page."""
     source_tags, target_tags = [tag for tag, _ in english], [tag for tag, _ in german]
     if any(":" in tag for tag in source_tags):
         by_name = {tag: text for tag, text in german if ":" in tag}
@@ -85,7 +85,10 @@ def sentences(text: str) -> list[str]:
 
 
 def by_sentence(source: str, target: str) -> Pairs:
-    """A paragraph's sentences, if there are equally many; else the paragraph, if it is not long."""
+    """Yield the pairs of sentences of a paragraph if both sides have the same number.
+
+    Otherwise, yield the paragraph, if it is not long.
+    """
     for source_line, target_line in zip_lines(source, target):
         source_sentences, target_sentences = sentences(source_line), sentences(target_line)
         pairs = list(zip(source_sentences, target_sentences, strict=False))
@@ -101,7 +104,7 @@ def by_sentence(source: str, target: str) -> Pairs:
 
 
 def zip_lines(source: str, target: str) -> Pairs:
-    """The paragraphs, if there are equally many; else all as one."""
+    """Yield the pairs of paragraphs if both sides have the same number; otherwise, yield all as one pair."""
     left = [" ".join(x.split()) for x in re.split(r"\n\s*\n|\\n\\n", source) if x.strip()]
     target_parts = [" ".join(x.split()) for x in re.split(r"\n\s*\n|\\n\\n", target) if x.strip()]
     if len(left) == len(target_parts):

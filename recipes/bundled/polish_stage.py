@@ -1,4 +1,4 @@
-"""What stages 4 and 5 learn from beside own translations.
+"""Prepare the data of stages 4 and 5, apart from the model's own translations.
 
     python polish_stage.py copies     data/twice.copy.tsv: values in which letters and digits stand twice
     python polish_stage.py captions   data/captions.tsv: captions without their first article
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def copies(options: Namespace) -> int:
-    """Values to copy, three of four in templates that are hard."""
+    """Write values to copy, three in four of them in hard templates; return their number."""
     data: Path = options.work / "data"
     tested = held_sentences(options) | {key(row[0]) for row in rows(data / "test.copy.tsv")}
     rng = random.Random(23)
@@ -46,7 +46,7 @@ def copies(options: Namespace) -> int:
 
 
 def captions(options: Namespace) -> int:
-    """Captions without their first article, of words that the dictionary knows."""
+    """Write captions without their first article, if the dictionary has their words; return their number."""
     data: Path = options.work / "data"
     held_out = held_sentences(options)
     pairs = [row for name in ("clean.scenes", "own3") for row in rows(data / f"{name}.tsv")]
@@ -61,7 +61,7 @@ def captions(options: Namespace) -> int:
 
 
 def without_article(source: str, target: str) -> tuple[str, str] | None:
-    """The pair without "a" and "ein", None if it does not begin with them."""
+    """Return a pair without its initial "a" and "ein", or None if it does not begin with them."""
     english, _, source = source.partition(" ")
     german, _, target = target.partition(" ")
     if english not in ("A", "An") or german not in ("Ein", "Eine") or source.count(" ") < 2:

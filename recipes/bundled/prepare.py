@@ -1,4 +1,4 @@
-"""Clean the raw pairs, leave out whatever the test sets hold, and mix a training corpus.
+"""Clean the raw pairs, exclude the sentences of the test sets, and mix a training corpus.
 
     python prepare.py --tatoeba FOLDER --multi30k FOLDER
 
@@ -56,7 +56,7 @@ def tidy(text: str, interface: bool) -> str:
 
 
 def reason(source: str, target: str, kind: str) -> str:
-    """Why a pair is left out; nothing if it is kept."""
+    """Return why a pair is excluded, or an empty string if it is kept."""
     return _shape(source, target) or _content(source, target, kind)
 
 
@@ -106,7 +106,7 @@ def kind_of(kind: str, source: str, package: str) -> str:
 
 
 class Cleaning:
-    """What is kept of each kind and package, and by which rule the rest was left out."""
+    """The pairs kept by kind and package, and the numbers of pairs excluded by each rule."""
 
     def __init__(self, held_out: set[str], tatoeba: list[Pair]) -> None:
         self.held_out = held_out
@@ -120,7 +120,7 @@ class Cleaning:
         self.packages: Counter[str] = Counter()
 
     def add_package_pair(self, raw: str, source: str, target: str, package: str) -> None:
-        """Look at a pair of a package."""
+        """Add a pair of a package, unless a rule excludes it."""
         kind = kind_of(raw, source, package)
         source, target = tidy(source, raw == "interface"), tidy(target, raw == "interface")
         pair = key(source), key(target)
@@ -141,7 +141,7 @@ class Cleaning:
         return "third translation" if kind != "words" and self.sources[pair[0]] >= 2 else ""
 
     def add_template_pair(self, kind: str, source: str, target: str) -> None:
-        """Look at a pair of our own templates."""
+        """Add a pair of our own templates, unless a rule excludes it."""
         fault = "in a test set" if self.held_out & {key(source), key(target)} else ""
         self.rules.setdefault(kind, Counter())[fault or "kept"] += 1
         if not fault:
@@ -154,7 +154,7 @@ def dice(
     english: dict[str, set[int]],
     german: dict[str, set[int]],
 ) -> float:
-    """How well words of one language go with words of the other in the same pairs (Dice's coefficient)."""
+    """Return Dice's coefficient of the words of two languages: how often they occur in the same pairs."""
     source_rows = (
         set.intersection(*sorted((english.get(w, set()) for w in source_words), key=len))
         if source_words
@@ -173,10 +173,10 @@ def dice(
 
 
 def useful_words(pairs: dict[str, list[Pair]], work: Path) -> list[Pair]:
-    """Of the dictionary the short entries, those of usual English words first.
+    """Return the short entries of the dictionary, those of common English words first.
 
-    Each with the translation that goes with it in sentences, or the first. How usual a word is, is counted in
-    the sentences and in WordNet's definitions.
+    Each has the translation that occurs with it in sentences, or else its first translation. The frequency of
+    a word is counted in the sentences and in WordNet's definitions.
     """
     usage: Counter[str] = Counter()
     english: dict[str, set[int]] = {}
@@ -208,7 +208,7 @@ def useful_words(pairs: dict[str, list[Pair]], work: Path) -> list[Pair]:
 
 
 def mixed(cleaning: Cleaning, data: Path) -> dict[str, dict[str, object]]:
-    """Write data/clean.KIND.tsv and data/mix.tsv.gz; how much of each kind is in them."""
+    """Write data/clean.KIND.tsv and data/mix.tsv.gz, and return how much of each kind they contain."""
     rng = random.Random(13)
     mix: list[Pair] = []
     report = {}

@@ -1,4 +1,4 @@
-"""The words of made-up scenes: English, German and what German grammar needs to know."""
+"""The words of generated scenes: English, German, and the data that German grammar needs."""
 
 from __future__ import annotations
 

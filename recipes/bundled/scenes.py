@@ -1,4 +1,4 @@
-"""Plain scenes: "A man in a red shirt is standing on a bench.", English and German."""
+"""Plain scenes, such as "A man in a red shirt is standing on a bench.", in English and German."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ending(adjective: str, end: str) -> str:
 
 
 class Scene:
-    """Draws phrases; each is a pair of English and German."""
+    """Draws random phrases; each is a pair of an English and a German text."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -123,7 +123,7 @@ class Scene:
         return f"{en} {english_phrase}", german_phrase
 
     def sentence(self) -> tuple[str, str]:
-        """Somebody, perhaps what they wear, and what they do."""
+        """Return a sentence about a person or animal, with an activity and sometimes clothes."""
         rng = self.rng
         english, german, plural, person = self.subject()
         if person not in ANIMALS and rng.random() < 0.4:

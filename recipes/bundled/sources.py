@@ -1,4 +1,4 @@
-"""The table of sources and licences for the model's card.
+"""Write the table of sources and licences for the model card.
 
     python sources.py
 
@@ -65,7 +65,10 @@ def licences(work: Path, package: str) -> str:
 
 
 def package_rows(work: Path, counts: dict[str, int]) -> list[tuple[str, str, int, str]]:
-    """Names, version, pairs and licences, the most first; the packages of Wesnoth are one."""
+    """Return the names, versions, numbers of pairs and licences, by decreasing number of pairs.
+
+    The packages of Wesnoth are one row.
+    """
     lines = []
     wesnoth = [name for name in counts if name.startswith("wesnoth-")]
     for package, pairs in counts.items():

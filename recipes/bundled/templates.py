@@ -1,4 +1,4 @@
-"""Sentences with gaps, English and German, and how the gaps are filled."""
+"""Sentences with gaps in English and German, and a function that fills the gaps."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ KINDS = set(
 
 
 def fill(template: str, values: Values) -> tuple[str, str]:
-    """A pair; a slot named with a suffix (``year_b``) has a value of its own."""
+    """Return a pair with its gaps filled; a gap with a suffix (``year_b``) has a different value."""
     source, target = template.split("|")
     selected: dict[str, tuple[str, str]] = {}
     for slot in [piece.partition("}")[0] for piece in source.split("{")[1:]]:

@@ -1,4 +1,4 @@
-"""Store in a model's config.json how probable its translations of sentences and of words usually are.
+"""Store in a model's config.json the usual probabilities of its translations of sentences and of words.
 
     python usual_score.py MODEL --tatoeba FOLDER
 
@@ -21,13 +21,14 @@ from uwaga import Translator
 from uwaga.checkpoints.score_stats import summarise_scores
 
 FREQUENT, SAMPLE = 30, 1200
-"""Sentences of Tatoeba that have a frequent word, and how many such words are translated."""
+"""Minimum number of sentences of Tatoeba that contain a frequent word, and number of such words to translate.
+"""
 MAX_RIGHT = 0.2
 STEP = 0.05
 
 
 def frequent_words(tatoeba: Path, work: Path) -> dict[str, set[str]]:
-    """Return frequent words with the words of their translations in the dictionary."""
+    """Return the frequent words, each with the words of its translations in the dictionary."""
     counts: Counter[str] = Counter()
     for source, *_ in rows(tatoeba / "train.en-de.tsv.gz", "--tatoeba names its folder"):
         counts.update({word.lower() for word in WORD.findall(source)})

@@ -1,4 +1,4 @@
-"""Random values, of which a sentence is made up, and what of them its translation must hold."""
+"""Random values of which sentences are generated, and the values that a translation must contain."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CODAS = ["", "", "", "n", "r", "l", "s", "k", "m", "t", "nd", "rt", "ng", "ck", 
 
 
 def training_names() -> tuple[list[str], list[str]]:
-    """First and last names for training: seven of eight."""
+    """Return the first and last names for training: seven of every eight."""
     return [n for i, n in enumerate(FIRST) if i % 8], [n for i, n in enumerate(LAST) if i % 8]
 
 
 def test_names() -> tuple[list[str], list[str]]:
-    """The eighth ones, which are not trained on."""
+    """Return the first and last names for tests: one of every eight, which are not trained on."""
     return FIRST[::8], LAST[::8]
 
 
@@ -29,7 +29,10 @@ def upper(text: str) -> str:
 
 
 class Values:
-    """Random values; each method gives the English and the German form, and notes what must be copied."""
+    """Random values.
+
+    Each method returns the English and the German form, and records what a translation must copy.
+    """
 
     def __init__(self, rng: random.Random, names: tuple[list[str], list[str]]) -> None:
         self.rng, self.firsts, self.lasts = rng, *names
@@ -99,7 +102,7 @@ class Values:
         return (self.note(self.invented() if self.rng.random() < 0.3 else self.rng.choice(self.lasts)),) * 2
 
     def invented(self) -> str:
-        """A name that nobody has."""
+        """Return an invented name."""
         rng = self.rng
         syllables = [
             rng.choice(ONSETS) + rng.choice(NUCLEI) + rng.choice(CODAS) for _ in range(rng.randint(1, 3))
@@ -171,7 +174,7 @@ class Values:
         return (self.note(self._filled(form)),) * 2
 
     def _filled(self, form: str) -> str:
-        """Any digit for each #, any letter for each A."""
+        """Return a form with a random digit for each ``#`` and a random letter for each ``A``."""
         rng = self.rng
         random_characters = {
             "#": lambda: str(rng.randint(0, 9)),
@@ -192,7 +195,7 @@ class Values:
 
 
 class HardValues(Values):
-    """More names that nobody has, more times of twelve hours, more prices with cents."""
+    """Values with more invented names, more times of twelve hours, and more prices with cents."""
 
     def first(self) -> tuple[str, str]:
         return (self.note(self.first_only()),) * 2
@@ -225,7 +228,7 @@ class HardValues(Values):
 
 
 class TwiceValues(HardValues):
-    """Letters and digits that stand twice in a row, of which a model drops one or makes three."""
+    """Values with repeated letters and digits, of which a model tends to drop one or add a third."""
 
     def invented(self) -> str:
         name = super().invented()

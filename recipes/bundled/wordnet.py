@@ -1,4 +1,4 @@
-"""English sentences and nouns of WordNet 3.0 (the Debian package wordnet-base), see ``man 5 wndb``."""
+"""English sentences and nouns of WordNet 3.0 (the Debian package wordnet-base); see ``man 5 wndb``."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def _lines(work: Path, part: str) -> Iterator[str]:
 
 
 def glosses(work: Path) -> Iterator[str]:
-    """The definition of each set of synonyms, with its examples."""
+    """Yield the definition of each set of synonyms, with its examples."""
     for part in ("noun", "verb", "adj", "adv"):
         for line in _lines(work, part):
             yield line.partition("| ")[2]
 
 
 def examples(work: Path) -> list[str]:
-    """The example sentences of 4 to 19 words."""
+    """Return the example sentences of 4 to 19 words."""
     synsets = []
     for gloss in glosses(work):
         for quoted in re.findall(r'"([^"]+)"', gloss):
@@ -38,7 +38,7 @@ def examples(work: Path) -> list[str]:
 
 
 def nouns(work: Path, usage: Mapping[str, int]) -> list[str]:
-    """Nouns for what can be seen whose last word is used twice or more often."""
+    """Return nouns for visible things whose last word is used at least twice."""
     translations = set()
     for line in _lines(work, "noun"):
         cells = line.split(" ")

@@ -1,4 +1,4 @@
-"""What the scripts share: the work folder, corpora of others, the sentences of test sets, a dictionary."""
+"""Code shared by the scripts: the work folder, corpora, the sentences of test sets, and a dictionary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
 def arguments(about: str | None) -> ArgumentParser:
-    """The options that every script has."""
+    """Return a parser with the options of all scripts."""
     parser = ArgumentParser(description=(about or "").partition("\n")[0])
     parser.add_argument(
         "--work",
@@ -29,7 +29,7 @@ def arguments(about: str | None) -> ArgumentParser:
 
 
 def add_corpora(parser: ArgumentParser) -> None:
-    """The options of a script that reads Tatoeba and Multi30k."""
+    """Add the options of a script that reads Tatoeba and Multi30k."""
     parser.add_argument(
         "--tatoeba", type=Path, default=Path("tatoeba"), help="folder of {train,dev,test}.en-de.tsv.gz"
     )
@@ -42,21 +42,21 @@ def add_corpora(parser: ArgumentParser) -> None:
 
 
 def existing(path: Path, instruction: str) -> Path:
-    """The path, if there is a file or folder; else the script ends and says what makes it."""
+    """Return a path if it exists; otherwise exit with an instruction for making it."""
     if not path.exists():
         sys.exit(f"error: {path} is not there; {instruction}")
     return path
 
 
 def open_text(path: Path, mode: Literal["rt", "wt"]) -> TextIO:
-    """A text file, packed by gzip where its name ends so."""
+    """Open a text file, compressed by gzip if its name ends in .gz."""
     if path.suffix == ".gz":
         return cast("TextIO", gzip.open(path, mode, encoding="utf-8", compresslevel=4))
     return cast("TextIO", path.open(mode, encoding="utf-8"))
 
 
 def rows(path: Path, instruction: str = "see the README of recipes/bundled") -> Iterator[list[str]]:
-    """The cells of each line of a TSV file, which may be packed by gzip."""
+    """Yield the cells of each line of a TSV file, which may be compressed by gzip."""
     existing(path, instruction)
     with open_text(path, "rt") as file:
         for line in file:
@@ -64,19 +64,19 @@ def rows(path: Path, instruction: str = "see the README of recipes/bundled") -> 
 
 
 def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
-    """Write a TSV file, packed by gzip where the name ends so."""
+    """Write pairs to a TSV file, compressed by gzip if its name ends in .gz."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_text(path, "wt") as file:
         file.writelines(f"{source}\t{target}\n" for source, target in pairs)
 
 
 def key(text: str) -> str:
-    """What counts as the same sentence: letters and digits alone, lower case."""
+    """Return the letters and digits of a text in lower case; sentences with equal keys count as the same."""
     return re.sub(r"[\W_]+", " ", unicodedata.normalize("NFKC", text).lower()).strip()
 
 
 def held_sentences(options: Namespace) -> set[str]:
-    """The keys of every sentence of Tatoeba's dev and test sets and of Multi30k, in both languages."""
+    """Return the keys of all sentences of Tatoeba's dev and test sets and of Multi30k, in both languages."""
     keys: set[str] = set()
     for part in ("dev", "test"):
         for cells in rows(options.tatoeba / f"{part}.en-de.tsv.gz", "--tatoeba names its folder"):
@@ -94,7 +94,7 @@ def held_sentences(options: Namespace) -> set[str]:
 
 
 def unknown_words(work: Path, words: Iterable[str]) -> list[str]:
-    """Those that the German dictionary of the package hunspell-de-de does not know, in their order."""
+    """Return the words that the German dictionary of the package hunspell-de-de lacks, in order."""
     folder = work / "src/hunspell-de-de/usr/share/hunspell"
     existing(folder / "de_DE.dic", "download.sh unpacks it")
     command = ["hunspell", "-d", str(folder / "de_DE"), "-i", "utf-8", "-l"]
@@ -108,6 +108,6 @@ def unknown_words(work: Path, words: Iterable[str]) -> list[str]:
 
 
 def of_known_words(work: Path, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pairs whose German words hunspell knows, or the English side has too."""
+    """Return the pairs whose German words are known to hunspell or also occur on the English side."""
     unknown = set(unknown_words(work, sorted({word for _, t in pairs for word in WORD.findall(t)})))
     return [(s, t) for s, t in pairs if not (set(WORD.findall(t)) & unknown) - set(WORD.findall(s))]

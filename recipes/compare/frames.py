@@ -1,4 +1,4 @@
-"""Record what training does to the attention of the four models, as JSON.
+"""Record how training changes the attention of the four models, as JSON.
 
     python frames.py [--runs DIR] [--out FILE]
 
@@ -34,11 +34,11 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("cho", "bahdanau", "luong", "transformer")
 FRAMES = 40
 DEV = 200
-"""Dev pairs of the loss and of the number of positions."""
+"""Number of dev pairs for the loss and for the number of positions."""
 COUNTED = 40_000
-"""Training pairs whose target tokens are counted."""
+"""Number of training pairs whose target tokens are counted."""
 FROM_SINGLE = 20
-"""Weight of a token's own frequency where it is predicted from the token before it, as a count."""
+"""Weight, as a count, of a token's own frequency where it is predicted from the token before it."""
 SENTENCES = (
     ("I want to buy a car.", "Ich möchte ein Auto kaufen.", "0-0 1-1 4-2 5-3 3-4 2-4 6-5"),
     (
@@ -56,7 +56,7 @@ SENTENCES = (
 
 
 def losses_without_source(tokeniser: Tokeniser, train: Path, dev: list[list[int]]) -> dict[str, float]:
-    """Return the mean loss of a dev token by how frequent it is, alone and after the token before it."""
+    """Return the mean loss of a dev token predicted by frequency: alone, and after the previous token."""
     start = tokeniser.symbols.start
     single, pairs = np.full(tokeniser.size, 0.5), Counter[tuple[int, int]]()
     for line in train.read_text(encoding="utf-8").splitlines()[:COUNTED]:
@@ -76,7 +76,7 @@ def losses_without_source(tokeniser: Tokeniser, train: Path, dev: list[list[int]
 
 
 def words_of(pieces: list[str]) -> list[int]:
-    """Return the number of the word of each piece, the end symbol included."""
+    """Return the index of the word that each piece belongs to; the end symbol is a word."""
     frames, index = [], -1
     for piece in pieces:
         mark = piece.lstrip("▁") in (".", ",", "</s>")
@@ -92,7 +92,9 @@ def framed(tokeniser: Tokeniser, text: str) -> list[int]:
 
 
 def updates_of(folder: Path) -> list[int]:
-    """Return about 40 updates with checkpoints, close together at the beginning; 0 is the untrained model."""
+    """Return the numbers of about 40 updates with checkpoints, dense at the beginning; 0 is the untrained
+    model.
+    """
     steps = sorted(int(path.stem.removeprefix("step-")) for path in folder.glob("step-*.safetensors"))
     steps = [step for step in steps if step % 50 == 0]
     targets = np.geomspace(steps[0], steps[-1], 2 * FRAMES)
@@ -102,7 +104,7 @@ def updates_of(folder: Path) -> list[int]:
 
 @torch.no_grad()
 def dev_loss(model: Seq2Seq, pairs: list[tuple[list[int], list[int]]]) -> float:
-    """Return the mean loss of a target token in nats, end symbols included."""
+    """Return the mean loss per target token in nats, including end symbols."""
     total = count = 0.0
     for first in range(0, len(pairs), 50):
         part = pairs[first : first + 50]
@@ -130,13 +132,13 @@ def crosses(model: Seq2Seq, pairs: list[tuple[list[int], list[int]]]) -> list[np
 
 
 def positions_seen(weights: list[np.ndarray]) -> float:
-    """Return the mean of e to the power of a row's entropy: 1 looks at one position, n at all alike."""
+    """Return the mean of e to the power of a row's entropy: 1 for one position, n for n equal weights."""
     rows = [row for matrix in weights for row in matrix]
     return float(np.mean([math.exp(-float((row * np.log(np.maximum(row, 1e-30))).sum())) for row in rows]))
 
 
 class Recorder:
-    """The sentences as tokens, and what is measured of a model."""
+    """The sentences as tokens, and the measurements of a model."""
 
     def __init__(self, tokeniser: Tokeniser, dev: Path, head: tuple[int, int]) -> None:
         self.head = head

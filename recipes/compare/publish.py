@@ -30,9 +30,9 @@ TITLES = {
     "transformer": "Transformer",
 }
 LARGEST = 3_000_000
-"""Bytes of a model's weights."""
+"""Maximum bytes of a model's weights."""
 SAMPLE = 300
-"""Test pairs that int8 is compared with float32 on, and that choose the Transformer's aligning head."""
+"""Number of test pairs for comparing int8 with float32, and for choosing the Transformer's alignment head."""
 
 
 def pairs_of(path: Path) -> list[tuple[str, list[str]]]:
@@ -42,7 +42,7 @@ def pairs_of(path: Path) -> list[tuple[str, list[str]]]:
 
 
 def aligning_head(folder: Path, pairs: list[tuple[str, str]]) -> dict[str, int]:
-    """Return layer and head, from 1, whose links are nearest to those of uwaga's own aligner."""
+    """Return the layer and the head, from 1, whose links are most similar to those of uwaga's own aligner."""
     errors = head_errors(uwaga.load(folder, device="cpu"), pairs)
     single = [error for error in errors if error.head is not None and error.step == "predicting"]
     best = min(single, key=errors.__getitem__)

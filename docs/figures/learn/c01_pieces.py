@@ -5,7 +5,7 @@ from drawing import Drawing
 import uwaga
 
 DIMENSIONS = 3
-"""Coordinates of each vector that are drawn."""
+"""Number of coordinates drawn of each vector."""
 ROW, FIRST, CELL = 30, 204, 56
 
 

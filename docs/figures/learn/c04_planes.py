@@ -7,7 +7,7 @@ from drawing import Drawing
 
 KEYS = ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
 POSITIONS = (1.0, 0.0, 2.0)
-"""Of ``W s``, with the rows (1, -1), (0, 1) and (2, 1) of W: the scores of the three positions."""
+"""Entries of ``W s``, where W has the rows (1, -1), (0, 1) and (2, 1): the scores of the three positions."""
 CELLS, SIDE, FARTHEST, LARGEST = 12, 168, 2.0, 4.0
 # the query is (1, 0), and the first two rows of W turn it into (1, -1)
 SCORES: tuple[tuple[str, str, Callable[[float, float], float] | None], ...] = (

@@ -11,7 +11,9 @@ NOUNS, ARTICLES = ("letter", "book", "newspaper"), ("den", "das", "die")
 
 
 def probabilities(encoder_mask: np.ndarray, noun: str) -> list[float]:
-    """Return those of the three articles, with all vectors but that of the second *the* hidden."""
+    """Return the probabilities of the three articles, with all vectors hidden except for that of the second
+    *the*.
+    """
     cross = np.zeros((7, 8), dtype=bool)  # (target, source), with the end symbols
     cross[:, 4] = True
     model = intervene(uwaga.load(), Heads("encoder", mask=encoder_mask), Heads("cross", mask=cross))

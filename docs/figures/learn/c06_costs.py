@@ -10,7 +10,10 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 380, 56, 286
 
 
 def multiplications(words: int, width: int) -> dict[str, int]:
-    """Return those of a recurrent layer, a convolution of width 3 and self-attention, without projections."""
+    """Return the number of multiplications of a recurrent layer, a convolution of width 3 and self-attention.
+
+    Projections are not counted.
+    """
     return {
         "recurrent": 2 * words * width**2,
         "convolution, width 3": 3 * words * width**2,

@@ -24,15 +24,15 @@ ARRAYS = {
     "output": "logits",
     "softmax": "logits",
 }
-"""The names of the boxes, and the array of :mod:`uwaga.engine.insight` that has a box's result."""
+"""The arrays of :mod:`uwaga.engine.insight` that contain the results of the boxes, by name of the box."""
 
 READ_FROM_STREAM = {"self-attention": ("query", "key", "value"), "cross-attention": ("query",)}
-"""What an attention computes from the stream at its side."""
+"""The arrays that an attention computes from the stream beside it."""
 
 UNIT = 108
-"""The height of a sublayer."""
+"""Height of a sublayer."""
 REACH = 92
-"""The distance from the stream to the middle of the boxes beside it."""
+"""Distance from the stream to the middle of the boxes beside it."""
 WIDE, HIGH = 124, 32
 
 
@@ -66,7 +66,7 @@ class Stacks:
         self.figure.parts.append("</g>")
 
     def plus(self, x: float, y: float, name: str = "") -> None:
-        """Draw the place where something is added to the stream."""
+        """Draw the place where a vector is added to the stream."""
         self.figure.parts.append(f'<g opacity="{0.25 if name in self.missing else 1}">')
         self.figure.circle(x, y, 9, "box")
         self.figure.line((x - 5, y), (x + 5, y))

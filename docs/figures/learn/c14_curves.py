@@ -18,7 +18,7 @@ FIRST, LAST = 50, 4000
 
 
 def across(update: float, left: float) -> float:
-    """Return the place of an update on a logarithmic axis."""
+    """Return the horizontal position of an update on a logarithmic axis."""
     return left + WIDTH * math.log(update / FIRST) / math.log(LAST / FIRST)
 
 

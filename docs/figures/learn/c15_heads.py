@@ -31,12 +31,12 @@ LABEL_OFFSETS = {
 
 
 def point(error: float, loss: float) -> tuple[float, float]:
-    """Return where a point of the plane is in the figure."""
+    """Return the position in the figure of a point of the plane."""
     return LEFT + (RIGHT - LEFT) * error / 0.7, BOTTOM - (BOTTOM - TOP) * loss / 0.45
 
 
 def draw() -> Drawing:
-    """Draw a point for each head: its error to the right, what is lost without it upwards."""
+    """Draw a point for each head: its alignment error to the right, the loss without it upwards."""
     title = "Loss without a head over its alignment error, for eight heads of cross-attention of the model"
     figure = Drawing(400, 312, title, model=True)
     for tick in range(5):

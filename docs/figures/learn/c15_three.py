@@ -19,7 +19,7 @@ TEXTS = [
     "The girl is standing behind the boy.",
     "A man sleeps.",
 ]
-"""Sentences of the count in the chapter; each word of a translation is one piece."""
+"""Sentences of the count in the chapter; each word of their translations is one piece."""
 Matrix = NDArray[np.floating]
 
 
@@ -29,7 +29,7 @@ def words_of(text: str) -> list[str]:
 
 
 def deleted(translator: Translator, text: str, target: str) -> Matrix:
-    """Return (target, source word) the nats that each target token loses without a word of the source."""
+    """Return the nats (target, source word) that each target token loses without a word of the source."""
     words = words_of(text)
     full_scores = np.array(translator.score([(text, target)])[0].token_scores)
     lost = []
@@ -40,7 +40,9 @@ def deleted(translator: Translator, text: str, target: str) -> Matrix:
 
 
 def matrices(native: Translator, torch: Translator | None, text: str) -> tuple[list[str], list[Matrix]]:
-    """Return the target tokens, and (target, source word) attention, deletion and, with torch, gradients."""
+    """Return the target tokens, and the matrices (target, source word) of attention, deletion and, with
+    torch, gradients.
+    """
     translation = native.translate(text, attention=True)
     assert translation.attention is not None
     assert translation.source_tokens is not None
@@ -58,7 +60,9 @@ def matrices(native: Translator, torch: Translator | None, text: str) -> tuple[l
 
 
 def agreement() -> tuple[int, int, int]:
-    """Count target words, and those whose largest attention, and attribution, is on the costliest word."""
+    """Return the number of target words, and how often attention and attribution find the most costly source
+    word.
+    """
     native, torch = uwaga.load(), Translator.load(engine="torch")
     total, attended, attributed = 0, 0, 0
     for text in TEXTS:

@@ -5,7 +5,7 @@ from drawing import Drawing
 GPT2 = ("feed-forward, GELU", "layer norm", "12 heads, 12 keys", "layer norm", "+ position", "embedding")
 LLAMA3 = ("feed-forward, SwiGLU", "RMS norm", "32 heads, 8 keys", "RMS norm", "", "embedding")
 TURNED = 2
-"""The box in which positions turn queries and keys."""
+"""Index of the box in which positions turn queries and keys."""
 WIDE, HIGH, STEP = 172, 40, 56
 
 

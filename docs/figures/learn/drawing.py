@@ -1,4 +1,4 @@
-"""Figures of the course as SVG: light and dark, with a text for those who cannot see them.
+"""Draw figures of the course as SVG, in light and dark colours, with a description for screen readers.
 
 A script of this folder defines ``draw() -> Drawing`` and writes the file of its own name:
 
@@ -66,7 +66,7 @@ class Drawing:
         self.parts: list[str] = []
 
     def text(self, x: float, y: float, text: str, look: str = "") -> None:
-        """Write a text whose base line begins at a point; looks are classes of ``STYLE``."""
+        """Write a text whose baseline begins at a point; ``look`` names classes of ``STYLE``."""
         self.parts.append(f'<text x="{x:g}" y="{y:g}" class="{look}">{html.escape(text)}</text>')
 
     def rectangle(
@@ -82,7 +82,7 @@ class Drawing:
     def line(
         self, *points: tuple[float, float], look: str = "line", arrow: bool = False, alpha: float = 1
     ) -> None:
-        """Draw a line through points, with an arrow at its end if wanted; ``alpha`` is its opacity."""
+        """Draw a line through points, with an arrow at its end if requested; ``alpha`` is its opacity."""
         path = "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
         end = ' marker-end="url(#arrow)"' if arrow else ""
         opacity = "" if alpha == 1 else f' stroke-opacity="{alpha:.3f}"'
@@ -130,7 +130,7 @@ class Drawing:
                 self.text(x + (index + 0.5) * cell, top + 20, f"{value:.{digits}f}", "middle small")
 
     def svg(self) -> str:
-        """Return the file."""
+        """Return the SVG file as a string."""
         checksum = (
             hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest() if self.model else ""
         )

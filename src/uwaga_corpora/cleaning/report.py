@@ -29,7 +29,7 @@ class Example:
 
 @dataclass
 class RuleCount:
-    """The number of pairs that a rule or fault rejected; a pair is counted only for the first that rejects it."""
+    """The number of pairs that a rule or fault rejected, except for those that an earlier one rejected."""
 
     name: str
     summary: str

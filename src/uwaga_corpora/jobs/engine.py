@@ -169,8 +169,8 @@ class DamagedInputError(DataError):
 def part_sizes(number: int, maximum: int) -> Iterator[int]:
     """Yield the number of rows of each part, starting with part ``number``.
 
-    The numbers double from :data:`FIRST_PART_ROWS` to ``maximum``, so that the first results are soon stored and
-    shown.
+    The numbers double from :data:`FIRST_PART_ROWS` to ``maximum``, so that the first results are soon stored
+    and shown.
     """
     while True:
         yield min(maximum, FIRST_PART_ROWS << min(number, 30))

@@ -450,7 +450,8 @@ class ParquetFormat:
         for new_name in columns.names():
             if new_name in existing:
                 raise DataError(
-                    f"{name}: it already has a column {new_name}; choose another name with --column NAME=OTHER"
+                    f"{name}: it already has a column {new_name}; choose another name with --column "
+                    "NAME=OTHER"
                 )
 
     def _batches(self, table: Any, first: int) -> Iterator[Any]:
