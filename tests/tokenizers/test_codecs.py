@@ -7,7 +7,7 @@ import pytest
 tokenizers = pytest.importorskip("tokenizers")
 
 from uwaga.errors import ModelError
-from uwaga.tokenizers.codecs import TokenizersErrors, read_tokenizer_json
+from uwaga.tokenizers.codecs import TokenizersErrorHandler, read_tokenizer_json
 from uwaga.tokenizers.pretrained_files import TokeniserConfig
 
 PIECES = {"[UNK]": 0, "a": 1, "[CLS]": 2, "[SEP]": 3}
@@ -54,7 +54,7 @@ def test_only_tokenizers_library_errors_are_converted():
     class PanicException(BaseException):
         """Like that of the library, not an Exception."""
 
-    with pytest.raises(ModelError, match=r"m: damaged.*: oh no; fetch"), TokenizersErrors("m"):
+    with pytest.raises(ModelError, match=r"m: damaged.*: oh no; fetch"), TokenizersErrorHandler("m"):
         raise PanicException("oh no\nand more")
-    with pytest.raises(KeyboardInterrupt), TokenizersErrors("m"):
+    with pytest.raises(KeyboardInterrupt), TokenizersErrorHandler("m"):
         raise KeyboardInterrupt

@@ -70,8 +70,8 @@ def fail(message: str) -> None:
 @contextlib.contextmanager
 def report_output_errors() -> Iterator[None]:
     """Report a closed or full standard output in one line instead of a traceback."""
-    closed = sys.stdout is None
-    if closed:
+    is_closed = sys.stdout is None
+    if is_closed:
         sys.stdout = ClosedOutput()
     try:
         yield
@@ -86,7 +86,7 @@ def report_output_errors() -> Iterator[None]:
         _discard_output()
         fail(f"standard output cannot be written: {error.strerror}")
     finally:
-        if closed:
+        if is_closed:
             sys.stdout = None  # restore it
 
 

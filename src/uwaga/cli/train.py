@@ -1,4 +1,4 @@
-"""``uwaga train``: from a settings file to a model folder."""
+"""``uwaga train``: train a model according to a settings file."""
 
 from __future__ import annotations
 

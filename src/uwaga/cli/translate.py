@@ -111,7 +111,7 @@ class Notes:
 
     Attributes:
         unit: ``line`` or ``text``.
-        bundled: whether the model is the bundled one.
+        is_bundled: whether the model is the bundled one.
         truncated_lines: numbers of the lines whose translation was cut.
         warning_count: number of lines with warnings.
         failed: number of lines that could not be translated.
@@ -121,7 +121,7 @@ class Notes:
     """
 
     unit: str
-    bundled: bool = False
+    is_bundled: bool = False
     truncated_lines: list[int] = field(default_factory=list)
     warning_count: int = 0
     failed: int = 0
@@ -153,17 +153,17 @@ class Notes:
             for warning in warnings:
                 typer.echo(f"warning: {self.unit} {number}: {warning}", err=True)
         if (
-            self.bundled
+            self.is_bundled
             and not self._has_noted_demonstration
             and any(warning.startswith(UNFAMILIAR_TEXT) for warning in warnings)
         ):
             self._has_noted_demonstration = True
             typer.echo(DEMONSTRATION, err=True)
 
-    def fail(self, error: UwagaError, copied: bool) -> None:
-        """Report that the line named in the error was not translated."""
+    def fail(self, error: UwagaError, is_copied: bool) -> None:
+        """Report that the line named in the error was copied or left empty instead of translated."""
         self.failed += 1
-        typer.echo(f"error: {error}; {'copied' if copied else 'left empty'}", err=True)
+        typer.echo(f"error: {error}; {'copied' if is_copied else 'left empty'}", err=True)
 
     def finish(self) -> None:
         """Report the use of drafts and a memory, and the number of lines whose warnings were not shown."""
@@ -496,11 +496,13 @@ class _Job:
 
         requests = self._requests(chunk)
         are_in_target = [self._is_in_target(request.text) for request in requests]
-        pending = [request for request, skipped in zip(requests, are_in_target, strict=True) if not skipped]
+        pending = [
+            request for request, is_in_target in zip(requests, are_in_target, strict=True) if not is_in_target
+        ]
         translated = self.translator.run(pending, window=max(len(pending), 1))
         results = []
-        for number, line, skipped in zip(count(chunk.first), chunk.lines, are_in_target, strict=False):
-            translation = copy_text(line) if skipped else next(translated)
+        for number, line, is_in_target in zip(count(chunk.first), chunk.lines, are_in_target, strict=False):
+            translation = copy_text(line) if is_in_target else next(translated)
             self.notes.add(number, translation)
             text = self.output_format.show(translation, number - 1)
             results.append(Result(_checksum(line), text, f"{translation.alignment or ''}\n"))
@@ -527,10 +529,10 @@ class _Job:
             except DataError as error:
                 if request.on_error == "raise" or written:
                     raise
-                copied = request.on_error == "copy"
-                written.append((request.text if copied else "") + "\n")
+                is_copied = request.on_error == "copy"
+                written.append((request.text if is_copied else "") + "\n")
                 write(written[-1])
-                self.notes.fail(error, copied)
+                self.notes.fail(error, is_copied)
             results.append(Result(_checksum(request.text), "".join(written), "\n"))
         return results
 

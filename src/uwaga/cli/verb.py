@@ -57,19 +57,19 @@ def _models_first(context: Any, args: list[str]) -> list[str]:
     """Move the models of ``--model`` to the front, for a verb that names its model by position."""
     end = args.index("--") if "--" in args else len(args)
     models: list[str] = []
-    others: list[str] = []
+    remaining: list[str] = []
     words = iter(args[:end])
     for word in words:
         name, equals, value = word.partition("=")
         if name not in MODEL_OPTIONS:
-            others.append(word)
+            remaining.append(word)
         elif equals:
             models.append(value)
         elif model := next(words, None):
             models.append(model)
         elif not context.resilient_parsing:  # as it is while a shell completes the name
             context.fail(f"Option '{name}' requires a model.")
-    return [*models, *others, *args[end:]]
+    return [*models, *remaining, *args[end:]]
 
 
 def record_panel(context: Any, args: Sequence[str]) -> None:

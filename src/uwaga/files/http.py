@@ -319,7 +319,10 @@ def read_document(client: HttpClient, location: str, max_bytes: int) -> bytes:
 
 
 def status_text(status: int) -> str:
-    """Return an HTTP status with its standard phrase, because a server's phrase may contain anything."""
+    """Return a message with an HTTP status and its standard phrase.
+
+    The server's own phrase is not used, because it may contain any text.
+    """
     phrase = http.HTTPStatus(status).phrase if status in list(http.HTTPStatus) else ""
     return f"the server answers {status} {phrase}".rstrip()
 

@@ -62,11 +62,11 @@ class _ZstdFile(io.RawIOBase):
                 continue
             frame = self._library.ZstdDecompressor().decompressobj()
             yield frame.decompress(start + self._read(self._library.frame_header_size(start) - len(start)))
-            last = False
-            while not last:
+            is_last = False
+            while not is_last:
                 header = self._read(3)
                 bits = int.from_bytes(header, "little")
-                last, is_run, size = bool(bits & 1), bits >> 1 & 3 == 1, bits >> 3
+                is_last, is_run, size = bool(bits & 1), bits >> 1 & 3 == 1, bits >> 3
                 yield frame.decompress(header + self._read(1 if is_run else size))
             if start[4] & 4:
                 frame.decompress(self._read(4))  # the checksum

@@ -26,12 +26,13 @@ def check_same_job(target: str, earlier: Mapping[str, Any], current: Mapping[str
         current: the values of the job to resume.
         remedy: how to start over, for messages.
     """
-    old, new = dict(_leaves(earlier)), dict(_leaves(current))
-    for key in [*new, *old]:
-        if old.get(key) != new.get(key):
+    earlier_values, current_values = dict(_leaves(earlier)), dict(_leaves(current))
+    for key in [*current_values, *earlier_values]:
+        old, new = earlier_values.get(key), current_values.get(key)
+        if old != new:
             raise SettingsError(
-                f"{target}: the job was started with {key} = {quoted(old.get(key))}, but is now requested "
-                f"with {quoted(new.get(key))}; use the same value to resume, or {remedy} to start over"
+                f"{target}: the job was started with {key} = {quoted(old)}, but is now requested "
+                f"with {quoted(new)}; use the same value to resume, or {remedy} to start over"
             )
 
 
@@ -154,7 +155,7 @@ def _scan(file: IO[bytes], path: Path, target: Path, header: Mapping[str, Any]) 
 
 
 def _read_results(path: Path, count: int) -> Iterator[Any]:
-    """Yield the first results of a journal, reading line by line."""
+    """Yield the first ``count`` results of a journal, which is read line by line."""
     if not count:
         return
     with path.open("rb") as file:

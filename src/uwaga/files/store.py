@@ -150,7 +150,7 @@ class LocalStore:
 
     @property
     def folder(self) -> Path:
-        """The folder, or the folder of the file."""
+        """The folder itself, or the folder that contains the file."""
         return self.path.parent if self.path.is_file() else self.path
 
     def files(self) -> list[StoredFile]:

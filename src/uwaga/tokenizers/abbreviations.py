@@ -32,7 +32,7 @@ class FullStops:
 
     @cached_property
     def abbreviations(self) -> frozenset[str]:
-        """All abbreviations."""
+        """All abbreviations: titles, those before numbers, and those that may end a sentence."""
         return self.titles | self.before_numbers | self.final
 
 

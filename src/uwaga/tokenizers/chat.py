@@ -1,4 +1,4 @@
-"""The tokeniser of a chat model: from messages to token ids."""
+"""The tokeniser of a chat model, which converts messages to token ids."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ChatTokeniser:
         return self.template.render(chat)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a chat's text, in which the template has spelt the special tokens."""
+        """Return the ids of the text of a chat, in which the special tokens are spelt out."""
         return self.inner.encode(text) or [self.inner.symbols.start]
 
     @cached_property

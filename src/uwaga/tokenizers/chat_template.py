@@ -26,11 +26,11 @@ MAX_SECONDS = 60
 """Maximum wall-clock seconds of a rendering, also on a busy machine."""
 MAX_MEMORY = 1 << 30
 """Maximum bytes of the process's address space, if the system can limit it."""
-MAX_TEMPLATE = 1 << 20
+MAX_TEMPLATE_CHARACTERS = 1 << 20
 """Maximum characters of a template; the longest known have 20,000."""
-MAX_RENDERED = 1 << 24
+MAX_PROMPT_CHARACTERS = 1 << 24
 """Maximum characters of a rendered prompt."""
-MAX_CACHED = 1 << 16
+MAX_CACHED_CHARACTERS = 1 << 16
 """Maximum characters of a template together with its messages, if their prompt is to be cached."""
 NO_JINJA = 3
 """Exit status of a process without Jinja2 or with a version that is too old."""
@@ -64,13 +64,13 @@ class ChatTemplate:
             messages: the chat so far.
             generate: whether the prompt ends with the introduction of the assistant's next message.
         """
-        if len(self.text) > MAX_TEMPLATE:
+        if len(self.text) > MAX_TEMPLATE_CHARACTERS:
             raise ModelError(f"{self.location}: the chat template is too long ({len(self.text)} characters)")
         # Without this, models with optional thinking would think before the answer.
         values = {**self.special, "messages": list(messages), "enable_thinking": False}
         values["add_generation_prompt"] = generate
         job = json.dumps([self.text, values])
-        return (_render_in_process if len(job) <= MAX_CACHED else _render_in_process.__wrapped__)(
+        return (_render_in_process if len(job) <= MAX_CACHED_CHARACTERS else _render_in_process.__wrapped__)(
             job, self.location
         )
 
@@ -129,7 +129,7 @@ def _main() -> int:
     text, values = json.load(sys.stdin)
     try:
         rendered, problem = _render(text, values), None
-        if len(rendered) > MAX_RENDERED:
+        if len(rendered) > MAX_PROMPT_CHARACTERS:
             rendered, problem = "", f"its prompt has {len(rendered)} characters"
     except MemoryError:
         rendered, problem = "", "it needs too much memory"

@@ -87,7 +87,7 @@ class SentencePieceCodec:
             name: the file, for messages.
         """
         model = SentencePieceModel(content, name)
-        with TokenizersErrors(name, "damaged or not a SentencePiece model"):
+        with TokenizersErrorHandler(name, "damaged or not a SentencePiece model"):
             ids = range(len(model))
             added = {number: AddedToken(model.piece(number)) for number in ids if model.is_control(number)}
             codec = cls(model, ids, added, model.unknown)
@@ -237,7 +237,7 @@ MAX_WORD_CHARACTERS = 100
 """Maximum characters of a word; WordPiece maps longer words to the unknown token, as in BERT."""
 
 
-class TokenizersErrors:
+class TokenizersErrorHandler:
     """A context manager that converts errors of the library ``tokenizers`` to ModelError.
 
     The message names the file. Damaged files may pass the checks of the library and fail later, with a bare
@@ -261,40 +261,40 @@ class TokenizersCodec:
     def __init__(self, model: Tokenizer, name: str) -> None:
         self._model = model
         self.name = name
-        self._errors = TokenizersErrors(name)
-        with self._errors:
+        self._error_handler = TokenizersErrorHandler(name)
+        with self._error_handler:
             model.no_truncation()
             model.no_padding()
 
     @property
     def content(self) -> bytes:
         """Serialisation as ``tokenizer.json``."""
-        with self._errors:
+        with self._error_handler:
             return self._model.to_str().encode()
 
     @property
     def size(self) -> int:
         """Largest id plus one."""
-        with self._errors:
+        with self._error_handler:
             return int(self._model.get_vocab_size(with_added_tokens=True))
 
     @property
     def kind(self) -> str:
         """Algorithm: ``BPE``, ``Unigram``, ``WordPiece`` or ``WordLevel``."""
-        with self._errors:
+        with self._error_handler:
             return type(self._model.model).__name__
 
     @property
     def added(self) -> dict[str, int]:
         """Ids of the special tokens that may be spelt in texts."""
-        with self._errors:
+        with self._error_handler:
             tokens = self._model.get_added_tokens_decoder()
         return {token.content: number for number, token in tokens.items()}
 
     @property
     def unknown(self) -> int | None:
         """Id of unknown characters, or None if there is none."""
-        with self._errors:
+        with self._error_handler:
             model = self._model.model
             piece = getattr(model, "unk_token", None)
             number = getattr(model, "unk_id", None)
@@ -311,7 +311,7 @@ class TokenizersCodec:
         return self._encode_with(self._plain_model, text)
 
     def _encode_with(self, model: Tokenizer, text: str) -> list[int]:
-        with self._errors:
+        with self._error_handler:
             ids: list[int] = model.encode(text, add_special_tokens=False).ids
         return ids
 
@@ -329,19 +329,19 @@ class TokenizersCodec:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Decode ids to text; special tokens and ids without a piece are left out."""
-        with self._errors:
+        with self._error_handler:
             text: str = self._model.decode(ids, skip_special_tokens=True)
         return text
 
     def piece(self, token: int) -> str | None:
         """Return the piece of an id, or None if it has none."""
-        with self._errors:
+        with self._error_handler:
             piece: str | None = self._model.id_to_token(token)
         return piece
 
     def number(self, piece: str) -> int | None:
         """Return the id of a piece, or None if it has none."""
-        with self._errors:
+        with self._error_handler:
             number: int | None = self._model.token_to_id(piece)
         return number
 
@@ -367,13 +367,13 @@ class TokenizersCodec:
                 added_token = tokenizers.AddedToken(
                     token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=token.special
                 )
-                with self._errors:
+                with self._error_handler:
                     (self._model.add_special_tokens if token.special else self._model.add_tokens)(
                         [added_token]
                     )
 
     def _encode_probe(self, adds_frame: bool) -> list[int]:
-        with self._errors:
+        with self._error_handler:
             ids: list[int] = self._model.encode(PROBE_TEXT, add_special_tokens=adds_frame).ids
         return ids
 
@@ -399,7 +399,7 @@ class BytePairCodec(TokenizersCodec):
         self._number_special_tokens()
 
     def _number_special_tokens(self) -> None:
-        with self._errors:
+        with self._error_handler:
             tokens = sorted(self._model.get_added_tokens_decoder().items())
         for symbol, token in tokens:
             if symbol not in self._numbers:
@@ -412,16 +412,18 @@ class BytePairCodec(TokenizersCodec):
     @property
     def content(self) -> bytes:
         """Serialisation as ``tokenizer.json``."""
-        with self._errors:
+        with self._error_handler:
             values = json.loads(self._model.to_str())
         pieces = list(map(self._pairs.piece, range(len(self._pairs))))
         merges = [[pieces[left], pieces[right]] for left, right in self._pairs.merges()]
         # The library ignores strings that begin like the first line of `merges.txt`.
-        as_lists = any(" " in left + right or left.startswith("#version") for left, right in merges)
+        uses_lists = any(" " in left + right or left.startswith("#version") for left, right in merges)
         values["model"] |= {
             "ignore_merges": self._pairs.whole_words,
             "vocab": {piece: number for number, piece in enumerate(pieces)},
-            "merges": merges if as_lists else list(map(" ".join, merges)),  # strings take less memory to read
+            "merges": merges
+            if uses_lists
+            else list(map(" ".join, merges)),  # strings take less memory to read
         }
         for token in values["added_tokens"]:
             token["id"] = self._numbers[token["id"]]
@@ -470,12 +472,12 @@ class BytePairCodec(TokenizersCodec):
         self._number_special_tokens()
 
     def _encode_probe(self, adds_frame: bool) -> list[int]:
-        with self._errors:  # the ids that a post-processor adds are not those of the library's tokens
+        with self._error_handler:  # the ids that a post-processor adds are not those of the library's tokens
             tokens = self._model.encode(PROBE_TEXT, add_special_tokens=adds_frame).tokens
         return [number for token in tokens if (number := self.number(token)) is not None]
 
     def _encode_with(self, model: Tokenizer, text: str) -> list[int]:
-        with self._errors:
+        with self._error_handler:
             encoding = model.encode(text, add_special_tokens=False)
             return self._pairs.encode(encoding.ids, cast("list[int]", encoding.word_ids), self._special_ids)
 
@@ -509,7 +511,7 @@ def read_tokenizer_json(folder: Path, declared: TokeniserConfig) -> TokenizersCo
     path = folder / TOKENIZER_FILE
     library = tokenizers_library(path)
     content = read_bytes(path)
-    with TokenizersErrors(path):
+    with TokenizersErrorHandler(path):
         values = from_json(content, cache_strings="none")  # json.loads would leave megabytes unusable
         pairs = _take_pairs(values)
         model = library.Tokenizer.from_str(json.dumps(values) if pairs else content.decode("utf-8"))
@@ -568,7 +570,7 @@ def read_byte_level(
     if invalid := [line for line in lines if line.count(" ") != 1]:
         raise ModelError(f"{merges}: {invalid[0][:60]!r} is not a pair of pieces; fetch it again")
     prefix_space = declared.flag("add_prefix_space", False)
-    with TokenizersErrors(merges, f"disagrees with {vocabulary.name}"):
+    with TokenizersErrorHandler(merges, f"disagrees with {vocabulary.name}"):
         pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), lines)
         splitter = library.pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
         codec = byte_level_codec(library, pairs, str(vocabulary), splitter)
@@ -590,7 +592,7 @@ def read_word_piece(
     if unknown not in ids:
         raise ModelError(f"{path}: the vocabulary lacks {unknown}")
     normaliser = _bert_settings(declared, {})
-    with TokenizersErrors(path):
+    with TokenizersErrorHandler(path):
         model = library.Tokenizer(
             library.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=MAX_WORD_CHARACTERS)
         )
@@ -614,7 +616,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
 def _with_special(
     codec: TokenizersCodec, declared: TokeniserConfig, special: Mapping[str, AddedToken]
 ) -> TokenizersCodec:
-    """Add the special tokens of the model family, those that the folder declares, and those added later."""
+    """Return the codec after adding the special tokens of the model family and of the configuration."""
     added = sorted(declared.added_tokens.items())
     codec.add(token for number, token in added if number < codec.size)
     codec.add({**special, **declared.special_tokens}.values())

@@ -1,4 +1,4 @@
-"""Tokenisers of pretrained models: pieces from a library, with the special tokens of the model family."""
+"""Tokenisers of pretrained models, which add the special tokens of the model family to a codec's ids."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class FramedTokeniser:
         return [*self.prefix, *ids, *self.suffix, token]
 
     def language_prefix(self, text: str) -> str:
-        """Return an empty string: ``prompt_prefix`` is added to every sentence anyway."""
+        """Return an empty string, as ``prompt_prefix`` is added to every sentence."""
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -73,7 +73,7 @@ class MarianTokeniser:
 
     @cached_property
     def languages(self) -> list[str]:
-        """Target-language tokens, empty for models of one language pair."""
+        """Target-language tokens; empty for models of one language pair."""
         if self._vocabulary is None and not LANGUAGE_TOKEN_BYTES.search(self._model.content):
             return []  # faster than looking at each piece
         return sorted(piece for piece in self._ids if piece.startswith(">>") and piece.endswith("<<"))
@@ -157,7 +157,7 @@ def ids_by_piece(model: SentencePieceModel) -> dict[str, int]:
 
 
 def add_padding(ids: Mapping[str, int], pad: int) -> dict[str, int]:
-    """Add the padding symbol as the last piece to a vocabulary of Marian, which has none.
+    """Return a Marian vocabulary with the padding symbol, which it lacks, added as the last piece.
 
     Args:
         ids: ids by piece; a piece that spells the padding symbol is never used.

@@ -134,8 +134,9 @@ def read_bert_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 
 
 def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
-    """Read a tokeniser of ProphetNet (Qi et al. 2020): WordPiece, ``... [SEP]``; targets begin with
-    ``[SEP]``.
+    """Read a tokeniser of ProphetNet (Qi et al. 2020): WordPiece.
+
+    A text is encoded as ``... [SEP]``, and targets begin with ``[SEP]``.
     """
     declared = read_tokeniser_config(folder)
     special = {**PROPHETNET_SPECIAL, **declared.special_tokens}
@@ -153,8 +154,9 @@ def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 
 
 def read_t5_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
-    """Read a tokeniser of T5 (Raffel et al. 2020): SentencePiece, sentinels ``<extra_id_N>``, ``...
-    </s>``.
+    """Read a tokeniser of T5 (Raffel et al. 2020): SentencePiece with sentinels ``<extra_id_N>``.
+
+    A text is encoded as ``... </s>``.
     """
     declared = read_tokeniser_config(folder)
     special = {**T5_SPECIAL, **declared.special_tokens}
@@ -184,8 +186,9 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 
 
 def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
-    """Read a tokeniser of Pegasus (Zhang et al. 2020): SentencePiece after 103 special tokens, ``...
-    </s>``.
+    """Read a tokeniser of Pegasus (Zhang et al. 2020): SentencePiece after 103 special tokens.
+
+    A text is encoded as ``... </s>``.
     """
     declared = read_tokeniser_config(folder)
     special = {**PEGASUS_SPECIAL, **declared.special_tokens}

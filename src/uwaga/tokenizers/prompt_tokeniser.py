@@ -41,7 +41,7 @@ class PromptTokeniser:
     languages: tuple[str, str] | None = None
 
     def between(self, source: str | None, target: str | None) -> PromptTokeniser:
-        """Return the tokeniser for two languages."""
+        """Return the tokeniser for a source and a target language."""
         if source is None or target is None:
             missing = "source (--from)" if source is None else "target (--to)"
             raise SettingsError(
@@ -52,7 +52,7 @@ class PromptTokeniser:
 
     @property
     def symbols(self) -> Symbols:
-        """The special token ids; a target ends with the tokens that end the assistant's message or a text."""
+        """The special token ids; a target ends with any token that ends the assistant's message or a text."""
         inner = self.inner.symbols
         other_ends = tuple(token for token in inner.ends if token != self.end)
         return replace(inner, end=self.end, other_ends=other_ends)

@@ -18,7 +18,7 @@ from random import Random
 
 
 class PieceType(IntEnum):
-    """``ModelProto.SentencePiece.Type``."""
+    """The types of pieces, numbered as in ``ModelProto.SentencePiece.Type``."""
 
     normal = 1
     unknown = 2
@@ -29,7 +29,7 @@ class PieceType(IntEnum):
 
 
 UNIGRAM, BPE = 1, 2
-"""``TrainerSpec.ModelType``."""
+"""Model types, numbered as in ``TrainerSpec.ModelType``."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ class PieceSampler:
 
     Args:
         table: the pieces.
-        alpha: for unigram models the power of the probabilities (0 is uniform); for BPE the probability of
-            dropping a merge.
+        alpha: for unigram models, the exponent of the probabilities (0 gives a uniform distribution); for
+            BPE, the probability of dropping a merge.
     """
 
     def __init__(self, table: PieceTable, alpha: float) -> None:
@@ -151,8 +151,10 @@ class PieceSampler:
         self._unmergeable = frozenset(user_defined)
         self._symbol_pattern = re.compile("|".join([*map(re.escape, reversed(user_defined)), "."]), re.DOTALL)
         # No piece crosses a word boundary, so words are sampled one by one.
-        within_words = all(mark not in piece[1:] for piece in self._ids)
-        self._word_pattern = re.compile(f"{mark}?[^{mark}]+|{mark}" if within_words else ".+", re.DOTALL)
+        pieces_within_words = all(mark not in piece[1:] for piece in self._ids)
+        self._word_pattern = re.compile(
+            f"{mark}?[^{mark}]+|{mark}" if pieces_within_words else ".+", re.DOTALL
+        )
         self._lattices: dict[str, Lattice] = {}
         self._draw: Callable[[str, Random], list[tuple[int, ...]]]
         self._draw = self._sample_bpe if table.kind == BPE else self._sample_unigram
@@ -171,7 +173,7 @@ class PieceSampler:
         return ids
 
     def _spell(self, character: str) -> tuple[int, ...]:
-        """Return the ids of a character without a piece."""
+        """Return the ids that spell a character without a piece: its bytes, or the unknown symbol."""
         if len(self._bytes) != 256:
             return (self._unknown,)
         return tuple(self._bytes[byte] for byte in character.encode("utf-8"))

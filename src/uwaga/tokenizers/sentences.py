@@ -98,7 +98,10 @@ def split_sentences(line: str, language: str) -> list[str]:
 
 @cache
 def _end_pattern(marks: str) -> re.Pattern[str]:
-    """Return the pattern of UAX #29's SATerm, Close and Sp, with further marks, and of bullets."""
+    """Return the pattern of the end of a sentence: UAX #29's SATerm with further ``marks``, Close and Sp.
+
+    It also matches bullets.
+    """
     all_marks = SPACED_MARKS + UNSPACED_MARKS + marks
     return re.compile(
         rf"(?P<marks>[{all_marks}{BULLETS}](?>(?:[{all_marks}]|[ \xa0][.!?\u2026]++(?!\w))*))"

@@ -160,7 +160,10 @@ def _as_tsv(rows: Iterator[Row]) -> Iterator[RawLine]:
 
 
 def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Verdicts]:
-    """Return the pairs of a block, and the verdicts of lines that are not pairs; their sides are empty."""
+    """Return the pairs of a block, and the verdicts of the lines that are not pairs.
+
+    The pairs of these lines have empty sides.
+    """
     verdicts = np.zeros(raw.lines, np.int16)
     if len(raw.columns) == 1:
         codes, starts, ends = _decode(raw.columns[0], raw.lines, verdicts)

@@ -81,8 +81,8 @@ def script_letters(scripts: tuple[str, ...]) -> NDArray[np.uint8]:
     for code in np.flatnonzero(character_bits() & LETTER).tolist():
         character = chr(code)
         if unicodedata.category(character) not in ("Mn", "Me"):
-            matches = unicodedata.name(character, "").partition(" ")[0] in accepted
-            table[code] = ANY_SCRIPT | OF_SCRIPT if matches else ANY_SCRIPT
+            is_of_script = unicodedata.name(character, "").partition(" ")[0] in accepted
+            table[code] = ANY_SCRIPT | OF_SCRIPT if is_of_script else ANY_SCRIPT
     return table
 
 
@@ -135,7 +135,7 @@ class Side:
 
     @classmethod
     def from_texts(cls, texts: list[str]) -> Side:
-        """Return a side of texts without line breaks."""
+        """Return a side of the given texts, which must not contain line breaks."""
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         return cls(_codes("".join(texts)), np.concatenate([[0], np.cumsum(lengths)]))
 
@@ -160,7 +160,7 @@ class Side:
         return Side(self.codes[np.repeat(mask, lengths)], offsets)
 
     def text(self, index: int) -> str:
-        """Return a text."""
+        """Return the text of index ``index``."""
         return self._decode(int(self.offsets[index]), int(self.offsets[index + 1]))
 
     @cached_property
@@ -260,8 +260,8 @@ class Side:
         """The letters and digits of each text after NFKC and case folding, or the text if it has none."""
         normalised = unicodedata.normalize("NFKC", self.joined).casefold()
         codes = _codes(normalised)
-        ends = codes == ord("\n")
-        mask = ends | ((character_bits()[codes] & LETTER) != 0) | (digit_values()[codes] != NO_DIGIT)
+        is_end = codes == ord("\n")
+        mask = is_end | ((character_bits()[codes] & LETTER) != 0) | (digit_values()[codes] != NO_DIGIT)
         codes = codes[mask]
         line_ends = np.flatnonzero(codes == ord("\n"))
         starts = np.concatenate([[0], line_ends[:-1] + 1]).astype(np.int64)[: len(self)]
@@ -315,14 +315,14 @@ class Side:
 
 
 class PairBlock:
-    """A block of sentence pairs with the codes of their languages; empty if unknown."""
+    """A block of sentence pairs, with the codes of their languages, which are empty if unknown."""
 
     def __init__(self, source: Side, target: Side, languages: tuple[str, str]) -> None:
         self.source, self.target, self.languages = source, target, languages
 
     @classmethod
     def from_pairs(cls, pairs: list[tuple[str, str]], languages: tuple[str, str] = ("", "")) -> PairBlock:
-        """Return a block of pairs without line breaks."""
+        """Return a block of the given pairs, whose texts must not contain line breaks."""
         sides = [Side.from_texts([pair[side] for pair in pairs]) for side in range(2)]
         return cls(sides[0], sides[1], languages)
 

@@ -287,7 +287,7 @@ class CorpusJob(Job):
         )
 
     def _fault(self, line: CorpusLine) -> str | None:
-        """Return the reason why a line cannot be translated."""
+        """Return the reason why a line cannot be translated, or None if it can."""
         if line.fault is not None:
             return f"line {line.number}: {line.fault}"
         choice = self.spec.choice

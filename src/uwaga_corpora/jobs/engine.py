@@ -405,11 +405,11 @@ def _load_state(job: Job) -> _State:
 def _check_parts(target: FileStore, parts: Mapping[str, PartRecord], sizes: Mapping[str, int]) -> None:
     """Check that parts have not changed since they were written; in an object store, only by their size."""
     for name, record in parts.items():
-        changed = not PART_NAME.fullmatch(name) or sizes[name] != record.bytes
-        if not changed and isinstance(target, LocalStore):
+        is_changed = not PART_NAME.fullmatch(name) or sizes[name] != record.bytes
+        if not is_changed and isinstance(target, LocalStore):
             with target.open(name) as file:
-                changed = hashlib.file_digest(file, "sha256").hexdigest() != record.sha256
-        if changed:
+                is_changed = hashlib.file_digest(file, "sha256").hexdigest() != record.sha256
+        if is_changed:
             raise DataError(
                 f"{target.name}/{name}: the part changed since it was written; delete it and run the same "
                 "command to translate its rows again"

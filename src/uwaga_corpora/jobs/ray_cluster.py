@@ -101,7 +101,7 @@ class RayWorker:
 
     def __init__(self, ray: Any, spec: TranslationSpec) -> None:
         self._ray = ray
-        self._closed = False
+        self._is_closed = False
         # The pool replaces a lost actor. If Ray restarted it, its task would wait until a node has free
         # cores.
         actor_class = ray.remote(num_cpus=max(1, spec.load.threads), max_restarts=0, max_task_retries=0)(
@@ -116,7 +116,7 @@ class RayWorker:
         return [TranslatedText(*values) for values in self._answer(self._actor.translate.remote(*task))]
 
     def close(self) -> None:
-        self._closed = True
+        self._is_closed = True
         try:
             self._ray.kill(self._actor)
         except Exception:  # the actor or Ray itself has ended
@@ -129,7 +129,7 @@ class RayWorker:
                 answer = self._ray.get(reference, timeout=POLL_SECONDS)
                 break
             except errors.GetTimeoutError:
-                if self._closed:
+                if self._is_closed:
                     raise WorkerLostError("the job has ended") from None
             except errors.RayTaskError as error:
                 raise ModelError(f"a worker failed: {reason(error.cause or error)}") from None

@@ -296,7 +296,7 @@ def _json(value: str | float | None) -> str:
 
 
 def _json_object(line: _Line, file: SourceFile) -> tuple[dict[str, Any] | None, str | None]:
-    """Return the object of a line (None for a blank or bad line) and the problem with the line."""
+    """Return the object of a line (None for a blank or invalid line), and its problem, or None."""
     text, problem = line.text(file)
     if problem or not text.strip():
         return None, problem
@@ -313,7 +313,7 @@ def _json_object(line: _Line, file: SourceFile) -> tuple[dict[str, Any] | None, 
 
 
 def _without_brace(line: _Line, is_bad: bool) -> memoryview:
-    """Return the bytes of an object without its closing brace, not copied; ``{`` for a bad line."""
+    """Return a view of the bytes of an object without its closing brace; ``{`` for an invalid line."""
     if is_bad:
         return memoryview(b"{")
     content, start = line.content, 3 * (line.number == 1 and line.content.startswith(b"\xef\xbb\xbf"))

@@ -107,12 +107,12 @@ class TranslationSpec:
 
     @property
     def glossary(self) -> str | None:
-        """The glossary file."""
+        """Path of the glossary file, or None."""
         return None if self.request.glossary is None else str(self.request.glossary)
 
     @property
     def memory(self) -> str | None:
-        """The translation memory file."""
+        """Path of the translation memory, or None."""
         return None if self.request.memory is None else str(self.request.memory)
 
     def to_dict(self) -> dict[str, Any]:
@@ -303,7 +303,7 @@ class TaskTranslator:
     def translate(
         self, task: Task, on_texts: Callable[[int], None] = lambda count: None
     ) -> list[TranslatedText]:
-        """Translate the texts of a task; a failure of one does not affect the others.
+        """Translate the texts of a task; a failed text does not affect the other texts.
 
         Args:
             task: the texts.

@@ -173,7 +173,7 @@ class WorkerPool:
         self._workers: dict[int, Worker] = {}
         self._ready = 0
         self._lock = threading.Lock()
-        self._closed = False
+        self._is_closed = False
         self._threads = [
             threading.Thread(target=self._supervise, args=(index,), daemon=True, name=f"uwaga-batch-{index}")
             for index in range(count)
@@ -206,7 +206,7 @@ class WorkerPool:
     def close(self) -> None:
         """End all workers."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             workers = list(self._workers.values())
         for _ in self._threads:
             self._tasks.put(None)
@@ -219,12 +219,12 @@ class WorkerPool:
         """Keep one worker running; replace it when it is lost."""
         failed_starts = 0
         try:
-            while not self._closed:
+            while not self._is_closed:
                 try:
                     self._run(index)
                     return
                 except WorkerLostError as error:
-                    if self._closed:
+                    if self._is_closed:
                         return
                     failed_starts = 0 if error.ready else failed_starts + 1
                     if failed_starts >= MAX_STARTS:
@@ -298,7 +298,7 @@ class Workers:
             self._cluster.close()
 
     def pool(self, spec: TranslationSpec, fingerprint: WorkerFingerprint) -> WorkerPool:
-        """Start workers with the fingerprint of this process."""
+        """Start the workers, which must have the fingerprint of this process, and return their pool."""
         threads = spec.load.threads
         if self._address is not None:
             from uwaga_corpora.jobs.ray_cluster import RayCluster

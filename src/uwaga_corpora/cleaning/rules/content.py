@@ -106,7 +106,7 @@ class AddressSettings(StrictModel):
 
 
 class Addresses(Rule[AddressSettings]):
-    """Requires the same addresses on both sides, in any order."""
+    """Rejects pairs whose sides do not have the same addresses, in any order."""
 
     summary = "the sides have different URLs or e-mail addresses"
     settings_type = AddressSettings

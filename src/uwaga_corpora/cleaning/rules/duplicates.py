@@ -64,17 +64,17 @@ class KeySet:
     def _insert(self, keys: Keys) -> Mask:
         """Insert distinct keys into the table; return the mask (keys,) of new ones."""
         mask = np.uint64(len(self._table) - 1)
-        new = np.zeros(len(keys), np.bool_)
+        is_new = np.zeros(len(keys), np.bool_)
         remaining = np.arange(len(keys))
         slots = (keys & mask).astype(np.int64)
         while len(remaining):
-            free = self._table[slots] == _EMPTY
+            is_free = self._table[slots] == _EMPTY
             # Of several keys for a free slot, the last one written remains; the others continue probing.
-            self._table[slots[free]] = keys[remaining[free]]
-            present = self._table[slots] == keys[remaining]
-            new[remaining[free & present]] = True
-            remaining, slots = remaining[~present], (slots[~present] + 1) & int(mask)
-        return new
+            self._table[slots[is_free]] = keys[remaining[is_free]]
+            is_present = self._table[slots] == keys[remaining]
+            is_new[remaining[is_free & is_present]] = True
+            remaining, slots = remaining[~is_present], (slots[~is_present] + 1) & int(mask)
+        return is_new
 
     def _grow(self) -> None:
         keys = self._table[self._table != _EMPTY]
@@ -123,7 +123,7 @@ class Duplicates(OrderedRule[DuplicateSettings]):
     settings_type = DuplicateSettings
 
     def prepare(self) -> None:
-        """Create an empty set."""
+        """Create an empty set of keys."""
         self._key_set = KeySet(self.settings.memory)
 
     def keys(self, pairs: PairBlock) -> Keys:

@@ -12,7 +12,7 @@ from uwaga_corpora.cleaning.rule import Rule
 
 
 class LengthSettings(StrictModel):
-    """The length of a side; white space separates words."""
+    """Limits on the length of a side; words are separated by white space."""
 
     min_words: NonNegativeInt = Field(1, description="minimum number of words in a side")
     max_words: NonNegativeInt = Field(150, description="maximum number of words in a side, 0 for any number")

@@ -21,7 +21,7 @@ from uwaga.errors import ModelError, quoted
 from uwaga.tokenizers.codecs import (
     SentencePieceCodec,
     TokenizersCodec,
-    TokenizersErrors,
+    TokenizersErrorHandler,
     byte_level_codec,
     tokenizers_library,
 )
@@ -306,5 +306,5 @@ def _byte_pairs(file: GgufFile, tokens: Strings, whole_words: bool) -> _core.Byt
     for number, merge in enumerate(merges):
         if merge.count(" ") != 1:
             raise ModelError(f"{file.path}: entry {number} of '{KEY_PREFIX}merges' is not a pair of tokens")
-    with TokenizersErrors(file.path, f"'{KEY_PREFIX}merges' disagree with '{KEY_PREFIX}tokens'"):
+    with TokenizersErrorHandler(file.path, f"'{KEY_PREFIX}merges' disagree with '{KEY_PREFIX}tokens'"):
         return _core.BytePairs(pieces, merges, whole_words)
