@@ -339,7 +339,7 @@ def test_invalid_inputs_are_rejected(tmp_path):
     for first, second in (("two", "one"), ("one", "two")):
         with pytest.raises(DataError, match=r"not aligned: .* lines, .* lines?"):
             corpus_input(tmp_path / first, tmp_path / second, ("a", "b")).identify()
-    with pytest.raises(DataError, match="none: no lines"):
+    with pytest.raises(DataError, match="none: the input has no lines"):
         text_input([tmp_path / "none"]).identify()
     with pytest.raises(DataError, match="missing: no such file"):
         text_input([tmp_path / "missing"])

@@ -37,7 +37,7 @@ VALUES = {
     "uwaga.tokenizers.segmentation_sampling": {
         "user_defined": ["<a>"],
         "mark": "\u2581",
-        "within_words": True,
+        "pieces_within_words": True,
     },
     "uwaga.tokenizers.sentences": {"all_marks": full_stops("en").marks + ".!?\u3002"},
 }

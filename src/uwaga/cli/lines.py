@@ -352,5 +352,5 @@ def language_sample(chunks: Iterator[Chunk]) -> tuple[list[str], Iterator[Chunk]
         if any(character.isalpha() for line in chunk.lines for character in line):
             return chunk.lines, chain(leading, chunks)
     if not leading:
-        raise DataError("the input is empty, so its language cannot be detected; name it with --from")
+        raise DataError("the input is empty, so its language cannot be detected; give it with --from")
     return [], iter(leading)

@@ -86,11 +86,11 @@ def _detect_source(sample: Sequence[str], sources: Sequence[str], target: str, i
         return sources[0]
     detection = detect_language(sample, sources, target)
     if detection.language == UNDETERMINED:
-        raise SettingsError("the language of the input cannot be detected; name it with --from")
+        raise SettingsError("the language of the input cannot be detected; give it with --from")
     typer.echo(f"note: from {detection.language} (probability {detection.probability:.2f})", err=True)
     if is_document and same_language(detection.language, target):
         raise SettingsError(
-            f"the document is already in {target!r}; if it is not, name its language with --from"
+            f"the document is already in {target!r}; if it is not, give its language with --from"
         )
     if sources and same_language(detection.language, target):
         return sources[0]

@@ -486,8 +486,8 @@ class _Job:
     def _input_mismatch_error(self, difference: str) -> DataError:
         assert self.journal is not None
         return DataError(
-            f"{self.journal.path}: belongs to another input, which {difference}; give that input, or omit "
-            "--resume to start over"
+            f"{self.journal.path}: the journal belongs to another input, which {difference}; give it, "
+            "or omit --resume to start over"
         )
 
     def _translate(self, chunk: Chunk) -> list[Result]:

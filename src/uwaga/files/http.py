@@ -157,12 +157,12 @@ class HttpClient:
             loop = self._loop
             if loop is None or self.stopped.is_set():
                 step.close()
-                raise BrokenTransferError("stopped")
+                raise BrokenTransferError("the transfer was stopped")
             future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(step, seconds), loop)
         try:
             return future.result()
         except concurrent.futures.CancelledError:
-            raise BrokenTransferError("stopped") from None
+            raise BrokenTransferError("the transfer was stopped") from None
         except KeyboardInterrupt:
             future.cancel()
             raise
@@ -202,7 +202,7 @@ class HttpClient:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=_run_loop, args=(self._loop,), daemon=True).start()
             if self._client is None:
-                raise BrokenTransferError("stopped")
+                raise BrokenTransferError("the transfer was stopped")
             return self._client
 
 

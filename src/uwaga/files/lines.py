@@ -33,7 +33,7 @@ class _ZstdFile(io.RawIOBase):
         self._library = load_zstandard(path, "reading")
         self._file = file
         self._blocks = self._unpack()
-        self._ready = b""
+        self._decompressed = b""
 
     def readable(self) -> bool:
         return True
@@ -41,15 +41,15 @@ class _ZstdFile(io.RawIOBase):
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]
         try:
-            while not self._ready:
-                self._ready = next(self._blocks)
+            while not self._decompressed:
+                self._decompressed = next(self._blocks)
         except StopIteration:
             return 0
         except self._library.ZstdError as error:
             raise EOFError(str(error)) from None
-        chunk = self._ready[: len(view)]
+        chunk = self._decompressed[: len(view)]
         view[: len(chunk)] = chunk
-        self._ready = self._ready[len(chunk) :]
+        self._decompressed = self._ready[len(chunk) :]
         return len(chunk)
 
     def _unpack(self) -> Iterator[bytes]:

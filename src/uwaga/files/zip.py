@@ -266,7 +266,7 @@ class _BoundedFile(io.BufferedIOBase):
     def read(self, size: int | None = -1, /) -> bytes:
         count = -1 if size is None else size
         if self.max_bytes is not None and count > self.max_bytes:
-            raise zipfile.BadZipFile(f"a directory of {count} bytes")
+            raise zipfile.BadZipFile(f"a directory of {count} bytes is too large")
         return self._file.read(count)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:

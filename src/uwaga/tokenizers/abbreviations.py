@@ -353,6 +353,6 @@ SIMILAR_LANGUAGES = {
 
 
 def full_stops(language: str) -> FullStops:
-    """Return the rules of a language by its code, such as ``de_AT``; general rules for other languages."""
+    """Return the rules for a language code such as ``de_AT``, or general rules if the language has none."""
     base = base_language(language)
     return LANGUAGES.get(SIMILAR_LANGUAGES.get(base, base), LANGUAGES[""])

@@ -92,7 +92,9 @@ def _render_in_process(job: str, location: str) -> str:
     except subprocess.TimeoutExpired:
         timed_out = True
     if timed_out:
-        raise ModelError(f"{location}: the chat template does not end within {MAX_PROCESSOR_SECONDS} seconds")
+        raise ModelError(
+            f"{location}: the chat template was not rendered within {MAX_PROCESSOR_SECONDS} seconds"
+        )
     if process.returncode == NO_JINJA:
         version = ".".join(map(str, MIN_JINJA_VERSION))
         requirement = f"needs jinja2 {version} or newer; `pip install 'uwaga[train]'`"

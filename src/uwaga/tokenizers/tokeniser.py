@@ -72,7 +72,7 @@ class Tokeniser:
         self._symbols = Symbols(*self._processor.symbols)
         if min(self._symbols.start, self._symbols.end, self._symbols.pad, self._symbols.unknown) < 0:
             raise ModelError(
-                f"{name}: the tokeniser lacks a special symbol (-1 marks it): {self._symbols}; "
+                f"{name}: the tokeniser lacks a special symbol, whose id is then -1: {self._symbols}; "
                 "train one with `uwaga train`"
             )
         self._special = frozenset((self._symbols.start, self._symbols.end, self._symbols.pad))

@@ -184,7 +184,7 @@ def _check_not_empty(report: CleaningReport) -> None:
     if report.kept:
         return
     if not report.read:
-        raise DataError(f"{report.name}: contains no sentence pairs")
+        raise DataError(f"{report.name}: the corpus contains no sentence pairs")
     largest = max(report.counts, key=lambda rule: rule.pairs)
     raise DataError(
         f"{report.name}: all {report.read} lines were rejected, {largest.pairs} of them by {largest.name!r}, "

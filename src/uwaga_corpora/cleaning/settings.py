@@ -84,7 +84,9 @@ class CleaningSettings:
         elif rules is not None and not (
             isinstance(rules, list) and all(isinstance(name, str) for name in rules)
         ):
-            raise SettingsError(f"{location}: rules must be names, or settings by name, not {quoted(rules)}")
+            raise SettingsError(
+                f"{location}: rules must be a list of names, or settings by name, not {quoted(rules)}"
+            )
         return cls.from_rules(rules, (languages[0], languages[1]), f"{location}: rules")
 
     def create_rules(self) -> list[AnyRule]:

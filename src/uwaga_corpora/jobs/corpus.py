@@ -93,7 +93,7 @@ class CorpusInput:
             lines += 1
             referenced += bool(line.references)
         if not lines:
-            raise DataError(f"{' + '.join(self.files)}: no lines")
+            raise DataError(f"{' + '.join(self.files)}: the input has no lines")
         return CorpusIdentity(lines, referenced, digest.hexdigest())
 
 

@@ -30,7 +30,7 @@ MAX_ROW_BYTES = 1 << 26
 """Maximum length of a row in bytes; longer lines are errors, so that they do not fill the memory."""
 BATCH_ROWS, BATCH_BYTES = 512, 1 << 22  # batch of a Parquet file: maximum rows and approximate bytes
 PAGE_BYTES = 1 << 20  # bytes of a column, or a page, read at once; without a limit, a complete row group
-FIXED_BYTES = 8  # assumed size of a value of fixed length
+BYTES_PER_VALUE = 8  # assumed size of a value of fixed length
 
 
 class TextColumn(NamedTuple):
@@ -472,7 +472,7 @@ class ParquetFormat:
     def _sizes(self, batch: Any) -> list[int]:
         """Return the size of each row (rows,): the lengths of strings, and a constant for other values."""
         compute, types = self._arrow.compute, self._arrow.types
-        sizes = [FIXED_BYTES * batch.num_columns] * batch.num_rows
+        sizes = [BYTES_PER_VALUE * batch.num_columns] * batch.num_rows
         for array in batch.columns:
             column_type = array.type
             if (

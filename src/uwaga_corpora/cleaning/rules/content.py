@@ -205,7 +205,9 @@ MARKUP = re.compile(r"</?[A-Za-z][^<>\n]*>|<!--|&(?:[a-z]{2,8}|#[0-9]{1,7}|#x[0-
 class MarkupSettings(StrictModel):
     """Settings for the allowed markup."""
 
-    allow_equal: bool = Field(False, description="tags are allowed if both sides have the same number")
+    allow_equal: bool = Field(
+        False, description="tags are allowed if both sides have the same number of them"
+    )
 
 
 class Markup(Rule[MarkupSettings]):

@@ -52,9 +52,9 @@ class RatioSettings(StrictModel):
     """Limits on the ratio of the lengths of the sides; pairs at the limit are rejected."""
 
     max_words: float = Field(
-        3.0, ge=0.0, description="ratio of the longer side to the shorter in words must be below it; 0: any"
+        3.0, ge=0.0, description="limit on the ratio of the longer side to the shorter in words; 0 for none"
     )
-    max_characters: float = Field(3.0, ge=0.0, description="the same in characters; 0: any")
+    max_characters: float = Field(3.0, ge=0.0, description="the same limit in characters; 0 for none")
     free_words: int = Field(0, ge=0, description="no limit if neither side has more words than this")
 
 
@@ -93,7 +93,7 @@ class LongWordSettings(StrictModel):
 
 
 class LongWords(Rule[LongWordSettings]):
-    """Limits the longest word of each side; languages without spaces are not checked."""
+    """Limits the length of the longest word of each side; languages without spaces are not checked."""
 
     summary = "a word is too long to be a word"
     settings_type = LongWordSettings
