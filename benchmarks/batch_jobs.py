@@ -81,7 +81,7 @@ print(json.dumps([process.returncode, used.ru_utime + used.ru_stime, own, used.r
 """Runs a command from a small process, because a child process inherits the peak memory of its parent."""
 
 
-def timed(command: list[str], label: str) -> dict[str, float]:
+def measure_command(command: list[str], label: str) -> dict[str, float]:
     """Run a command, and return its seconds, its CPU seconds and its peak memory in bytes.
 
     ``own`` are the CPU seconds of the first process alone.
@@ -129,7 +129,7 @@ class Passes:
         """Run one method, and check that its rows equal those of ``uwaga translate``."""
         if method == "plain":
             words = ["--input", self.source, "--output", self.plain, "--threads", 1, *self.options]
-            self.results[method] = timed(uwaga("translate", *words), method)
+            self.results[method] = measure_command(uwaga("translate", *words), method)
         else:
             shutil.rmtree(self.folder / method, ignore_errors=True)
             self.results[method] = self._on_cluster() if method == "ray" else self._job(method)
@@ -160,7 +160,7 @@ class Passes:
             *METHODS[method],
             *self.options,
         ]
-        return timed(uwaga("batch", *words), method)
+        return measure_command(uwaga("batch", *words), method)
 
     def _on_cluster(self) -> dict[str, Any]:
         """Run a job on two nodes with one core each, one of which is killed several times.
@@ -176,7 +176,9 @@ class Passes:
         parts, killed = -(-self.lines // self.part_rows), 0
         try:
             with ThreadPoolExecutor(1) as executor:  # nodes can be begun in the first thread alone
-                job = executor.submit(timed, uwaga("batch", *words, "--ray", cluster.address), "ray")
+                job = executor.submit(
+                    measure_command, uwaga("batch", *words, "--ray", cluster.address), "ray"
+                )
                 while not job.done():
                     time.sleep(0.05)
                     part_count = len(list(out.glob("part-*")))
@@ -211,7 +213,7 @@ def memory(folder: Path, arguments: argparse.Namespace, options: list[str]) -> l
         source, out = folder / f"in-{size}.txt", folder / f"out-{size}"
         write_lines(source, size, arguments.tiny)
         words = [source, out, "--part-rows", arguments.part_rows, "--threads", 1, *options]
-        results.append({"lines": size, **timed(uwaga("batch", *words), f"{size:,} lines")})
+        results.append({"lines": size, **measure_command(uwaga("batch", *words), f"{size:,} lines")})
         shutil.rmtree(out)
         source.unlink()
     for small, large in pairwise(results):

@@ -132,7 +132,7 @@ def make(folder: Path, count: int) -> tuple[Path, Path, Path]:
     return paths[0], paths[1], paths[2]
 
 
-def timed(command: list[str]) -> dict[str, Any]:
+def measure_command(command: list[str]) -> dict[str, Any]:
     """Run a command, and return its seconds and the peak memory of its largest process in MiB."""
     with tempfile.TemporaryFile("w+") as log:
         started = time.perf_counter()
@@ -147,7 +147,7 @@ def timed(command: list[str]) -> dict[str, Any]:
 
 def uwaga(arguments: list[str], jobs: int) -> dict[str, Any]:
     command = [sys.executable, str(Path(__file__)), "worker", *arguments, "--jobs", str(jobs)]
-    return timed(command)
+    return measure_command(command)
 
 
 def worker(arguments: list[str]) -> None:
@@ -207,7 +207,7 @@ def peer(arguments: argparse.Namespace) -> list[str]:
                     figures = uwaga([*files, *options], arguments.jobs)
                 else:
                     script = Path(python).parent / "opusfilter"
-                    figures = timed([str(python), str(script), "--overwrite", str(config)])
+                    figures = measure_command([str(python), str(script), "--overwrite", str(config)])
                 runs[system].append(figures["seconds"])
                 print(f"round {number + 1}: {system} {figures['seconds']:.1f} s", file=sys.stderr, flush=True)
         compare(folder)

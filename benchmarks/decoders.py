@@ -82,7 +82,7 @@ def main() -> None:
         systems["CTranslate2 int8"] = ctranslate2_generator(folder / "ct2", pieces, arguments.cores)
         alone = {
             f"llama.cpp {name}": llama_cpp_peer.generator(
-                llama_cpp_peer.requantised(arguments.gguf, name, folder), arguments.cores
+                llama_cpp_peer.requantise(arguments.gguf, name, folder), arguments.cores
             )
             for name in arguments.llama_cpp
         }

@@ -6,12 +6,12 @@
 The peer reads the same file (`gguf_file=`, which needs `pip install gguf accelerate`), in float32.
 
 - tokenisers: the ids of 10,000 lines of FLORES, Tatoeba and Multi30k in four languages;
-- logits: of 100 texts of 200 tokens of FLORES, English: the largest difference of a token's log-probability,
-  as a share of the range of the logits at its position;
-- greedy: 64 new tokens after each of 200 prompts of 16 tokens. Where the tokens differ, the transformers'
-  difference of the two logits there is listed; the continuations may go on differently after it;
-- int8, int4: the perplexity of the 100 texts in int8 or int4 against float32 (native engine alone);
-- Q8_0, Q4_0: the same of llama.cpp (`pip install llama-cpp-python`), which rounds the same weights itself.
+- logits: 100 English texts of FLORES with 200 tokens each; the figure is the largest difference of a token's
+  log-probability as a share of the range of the logits at its position;
+- greedy: 64 new tokens after each of 200 prompts of 16 tokens. At the first different token, the difference
+  of the two logits in transformers is listed; the continuations may differ after it;
+- int8, int4: the perplexity of the 100 texts in int8 or int4 against float32 (native engine only);
+- Q8_0, Q4_0: the same for llama.cpp (`pip install llama-cpp-python`), which rounds the same weights.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def lines(data: Path) -> list[str]:
     return list(filter(None, texts))[:LINES]
 
 
-def batched(items: list[list[int]], size: int) -> Iterator[list[list[int]]]:
+def split_into_batches(items: list[list[int]], size: int) -> Iterator[list[list[int]]]:
     yield from (items[start : start + size] for start in range(0, len(items), size))
 
 
@@ -98,7 +98,7 @@ def check_tokenisers(generator: TextGenerator, path: Path, data: Path) -> dict[s
 
 def check_logits(decoder: Decoder, peer: Any, texts: list[list[int]]) -> dict[str, Any]:
     worst, nats, theirs_nats = 0.0, 0.0, 0.0
-    for group in batched(texts, 1 if isinstance(decoder, torch.nn.Module) else BATCH):
+    for group in split_into_batches(texts, 1 if isinstance(decoder, torch.nn.Module) else BATCH):
         with torch.inference_mode():
             logits = [peer(torch.tensor([text])).logits[0] for text in group]
         spans = [(row.max(-1).values - row.min(-1).values).numpy() for row in logits]
@@ -121,7 +121,7 @@ def check_logits(decoder: Decoder, peer: Any, texts: list[list[int]]) -> dict[st
 
 def perplexity(decoder: Decoder, texts: list[list[int]]) -> float:
     nats = 0.0
-    for batch in batched(texts, BATCH):
+    for batch in split_into_batches(texts, BATCH):
         for position, actual in log_probs(decoder, batch):
             for row, text in enumerate(batch):
                 if position + 1 < len(text):
@@ -134,7 +134,7 @@ def check_greedy(generator: TextGenerator, peer: Any, prompts: list[list[int]]) 
     sentences = list(map(SearchInput, prompts))
     outputs = [list(hypothesis.tokens) for [hypothesis] in search(generator.decoder, sentences, options)]
     peer_outputs: list[list[int]] = []
-    for batch in batched(prompts, 20):
+    for batch in split_into_batches(prompts, 20):
         ids = torch.tensor(batch)
         with torch.inference_mode():
             generated = peer.generate(
@@ -162,7 +162,9 @@ def check_greedy(generator: TextGenerator, peer: Any, prompts: list[list[int]]) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--data", type=Path, required=True, help="with flores/, tatoeba/ and multi30k/")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder with flores/, tatoeba/ and multi30k/"
+    )
     parser.add_argument("--engine", choices=("native", "torch"), default="native")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--texts", type=int, default=TEXTS)
@@ -205,7 +207,7 @@ def main() -> None:
         for name in rounded:
             if name in llama_cpp_peer.TYPES:
                 with tempfile.TemporaryDirectory() as folder:
-                    path = llama_cpp_peer.requantised(arguments.file, name, Path(folder))
+                    path = llama_cpp_peer.requantise(arguments.file, name, Path(folder))
                     quantised = llama_cpp_peer.perplexity(path, texts, arguments.threads)
             else:
                 model = TextGenerator.load(

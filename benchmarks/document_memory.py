@@ -43,7 +43,9 @@ def pairs_by_page(path: Path) -> dict[str, list[Pair]]:
     return pages
 
 
-def completed(translator: uwaga.Translator, path: Path, memory: Memory | None, adds: bool) -> dict[str, str]:
+def complete_catalogue(
+    translator: uwaga.Translator, path: Path, memory: Memory | None, adds: bool
+) -> dict[str, str]:
     """Translate a catalogue; return the translations of its texts.
 
     Args:
@@ -88,9 +90,9 @@ def main() -> None:
             untranslated = (Pair(pair.source, "") for pair in new[page])
             write_po(content, [*known[page], *untranslated], LANGUAGES)
             path.write_bytes(content.getvalue())
-            systems = [completed(translator, path, None, adds=False)]
+            systems = [complete_catalogue(translator, path, None, adds=False)]
             for adds in (False, True):
-                systems.append(completed(translator, path, open_memory(path, LANGUAGES), adds))
+                systems.append(complete_catalogue(translator, path, open_memory(path, LANGUAGES), adds))
         for pair in new[page]:
             outputs = [system[pair.source] for system in systems]
             if not outputs[0]:  # no words

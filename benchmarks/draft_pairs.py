@@ -37,14 +37,14 @@ def sentences(data: Path, count: int) -> tuple[list[str], list[str]]:
     return list(sources), list(references)
 
 
-def timed(translate: Translate, texts: Sequence[str]) -> tuple[float, list[Translation]]:
+def time_translations(translate: Translate, texts: Sequence[str]) -> tuple[float, list[Translation]]:
     """Translate one text after the other; return the processor time in seconds, and the translations."""
     started = time.process_time()
     translations = [translate(index, text) for index, text in enumerate(texts)]
     return time.process_time() - started, translations
 
 
-def compared(
+def compare_methods(
     methods: dict[str, Translate], plain: Translate, texts: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, float]]]:
     """Compare each method with the plain one; yield its name and its figures.
@@ -52,9 +52,9 @@ def compared(
     Raises:
         AssertionError: a translation differs.
     """
-    plain_seconds, expected = timed(plain, texts)
+    plain_seconds, expected = time_translations(plain, texts)
     for name, translate in methods.items():
-        seconds, translations = timed(translate, texts)
+        seconds, translations = time_translations(translate, texts)
         for translation, reference in zip(translations, expected, strict=True):
             assert replace(translation, draft=None) == reference, (name, translation, reference)
         drafts = [translation.draft for translation in translations if translation.draft is not None]
@@ -90,7 +90,7 @@ def main() -> None:
     results: dict[str, dict[str, float]] = {}
 
     def report(methods: dict[str, Translate], plain: Translate, inputs: Sequence[str] = texts) -> None:
-        for name, figures in compared(methods, plain, inputs):
+        for name, figures in compare_methods(methods, plain, inputs):
             results[name] = figures
             print(
                 f"{name:46} {figures['texts']:6.0f} equal   accepted {figures['accepted']:6.1%}   "

@@ -60,12 +60,12 @@ def main() -> None:
     sources = [[*rng.integers(4, vocabulary, 25).tolist(), 3] for _ in range(arguments.sentences)]
     options = SearchOptions(beam=1, min_length=arguments.tokens, max_length=arguments.tokens + 1)
 
-    def timed(source, draft=None, decoder=engine):
+    def time_search(source, draft=None, decoder=engine):
         started = time.process_time()
         [nbest] = search(decoder, [SearchInput(source, draft=draft)], options)
         return time.process_time() - started, nbest
 
-    plain = [timed(source)[1] for source in sources]
+    plain = [time_search(source)[1] for source in sources]
     targets = [list(nbest[0].tokens) for nbest in plain]
     drafts = {"none": [None] * len(targets), "right": [Draft(target) for target in targets]}
     mixed = [
@@ -84,10 +84,10 @@ def main() -> None:
         for index, source in enumerate(sources):
             times = {}
             for name, kind_drafts in drafts.items():
-                spent, times[name] = timed(source, kind_drafts[index])
+                spent, times[name] = time_search(source, kind_drafts[index])
                 seconds[name] += spent
-            spent, limited = timed(source, decoder=short)
-            more, times["shortlist"] = timed(source, Draft(limited[0].tokens))
+            spent, limited = time_search(source, decoder=short)
+            more, times["shortlist"] = time_search(source, Draft(limited[0].tokens))
             seconds["shortlist"] += spent + more
             for name, nbest in times.items():
                 assert [replace(hypothesis, draft=None) for hypothesis in nbest] == plain[index], name

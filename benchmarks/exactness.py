@@ -4,11 +4,11 @@ targets.
     python benchmarks/exactness.py
     python benchmarks/exactness.py --text test.en --sentences 500
 
-Two models: one of an OPUS-MT model's size with random weights, and the bundled one, written for CTranslate2
-by `uwaga convert --to pegasus`. Both engines score the same targets, the greedy translations in float32,
-token by token; the error of int8 is the difference of a token's log-probability from the same engine's
-float32. The logits of the first token are compared over the whole vocabulary, each row's mean taken off.
-Agreement: of the greedy translations in int8 with those in float32.
+There are two models: one of an OPUS-MT model's size with random weights, and the bundled one, which `uwaga
+convert --to pegasus` converts for CTranslate2. Both engines score the same targets, the greedy translations
+in float32, token by token; the error of int8 is the difference of a token's log-probability from that of the
+same engine in float32. The logits of the first token are compared over the whole vocabulary, after
+subtracting the mean of each row. The agreement is that of the greedy translations in int8 and in float32.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def prose() -> list[str]:
     return [sentence for sentence in sentences if 3 <= len(sentence.split()) <= 30]
 
 
-def encoded(model: str, text: Path | None, count: int) -> list[list[int]]:
+def encode_sources(model: str, text: Path | None, count: int) -> list[list[int]]:
     """Return sources as token ids, each with its end symbol."""
     if model == "random":
         return random_sources(count, seed=3)
@@ -232,7 +232,12 @@ def compare(folder: Path, model: str, text: Path | None, count: int) -> dict[str
     """Compare each int8 system with its own float32, and CTranslate2's float32 with that of uwaga."""
     make(folder, model)
     job = folder / "job.json"
-    values = {"folder": str(folder), "which": model, "sources": encoded(model, text, count), "targets": []}
+    values = {
+        "folder": str(folder),
+        "which": model,
+        "sources": encode_sources(model, text, count),
+        "targets": [],
+    }
     job.write_text(json.dumps(values))
     reference = in_process("uwaga", "float32", None, job)
     job.write_text(json.dumps({**values, "targets": reference["greedy"]}))

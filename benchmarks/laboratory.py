@@ -3,12 +3,12 @@
     python benchmarks/laboratory.py
     python benchmarks/laboratory.py --json laboratory.json
 
-Medians of 50 each, in one page: from a key to the greedy translation with its attention drawn; the same with
-a beam of 5 and a translation of 16 tokens; an edit, with the translation before and after; all 32 matrices
-drawn at once. Then the same with a processor that Chromium makes four times slower. Before that, in new
-contexts of the browser: the bytes of a chapter without its laboratory, and from opening the laboratory's page
-to its first translation, from a local server that sends gzip. Builds the documentation first. It needs
-Chromium and Playwright. benchmarks/README.md says more.
+The figures are medians of 50 times in one page: from a key press to the greedy translation and its drawn
+attention; the same with a beam of 5 and a translation of 16 tokens; an edit, with the translation before and
+after; and drawing all 32 matrices. They are measured again with a processor that Chromium slows down four
+times. Before that, new browser contexts measure the bytes of a chapter without its laboratory, and the time
+from opening the laboratory's page to its first translation, with a local server that sends gzip. The script
+builds the documentation first, and needs Chromium and Playwright. See benchmarks/README.md.
 """
 
 from __future__ import annotations

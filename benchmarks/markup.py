@@ -3,24 +3,26 @@
     python benchmarks/markup.py --test test_2016_flickr.en.gz test_2016_flickr.de.gz --train train.en.gz
     python benchmarks/markup.py --test ... --only placeholders --model MODEL_FOLDER
 
-The texts are Multi30k's as published (raw).
+The texts are those of Multi30k as published (raw).
 
-``fragments``: 2,000 sentences with generated HTML: nested pairs around one to four words or everything,
-``br`` and ``img``, also inside pairs. Well-formed is what an XML parser takes; the text is that of the
-translation without tags, white space aside.
+``fragments``: 2,000 sentences with generated HTML: nested pairs of tags around one to four words or the whole
+sentence, and ``br`` and ``img``, also inside pairs. A translation is well-formed if an XML parser accepts it;
+its text must equal the translation without tags, apart from white space.
 
-``words``: on the hundred pairs of benchmarks/alignments, the reference as a forced target, a pair of tags
-around every run of one, two and three words that has a sure link. It is right where it makes as few mistakes
-as the best run of target words could: words left out that are surely linked to what is inside, and words
-taken in that are linked to the outside alone. By hand-made links instead of the model's (``placing``) it is
-the method's own error. Beside it, written anew by what their sources say: bergamot-translator's method
-(html.cpp: each target word takes the tags of the source word that it looks at most; right only where these
-words stand together, for else the tag is there twice), with the same attention; and Argos Translate's, which
-LibreTranslate uses (tags.py: what is inside is translated alone and looked for in the whole; right where it
-stands at the right place of the model's own translation, by our alignment, as no person has aligned that).
+``words``: on the hundred pairs of benchmarks/alignments, with the reference as a forced target, a pair of
+tags is put around every run of one, two and three words that has a sure link. The placement is right if it
+has as few mistakes as the best run of target words: missing words with sure links to words inside, and extra
+words that are linked only to words outside. With hand-made links instead of those of the model (``placing``),
+the mistakes are those of the method. Two other methods are reimplemented from their sources. In
+bergamot-translator (html.cpp), each target word takes the tags of the source word with the largest attention;
+this is right only if these words are adjacent, as the tag is otherwise repeated. Argos Translate, which
+LibreTranslate uses (tags.py), translates the content separately and searches for it in the translation; this
+is right if it is at the right place by uwaga's alignment of the model's translation.
 
-``placeholders``: 2,000 sentences with one to four of them, each to be found as often as in the source.
-``speed``: seconds beside those of the plain path: looked at for placeholders, as HTML, with tags.
+``placeholders``: 2,000 sentences with one to four placeholders, each of which must occur as often as in the
+source.
+``speed``: seconds compared with those of plain text, for texts with possible placeholders, as HTML, and with
+tags.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ def fragment(sentence: str, draw: random.Random) -> str:
     return f"<p>{text}</p>" if draw.random() < 0.3 else text
 
 
-def well_formed(text: str) -> bool:
+def is_well_formed(text: str) -> bool:
     try:
         expat.ParserCreate().Parse(f"<x>{text}</x>", True)
     except expat.ExpatError:
@@ -125,7 +127,7 @@ def fragments(translator: Any, sentences: list[str]) -> dict[str, float]:
     count = len(texts)
     print(f"{count} fragments, {sum(len(tags.findall(text)) for text in texts)} tags")
     return {
-        "well": sum(map(well_formed, translations)) / count,
+        "well": sum(map(is_well_formed, translations)) / count,
         "once": sum(
             Counter(tags.findall(a)) == Counter(tags.findall(b))
             for a, b in zip(texts, translations, strict=True)
@@ -177,9 +179,9 @@ def words(translator: Any, pairs: list[tuple[str, str]], gold: list[Any]) -> dic
                     source[end:],
                 )
                 tagged_target = insert_tags(strip_tags(tagged), target, links)
-                selected = covered(tagged_target, target)
+                selected = covered_words(tagged_target, target)
                 manual_alignment = WordAlignment(tuple(spans), tuple(targets), tuple(sorted(alignment.sure)))
-                best = covered(insert_tags(strip_tags(tagged), target, manual_alignment), target)
+                best = covered_words(insert_tags(strip_tags(tagged), target, manual_alignment), target)
                 correct["placing"] += (
                     mistakes(source_words, best, alignment.sure, alignment.possible) <= minimum
                 )
@@ -226,7 +228,7 @@ def words(translator: Any, pairs: list[tuple[str, str]], gold: list[Any]) -> dic
     }
 
 
-def covered(parts: Any, target: str) -> range:
+def covered_words(parts: Any, target: str) -> range:
     """Return the range of target words between the two tags."""
     before = "".join(part for part in parts[: parts.index(Tag("open", "<b>"))])
     suffix = "".join(part for part in parts[parts.index(Tag("close", "</b>")) + 1 :])

@@ -3,8 +3,8 @@
 Usage: python benchmarks/memory.py [--pairs 1000000] [--data DIR] [--folder DIR]
 
 The pairs are those of Python's documentation (en-pt), Tatoeba (en-de) and Multi30k (en-de), and, until there
-are enough, copies of them in which two words of five are drawn anew, by their frequencies. Looked up are the
-documentation's new sentences of version 3.13, which the memory lacks.
+are enough, copies of them in which two of every five words are replaced at random by word frequency. The new
+sentences of version 3.13 of the documentation, which are not in the memory, are looked up.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python benchmarks/memory_adapt.py --domain train.en.gz train.de.gz --domain-test test.en.gz test.de.gz \
         --general-test tatoeba/test.en-de.tsv.gz --pairs 1000 5000
 
-Memories of the first pairs of a domain (Multi30k's captions), and ``uwaga memory adapt`` with its defaults.
-chrF is sacreBLEU's, of all references.
+The memories contain the first pairs of a domain (Multi30k's captions), and ``uwaga memory adapt`` runs with
+its defaults. chrF is that of sacreBLEU with all references.
 """
 
 from __future__ import annotations

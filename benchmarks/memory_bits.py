@@ -52,7 +52,11 @@ def main() -> None:
     parser.add_argument("--pydocs", type=Path, required=True)
     parser.add_argument("--texts", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=51)
-    parser.add_argument("--memory", type=Path, help="translate every second text with it, and print a digest")
+    parser.add_argument(
+        "--memory",
+        type=Path,
+        help="memory to translate every second text with; the script then prints a digest",
+    )
     parser.add_argument("--first", type=int, default=0, help="with --memory: the index of the first text")
     options = parser.parse_args()
     texts = [row[1] for row in rows(options.pydocs / "new-3.13.en-pt.tsv.gz")]

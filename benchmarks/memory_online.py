@@ -4,9 +4,9 @@
     python benchmarks/memory_online.py --multi30k FOLDER --model MODEL --target fr
     python benchmarks/memory_online.py --pydocs FOLDER --model MODEL
 
-After 0, 100, 1,000, 5,000 and 28,900 texts are remembered, in order: BLEU and chrF of 300 other texts by
-the model alone and with the memory; and of the next 100 texts by the model alone, with the memory, and
-translated one by one, each remembered before the next.
+After storing 0, 100, 1,000, 5,000 and 28,900 texts in order, the script prints BLEU and chrF of 300 other
+texts by the model alone and with the memory; and of the next 100 texts by the model alone, with the memory,
+and translated one by one, where each is stored before the next is translated.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--model", default="bundled")
     parser.add_argument("--target", default="de", choices=("de", "fr"), help="language of the captions")
     parser.add_argument("--threshold", type=float, default=50)
-    parser.add_argument("--others", type=int, default=300, help="number of the other texts")
+    parser.add_argument("--others", type=int, default=300, help="number of other texts")
     options = parser.parse_args()
     target = options.target if options.multi30k else "pt"
     translator = uwaga.load(options.model, source="en", target=target)

@@ -4,12 +4,13 @@
     python benchmarks/memory_use.py --model FOLDER --pydocs FOLDER --texts 500 --unrelated FOLDER/flores
     python benchmarks/memory_use.py --model FOLDER --pydocs FOLDER --texts 500 --adapter FOLDER
 
-For each bin of similarity, the mean chrF of sentences and the share that equals the reference: the memory's
-translation, the model, and the model with the memory; and how many of the pieces in backquotes, roles and
-placeholders of the texts are in their translations. With ``--adapter``, a folder of ``uwaga memory adapt``,
-also the model with the adapter, and with the adapter and the memory. Before that, seconds of the model alone
-and with the memory, once its states are kept, in batches of 1 and of 32: the least of three, alternating.
-With ``--unrelated``, the memory is that of FLORES instead, and FLORES is translated with the documentation's.
+For each bin of similarity, the script prints the mean sentence chrF and the share of translations that equal
+the reference, for the memory's translation, the model, and the model with the memory; and how many literals,
+roles and placeholders of the texts are in their translations. With ``--adapter``, a folder of ``uwaga memory
+adapt``, it also measures the model with the adapter, and with the adapter and the memory. Before that, it
+prints the seconds of the model alone and with the memory, after its states have been cached, in batches of 1
+and of 32: the smallest of three alternating measurements. With ``--unrelated``, the memory contains FLORES
+instead, and FLORES is translated with the memory of the documentation.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=51)
     parser.add_argument("--threshold", type=float, default=50.0)
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--unrelated", type=Path, help="folder of FLORES, whose pairs are remembered instead")
+    parser.add_argument(
+        "--unrelated", type=Path, help="folder of FLORES, whose pairs are stored in the memory instead"
+    )
     parser.add_argument("--adapter", type=Path, help="an adapter of the model, trained on the memory")
     parser.add_argument("--unmarked", action="store_true", help="use only texts without markup")
     parser.add_argument("--each", type=int, default=0, help="number of texts to draw from each bin instead")

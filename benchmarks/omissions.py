@@ -54,7 +54,7 @@ def check(
     return [passage.result.coverage for passage in passages if passage.result.coverage is not None]
 
 
-def linked(translation: Translation, word: int) -> list[int]:
+def aligned_words(translation: Translation, word: int) -> list[int]:
     """Return the indices of the translated words to which a source word is aligned."""
     assert translation.alignment is not None
     return [target for source, target in translation.alignment.links if source == word]
@@ -66,7 +66,7 @@ def without(text: str, spans: list[tuple[int, int]]) -> str:
     return text.strip()
 
 
-def damaged(
+def make_damaged_pairs(
     translator: uwaga.Translator, translations: list[Translation], draw: random.Random
 ) -> tuple[list[Pair], list[Pair]]:
     """Return pairs that lack a word: deleted from the translation, and omitted by the model."""
@@ -80,11 +80,11 @@ def damaged(
             if end - start >= CONTENT
             and start not in skipped
             and translation.source[start:end].isalpha()
-            and linked(translation, index)
+            and aligned_words(translation, index)
         ]
         if words:
             word = draw.choice(words)
-            spans = [translation.alignment.target[target] for target in linked(translation, word)]
+            spans = [translation.alignment.target[target] for target in aligned_words(translation, word)]
             name = translation.source[slice(*translation.alignment.source[word])]
             deleted.append((translation.source, without(translation.text, spans), name))
             shorter.append((translation, word))
@@ -97,7 +97,7 @@ def damaged(
         assert translation.alignment is not None
         linked_words = [
             translation.text[slice(*translation.alignment.target[index])][:CONTENT].lower()
-            for index in linked(translation, word)
+            for index in aligned_words(translation, word)
         ]
         if not any(form in left.text.lower() for form in linked_words):
             omitted.append(
@@ -118,7 +118,9 @@ def main() -> None:
     parser.add_argument("--model")
     parser.add_argument("--lines", type=int, default=250)
     parser.add_argument("--show", type=int, default=30)
-    parser.add_argument("--unaligned", action="store_true", help="examine words not clearly aligned only")
+    parser.add_argument(
+        "--unaligned", action="store_true", help="examine only words that are not clearly aligned"
+    )
     arguments = parser.parse_args()
     examined: bool | Literal["unaligned"] = "unaligned" if arguments.unaligned else True
     lines = arguments.sources.read_text(encoding="utf-8").splitlines()[: arguments.lines]
@@ -136,7 +138,9 @@ def main() -> None:
     times = f"{seconds[0]:.1f} s of CPU without, {seconds[1]:.1f} s with coverage"
     print(f"own translations: {len(flagged) / len(translations):.1%} of {len(translations)} flagged; {times}")
     draw = random.Random(1)
-    for name, pairs in zip(("deleted", "omitted"), damaged(translator, translations, draw), strict=True):
+    for name, pairs in zip(
+        ("deleted", "omitted"), make_damaged_pairs(translator, translations, draw), strict=True
+    ):
         coverages = check(translator, pairs, examined)
         hits = sum(word in coverage.omitted for coverage, (_, _, word) in zip(coverages, pairs, strict=True))
         false_alarms = sum(len(coverage.omitted) for coverage in coverages) - hits

@@ -4,9 +4,9 @@
     python benchmarks/overhead.py --other ../uwaga-before   # beside another in which `make demo` has run
 
 A model of OPUS-MT's size with random weights (int8) translates batches of 64 sentences of 26 tokens to 12
-tokens each, greedy, on one thread. The time in the core's kernels is the user time in calls of the core; all
-other time of the process, the system's during these calls included, is overhead. Shown are medians, in
-milliseconds for 1,000 sentences; the processes of two checkouts take turns.
+tokens each, greedily on one thread. The time in the core's kernels is the user time in calls of the core; all
+other time of the process, including system time during these calls, is overhead. The figures are medians in
+milliseconds per 1,000 sentences; the processes of two checkouts take turns.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     python benchmarks/recurrent.py
     python benchmarks/recurrent.py --corpus train.en train.de --rounds 5 --json recurrent.json
 
-Bahdanau-small and Luong-small (recipes/multi30k-bahdanau.yaml and multi30k-luong.yaml) beside JoeyNMT's
-recurrent encoder and decoder of the same widths, the same batches of the same sentences, the same number of
-threads, one process and one environment per system, rounds that alternate between the systems, the median
-of the rounds. benchmarks/README.md says how the models differ.
+Bahdanau-small and Luong-small (recipes/multi30k-bahdanau.yaml and multi30k-luong.yaml) are compared with
+JoeyNMT's recurrent encoder and decoder of the same widths. All systems train on the same batches of the same
+sentences with the same number of threads, in one process and one environment per system. Rounds alternate
+between the systems, and the median counts. See benchmarks/README.md for the differences of the models.
 """
 
 from __future__ import annotations

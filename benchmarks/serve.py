@@ -6,10 +6,10 @@
     python benchmarks/serve.py speed --model opus-size --precision int8 --max-length 24
     python benchmarks/serve.py lone          # half load beside a lone request; long texts beside short ones
 
-Each request is one sentence to ``/translate``, by clients that send the next one as soon as the last is
-answered. ``--lines`` is a file of sentences (Multi30k's, for the figures of the documentation); without it
-they are made. The clients run on the same cores as the server; "clients' ms" is the processor time of a
-request that they take from it.
+Each request is one sentence to ``/translate``; a client sends the next one as soon as the last is answered.
+``--lines`` is a file of sentences (those of Multi30k for the figures of the documentation); without it,
+sentences are generated. The clients run on the same cores as the server; "clients' ms" is their processor
+time per request.
 """
 
 from __future__ import annotations

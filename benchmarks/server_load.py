@@ -7,7 +7,7 @@
     python benchmarks/server_load.py hostile --count 200       # texts that slow scanners are slow on
     python benchmarks/server_load.py described --count 10000   # Schemathesis over the server's OpenAPI
 
-See ``benchmarks/serve.py`` for how fast it is, and for the arguments.
+See ``benchmarks/serve.py`` for the speed of the server, and for the arguments.
 """
 
 from __future__ import annotations

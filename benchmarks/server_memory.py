@@ -3,8 +3,8 @@ later.
 
 python benchmarks/server_memory.py [ATTACK ...]
 
-Each attack has a server of its own, with the bundled model. Bars: at most 200 MiB above the start, and 50 MiB
-above it after a minute, except where glossaries stay ready for translation.
+Each attack has a separate server with the bundled model. The bars are at most 200 MiB above the memory at the
+start, and 50 MiB above it after a minute, unless glossaries stay ready for translation.
 """
 
 from __future__ import annotations

@@ -3,16 +3,16 @@
     python benchmarks/step.py
     python benchmarks/step.py --against ../uwaga-before --rounds 5 --check
 
-Three searches, each of 32 steps, greedy and with beam 4, of 1, 8 and 64 sentences:
+There are three searches, each of 32 steps, greedy and with beam 4, of 1, 8 and 64 sentences:
 
-- ``engine``: what a translation runs, on a tiny model (one layer of width 16, 96 tokens), less what the core
-  takes alone to encode the same sentences and to make the same steps;
-- ``numpy``: the same model searched step by step by numpy, as streams and samples are;
-- ``instant``: the numpy search over a decoder that answers at once from arrays made beforehand.
+- ``engine``: the search of a translation on a tiny model (one layer of width 16, 96 tokens), minus the time
+  that the core alone takes to encode the same sentences and to run the same steps;
+- ``numpy``: the same model searched step by step by numpy, as for streams and samples;
+- ``instant``: the numpy search over a decoder that returns prepared arrays at once.
 
-``--against`` names another checkout (with its core built in) that is measured by turns with this one, each
-round in a new process. Figures are medians of the rounds, of the fastest of some searches each. Bars for
-``engine``: 60 µs a step at batch 1, 150 at 64.
+``--against`` names another checkout (with a built core), which takes turns with this one, each round in a new
+process. Figures are medians over the rounds of the fastest of several searches. The bars for ``engine`` are
+60 µs per step at batch size 1, and 150 µs at 64.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def core_search(model: Any, sources: list[list[int]], beam: int) -> Callable[[],
     return work
 
 
-def measured() -> dict[str, float]:
+def measure() -> dict[str, float]:
     """Return the microseconds of Python per step, by search, beam size and batch size."""
     from uwaga.search import SearchInput, SearchOptions, search
 
@@ -160,7 +160,7 @@ def main() -> int:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        print(json.dumps(measured()))
+        print(json.dumps(measure()))
         return 0
     from peers.machine import machine
 

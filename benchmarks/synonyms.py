@@ -75,7 +75,7 @@ def count(word: str, text: str) -> int:
     return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text))
 
 
-def replaced(text: str, words: tuple[str, ...], synonym: str) -> str:
+def replace_words(text: str, words: tuple[str, ...], synonym: str) -> str:
     for word in words:
         text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", synonym, text)
     return text
@@ -116,13 +116,15 @@ def main() -> None:
     ]
     selected = cases(*lines, arguments.cases)
     translator = uwaga.load(arguments.model)
-    expected = [replaced(reference, SYNONYMS[word][1], SYNONYMS[word][0]) for _, reference, word in selected]
+    expected = [
+        replace_words(reference, SYNONYMS[word][1], SYNONYMS[word][0]) for _, reference, word in selected
+    ]
     start = time.process_time()
     plain = [translator.translate(source).text for source, _, _ in selected]
     print(f"{len(selected)} cases; without a glossary {time.process_time() - start:.1f} s, BLEU", end=" ")
     print(f"{bleu(plain, [reference for _, reference, _ in selected]):.2f};", end=" ")
     swapped = [
-        replaced(text, SYNONYMS[word][1], SYNONYMS[word][0])
+        replace_words(text, SYNONYMS[word][1], SYNONYMS[word][0])
         for text, (_, _, word) in zip(plain, selected, strict=True)
     ]
     print(f"words replaced as text {bleu(swapped, expected):.2f}")

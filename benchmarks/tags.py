@@ -2,10 +2,10 @@
 
     python benchmarks/tags.py --enpt MODEL --pten MODEL
 
-The sentences of ``tags/``, written for this benchmark, each have a pair of tags around a word, and the words
-that it means in a translation. ``words``: how many of the model's own translations have the tags around
-exactly these. ``borders``: 145 texts of three sentences with tags at their borders; right is what the
-translations of the sentences alone give with the same tags and blanks.
+Each sentence of ``tags/``, written for this benchmark, has a pair of tags around a word, and lists the words
+that correspond to it in translations. ``words`` counts the model's translations that have the tags around
+exactly these words. ``borders`` translates 145 texts of three sentences with tags at their borders; the
+result must equal the translations of the single sentences with the same tags and spaces.
 """
 
 from __future__ import annotations

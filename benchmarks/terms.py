@@ -3,16 +3,17 @@
     python benchmarks/terms.py CORPUS.tsv[.gz] TRAIN.tsv[.gz] [--model MODEL] [--cases 1000] [--beam 5]
         [--first MODEL]
 
-A line of a corpus is a source and, behind a tab, its reference. Terms are words of the references that are
-rare in the training corpus, and their sources the words that go with them most (Dice's coefficient over its
-lines): what a user would put into a glossary, made without looking at what the model does.
+A line of a corpus contains a source, a tab and its reference. The terms are words of the references that are
+rare in the training corpus, and their sources are the words that occur with them most (Dice's coefficient
+over the lines): entries that a user might put into a glossary, chosen independently of the model.
 
-1. ``forced``: so many cases, a sentence with a word of another sentence's reference each, which the model has
-   no reason to say; whether it stands in the translation. With ``--first`` through two models, that one and
-   then the other, and nothing else is measured.
-2. BLEU without a glossary, and with the sentences' own rare words, forced and soft.
-3. Seconds of a plain beam and of the same with the terms, in turns, the median of the rounds; and whether a
-   sentence gets the same bits alone as together.
+1. ``forced``: in each of a number of cases, a sentence has a term whose translation is a word of another
+   sentence's reference, which the model would not use. The script counts the translations that contain this
+   word. With ``--first``, the sentence is translated by two models, that one first, and nothing else is
+   measured.
+2. BLEU without a glossary, and with the rare words of the sentence's own reference as terms, forced and soft.
+3. Seconds of a search without and with the terms, which take turns, as medians of the rounds; and whether the
+   translation of a sentence alone equals that in a batch to the last bit.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def foreign_terms(pairs: Pairs, count: int) -> list[tuple[str, dict[str, str]]]:
     return cases
 
 
-def satisfied(translator: Translator, cases: list[tuple[str, dict[str, str]]], beam: int) -> int:
+def count_satisfied(translator: Translator, cases: list[tuple[str, dict[str, str]]], beam: int) -> int:
     """Return the number of cases in which the translation contains the term as a word."""
     matched = 0
     for source, terms in cases:
@@ -127,9 +128,8 @@ def main() -> None:
     print(f"{pipeline!r}, beam {arguments.beam}")
     if arguments.cases:
         cases = foreign_terms(pairs, arguments.cases)
-        print(
-            f"forced: the term is there in {satisfied(pipeline, cases, arguments.beam)} of {len(cases)} cases"
-        )
+        count = count_satisfied(pipeline, cases, arguments.beam)
+        print(f"forced: the term is there in {count} of {len(cases)} cases")
     if arguments.first is not None:
         return
 

@@ -4,9 +4,9 @@ second.
     python benchmarks/training.py
     python benchmarks/training.py --corpus train.en train.de --rounds 5 --json training.json
 
-The same Transformer-Tiny (recipes/multi30k-tiny.yaml), the same batches of the same sentences, the same
-number of threads, one process and one environment per system, rounds that alternate between the systems,
-the median of the rounds. benchmarks/README.md says more.
+All systems train the same Transformer-Tiny (recipes/multi30k-tiny.yaml) on the same batches of the same
+sentences with the same number of threads, in one process and one environment per system. Rounds alternate
+between the systems, and the median counts. See benchmarks/README.md.
 """
 
 from __future__ import annotations

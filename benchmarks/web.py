@@ -4,12 +4,13 @@ translation.
     python benchmarks/web.py flores.dev.en
     python benchmarks/web.py flores.dev.en --rounds 5 --model FOLDER --json web.json
 
-200 sentences one by one, each sent to a Web Worker when the previous one has returned: time of a sentence in
-a page, messages included, with our package and with npm's @browsermt/bergamot-translator 0.4.9. Every run is
-a new page of one browser, with the first 20 sentences translated before the clock starts; rounds alternate,
-ratios are medians over the rounds. Then, in a new browser context: time from opening a page to the first
-translation of the bundled model in int8, and the bytes that the local server sent, gzip'd. It needs Chromium,
-Playwright, node's npm for the peer, and the network on first use. benchmarks/README.md says more.
+200 sentences are sent to a Web Worker one by one, each after the previous one has returned. The figure is the
+time per sentence in a page, including messages, with uwaga's package and with npm's
+@browsermt/bergamot-translator 0.4.9. Every run is a new page of one browser, which translates the first 20
+sentences before the clock starts. Rounds alternate, and ratios are medians over the rounds. A new browser
+context then measures the time from opening a page to the first translation of the bundled model in int8, and
+the compressed bytes that the local server sent. The script needs Chromium, Playwright, npm for the peer, and
+the network on first use. See benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from firefox import PEERS, SINGLE, fetched
+from firefox import PEERS, SINGLE, fetch_firefox_model
 from peers.machine import machine, show_machine
 
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
@@ -93,7 +94,7 @@ def main() -> None:
     texts = arguments.sentences.read_text(encoding="utf-8").splitlines()[:SINGLE]
     if len(texts) < SINGLE:
         raise SystemExit(f"{arguments.sentences}: {len(texts)} lines; at least {SINGLE} are needed")
-    folder, peer, host = arguments.model or fetched(), bergamot(), machine()
+    folder, peer, host = arguments.model or fetch_firefox_model(), bergamot(), machine()
     files = model_files(folder)
     with tempfile.TemporaryDirectory() as temporary, chromium() as browser:
         show_machine(host)
@@ -182,7 +183,7 @@ def registry(files: dict[str, str]) -> str:
 
 
 def bergamot() -> Path:
-    """Return the folder of Bergamot's package, which is fetched from npm on first use."""
+    """Return the folder of Bergamot's package, which is fetch_firefox_model from npm on first use."""
     package = PEERS / "bergamot"
     if not (package / "package").is_dir():
         package.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,7 @@ def mathml(source: str, display: str) -> str:
     )
 
 
-def displayed(source: str) -> str:
+def display_equations(source: str) -> str:
     r"""Return the equations of a fence ``math``, one per line; ``\qquad`` separates them."""
     equations = filter(
         None, (equation.strip(" ,\n") for equation in re.split(r"\\qquad|(?<=,) *\\quad", source))

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import markdown
-from equations import displayed, mathml
+from equations import display_equations, mathml
 from languages import COURSE, DOCS, NAMES, language_of
 from markdown.extensions import Extension
 from markdown.extensions.toc import slugify
@@ -270,7 +270,7 @@ def on_config(config: Any) -> Any:
     fences += [
         {"name": name, "class": name, "format": _fence(make)}
         for name, make in {
-            "math": displayed,
+            "math": display_equations,
             "exercise": _exercise,
             "predict": _predict,
             "source": _source,

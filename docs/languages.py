@@ -238,7 +238,7 @@ def _add_to_search(page: Any, language: str) -> None:
             page.meta["search"] = previous
 
 
-def segmented(text: str, terms: list[str]) -> str:
+def segment_chinese(text: str, terms: list[str]) -> str:
     """Return a Chinese text with invisible spaces around terms and all other characters, for searching."""
     words = "|".join(map(re.escape, sorted(terms, key=len, reverse=True)))
     return re.sub(rf"({words}|[\u4e00-\u9fff])", "\u200b\\1\u200b", text).replace("\u200b\u200b", "\u200b")
@@ -260,7 +260,7 @@ def on_post_build(config: Any, **_: Any) -> None:
     for language, index in _indexes.items():
         if language == "zh":
             for entry in index.entries:
-                entry.update({key: segmented(entry[key], terms) for key in ("title", "text")})
+                entry.update({key: segment_chinese(entry[key], terms) for key in ("title", "text")})
         settings = {
             "lang": [language],
             "separator": SEPARATORS[language],

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r'^```(python|text title="output")\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
-def updated(text: str) -> str:
+def update_page(text: str) -> str:
     """Return a page with the new output of its samples, which run in one namespace in this process."""
     parts, position = list[str](), 0
     printed: StringIO | None = None  # since the last output, if a sample has run
@@ -43,7 +43,7 @@ def main() -> None:
         sys.path.insert(0, str(ROOT / "examples"))
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            new = updated(old)
+            new = update_page(old)
         if new != old:
             page.write_text(new, encoding="utf-8")
             print(f"{page.relative_to(ROOT)}: changed")

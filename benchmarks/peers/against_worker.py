@@ -1,6 +1,8 @@
-"""Translate sentences of a file with one checkout of uwaga, as many at once as each line of the input says.
+"""Translate sentences of a file with one checkout of uwaga, in batches whose sizes are the lines of the
+input.
 
-The answer to each line is the processor time in seconds. Only what every revision has is used.
+The answer to each line is the processor time in seconds. The script uses only functions that all revisions
+have.
 """
 
 from __future__ import annotations

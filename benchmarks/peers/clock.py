@@ -1,8 +1,8 @@
 """Code shared by the workers: the job that they are given, the clock, and the result that they write.
 
-Each worker is a script that one of the compared systems runs in its own process and its own environment, so
-nothing here may import anything but torch and numpy. The clock is torch's own hook on every optimiser's
-step: it reads the same moment in all systems, and none of them is changed for it.
+Each worker is a script that runs one of the compared systems in a separate process and environment, so this
+module may import only torch and numpy. The clock is torch's hook on the step of every optimiser: it records
+the same moment in all systems, without changes to them.
 """
 
 from __future__ import annotations

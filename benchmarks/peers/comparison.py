@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from peers.corpus import Prepared, prepare
+from peers.corpus import PreparedCorpus, prepare
 from peers.environments import python_of
 from peers.machine import machine, show_machine
 
@@ -83,13 +83,19 @@ def parse_arguments(comparison: Comparison) -> argparse.Namespace:
         description=comparison.title, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--corpus", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help="aligned files; default: made up")
+    add(
+        "--corpus",
+        nargs=2,
+        type=Path,
+        metavar=("SOURCE", "TARGET"),
+        help="aligned files; default: generated files",
+    )
     add("--rounds", type=int, default=3, help="rounds over all systems (default %(default)s)")
-    add("--updates", type=int, default=3, help="timed updates a round (default %(default)s)")
-    add("--warmup", type=int, default=1, help="updates before them, not timed (default %(default)s)")
+    add("--updates", type=int, default=3, help="timed updates per round (default %(default)s)")
+    add("--warmup", type=int, default=1, help="updates before the timed ones (default %(default)s)")
     add("--threads", type=int, default=2, help="threads of each system (default %(default)s)")
     add("--batch-tokens", type=int, help="tokens of a batch, padding included (default: the recipe's)")
-    add("--accumulate", type=int, help="batches an update (default: the recipe's)")
+    add("--accumulate", type=int, help="batches per update (default: the recipe's)")
     add(
         "--systems",
         nargs="+",
@@ -109,8 +115,8 @@ def parse_arguments(comparison: Comparison) -> argparse.Namespace:
         help="count the CPU seconds of a process, all its threads together, instead of seconds: for a busy "
         "machine, with --threads 1",
     )
-    add("--json", type=Path, metavar="FILE", help="write all figures there")
-    add("--check", action="store_true", help="exit with 1 if a bar is missed")
+    add("--json", type=Path, metavar="FILE", help="file to write all figures to")
+    add("--check", action="store_true", help="exit with status 1 if a bar is missed")
     arguments = parser.parse_args()
     for name in ("rounds", "updates", "warmup", "threads"):
         if getattr(arguments, name) < 1:
@@ -144,10 +150,12 @@ def run(comparison: Comparison) -> None:
         raise SystemExit(1)
 
 
-def prepare_corpora(systems: Mapping[str, System], arguments: argparse.Namespace) -> dict[str, Prepared]:
+def prepare_corpora(
+    systems: Mapping[str, System], arguments: argparse.Namespace
+) -> dict[str, PreparedCorpus]:
     """Return the batches of each recipe, which are the same for all systems, after printing a summary."""
     changes = {"batch_tokens": arguments.batch_tokens, "accumulate": arguments.accumulate}
-    corpora: dict[str, Prepared] = {}
+    corpora: dict[str, PreparedCorpus] = {}
     for recipe in dict.fromkeys(system.recipe for system in systems.values()):
         corpora[recipe] = prepared = prepare(
             PEERS,
@@ -182,7 +190,7 @@ def measure(
     name: str,
     system: System,
     python: Path,
-    prepared: Prepared,
+    prepared: PreparedCorpus,
     arguments: argparse.Namespace,
     figures: Figures,
 ) -> None:
@@ -300,7 +308,7 @@ def write_json(
     host: dict[str, Any],
     arguments: argparse.Namespace,
     comparison: Comparison,
-    prepared: Mapping[str, Prepared],
+    prepared: Mapping[str, PreparedCorpus],
     figures: Mapping[str, Figures],
 ) -> None:
     values = {

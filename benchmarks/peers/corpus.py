@@ -20,7 +20,7 @@ VOWELS, CONSONANTS = "aeiou", "bcdfghklmnprstvwz"
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedCorpus:
     """A corpus on disk with its settings, and the numbers of its first batches."""
 
     name: str
@@ -35,7 +35,7 @@ class Prepared:
 
 def prepare(
     folder: Path, recipe: Path, corpus: tuple[Path, Path] | None, updates: int, changes: dict[str, int]
-) -> Prepared:
+) -> PreparedCorpus:
     """Tokenise the corpus, or a generated one if None is given, and cut the first batches of its first epoch.
 
     ``changes`` are made to the training settings of the recipe. Results that take long are kept in
@@ -75,7 +75,7 @@ def prepare(
     )
     symbols = corpora.target.symbols
     real = sum(int(b.source_lengths.sum()) + b.tokens for b in cut)
-    return Prepared(
+    return PreparedCorpus(
         name=" + ".join(path.name for path in files),
         settings=settings,
         file=file,

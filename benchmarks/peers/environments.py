@@ -57,7 +57,7 @@ def python_of(peer: str, folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def installed() -> Iterator[dict[str, str]]:
+def installed_environment() -> Iterator[dict[str, str]]:
     """Yield the environment of a new process of an installed package, which keeps its bytecode.
 
     The first process writes the bytecode, so it must not be measured.

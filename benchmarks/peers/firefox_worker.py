@@ -1,7 +1,8 @@
 """Run Firefox's model for one direction in one system: sentence by sentence, in bulk, or from a cold start.
 
 Arguments: the system, what to measure (``single``, ``bulk``, ``start``), the model's folder, a file of
-sentences, threads. Prints one line of JSON: seconds of each sentence or of all, peak memory, the texts.
+sentences, and the number of threads. The output is one line of JSON with the seconds of each sentence or of
+all, the peak memory and the texts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JoeyNMT 2.3's worker: its model, its datasets and its TrainManager, on the same batches as uwaga.
 
-Nothing of JoeyNMT's is changed. Two things are done through its public classes to compare like with like,
-and both can only make it faster: the batches come ready (its own sampler does not sort by length, so would
+JoeyNMT is not changed. Two settings are made through its public classes so that the systems do the same work,
+and both can only make it faster: the batches are given (its own sampler does not sort by length, so it would
 train on more padding), and the dropout that uwaga does not have in this setting (on attention weights and
 inside the feed-forward) is set to 0.
 """

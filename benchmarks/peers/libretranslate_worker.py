@@ -1,7 +1,8 @@
 """Run LibreTranslate without the parts that need a network: its index of models, and the sentence splitter.
 
-Run with the Python that LibreTranslate is installed for. Requests hold one sentence each, so that a
-splitter which returns them whole changes no translation; it costs nothing, which favours LibreTranslate.
+Run it with the Python in whose environment LibreTranslate is installed. Requests contain one sentence each,
+so that a splitter which returns a text unchanged does not change translations; it takes no time, which
+favours LibreTranslate.
 """
 
 from __future__ import annotations

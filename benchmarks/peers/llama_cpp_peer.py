@@ -13,7 +13,7 @@ TYPES = {"Q8_0": 7, "Q4_0": 2}
 """llama.cpp's numbers of file types (llama.h, llama_ftype), by name."""
 
 
-def requantised(path: Path, name: str, folder: Path) -> Path:
+def requantise(path: Path, name: str, folder: Path) -> Path:
     """Write the weights of a GGUF file in another type of llama.cpp, and return the path."""
     import llama_cpp
 

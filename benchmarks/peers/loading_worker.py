@@ -1,8 +1,8 @@
 """Load a model and translate one sentence with one system; print the time and the memory that this took.
 
-The clock starts when torch has been imported where a system needs it; uwaga's engine does not. ``peak_mib``
-is the most memory that was ever resident (VmHWM), pages of the model's file included; ``private_mib`` is what
-the process does not share with the page cache at that moment.
+For a system that needs torch, the clock starts after its import. ``peak_mib`` is the peak resident memory
+(VmHWM), including pages of the model's file; ``private_mib`` is the current memory that the process does not
+share with the page cache.
 """
 
 from __future__ import annotations

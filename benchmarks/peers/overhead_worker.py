@@ -1,6 +1,6 @@
 """Translate batches with one checkout of uwaga, and print their cost in ms per 1,000 sentences.
 
-Only what every revision has is used.
+The script uses only functions that all revisions have.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from workplace import arguments, existing
 PROSE = {"widelands-data", "freeciv-data", "unknown-horizons"}  # told in sentences, as Wesnoth is
 
 
-def translated(folder: Path, split: bool) -> Pairs:
+def translated_pairs(folder: Path, split: bool) -> Pairs:
     """Yield the pairs of all German .mo files of a package, split into sentences if ``split``."""
     for path in sorted(folder.rglob("*.mo")):
         if "de" in path.parts:
@@ -40,11 +40,11 @@ def packages(src: Path) -> Iterator[tuple[str, str, Pairs]]:
         yield "words", name, pairs
     for folder in sorted(src.iterdir()):
         if folder.name == "iso-codes":
-            yield "words", folder.name, translated(folder, split=False)
+            yield "words", folder.name, translated_pairs(folder, split=False)
         elif folder.name in PROSE or folder.name.startswith("wesnoth"):
-            yield "text", folder.name, translated(folder, split=True)
+            yield "text", folder.name, translated_pairs(folder, split=True)
         elif any(folder.rglob("*.mo")):
-            yield "interface", folder.name, translated(folder, split=True)
+            yield "interface", folder.name, translated_pairs(folder, split=True)
 
 
 def main() -> None:

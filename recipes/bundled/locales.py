@@ -56,15 +56,15 @@ def files_of(path: Path) -> Files:
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             if file.suffix in (".xpi", ".ja"):
-                files |= _zipped(file.read_bytes())
+                files |= _zip_files(file.read_bytes())
             elif file.is_file() and not file.is_symlink():
                 files[str(file)] = file.read_bytes
     elif path.suffix == ".whl":
-        files = _zipped(path.read_bytes())
+        files = _zip_files(path.read_bytes())
     return files
 
 
-def _zipped(data: bytes) -> Files:
+def _zip_files(data: bytes) -> Files:
     archive = zipfile.ZipFile(io.BytesIO(data))
     return {name: partial(archive.read, name) for name in archive.namelist() if name[-1] != "/"}
 
@@ -130,7 +130,7 @@ def _read_pairs(data: bytes, suffix: str) -> Pairs:
             r"^([\w.-]+) *= *(\S.*)$|^ +\.(\w+) *= *(\S.*)$", content, re.MULTILINE
         ):
             section = key or section
-            yield f"{section}.{attribute}", _unescaped(text or value)
+            yield f"{section}.{attribute}", _unescape(text or value)
     else:
         yield from _script(content)
 
@@ -146,7 +146,7 @@ def _leaves(tree: Any, path: str) -> Pairs:
         yield path, tree
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     text = re.sub(
         r"\\u(?:\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{4}))",
         lambda match: chr(int(match[1] or match[2], 16)),
@@ -178,7 +178,7 @@ def _script(content: str) -> Pairs:
             elif token in (":", "=>", "=") and before:
                 key = key if before[-1] == "]" else before[-1]
         elif kind == "text":
-            text = _unescaped(token[1:-1])
+            text = _unescape(token[1:-1])
             if before and before[-1] in (":", "=>", "="):
                 yield "\0".join([*path, key]), text
             token = text
@@ -193,6 +193,6 @@ def _po(content: str) -> Pairs:
         for field in ("msgid", "msgstr", r"msgstr\[0\]"):
             field_match = re.search(rf'^{field} ((?:"(?:[^"\\]|\\.)*"\s*)+)', entry, re.MULTILINE)
             if field_match:
-                parts[field[:6]] = _unescaped("".join(re.findall(r'"((?:[^"\\]|\\.)*)"', field_match[1])))
+                parts[field[:6]] = _unescape("".join(re.findall(r'"((?:[^"\\]|\\.)*)"', field_match[1])))
         if parts.get("msgid") and parts.get("msgstr"):
             yield parts["msgid"], parts["msgstr"]

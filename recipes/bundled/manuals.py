@@ -12,9 +12,9 @@ def read(src: Path) -> list[tuple[str, Pairs]]:
     return [
         ("installation-guide-amd64", installation_guide(src)),
         ("debian-handbook", handbook(src)),
-        ("debian-reference", paired(src, "debian-reference-en", "debian-reference-de")),
-        ("developers-reference", paired(src, "developers-reference", "developers-reference-de")),
-        ("maint-guide", paired(src, "maint-guide", "maint-guide-de")),
+        ("debian-reference", paired_pages(src, "debian-reference-en", "debian-reference-de")),
+        ("developers-reference", paired_pages(src, "developers-reference", "developers-reference-de")),
+        ("maint-guide", paired_pages(src, "maint-guide", "maint-guide-de")),
         ("gnome-user-docs", gnome_help(src)),
         ("libreoffice-help-de", office_help(src)),
     ]
@@ -30,7 +30,7 @@ def handbook(src: Path) -> Pairs:
     return pages([(path, root / "de-DE" / path.name) for path in sorted((root / "en-US").glob("*.html"))])
 
 
-def paired(src: Path, package_en: str, package_de: str) -> Pairs:
+def paired_pages(src: Path, package_en: str, package_de: str) -> Pairs:
     """Yield the pairs of HTML manuals of the Debian documentation project.
 
     The page page.en.html or page.html is beside page.de.html.

@@ -1,4 +1,4 @@
-"""Write the weighted mean of models of the same shape, with its matrices stored in int8.
+"""Write the parse_weighted mean of models of the same shape, with its matrices stored in int8.
 
     python mean.py MODEL=SHARE [MODEL=SHARE ...] OUTPUT [--float32] [--length-penalty NUMBER]
 
@@ -25,7 +25,7 @@ from safetensors.numpy import load_file, save_file
 from uwaga.checkpoints.storage.tensors import SCALES, to_int8
 
 
-def weighted(text: str) -> tuple[Path, float]:
+def parse_weighted(text: str) -> tuple[Path, float]:
     """Return the folder and the share of ``MODEL=SHARE``."""
     path, _, share = text.rpartition("=")
     return Path(path), float(share)
@@ -33,7 +33,7 @@ def weighted(text: str) -> tuple[Path, float]:
 
 def main() -> None:
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("models", nargs="+", type=weighted, metavar="MODEL=SHARE")
+    parser.add_argument("models", nargs="+", type=parse_weighted, metavar="MODEL=SHARE")
     parser.add_argument("output", type=Path)
     parser.add_argument("--float32", action="store_true", help="do not store matrices in int8")
     parser.add_argument("--length-penalty", type=float, help="length penalty in the settings of the output")

@@ -69,7 +69,7 @@ def more_copies(rng: random.Random) -> list[tuple[str, str]]:
     return sorted({fill(template, values) for template in templates})
 
 
-def framed(nouns: list[str], rng: random.Random) -> list[str]:
+def frame_nouns(nouns: list[str], rng: random.Random) -> list[str]:
     """Return four scenes for each noun."""
     examples = []
     for noun in nouns:
@@ -91,7 +91,7 @@ def sentences(work: Path, rng: random.Random, tatoeba: int) -> list[tuple[str, s
                 usage[word] = usage.get(word, 0) + 1
     examples = wordnet.examples(work)
     nouns = wordnet.nouns(work, {w: 5 for t in examples for w in WORD.findall(t.lower())} | usage)
-    scenes = framed(nouns, rng)
+    scenes = frame_nouns(nouns, rng)
     sources = rng.sample(pairs["tatoeba"], min(tatoeba, len(pairs["tatoeba"])))
     sources += rng.sample(pairs["scenes"], min(14_000, len(pairs["scenes"])))
     sources += [(text, "") for text in rng.sample(examples, min(20_000, len(examples)))]
@@ -112,7 +112,7 @@ def nearest(source: str, reference: str, texts: list[str], unknown: set[str]) ->
     return clean[int(scores.argmax())]
 
 
-def translated(
+def translate_sentences(
     model: Translator, work: Path, todo: list[tuple[str, str]], beam: int
 ) -> Iterable[tuple[str, str]]:
     """Yield each sentence that has a translation of known words, with this translation."""
@@ -164,7 +164,7 @@ def main() -> None:
         for pair in sentences(options.work, rng, options.tatoeba_sentences)
         if key(pair[0]) not in held_out
     ]
-    write_pairs(options.output, translated(model, options.work, todo[: options.sentences], BEAM))
+    write_pairs(options.output, translate_sentences(model, options.work, todo[: options.sentences], BEAM))
 
 
 if __name__ == "__main__":

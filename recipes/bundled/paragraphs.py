@@ -42,7 +42,7 @@ def _blocks(path: Path) -> list[tuple[str, str]]:
     return passages
 
 
-def _aligned(english: list[tuple[str, str]], german: list[tuple[str, str]]) -> Pairs:
+def _align_blocks(english: list[tuple[str, str]], german: list[tuple[str, str]]) -> Pairs:
     """Yield the pairs of blocks at the same place of the two translations of a page."""
     source_tags, target_tags = [tag for tag, _ in english], [tag for tag, _ in german]
     if any(":" in tag for tag in source_tags):
@@ -66,7 +66,7 @@ def _aligned(english: list[tuple[str, str]], german: list[tuple[str, str]]) -> P
 def pages(pairs: list[tuple[Path, Path]]) -> Pairs:
     for english, german in pairs:
         if english.is_file() and german.is_file():
-            for source, target in _aligned(_blocks(english), _blocks(german)):
+            for source, target in _align_blocks(_blocks(english), _blocks(german)):
                 yield from by_sentence(source, target)
 
 

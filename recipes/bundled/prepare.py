@@ -207,7 +207,7 @@ def useful_words(pairs: dict[str, list[Pair]], work: Path) -> list[Pair]:
     return [(s, t) for _, s, t in common]
 
 
-def mixed(cleaning: Cleaning, data: Path) -> dict[str, dict[str, object]]:
+def write_mixture(cleaning: Cleaning, data: Path) -> dict[str, dict[str, object]]:
     """Write data/clean.KIND.tsv and data/mix.tsv.gz, and return how much of each kind they contain."""
     rng = random.Random(13)
     mix: list[Pair] = []
@@ -246,7 +246,7 @@ def main() -> None:
         for source, target in rows(data / f"made.{kind}.tsv", "made_up.py makes it"):
             cleaning.add_template_pair(kind, source, target)
     cleaning.pairs["words"] = useful_words(cleaning.pairs, options.work)
-    report = mixed(cleaning, data)
+    report = write_mixture(cleaning, data)
     for kind in MIX:
         print(kind, report[kind])
     everything = report | {"packages": dict(cleaning.packages)}

@@ -109,16 +109,16 @@ def dev_loss(model: Seq2Seq, pairs: list[tuple[list[int], list[int]]]) -> float:
     for first in range(0, len(pairs), 50):
         part = pairs[first : first + 50]
         start, pad = model.symbols.start, model.symbols.pad
-        source = padded([source_ids for source_ids, _ in part], pad)
-        inputs = padded([[start, *target[:-1]] for _, target in part], pad)
-        outputs = padded([target for _, target in part], pad)
+        source = pad_rows([source_ids for source_ids, _ in part], pad)
+        inputs = pad_rows([[start, *target[:-1]] for _, target in part], pad)
+        outputs = pad_rows([target for _, target in part], pad)
         scores = model(source, inputs).gather(-1, outputs.unsqueeze(-1)).squeeze(-1)
         total -= scores[outputs != pad].sum().item()
         count += (outputs != pad).sum().item()
     return total / count
 
 
-def padded(rows: list[list[int]], pad: int) -> Tensor:
+def pad_rows(rows: list[list[int]], pad: int) -> Tensor:
     """Return rows as an array (rows, longest)."""
     longest = max(map(len, rows))
     return torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
@@ -163,7 +163,7 @@ class Recorder:
             ]
             self.links.append(np.array(rows))
 
-    def linked(self, weights: list[np.ndarray]) -> float:
+    def share_linked(self, weights: list[np.ndarray]) -> float:
         """Return the share of pieces of the three targets whose largest weight is on the right word."""
         correct = [
             bool(links[row_index, row.argmax()])
@@ -183,7 +183,7 @@ class Recorder:
             for name, part in head_slices.items():
                 matrices = [cross[layer - 1, part].mean(axis=0) for cross in examples]
                 positions = positions_seen([cross[layer - 1, part].mean(axis=0) for cross in dev])
-                views[name] = {"seen": positions, "linked": self.linked(matrices), "weights": matrices}
+                views[name] = {"seen": positions, "linked": self.share_linked(matrices), "weights": matrices}
         return {"loss": dev_loss(model, self.dev), "views": views}
 
 

@@ -199,7 +199,7 @@ def test_invalid_outputs_are_rejected(tmp_path):
         ({"rules": {"lenght": None}}, "'lenght'; did you mean 'length'"),
         ({"rules": {"length": {"max_word": 3}}}, "did you mean 'max_words'"),
         ({"rules": {"length": {"max_words": "many"}}}, "max_words"),
-        ({"rules": {"length": {"max_words": 3, "min_words": 4}}}, "above its maximum"),
+        ({"rules": {"length": {"max_words": 3, "min_words": 4}}}, "greater than its maximum"),
         ({"rules": {"length": 3}}, "must be a group of settings"),
         ({"rules": []}, "no rule is given"),
         ({"rules": "length"}, "must be names"),

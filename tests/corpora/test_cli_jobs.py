@@ -237,7 +237,7 @@ def test_resume_with_other_settings_is_refused(workspace, folders):
         (["distil", "nothing", "pairs.tsv"], "no such folder, and not a Hugging Face name"),
         (["distil", "MODEL", "pairs.tsv", "--top-k", "3"], "set sample"),
         (["backtranslate", "MODEL", "c.de", "--tag", "two words"], "must be one word without spaces"),
-        (["backtranslate", "MODEL", "c.de", "--column", "2"], "line 1 has 1 columns, no column 2"),
+        (["backtranslate", "MODEL", "c.de", "--column", "2"], "line 1 has no column 2; its last column is 1"),
         (["backtranslate", "MODEL", "nothing"], "nothing: no such file"),
         (["backtranslate", "MODEL", "c.de", "--shortlist", "gone"], "gone: cannot be read: No such file"),
     ],

@@ -147,7 +147,7 @@ def test_missing_parts_are_rewritten_and_changed_parts_rejected(tmp_path: Path) 
     changed = tmp_path / "out/part-00004.txt"
     for content in ("half", before[changed.name].decode().upper()):
         changed.write_text(content, encoding="utf-8")
-        with pytest.raises(DataError, match=r"part-00004\.txt: changed since"):
+        with pytest.raises(DataError, match=r"part-00004\.txt: the part changed since"):
             run(source, tmp_path / "out", part_rows=5)
     changed.unlink()
     watch = ProgressHook()

@@ -7,13 +7,13 @@ WORDS = ["Auto", "Wagen", "Fahrzeug", "Haus", "und"]
 P = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
 
 
-def tempered(temperature: float) -> np.ndarray:
+def apply_temperature(temperature: float) -> np.ndarray:
     """Return the distribution at a temperature."""
     powers = P ** (1 / temperature)
     return powers / powers.sum()
 
 
-def truncated(count: int) -> np.ndarray:
+def apply_top_k(count: int) -> np.ndarray:
     """Return the distribution over the ``count`` most probable words."""
     cut = np.where(np.arange(len(P)) < count, P, 0.0)
     return cut / cut.sum()
@@ -24,10 +24,10 @@ def draw() -> Drawing:
     nucleus = int((np.cumsum(P) < 0.8).sum()) + 1
     panels = [
         ("as it is", P),
-        ("temperature 0.5", tempered(0.5)),
-        ("temperature 2", tempered(2.0)),
-        ("top-k 2", truncated(2)),
-        ("top-p 0.8", truncated(nucleus)),
+        ("temperature 0.5", apply_temperature(0.5)),
+        ("temperature 2", apply_temperature(2.0)),
+        ("top-k 2", apply_top_k(2)),
+        ("top-p 0.8", apply_top_k(nucleus)),
     ]
     figure = Drawing(
         740,

@@ -28,7 +28,7 @@ def words_of(text: str) -> list[str]:
     return [*text[:-1].split(), "."]
 
 
-def deleted(translator: Translator, text: str, target: str) -> Matrix:
+def deletion_losses(translator: Translator, text: str, target: str) -> Matrix:
     """Return the nats (target, source word) that each target token loses without a word of the source."""
     words = words_of(text)
     full_scores = np.array(translator.score([(text, target)])[0].token_scores)
@@ -49,13 +49,13 @@ def matrices(native: Translator, torch: Translator | None, text: str) -> tuple[l
     pieces = translation.source_tokens
     word_starts = [index for index, piece in enumerate(pieces) if piece.startswith("▁") or piece == "."]
 
-    def merged(values: Matrix) -> Matrix:  # pieces of a word are added; the end symbol is left out
+    def merge_subwords(values: Matrix) -> Matrix:  # pieces of a word are added; the end symbol is left out
         return np.add.reduceat(values[:, : len(pieces)], word_starts, axis=1)
 
     rows = [piece.replace("▁", "") for piece in translation.tokens]
-    tables = [merged(translation.attention), deleted(native, text, translation.text)]
+    tables = [merge_subwords(translation.attention), deletion_losses(native, text, translation.text)]
     if torch is not None:
-        tables.append(merged(attribute(torch, text, translation.text).values))
+        tables.append(merge_subwords(attribute(torch, text, translation.text).values))
     return rows, tables
 
 

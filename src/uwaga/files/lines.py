@@ -49,7 +49,7 @@ class _ZstdFile(io.RawIOBase):
             raise EOFError(str(error)) from None
         chunk = self._decompressed[: len(view)]
         view[: len(chunk)] = chunk
-        self._decompressed = self._ready[len(chunk) :]
+        self._decompressed = self._decompressed[len(chunk) :]
         return len(chunk)
 
     def _unpack(self) -> Iterator[bytes]:

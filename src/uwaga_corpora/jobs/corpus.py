@@ -373,7 +373,9 @@ def _text_cells(files: Sequence[Path], column: int) -> Iterator[Cells | Fault]:
                 continue
             cells = line.split(b"\t")
             if len(cells) < column:
-                raise DataError(f"{path}: line {number} has no column {column}, only {len(cells)} columns")
+                raise DataError(
+                    f"{path}: line {number} has no column {column}; its last column is {len(cells)}"
+                )
             yield (cells[column - 1],)
 
 

@@ -34,7 +34,7 @@ from uwaga.settings.recurrent import (
     SutskeverSettings,
 )
 from uwaga.settings.text_options import TextOptions
-from uwaga.tokenizers.chat_template import MAX_TEMPLATE
+from uwaga.tokenizers.chat_template import MAX_TEMPLATE_CHARACTERS
 from uwaga.tokenizers.framed import TokenPosition
 
 MIN_LAYER_BYTES = 1000
@@ -99,7 +99,7 @@ class Frame(StrictModel):
 class Chat(StrictModel):
     """The chat template of a decoder-only model; see :class:`uwaga.tokenizers.chat_template.ChatTemplate`."""
 
-    template: str = Field(max_length=MAX_TEMPLATE)
+    template: str = Field(max_length=MAX_TEMPLATE_CHARACTERS)
     special: dict[str, str] = Field(max_length=64)
     family: str
 
