@@ -27,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from peers.environments import installed
+from peers.environments import installed_environment
 from peers.machine import machine
 from peers.opus_size import SHAPE, sources, write_marian
 
@@ -212,7 +212,7 @@ def cold(rounds: int) -> dict[str, Any]:
         "open('/proc/self/status') if line.startswith('VmHWM')), file=sys.stderr)"
     )
     command = [sys.executable, "-c", code, "translate", BUNDLED]
-    with installed() as compiled:
+    with installed_environment() as compiled:
         for number in range(rounds + 1):
             start = time.perf_counter()
             process = subprocess.run(command, env=compiled, capture_output=True, text=True, check=True)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peers.environments import installed, python_of
+from peers.environments import installed_environment, python_of
 from peers.machine import machine, show_machine
 
 import uwaga
@@ -51,7 +51,7 @@ def main() -> None:
     folder, host = fetch_firefox_model(), machine()
     show_machine(host)
     runs: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as temporary, installed() as environment:
+    with tempfile.TemporaryDirectory() as temporary, installed_environment() as environment:
         os.environ.update(environment)
         command(folder)
         for name, count in (("single", SINGLE), ("bulk", BULK)):

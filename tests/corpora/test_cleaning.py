@@ -202,7 +202,7 @@ def test_invalid_outputs_are_rejected(tmp_path):
         ({"rules": {"length": {"max_words": 3, "min_words": 4}}}, "greater than its maximum"),
         ({"rules": {"length": 3}}, "must be a group of settings"),
         ({"rules": []}, "no rule is given"),
-        ({"rules": "length"}, "must be names"),
+        ({"rules": "length"}, "must be a list of names"),
         ({"rule": []}, "unknown setting 'rule'"),
         ({"languages": ["en"], "rules": ["length"]}, "two codes"),
         ({"rules": ["language"]}, "needs to know the languages"),
