@@ -151,7 +151,7 @@ def test_evaluate_command_scores_alignments(folder):
         (("align", "pairs.tsv", "--aligner", "-m", "ende"), "leave out --model"),
         (("align", "pairs.tsv", "--choose", "-m", "ende", "--both", "deen"), "--choose needs a single model"),
         (("align", "--choose", "pairs.tsv"), "uwaga models path bundled"),
-        (("align", "--choose", "pairs.tsv", "-m", "bundled"), "name your own with --model"),
+        (("align", "--choose", "pairs.tsv", "-m", "bundled"), "choose your own model with --model"),
         (("align", "pairs.tsv", "-m", "ende", "--gold", "gold"), "--gold needs --choose"),
         (("align", "a", "b", "c", "-m", "ende"), "3 files"),
         (("align", "test.en", "-m", "ende"), "line 1 has no tab"),

@@ -144,7 +144,7 @@ def test_errors_name_unreadable_files(folder):
         "evaluate", "output.de", "-r", "test.de", "--against", "short.de",
     )  # fmt: skip
     fails("there are no hypotheses", "evaluate", "empty.de", "-r", "empty.de")
-    fails("binary: a binary file", "evaluate", "binary", "-r", "test.de")
+    fails("binary: this is a binary file", "evaluate", "binary", "-r", "test.de")
     fails("latin1.de: line 2 is not UTF-8 at byte 2", "evaluate", "latin1.de", "-r", "test.de")
     fails("standard input: line 1 is not UTF-8", "evaluate", "-", "-r", "test.de", stdin=b"\xff\n")
     fails("gap.tsv: line 2 has no reference in columns 2-", "evaluate", "output.de", "-r", "gap.tsv")

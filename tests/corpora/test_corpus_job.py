@@ -321,7 +321,7 @@ def test_corpus_formats_give_texts_and_references(tmp_path):
         (3, "eins"),
         (4, "zwei"),
     ]
-    with pytest.raises(DataError, match=r"a\.tsv: line 2 has 1 columns, no column 2"):
+    with pytest.raises(DataError, match=r"a\.tsv: line 2 has no column 2; its last column is 1"):
         text_input([tmp_path / "a.tsv"], 2).identify()
 
 

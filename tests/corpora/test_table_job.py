@@ -239,7 +239,7 @@ def test_invalid_arguments_are_rejected_in_one_line(tmp_path: Path) -> None:
     assert "give NAME" in error_of(lines, out, "--column", "text=")
     (folder / "c.txt").touch()
     (folder / "d.jsonl").touch()
-    assert "contains files of jsonl and text" in error_of(folder, out)
+    assert "contains files of the formats jsonl and text" in error_of(folder, out)
     text = tmp_path / "a.txt"
     text.write_text("A dog.\n", encoding="utf-8")
     assert "plain text has no columns" in error_of(text, out, "--score")
