@@ -234,7 +234,7 @@ def test_invalid_arguments_are_rejected_in_one_line(tmp_path: Path) -> None:
     assert "choose which to translate with --column" in error_of(lines, out)
     assert "one is inside the other" in error_of(folder, folder / "out")
     assert "one is inside the other" in error_of(lines, tmp_path)
-    assert "OUT is the folder" in error_of(lines, folder / "a.bin", "--column", "text")
+    assert "OUT must be a folder" in error_of(lines, folder / "a.bin", "--column", "text")
     assert "it holds a.bin but no manifest.json" in error_of(lines, folder, "--column", "text")
     assert "give NAME" in error_of(lines, out, "--column", "text=")
     (folder / "c.txt").touch()
