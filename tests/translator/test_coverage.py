@@ -93,6 +93,13 @@ def test_number_comparison_takes_linear_time(part):
 def test_unaligned_word_is_omitted_at_a_lower_threshold():
     assert is_omitted("Monday", 0.1, 0.6) and not is_omitted("Monday", 0.1, 0.9)
     assert is_omitted("not", 1.1, 1.0) and not is_omitted("not", 0.1, 0.0)
+    assert is_omitted("Monday", -2.0, 0.05) and not is_omitted("Monday", -2.0, 0.2)
+
+
+def test_word_without_any_link_is_omitted_though_the_sentence_is_likely_with_it(bundled):
+    result = bundled.translate("It gets dark early in winter.", coverage=True)
+    assert result.text == "Im Winter wird es dunkel."
+    assert result.coverage.omitted == ("early",)
 
 
 def test_source_words_of_improbable_tokens_are_doubtful():

@@ -3,7 +3,8 @@
 Attention alone does not find omitted words, because a step often attends to a word and produces an unrelated
 one, which is then improbable. Contrastive conditioning does (Vamvas & Sennrich 2022): a word counts as
 omitted if the translation is more probable without the word in the source. Words whose best link is
-improbable need less evidence. The thresholds were chosen with ``benchmarks/omissions.py``.
+improbable need less evidence, and words without any link need none. The thresholds were chosen with
+``benchmarks/omissions.py``.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ MIN_CERTAIN_GAIN = 1.0
 MIN_LINK_PROBABILITY, MIN_UNLINKED_LETTERS = 0.8, 4
 """Link probability below which a word counts as omitted at any positive gain, and its minimum number of
 letters."""
+MIN_ANY_LINK_PROBABILITY = 0.1
+"""Probability by a link model below which a word of that many letters counts as omitted at any gain."""
 IMPROBABLE_LOG_PROB, MIN_WEIGHT = -2.0, 0.1
 """Log-probability below which a target token does not translate the source tokens to which it is aligned with
 at least the second value as weight."""
@@ -98,7 +101,8 @@ def is_omitted(word: str, gain: float, link: float) -> bool:
         link: the probability of the word's best link.
     """
     return gain > MIN_CERTAIN_GAIN or (
-        gain > 0 and link < MIN_LINK_PROBABILITY and len(word) >= MIN_UNLINKED_LETTERS
+        len(word) >= MIN_UNLINKED_LETTERS
+        and (link < MIN_ANY_LINK_PROBABILITY or (gain > 0 and link < MIN_LINK_PROBABILITY))
     )
 
 
@@ -133,6 +137,8 @@ def _candidate_words(passage: Passage, language: str) -> Iterator[_Word]:
     best_sources = {source for _, source in best.values()}
     doubtful = improbable_source_starts(passage)
     starts = [start for start, _ in alignment.source]
+    # Without a link model, many translated words have no link.
+    no_link = 0.0 if alignment.likely else MIN_ANY_LINK_PROBABILITY
     skipped = function_words(passage.text, language)
     for sentence in passage.sentences:
         if not sentence.is_searched:
@@ -143,7 +149,7 @@ def _candidate_words(passage: Passage, language: str) -> Iterator[_Word]:
             start = starts[index]
             if start in skipped or any(first <= start < end for first, end in terms):
                 continue
-            span, link = alignment.source[index], links.get(index, 0.0)
+            span, link = alignment.source[index], links.get(index, no_link)
             is_aligned = (
                 link >= MIN_LINK_PROBABILITY and index in best_sources and doubtful.isdisjoint(range(*span))
             )
