@@ -117,7 +117,7 @@ def test_comparing_a_report_with_itself_gives_ratios_of_one():
     assert len(ratios) == 6 and {comparison.ratio for comparison in ratios} == {1.0}
 
 
-def test_comparison_contains_ratios_of_the_rates_of_two_reports():
+def test_comparison_contains_rate_ratios_of_two_reports():
     faster = changed_report(("memory", 0, "all_threads"), 1e11)
     faster["peaks"] = []
     ratios = {
@@ -129,7 +129,7 @@ def test_comparison_contains_ratios_of_the_rates_of_two_reports():
     assert ratios["int8 in registers"].first is None and ratios["int8 in registers"].ratio is None
 
 
-def test_rates_of_different_models_have_no_ratio():
+def test_rates_of_different_models_are_not_compared():
     other = changed_report(("model", "weights"), 70_000_000)
     comparisons = compare(Report.model_validate(REPORT), Report.model_validate(other))
     searches = [comparison for comparison in comparisons if comparison.unit == "tokens/s"]
@@ -139,7 +139,7 @@ def test_rates_of_different_models_have_no_ratio():
 @pytest.mark.parametrize(
     "key_path", list(key_paths(REPORT)), ids=lambda key_path: ".".join(map(str, key_path))
 )
-def test_invalid_value_is_reported_with_its_key(path, key_path):
+def test_invalid_value_error_names_its_key(path, key_path):
     hostile = [-1, math.nan, math.inf, 10**400, 1e300, {"a": []}, [[]], "\x1b[2J", "x" * 10**5]
     for value in hostile:
         message = error_message(path, changed_report(key_path, value))
@@ -184,7 +184,7 @@ def test_newer_report_version_is_rejected(path):
     assert "install a newer uwaga" in error_message(path, changed_report(("version",), VERSION + 1))
 
 
-def test_too_large_report_is_rejected(path):
+def test_oversized_report_is_rejected(path):
     assert "larger than" in error_message(path, b" " * (MAX_REPORT_BYTES + 1))
 
 

@@ -65,7 +65,7 @@ def greedy(loaded, folder, texts=TEXTS, **options):
 @pytest.mark.sampled(5)
 @pytest.mark.numerical
 @pytest.mark.parametrize("quantisation", FORMATS)
-def test_marian_model_matches_ctranslate2(marian, tmp_path, quantisation):
+def test_converted_marian_model_matches_ctranslate2(marian, tmp_path, quantisation):
     folder = converted(marian, tmp_path / "m", quantisation)
     loaded = load_torch(folder)
     actual, expected = greedy(loaded, folder)
@@ -193,7 +193,7 @@ SPECIFICATIONS = {
 
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_converter_variants_match_ctranslate2(tmp_path, name):
+def test_model_with_each_specification_matches_ctranslate2(tmp_path, name):
     folder = spec(tmp_path / "m", **SPECIFICATIONS[name])
     loaded = load_torch(folder)
     options = {"suppress_sequences": [["<s>"]]}  # uwaga's search never produces the start symbol
@@ -344,7 +344,7 @@ def test_invalid_folder_is_rejected(opennmt, tmp_path, message):
 
 @given(st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damaged_header_is_read_or_rejected(opennmt, tmp_path, data):
+def test_damaged_model_file_is_read_or_raises_model_error(opennmt, tmp_path, data):
     """Truncated or changed files are read or raise ModelError."""
     content = bytearray((opennmt / "model.bin").read_bytes())
     if data.draw(st.booleans()):
@@ -379,7 +379,7 @@ def package(folder, path, metadata=None, skip=(), extra=()):
     return path
 
 
-def test_argos_packages_translate(opennmt, tmp_path):
+def test_argos_package_is_loaded_and_translates(opennmt, tmp_path):
     path = package(opennmt, tmp_path / "en_de.argosmodel")
     translator = uwaga.load(path, device="cpu")
     assert translator.languages == ("en", "de")

@@ -56,7 +56,7 @@ def rewrite_as_format_1(folder):
 
 
 @pytest.mark.parametrize("pre_norm", [True, False])
-def test_format_1_models_match_ctranslate2(tmp_path, pre_norm):
+def test_models_of_format_version_1_match_ctranslate2(tmp_path, pre_norm):
     folder = spec(tmp_path / "m", pre_norm=pre_norm)
     rewrite_as_format_1(folder)
     assert read_model_file(folder / "model.bin").version == 1
@@ -81,7 +81,7 @@ def test_missing_unknown_token_is_appended(tmp_path):
     assert describe(folder).vocabulary == (len(pieces), len(pieces))
 
 
-def test_segmented_text_matches_ctranslate2(tmp_path):
+def test_targets_of_presegmented_text_match_ctranslate2(tmp_path):
     folder = spec(tmp_path / "m", encodings=50)
     (folder / "sentencepiece.model").unlink()
     path = folder / "shared_vocabulary.json"

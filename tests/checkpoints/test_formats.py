@@ -113,7 +113,7 @@ def test_damaged_custom_format_is_rejected(plain):
         uwaga.load(folder)
 
 
-def test_hub_fetches_only_files_of_custom_format(plain, tmp_path, monkeypatch):
+def test_only_files_of_the_custom_format_are_fetched_from_the_hub(plain, tmp_path, monkeypatch):
     """Other files of the repository are not fetched."""
     huggingface_hub = pytest.importorskip("huggingface_hub")
     folder, _ = plain
@@ -136,7 +136,7 @@ def test_hub_fetches_only_files_of_custom_format(plain, tmp_path, monkeypatch):
     assert uwaga.load("someone/plain", device="cpu").translate("the dog").text
 
 
-def test_custom_family_of_the_guide_is_read(guide, tmp_path, monkeypatch):
+def test_custom_family_from_the_guide_is_read(guide, tmp_path, monkeypatch):
     """A pre-norm variant of BART, which equals mBART."""
     pytest.importorskip("transformers")
     import fairseq_models
@@ -277,7 +277,7 @@ FOLDERS = {
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
-def test_description_equals_loaded_model(tmp_path, kind):
+def test_description_agrees_with_the_loaded_model(tmp_path, kind):
     if "uwaga" not in kind:
         pytest.importorskip("transformers")
     if kind in ("CTranslate2", "Argos Translate"):

@@ -233,7 +233,7 @@ BOUNDARY_VALUES = [
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_mutated_file_is_read_or_rejected(valid_file, data):
+def test_mutated_file_is_read_or_raises_model_error(valid_file, data):
     content, path = valid_file
     mutated = bytearray(content)
     tensors = len(content) - 10_000

@@ -204,7 +204,7 @@ def test_byte_level_bpe_does_not_split_special_and_added_tokens(byte_levels):
 
 
 @pytest.mark.parametrize("name", PRE_TOKENISERS)
-def test_pre_tokenisation_is_lossless(tmp_path, name):
+def test_texts_survive_round_trip_with_each_pre_tokeniser(tmp_path, name):
     _, metadata = byte_level(name)
     tokeniser = read(tmp_path / "m.gguf", **metadata)
     for text in SAMPLE:

@@ -163,7 +163,7 @@ STREAMS += [
 
 
 @pytest.mark.parametrize("stream", STREAMS)
-def test_broken_pickle_stream_raises_model_error(stream, tmp_path):
+def test_malformed_pickle_raises_model_error(stream, tmp_path):
     torch = pytest.importorskip("torch")
     path = tmp_path / "pytorch_model.bin"
     torch.save({"a": torch.zeros(4)}, path)
@@ -262,7 +262,7 @@ def test_quoted_file_contents_are_truncated_in_messages(tmp_path):
     assert len(str(caught.value)) < 400 + len(str(path))
 
 
-def test_valid_archive_is_read(tmp_path):
+def test_valid_torch_archive_is_read(tmp_path):
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         path = write_zip(tmp_path / "m.npz", [("é.npy", npy(np.arange(5)))], method)
         assert list(read_npz(path)) == ["é"]
@@ -392,7 +392,7 @@ def test_bit_flips_in_a_float_folder_are_detected(tmp_path):
     )  # a folder from before checksums
 
 
-def test_config_contains_checksum_of_weights(tmp_path):
+def test_saved_config_contains_checksum_of_weights(tmp_path):
     import hashlib
 
     import tiny_models as tiny

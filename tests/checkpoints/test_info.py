@@ -87,7 +87,7 @@ def test_bundled_model_is_described_by_default():
     assert json.loads(show("bundled", "--json")) == document
 
 
-def test_folder_named_bundled_takes_precedence(tmp_path, monkeypatch):
+def test_folder_named_bundled_takes_precedence_over_the_bundled_model(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_model("bundled") == BUNDLED
     (tmp_path / "bundled").mkdir()
@@ -268,7 +268,7 @@ def test_describe_does_not_import_torch():
     assert {field.name for field in dataclasses.fields(Description)} == set(json.loads(first))
 
 
-def test_int8_description_states_original_parameters(tmp_path):
+def test_int8_description_states_parameter_count_of_the_original_model(tmp_path):
     """The description states the parameters of the original model."""
     result = RUN.invoke(app, ["convert", "--int8", "bundled", str(tmp_path / "int8"), "--keep", "output"])
     assert result.exit_code == 0, result.output
@@ -284,7 +284,7 @@ def test_int8_description_states_original_parameters(tmp_path):
         describe(tmp_path / "int8")
 
 
-def test_info_shows_facts_before_settings():
+def test_info_shows_licence_and_aligner_before_network_settings():
     text = show()
     names = {name: text.index(f" {name} ") for name in ("licence", "words aligned by", "width")}
     assert names["licence"] < names["words aligned by"] < names["width"]

@@ -48,13 +48,13 @@ def check_logits(student, folder):
 @pytest.mark.numerical
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-def test_logits_match_the_equations(tmp_path, kind, shared):
+def test_logits_match_the_numpy_implementation(tmp_path, kind, shared):
     check_logits(write_student(tmp_path, kind, shared=shared), tmp_path)
 
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("gate", [True, False])
-def test_average_attention_of_npz_matches_the_equations(tmp_path, gate):
+def test_average_attention_of_npz_models_matches_the_numpy_implementation(tmp_path, gate):
     """M35 in Marian's format."""
     student = write_student(tmp_path, "float32", common=None)
     student.make_average(gate)
@@ -84,7 +84,7 @@ def test_engine_matches_torch(tmp_path, kind):
     assert len({actual.tokens for (actual,) in native_results}) > 1
 
 
-def test_greedy_search_matches_the_equations_within_the_shortlist(tmp_path):
+def test_greedy_search_within_the_shortlist_matches_the_numpy_implementation(tmp_path):
     """float32 with the file's shortlist: candidates in the order of token ids, without the unknown token."""
     student = write_student(tmp_path, "float32", common=20)
     translator = uwaga.load(tmp_path, engine="native")
@@ -134,7 +134,7 @@ def test_int8_weights_equal_stored_integers(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["folder", "file"])
-def test_student_is_loaded_described_and_converted(tmp_path, kind):
+def test_student_model_is_described_loaded_and_converted(tmp_path, kind):
     folder = tmp_path / "student"
     write_student(folder)
     name = folder if kind == "folder" else folder / "model.ende.intgemm.alphas.bin"
@@ -155,7 +155,7 @@ def test_student_is_loaded_described_and_converted(tmp_path, kind):
 
 
 @pytest.mark.parametrize(("setting", "layer"), [("last", 2), (1, 1), (None, 2)])
-def test_guided_alignment_layer_determines_the_head(tmp_path, setting, layer):
+def test_guided_alignment_layer_determines_the_alignment_head(tmp_path, setting, layer):
     write_student(tmp_path / "student", options={"transformer-guided-alignment-layer": setting})
     checkpoint = formats.read(tmp_path / "student")
     assert str(checkpoint.alignment_head) == f"{layer}.1 predicting"
@@ -173,7 +173,7 @@ def test_guided_alignment_layer_outside_the_decoder_is_rejected(tmp_path, settin
         formats.read(tmp_path)
 
 
-def test_line_is_split_into_sentences(tmp_path):
+def test_line_is_translated_sentence_by_sentence(tmp_path):
     write_student(tmp_path)
     translator = uwaga.load(tmp_path, shortlist="none")
     sentences = ["The dog sleeps.", "A car is here."]
@@ -248,7 +248,7 @@ def test_damaged_header_is_rejected(tmp_path, offset, value, message):
 
 
 @given(st.data())
-def test_truncated_or_flipped_file_is_read_or_rejected(tmp_path_factory, data):
+def test_file_with_truncation_or_bit_flips_is_read_or_raises_model_error(tmp_path_factory, data):
     folder = tmp_path_factory.getbasetemp() / "flipped-student"
     if not folder.exists():
         write_student(folder)
@@ -273,7 +273,7 @@ def test_truncated_or_flipped_file_is_read_or_rejected(tmp_path_factory, data):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0, -1.0])
-def test_invalid_multiplier_is_rejected(tmp_path, value):
+def test_invalid_quantisation_multiplier_is_rejected(tmp_path, value):
     write_student(tmp_path)
     path = tmp_path / "model.ende.intgemm.alphas.bin"
     content = path.read_bytes()
@@ -283,7 +283,7 @@ def test_invalid_multiplier_is_rejected(tmp_path, value):
         uwaga.load(tmp_path)
 
 
-def test_missing_multiplier_is_rejected(tmp_path):
+def test_missing_quantisation_multiplier_is_rejected(tmp_path):
     write_student(tmp_path)
     weights = {
         "encoder_l1_self_Wq": np.ones((4, 4), np.float32),

@@ -210,7 +210,7 @@ def test_pre_norm_blocks_and_learned_positions_match_pegasus(tmp_path):
     assert loaded.source.decode(loaded.source.encode("the cat")) == "the cat"
 
 
-def test_decoder_settings_apply_and_command_line_translates(tmp_path):
+def test_decoder_yml_sets_search_options_and_command_line_translates(tmp_path):
     _, folder = write_models(tmp_path)
     decoder_settings = {
         "models": ["model.npz"],

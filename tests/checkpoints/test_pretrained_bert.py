@@ -110,7 +110,7 @@ def test_text_longer_than_the_positions_is_rejected(folder):
         model.encode([[5], [5] * 21])
 
 
-def test_weight_names_of_early_checkpoints_are_read(folder, tmp_path):
+def test_checkpoints_with_earlier_weight_names_are_read(folder, tmp_path):
     """Norms with gamma and beta, tied copies of the output, position indices, and the next-sentence head."""
     shutil.copytree(folder, tmp_path / "old")
     values = load_file(folder / "model.safetensors")
@@ -173,6 +173,6 @@ def test_unknown_head_and_missing_weight_are_rejected(folder, tmp_path):
         load_torch(tmp_path / "bad")
 
 
-def test_translator_error_names_the_class_to_use(folder):
+def test_loading_an_encoder_as_translator_names_the_class_to_use(folder):
     with pytest.raises(ModelError, match="an encoder-only model, which uwaga"):
         uwaga.Translator.load(folder, device="cpu")

@@ -277,14 +277,14 @@ def test_invalid_config_is_rejected(folders, tmp_path, message):
         load_torch(tmp_path / "bad")
 
 
-def test_huge_alpha_of_rotary_positions_is_rejected(folders, tmp_path):
+def test_overflowing_rotary_alpha_is_rejected(folders, tmp_path):
     shutil.copytree(folders / "hunyuan_v1_dense", tmp_path / "bad")
     edit_config(tmp_path / "bad", rope_parameters={**HUNYUAN, "alpha": 1e300})
     with pytest.raises(ModelError, match=r"'alpha' = .* is too large"):
         load_torch(tmp_path / "bad")
 
 
-def test_rotary_positions_allocate_no_tables(folders, tmp_path):
+def test_rotary_positions_allocate_no_table_of_all_positions(folders, tmp_path):
     shutil.copytree(folders / "llama", tmp_path / "m")
     edit_config(tmp_path / "m", max_position_embeddings=16_000_000)
     assert load_torch(tmp_path / "m").model.max_source == 16_000_000

@@ -157,7 +157,7 @@ def test_untied_embeddings_are_read(tmp_path, monkeypatch, kind, changes):
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_original_files_and_shards_give_the_same_weights(tmp_path, monkeypatch, name):
+def test_original_and_sharded_files_give_the_same_weights(tmp_path, monkeypatch, name):
     """``pytorch_model.bin`` with tied copies, version numbers and position tables; a model without head."""
     read_as_numbers(monkeypatch)
     peer = make(tmp_path / "m", name)
@@ -186,7 +186,7 @@ def test_original_files_and_shards_give_the_same_weights(tmp_path, monkeypatch, 
             assert torch.equal(state_read[key], torch.zeros_like(tensor) if zero else tensor), (folder, key)
 
 
-def test_weights_are_not_copied(tmp_path, monkeypatch):
+def test_reading_does_not_copy_weights(tmp_path, monkeypatch):
     read_as_numbers(monkeypatch)
     make(tmp_path / "m", "mbart-large-en-ro")
     loaded = load_torch(tmp_path / "m")
@@ -197,7 +197,7 @@ def test_weights_are_not_copied(tmp_path, monkeypatch):
     assert model.output_weight is model.source_embedding.weight is model.target_embedding.weight
 
 
-def test_options_have_defaults_without_generation_config(tmp_path, monkeypatch):
+def test_options_are_read_from_config_without_generation_config(tmp_path, monkeypatch):
     read_as_numbers(monkeypatch)
     make(tmp_path / "m", "bart-large-cnn")
     (tmp_path / "m/generation_config.json").unlink()
@@ -289,7 +289,7 @@ GRID = 40_000
         {"temperature": 1.7, "top_k": 7, "top_p": 0.8},
     ],
 )
-def test_sampling_has_the_distribution_of_transformers(tmp_path, monkeypatch, shape):
+def test_samples_follow_the_distribution_of_transformers(tmp_path, monkeypatch, shape):
     """Total variation from the distribution of ``generate``: of the first token, exactly, and of samples."""
     read_as_numbers(monkeypatch)
     peer = make(tmp_path / "m", "bart-large-cnn", vocab_size=12)

@@ -48,7 +48,7 @@ def texts(path, sources, **options):
     return [translation.text for translation in uwaga.load(path).translate(sources, split="never", **options)]
 
 
-def test_languages_select_the_model(machine):
+def test_language_options_select_the_model(machine):
     expected = texts(machine / "qaa-to-qab", LINES)
     for arguments in (["--from", "qaa", "--to", "qab"], ["--model", "qaa-qab"]):
         result = run(*UNSPLIT, *arguments, stdin="\n".join(LINES))
@@ -56,7 +56,7 @@ def test_languages_select_the_model(machine):
         assert "note:" not in result.stderr
 
 
-def test_chain_note_is_printed_once(machine):
+def test_note_about_a_model_chain_is_printed_once(machine):
     pivot_texts = texts(machine / "qaa-to-qab", LINES)
     expected = texts(machine / "qab-to-qac", pivot_texts, placeholders=False)
     result = run(*UNSPLIT, "--from", "qaa", "--to", "qac", stdin="\n".join(LINES))
@@ -110,7 +110,7 @@ def test_error_messages_fit_on_one_line(machine, arguments, message):
 
 
 @pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree holds no bundled model")
-def test_languages_select_bundled_model(machine):
+def test_language_options_select_the_bundled_model(machine):
     expected = run("I want to buy a car.").stdout
     result = run("--from", "en", "--to", "de", "I want to buy a car.")
     assert result.stdout == expected and result.stderr == ""

@@ -121,7 +121,7 @@ def test_moses_format_lists_numbered_hypotheses(tmp_path):
     )
 
 
-def test_moses_format_escapes_bars():
+def test_moses_format_escapes_vertical_bars():
     assert moses_lines(Translation("a ||| b\nc", -1.0, (), ()), 3).count(" ||| ") == 3
 
 

@@ -84,7 +84,7 @@ def test_draft_model_does_not_change_translations(run, folder):
     assert "a draft model needs greedy search" in failed.stderr
 
 
-def test_pipe_is_translated_line_by_line(run, translator):
+def test_piped_input_is_translated_line_by_line(run, translator):
     for end in ("\n", "\r\n"):
         for last in ("", end):
             result = run("translate", stdin=end.join(LINES) + last)
@@ -93,7 +93,7 @@ def test_pipe_is_translated_line_by_line(run, translator):
     assert out(run("translate", stdin="\n\n")) == ["", ""]
 
 
-def test_unusual_line_separators_do_not_add_lines(run):
+def test_unusual_line_separators_do_not_start_new_lines(run):
     line = "a\x0bb\x0cc\x85d\u2028e\u2029f\rg\x1ch"
     assert len(out(run("translate", stdin=f"{line}\n\ufeff{line}\n"))) == 2
 
@@ -246,7 +246,7 @@ def test_lines_before_invalid_line_are_written(run, tmp_path, translator, monkey
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
-def test_too_long_line_is_reported_with_its_number(run):
+def test_overlong_line_is_reported_with_its_line_number(run):
     assert (
         "line 2: the sentence"
         in run("translate", "--split", "never", stdin="a\n" + "house " * 60, code=1).stderr
@@ -308,7 +308,7 @@ def test_standard_input_is_read_in_chunks():
         assert max(len(chunk.lines) for chunk in remaining) <= lines.CHUNK_LINES
 
 
-def test_read_ahead_is_bounded():
+def test_number_of_lines_read_ahead_is_bounded():
     produced = []
 
     def endless():
@@ -419,7 +419,7 @@ def test_infinite_score_is_null_in_json():
 
 
 @pytest.mark.parametrize("verb", ["translate", "score"])
-def test_help_has_examples(verb):
+def test_translate_help_has_examples(verb):
     result = CliRunner().invoke(app, [verb, "--help"])
     assert result.exit_code == 0
     assert result.output.count(f"uwaga {verb}") >= 4

@@ -44,7 +44,7 @@ def test_unknown_help_panel_error_lists_panels():
     assert "search" in result.output
 
 
-def test_help_shows_square_brackets():
+def test_help_shows_square_brackets_literally():
     assert "[MASK]" in CliRunner().invoke(app, ["fill", "--help"]).output
 
 
@@ -118,7 +118,7 @@ def test_model_can_be_given_as_option_or_argument(name: str, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("name", sorted({*VERBS} - {*POSITIONAL}))
-def test_other_commands_take_the_model_only_as_an_option(name: str):
+def test_commands_with_other_arguments_take_the_model_only_as_an_option(name: str):
     assert getattr(Commands()[name], "positional_model", None) is None
 
 
@@ -151,7 +151,7 @@ def test_model_option_requires_a_value():
         ["merge", "adapter"],
     ],
 )
-def test_folders_with_files_are_replaced_only_with_force(arguments, tmp_path):
+def test_existing_folders_are_replaced_only_with_force(arguments, tmp_path):
     (tmp_path / "file").write_text("kept")
     result = CliRunner().invoke(app, [*arguments, str(tmp_path)])
     assert result.exit_code == 1 and "add --force" in result.output
@@ -160,7 +160,7 @@ def test_folders_with_files_are_replaced_only_with_force(arguments, tmp_path):
     assert (tmp_path / "file").read_text() == "kept"
 
 
-def test_convert_replaces_a_model_with_force(tmp_path):
+def test_convert_replaces_a_model_only_with_force(tmp_path):
     arguments = ["convert", "--int8", "--no-check", "bundled", str(tmp_path / "m")]
     assert CliRunner().invoke(app, arguments).exit_code == 0
     (tmp_path / "m" / "card.md").write_text("older")

@@ -83,7 +83,7 @@ def test_prefix_bias_is_applied_after_bans(prefix, expected):
     assert {token: p for token, p in probabilities.items() if p} == pytest.approx(expected)
 
 
-def test_forced_token_also_consumes_a_random_number():
+def test_each_forced_token_consumes_one_random_number():
     draws = {}
     for forced in (-1, 2):
         decoder = AdjustedDecoder(FixedDecoder(), [], 5)

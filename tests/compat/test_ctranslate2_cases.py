@@ -718,7 +718,7 @@ def test_generated_tokens_match_ctranslate2(translators):
 
 
 @pytest.mark.numerical
-def test_callback_stops_like_ctranslate2(translators):
+def test_callback_stops_generation_as_in_ctranslate2(translators):
     stopped = {"beam_size": 1, "return_scores": True, "suppress_sequences": UNPRODUCED}
     stopped["callback"] = lambda step: step.step == 1
     results, expected = (model.translate_batch([*SOURCES, STATION], **stopped) for model in translators)

@@ -147,7 +147,7 @@ def test_pipeline_arguments_serve_as_defaults(models):
     assert pipe(TEXTS, num_beams=3) == plain(TEXTS, num_beams=3, max_new_tokens=4)
 
 
-def test_bundled_model_is_default():
+def test_pipelines_use_the_bundled_model_by_default():
     assert uwaga.pipeline("translation_en_to_de")("Hello.") == [{"translation_text": "Hallo."}]
 
 

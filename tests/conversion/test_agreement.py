@@ -43,7 +43,7 @@ def test_model_agrees_with_itself(exact):
     }
 
 
-def test_agreement_counts_equal_sentences_and_leading_tokens(exact):
+def test_agreement_counts_equal_sentences_and_equal_initial_tokens(exact):
     """Compare with a direct count."""
     rounded = uwaga.load(NUMBERS, engine="native", dtype="int8", threads=1).decoder
     sources = comparison_sources(None, exact.source, exact.decoder)
@@ -66,7 +66,7 @@ def test_agreement_counts_equal_sentences_and_leading_tokens(exact):
     assert 0 < agreement.difference <= agreement.largest
 
 
-def test_comparison_sources_are_the_sample_or_random_pieces(exact):
+def test_comparison_sources_are_sample_sentences_or_random_tokens(exact):
     framed = exact.source.add_special_tokens(exact.source.encode("forty-two"))
     assert comparison_sources(["", " forty-two "], exact.source, exact.decoder) == [tuple(framed)]
     random_sources = comparison_sources(None, exact.source, exact.decoder)

@@ -100,7 +100,7 @@ def to_ctranslate2(folder, out, *options):
 @pytest.mark.sampled(3)
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", [*CASES, "pegasus"])
-def test_tokens_match_transformers(tmp_path, case):
+def test_transformers_generates_the_same_tokens_with_converted_model(tmp_path, case):
     changes = {"norm": "pre", "sinusoids": "interleaved"} if case == "pegasus" else {}
     model, source, target = write_model(tmp_path / "m", case, **changes)
     peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "m").eval()
@@ -137,7 +137,7 @@ def test_tokens_match_transformers(tmp_path, case):
 
 
 @pytest.mark.parametrize("case", ["interleaved", "halves", "learned", "no biases", "pegasus"])
-def test_greedy_tokens_match_ctranslate2(tmp_path, case):
+def test_ctranslate2_generates_the_same_tokens_with_converted_model(tmp_path, case):
     model, source, _ = write_model(tmp_path / "m", case, **({"norm": "pre"} if case == "pegasus" else {}))
     peer = to_ctranslate2(tmp_path / "m", tmp_path / "c")
     tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
@@ -180,7 +180,7 @@ def test_trained_model_survives_conversion_round_trip(tmp_path):
     assert texts == [translation.text for translation in original.translate(LINES, beam=1)]
 
 
-def test_deinterleaving_only_reorders_columns():
+def test_deinterleaving_weights_does_not_change_outputs():
     model, source, target = random_model(norm="pre", positions="sinusoidal", decoder_heads=4)
     reordered = build_model(
         model.settings.model_copy(update={"sinusoids": "halves"}), model.symbols, source.size, target.size

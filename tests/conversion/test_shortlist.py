@@ -48,7 +48,7 @@ def path(translator, learned, tmp_path_factory):
     return path
 
 
-def test_learned_shortlist_counts_attention(translator):
+def test_learned_shortlist_matches_direct_attention_counts(translator):
     """Compare with a direct loop over steps, tokens and source positions."""
     pairs, model = PAIRS[5:25], translator.decoder
     learned = learn_shortlist(translator, [*pairs, ("", "x"), ("x", " ")], frequent=4, per_word=3)
@@ -80,7 +80,7 @@ def test_learned_shortlist_counts_attention(translator):
         assert learned.shortlist.targets[first:last].tolist() == sorted({*best, token})
 
 
-def test_held_out_numbers_are_translated(translator, learned):
+def test_shortlist_preserves_translations_of_held_out_numbers(translator, learned):
     trial = evaluate_shortlist(translator, learned.shortlist, HELD_OUT, translator.options(beam=1))
     sizes = [
         len(learned.shortlist.allowed_tokens(translator.pair_ids([pair])[0].source)) for pair in HELD_OUT
@@ -271,7 +271,7 @@ def corpus(tmp_path):
     return tmp_path
 
 
-def test_command_creates_evaluates_and_uses_a_shortlist(corpus):
+def test_shortlist_command_creates_and_evaluates_a_usable_shortlist(corpus):
     output = corpus / "numbers.shortlist"
     files = (corpus / "train.en", corpus / "train.de")
     options = ("--output", output, "--frequent", 12, "--per-word", 8, "--threads", 1)

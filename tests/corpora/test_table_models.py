@@ -75,7 +75,7 @@ def test_changed_glossary_is_rejected_on_resume(source: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_rows_are_matched_by_their_keys(tmp_path: Path, suffix: str) -> None:
+def test_rows_are_matched_with_memory_pairs_by_key(tmp_path: Path, suffix: str) -> None:
     arrow = pytest.importorskip("pyarrow.json") if suffix == "parquet" else None
     memory = Memory.create(tmp_path / "a.uwm", "en", "de")
     memory.add([Pair("Open", "Öffnen", key="7"), Pair("Open", "Geöffnet", key="8"), Pair("Close", "Zu")])

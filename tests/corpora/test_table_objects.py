@@ -78,7 +78,9 @@ def upload(url: str, files: dict[str, bytes]) -> None:
         system.pipe_file(f"{url}/{name}", content)
 
 
-def test_slow_and_faulty_object_store_gives_the_same_rows(faulty_store, tmp_path: Path, monkeypatch) -> None:
+def test_rows_from_a_slow_and_faulty_object_store_are_the_same(
+    faulty_store, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setattr(uwaga.files.store, "PAUSE", 0.01)
     lines = [f"{line}\n" for line in sentences(120)]
     files = {"a.txt": "".join(lines[:50]).encode(), "b/c.txt": "".join(lines[50:]).encode()}
@@ -122,7 +124,7 @@ def test_parquet_is_read_from_an_object_store(faulty_store, tmp_path: Path) -> N
     assert part_bytes(tmp_path / "out") == part_bytes(tmp_path / "whole")
 
 
-def test_store_errors_hide_credentials(faulty_store, tmp_path: Path, monkeypatch) -> None:
+def test_object_store_errors_hide_credentials(faulty_store, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(uwaga.files.store, "PAUSE", 0.01)
     monkeypatch.setattr(uwaga.files.store, "MAX_ATTEMPTS", 2)
     result = CliRunner().invoke(app, ["batch", "s3://nobucket/in", str(tmp_path / "out")])
@@ -145,7 +147,7 @@ def test_store_errors_hide_credentials(faulty_store, tmp_path: Path, monkeypatch
     )
 
 
-def test_credentials_and_options_of_url_are_hidden() -> None:
+def test_credentials_and_options_in_a_url_are_hidden() -> None:
     assert hide_credentials("s3://key:secret@bucket/a/?region=x") == "s3://bucket/a"
     with pytest.raises(DataError, match="no-such-kind://host/a"):
         open_store("no-such-kind://host/a")

@@ -93,7 +93,7 @@ def test_figure_equals_output_of_its_script(script):
 
 
 @pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree holds no bundled model")
-def test_model_figures_show_the_bundled_model():
+def test_model_figures_are_drawn_from_the_bundled_model():
     """Pages quote numbers from these figures: a new model requires new figures and new text."""
     model = hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest()
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.svg")]

@@ -84,7 +84,7 @@ def test_browser_models_compute_the_same_results_as_python(comparison_page, site
 
 
 @pytest.mark.slow
-def test_length_buttons_change_text_and_python_program_gives_the_same_result(comparison_page, monkeypatch):
+def test_length_buttons_change_text_and_python_program_matches_the_page(comparison_page, monkeypatch):
     monkeypatch.setenv("UWAGA_ISA", "portable")
     monkeypatch.chdir(ROOT)
     comparison_page.get_by_role("button", name="Longer sentence").click()
@@ -134,7 +134,7 @@ def frame(name, view, update, sentence):
     return row[first : first + sizes[sentence]].reshape(shapes[sentence]) / 255
 
 
-def test_frames_selected_by_keyboard_show_recorded_weights(browser, training):
+def test_training_frames_selected_by_keyboard_show_recorded_weights(browser, training):
     page = open_page(browser, f"{training}/copy.html")
     frames = page.locator("uwaga-frames")
     slider = frames.get_by_role("slider")
@@ -177,7 +177,7 @@ def test_frames_selected_by_keyboard_show_recorded_weights(browser, training):
 
 
 @pytest.mark.slow
-def test_frames_advance_with_reduced_motion(browser, training):
+def test_training_frames_advance_with_reduced_motion(browser, training):
     page = open_page(browser, f"{training}/copy.html", reduced_motion="reduce")
     frames = page.locator("uwaga-frames")
     frames.get_by_role("button", name="Next frame").click()
@@ -187,7 +187,7 @@ def test_frames_advance_with_reduced_motion(browser, training):
 
 
 @pytest.mark.slow
-def test_toy_task_is_learned_in_the_page(browser, training):
+def test_toy_task_is_learned_in_the_browser(browser, training):
     """Train one of the tasks; page/tests/training.test.ts has all."""
     page = open_page(browser, f"{training}/sort.html")
     toy = page.locator("uwaga-train")

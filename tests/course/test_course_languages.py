@@ -63,7 +63,7 @@ def anchors(text):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_page_has_structure_of_english_page(page):
+def test_translated_page_has_the_structure_of_its_english_page(page):
     text = page.read_text(encoding="utf-8")
     english = (LEARN / page.name).read_text(encoding="utf-8")
     assert fences(text) == fences(english)
@@ -89,7 +89,7 @@ def test_page_has_structure_of_english_page(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_pictures_have_text_and_prose_is_translated(page):
+def test_pictures_have_alternative_text_and_prose_is_translated(page):
     translation = page.read_text(encoding="utf-8")
     for text in re.findall(r"!\[([^\]]*)\]\(", translation):
         assert len(text.split()) >= 8 or (page.parent.name == "zh" and len(text) >= 16), text
@@ -106,7 +106,7 @@ def test_pictures_have_text_and_prose_is_translated(page):
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=name)
-def test_exercises_correspond_to_english_ones(path):
+def test_translated_exercises_correspond_to_english_exercises(path):
     texts = read_texts(path)
     chapter = str(int(path.stem))
     numbers = [number for number in all_exercises() if number.partition(".")[0] == chapter]
@@ -225,7 +225,7 @@ def test_missing_exercise_is_reported(tmp_path):
         translate(all_exercises()["3.1"], read_texts(path))
 
 
-def test_languages_have_all_pages_exercises_and_figures():
+def test_each_language_has_all_pages_exercises_and_figures():
     missing = [
         f"{language}/{part}"
         for language in LANGUAGES

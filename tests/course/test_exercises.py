@@ -73,7 +73,7 @@ def test_correct_answers_pass_and_wrong_answers_get_remarks(exercise):
         assert check(exercise, ["12345.678"]).remark == exercise.otherwise
 
 
-def test_remark_on_a_table_describes_the_mistake_with_most_cells():
+def test_table_remark_describes_the_mistake_that_affects_most_cells():
     """A mistake is recognised by the cells that it changes; the one with most cells is reported."""
     shapes = find_exercise("7.6")
     transposed, swapped, narrow = (shapes.wrong[index] for index in (0, 1, 3))
@@ -112,7 +112,7 @@ def check_in_this_process(exercise, program):
 
 
 @pytest.mark.parametrize("exercise", [exercise_parameter(exercise) for exercise in CODE_EXERCISES])
-def test_solution_passes_and_wrong_programs_fail(exercise, tmp_path):
+def test_model_solution_passes_and_wrong_programs_fail(exercise, tmp_path):
     assert check_in_this_process(exercise, exercise.program).right
     assert not check_in_this_process(exercise, exercise.start).right
     for mistake in exercise.wrong:
@@ -296,7 +296,7 @@ def value(text):
         return list(error.readings)
 
 
-def test_numbers_are_read_as_documented():
+def test_answers_with_documented_number_formats_are_read():
     table = (ROOT / "src/uwaga_course/numbers.py").read_text(encoding="utf-8").split("=\n")[2]
     for text in re.findall(r"``([^`]+)``", table):
         assert isinstance(value(text), float), text
@@ -314,7 +314,7 @@ console.log(JSON.stringify({ verdicts, numbers: texts.map(value) }));
 """
 
 
-def test_page_gives_the_same_verdicts_as_python(tmp_path):
+def test_browser_checks_answers_like_python(tmp_path):
     esbuild = ROOT / "page/node_modules/.bin/esbuild"
     if shutil.which("node") is None or not esbuild.exists():
         pytest.skip("node or esbuild is missing: npm --prefix page ci")

@@ -70,7 +70,7 @@ def run(page, number: str, program: str) -> str:
     return section.locator(".lab-remark").inner_text()
 
 
-def test_programs_run_in_the_page(page, site):
+def test_exercise_programs_run_in_the_browser(page, site):
     if "3.5" not in site[1]:
         pytest.skip("Pyodide or its NumPy is missing: make page-python")
     requests: list[str] = []
@@ -166,7 +166,7 @@ def test_tab_key_indents_while_writing_and_moves_focus_otherwise(page, site):
     assert page.evaluate(focused) == "BUTTON"
 
 
-def test_answer_opens_only_after_a_prediction_is_chosen(page):
+def test_answer_is_revealed_only_after_a_prediction_is_chosen(page):
     answer, hint = page.locator("details.question"), page.locator(".predict-hint")
     options = page.locator("fieldset.predict input")
     assert "Choose an option" in hint.inner_text()

@@ -52,13 +52,13 @@ def translator():
     return uwaga.load()
 
 
-def test_file_is_short_and_uses_only_numpy():
+def test_course_program_is_short_and_uses_only_numpy():
     assert len(SOURCE.splitlines()) <= 60
     imports = re.findall(r"^(?:import|from) (\w+)", SOURCE, re.MULTILINE)
     assert imports == ["numpy", "safetensors", "uwaga"]  # the last two load the weights and the tokeniser
 
 
-def test_chapters_show_every_function_exactly_once():
+def test_chapters_show_every_function_of_the_program_exactly_once():
     names = [name for page in CHAPTERS for name in functions_of(page)]
     assert sorted(names) == sorted(FUNCTIONS)
 
@@ -88,7 +88,7 @@ VERBS = (
 
 
 @pytest.mark.slow
-def test_file_equals_the_engine_on_a_hundred_sentences(code, model, translator):
+def test_course_program_equals_the_engine_on_a_hundred_sentences(code, model, translator):
     decoder, largest = translator.decoder, 0.0
     sources = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS]
     assert len(sources) == 100
@@ -102,7 +102,7 @@ def test_file_equals_the_engine_on_a_hundred_sentences(code, model, translator):
     assert largest < 1e-5
 
 
-def test_file_translates_like_greedy_search(code, model, translator):
+def test_course_program_translates_like_greedy_search(code, model, translator):
     for text in ("I want to buy a car.", "The old man sits on the bench.", "Thank you."):
         source = translator.source.add_special_tokens(translator.source.encode(text))
         ids = code.translate(model, source)

@@ -115,7 +115,7 @@ def tab_to(page, name: str, key: str = "Tab") -> None:
     raise AssertionError(f"{name} is not reached: {names[-12:]}")
 
 
-def test_text_field_has_focus_after_laboratory_starts(page):
+def test_starting_the_laboratory_focuses_its_text_field(page):
     assert page.evaluate(FOCUSED_ELEMENT)["name"] == "textarea English"
 
 
@@ -130,7 +130,7 @@ def test_tab_key_reaches_all_controls(page, view):
     assert [stop["name"] for stop in stops if not (stop["seen"] and stop["inside"])] == []
 
 
-def test_views_are_operated_by_keyboard(page):
+def test_laboratory_views_are_operated_by_keyboard(page):
     keys = page.keyboard
     tab_to(page, "^button The Transformer$")
     keys.press("End")
@@ -185,7 +185,7 @@ def test_views_are_operated_by_keyboard(page):
     page.wait_for_function("/look_inside/.test(document.querySelector('.lab-keep pre').textContent)")
 
 
-def test_drawing_is_operated_by_keyboard(page):
+def test_model_drawing_is_operated_by_keyboard(page):
     keys = page.keyboard
     tab_to(page, "^button Encoder: embedding$")
     for key, name in (

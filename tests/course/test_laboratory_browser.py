@@ -219,7 +219,7 @@ def check_box(page, index, arrays):
     return set(box["tables"])
 
 
-def test_each_box_of_the_drawing_opens_its_arrays(browser, site, translator):
+def test_each_box_of_the_model_drawing_shows_its_arrays(browser, site, translator):
     page = start_laboratory(browser, site[1], viewport=WIDE)
     page.add_style_tag(content=".lab-panel { display: none }")  # laying out the tables takes most of the time
     arrays = look_inside(translator, "A dog runs.", translator.translate("A dog runs.", beam=1).text).arrays
@@ -234,7 +234,7 @@ def test_each_box_of_the_drawing_opens_its_arrays(browser, site, translator):
     page.close()
 
 
-def test_selected_step_highlights_its_path(browser, site, translator):
+def test_selected_step_highlights_its_path_in_the_drawing(browser, site, translator):
     page = start_laboratory(browser, site[1], viewport=WIDE)
     translation = translator.translate("A dog runs.", beam=1)
     count = len(translation.tokens) + 1
@@ -267,7 +267,7 @@ def test_selected_step_highlights_its_path(browser, site, translator):
     page.close()
 
 
-def test_changed_box_is_marked(browser, site):
+def test_edited_box_of_the_drawing_is_marked(browser, site):
     page = start_laboratory(browser, site[1], viewport=WIDE)
     page.get_by_role("button", name="Encoder, block 2: self-attention").click()
     page.get_by_role("button", name="silence").click()
@@ -299,7 +299,7 @@ COUNT_CUT = """() => [...document.querySelectorAll(".lab-row, .lab-box, .lab-pan
   .filter((box) => box.left < 0 || box.right > innerWidth).length"""
 
 
-def test_opened_box_fits_on_the_screen(browser, site):
+def test_opened_box_of_the_drawing_fits_on_the_screen(browser, site):
     page = start_laboratory(browser, site[1])
     names = ("Encoder, block 1: self-attention", "Decoder, block 2: feed-forward", "Encoder: norm")
     for width, name in product((390, 690, 1280), names):
@@ -343,7 +343,7 @@ def test_starting_one_laboratory_starts_all_on_the_page(browser, site):
 
 
 @pytest.mark.slow
-def test_url_restores_state_and_python_program_gives_the_same_result(browser, site, translator):
+def test_url_restores_state_and_python_program_reproduces_numbers(browser, site, translator):
     page = start_laboratory(browser, site[1])
     heads = {"kind": "cross", "layer": 2, "head": 1, "weights": "uniform"}
     changes = {"text": 'Say "no"!', "array": "cross.2.weights", "head": 1}
@@ -551,7 +551,9 @@ def check_edits(translator, text, display, editor):
 
 
 @pytest.mark.parametrize(("sentences", "edits"), [(2, 7), pytest.param(100, 2, marks=pytest.mark.slow)])
-def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, translator, sentences, edits):
+def test_edits_by_pointer_and_keyboard_match_python_interventions(
+    browser, site, translator, sentences, edits
+):
     page, rng = start_laboratory(browser, site[1], viewport=WIDE), random.Random(7)
     editor, changed, milliseconds = Editor(page, rng), 0, []
     names = [name for _ in range(sentences * edits // len(EDITS) + 1) for name in EDITS]
@@ -676,7 +678,7 @@ class DrawingEditor(Editor):
     ("sentences", "edits"),
     [(1, 5), pytest.param(100, 200, marks=pytest.mark.slow)],
 )
-def test_edits_in_the_drawing_equal_interventions(browser, site, translator, sentences, edits):
+def test_edits_in_the_drawing_match_python_interventions(browser, site, translator, sentences, edits):
     page, rng = start_laboratory(browser, site[1], viewport=WIDE), random.Random(8)
     editor, names = DrawingEditor(page, rng), cycle(EDITS[:5])
     for index in range(sentences):
@@ -702,7 +704,7 @@ def test_edits_in_the_drawing_equal_interventions(browser, site, translator, sen
     page.close()
 
 
-def test_calculator_computes_worked_example(browser, site):
+def test_calculator_reproduces_worked_example(browser, site):
     page = open_page(browser, site[1])
     numbers = page.locator("uwaga-toy .lab-numbers").all_inner_texts()
     assert "0.964" in numbers[0] and "1.523" in numbers[0] and "1.726" in numbers[0]
@@ -743,7 +745,7 @@ def test_dragging_arrows_updates_the_numbers(browser, site):
 @pytest.mark.parametrize(
     "language", ["pl", *(pytest.param(language, marks=pytest.mark.slow) for language in ("es", "zh"))]
 )
-def test_laboratory_uses_language_of_page(browser, site, language):
+def test_laboratory_uses_the_language_of_the_page(browser, site, language):
     translated, english = messages(language), messages("en")
     page = start_laboratory(browser, site[1].replace("index", language))
     text_shown = ""
@@ -790,7 +792,7 @@ def test_exercises_are_checked_and_saved(browser, site):
 
 
 @pytest.mark.slow
-def test_remark_shows_emphasis(browser, site):
+def test_exercise_remark_shows_emphasis(browser, site):
     page = open_page(browser, site[1])
     exercise = page.locator("#exercise-0\\.1")
     wrong = next(option for option in find_exercise("0.1").options if "*" in (option.remark or ""))
@@ -823,7 +825,7 @@ def test_laboratory_is_accessible_and_fits_a_phone(browser, site, scheme):
     page.close()
 
 
-def test_committed_script_is_current(tmp_path):
+def test_committed_script_matches_its_sources(tmp_path):
     if not (ROOT / "page/node_modules/esbuild").exists():
         pytest.skip("esbuild is not installed: npm --prefix page ci")
     subprocess.run(["node", ROOT / "page/build.mjs", tmp_path], check=True, cwd=ROOT / "page")

@@ -539,7 +539,7 @@ E9 to E12, E21 to E23 and E25 are faults of programs, which other tests detect. 
 
 
 @pytest.mark.parametrize(("error", "file", "right", "wrong"), WRONG)
-def test_errors_found_by_a_review_are_detected(error, file, right, wrong):
+def test_errors_found_by_an_earlier_review_are_detected(error, file, right, wrong):
     [path] = ROOT.glob(file)
     text = path.read_text(encoding="utf-8")
     assert right in text
@@ -572,7 +572,7 @@ def test_known_statements_occur_and_wrong_digits_in_them_are_detected():
             assert wrong_statements(match[0].replace(number.lstrip("−-"), wrong)), pattern
 
 
-def test_most_wrong_digits_are_detected():
+def test_most_wrong_digits_in_chapters_are_detected():
     """A number whose last digit is off by one may match another number by accident."""
     caught = total = 0
     for page in CHAPTERS:

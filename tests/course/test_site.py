@@ -63,7 +63,7 @@ def test_site_is_small_and_self_contained(site):
         assert "$$" not in text
 
 
-def test_visited_pages_work_offline(site_url):
+def test_visited_pages_remain_readable_offline(site_url):
     with chromium() as browser:
         context = browser.new_context()
         allowed = (site_url, "data:", "blob:")
@@ -137,7 +137,7 @@ def test_site_search_finds_pages_of_the_selected_language(site_url, path):
         page.close()
 
 
-def test_colour_scheme_switch_changes_site_and_figures(site_url):
+def test_colour_scheme_switch_recolours_site_and_figures(site_url):
     pillow = pytest.importorskip("PIL.Image")
     with chromium() as browser:
         page = browser.new_page(color_scheme="light")
@@ -209,7 +209,7 @@ def test_home_page_starts_with_the_live_sentence_and_three_links(site_url):
         page.close()
 
 
-def test_font_is_loaded_only_for_equations(site_url):
+def test_mathematics_font_is_loaded_only_for_equations(site_url):
     with chromium() as browser:
         page = browser.new_page()
         fonts = []

@@ -94,7 +94,7 @@ def number(text):
     return int(text.replace(",", ""))
 
 
-def test_attention_rows_form_in_the_order_stated_in_the_chapter(recorded):
+def test_attention_rows_become_stable_in_the_order_stated_in_the_chapter(recorded):
     assert statements_that_contradict_frames(TEXT) == []
     kaufen = largest_by_update(recorded, "transformer", "mean", "kaufen")
     assert stable_since_update(kaufen, "buy") == find_exercise("14.3").answer
@@ -123,7 +123,7 @@ def test_table_and_losses_of_chapter_match_recorded_frames(recorded):
     assert [round(loss[update], 1) for update in (0, 50, 150, 1000, 4000)] == [8.6, 6.1, 4.9, 2.4, 1.7]
 
 
-def test_table_of_updates_matches_recorded_frames(recorded):
+def test_chapter_table_of_updates_matches_recorded_frames(recorded):
     source, target = recorded.sentence(0)
     transformer = recorded.run("transformer")
     row = target.index("ein")
@@ -137,7 +137,7 @@ def test_table_of_updates_matches_recorded_frames(recorded):
         assert cells[f"*ein* on *{word}*"] == " | ".join(f"{weight:.2f}" for weight in weights)
 
 
-def test_models_are_small_and_share_tokeniser():
+def test_recorded_models_are_small_and_share_one_tokeniser():
     models = json.loads((MODELS / "models.json").read_text(encoding="utf-8"))
     assert [model["name"] for model in models] == ["cho", "bahdanau", "luong", "transformer"]
     assert len({(MODELS / model["name"] / "source.spm").read_bytes() for model in models}) == 1

@@ -220,7 +220,9 @@ def test_joined_columns_return_the_requested_rows(rows: list[list[int]], data: s
 
 
 @pytest.mark.parametrize("growth", [1.0, 1.02, 5.0])
-def test_sampled_pools_fit_budget(corpus: PreparedCorpus, growth: float, monkeypatch) -> None:
+def test_batches_of_sampled_segmentations_fit_the_token_budget(
+    corpus: PreparedCorpus, growth: float, monkeypatch
+) -> None:
     """If the expected growth is far too small, stored rows replace long sampled ones."""
     monkeypatch.setattr(plans, "MIN_SAMPLED_POOL", 100)
     batches = corpus.batches("drawn")

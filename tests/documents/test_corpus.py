@@ -99,7 +99,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_documents_of_each_case_are_translated_as_expected(tmp_path, case):
+def test_documents_of_the_test_corpus_are_translated_as_expected(tmp_path, case):
     name, content, expected = CASES[case]
     options = DocumentOptions(source="en", target="de")
     assert run(tmp_path, name, content.encode(), swap_case, options).decode() == expected
@@ -148,7 +148,7 @@ ARCHIVES = [
 
 
 @pytest.mark.parametrize(("name", "content", "member", "parts"), ARCHIVES)
-def test_archives_of_each_case_are_translated_as_expected(tmp_path, name, content, member, parts):
+def test_archives_of_the_test_corpus_are_translated_as_expected(tmp_path, name, content, member, parts):
     translated = run(tmp_path, name, content, swap_case, DocumentOptions(source="en", target="de"))
     text, position = read_zip(translated)[member].decode(), 0
     for part in parts:
@@ -165,7 +165,7 @@ PLACEHOLDERS = (
 PLACEHOLDER_TEXTS = ["1,000,000", "user.name", "%d.%m.%Y", "{a}, {b} - {c}", "42"]
 
 
-def test_placeholders_are_copied(tmp_path):
+def test_placeholders_of_the_test_corpus_are_copied(tmp_path):
     placeholders = [
         placeholder.replace("_", " ") if placeholder[0] in "0+(" else placeholder
         for placeholder in PLACEHOLDERS
@@ -188,7 +188,7 @@ def test_placeholders_are_copied(tmp_path):
 @pytest.mark.parametrize(
     "text", ["  {name} sleeps. ", "The man sees {x}\t", " 5 kg ", "{a}\n The man \n{b}  ", " https://a.b/c "]
 )
-def test_placeholders_do_not_affect_outer_spaces(text):
+def test_placeholders_do_not_affect_surrounding_white_space(text):
     with_placeholders, without = (
         uwaga.Translator.load().translate(text, placeholders=option).text for option in (True, False)
     )

@@ -96,7 +96,7 @@ MODULE_MEMORY = 8
 
 
 @pytest.mark.release
-def test_memory_used_for_long_texts_is_limited(tmp_path):
+def test_memory_use_for_long_texts_is_limited(tmp_path):
     paths = []
     for name, (suffix, template, repeated) in {"nothing": (".html", "{}", "a"), **TEXTS}.items():
         (folder := tmp_path / name).mkdir()
@@ -141,7 +141,7 @@ def test_size_of_archive_members_is_limited(tmp_path):
 
 
 @pytest.mark.slow
-def test_document_of_many_runs_is_translated(tmp_path):
+def test_document_with_many_text_runs_is_translated(tmp_path):
     paragraph = "<w:p>" + "".join(f"<w:r><w:t>word {number} </w:t></w:r>" for number in range(50)) + "</w:p>"
     path = write(tmp_path, ".docx", paragraph * 500)
     job = document_job(path, tmp_path / "b.docx", options=DocumentOptions(largest=1 << 24))
@@ -149,12 +149,12 @@ def test_document_of_many_runs_is_translated(tmp_path):
     assert report.texts == 500
 
 
-def test_paragraph_of_many_lines_is_read(tmp_path: Path):
+def test_paragraph_with_many_lines_is_read(tmp_path: Path):
     lines = "".join(f"Line {number}.<br>" for number in range(26_000))
     assert read(write(tmp_path, ".html", f"<p>{lines}</p>")) > 0
 
 
-def test_paragraph_of_many_text_boxes_is_read(tmp_path: Path):
+def test_paragraph_with_many_text_boxes_is_read(tmp_path: Path):
     run = "<w:r><w:rPr><w:b/><w:i/><w:sz w:val='20'/></w:rPr><w:t>word {} </w:t></w:r>"
 
     def anchor(number: int) -> str:

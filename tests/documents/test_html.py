@@ -67,7 +67,7 @@ over two lines.<p>Another <img alt="A cat" src=c.png> here
 <a title='it&#39;s'>Link</a></body></html>"""
 
 
-def test_titles_texts_and_attributes_are_translated():
+def test_html_titles_texts_and_attributes_are_translated():
     page_texts = [
         "".join(part if isinstance(part, str) else "*" for part in text) for text in texts("a.html", PAGE)
     ]
@@ -81,7 +81,7 @@ def test_titles_texts_and_attributes_are_translated():
     assert '<div class="notranslate">Left <b>alone</b></div>' in changed and 'var a = "text"' in changed
 
 
-def test_translations_are_escaped():
+def test_translations_are_escaped_in_html():
     page = render(
         "a.html", b"<p title='a'>one</p>", lambda inlines: [("<b> & 'x'",) for _ in inlines]
     ).decode()
@@ -117,7 +117,7 @@ def test_ruby_annotations_are_copied():
     assert b"<ruby>A<rt>x</rt>B<rt>y</rt></ruby> AND <ruby>C<rp>(<rt>z<rp>)</ruby>" in rendered
 
 
-def test_white_space_between_blocks_is_kept():
+def test_white_space_between_block_elements_is_kept():
     page = b'<p>\n\tOne\n\ttwo.\n</p>\n<!-- c -->\n\n<img alt="A"/>\n <form>\n  x<br>\n  y\n</form>\n'
     expected = b'<p>\n\toNE TWO.\n</p>\n<!-- c -->\n\n<img alt="a"/>\n <form>\n  X<br>\n  Y\n</form>\n'
     assert render("a.html", page, swap_case) == expected

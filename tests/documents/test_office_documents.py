@@ -86,7 +86,7 @@ def test_word_documents_keep_their_structure(tmp_path, body):
     assert before["word/media/a.png"] == after["word/media/a.png"]
 
 
-def test_runs_of_equal_format_are_joined(tmp_path):
+def test_text_runs_with_equal_formatting_are_joined(tmp_path):
     write_run = "<w:r{}>{}<w:t>{}</w:t></w:r>".format
     body = (
         "<w:p>"
@@ -102,7 +102,7 @@ def test_runs_of_equal_format_are_joined(tmp_path):
     assert with_tag_kinds(texts(path)) == [("One sentence with ", ("open",), "bold", ("close",), " words.")]
 
 
-def test_runs_of_slides_are_joined_and_translated(tmp_path):
+def test_text_runs_of_slides_are_joined_and_translated(tmp_path):
     write_run = '<a:r><a:rPr lang="en-US" {}/><a:t>{}</a:t></a:r>'.format
     content = pptx(
         "<a:p>"
@@ -175,7 +175,7 @@ def test_epub_books_are_translated(tmp_path):
         ),
     ],
 )
-def test_line_break_ends_segment(tmp_path, name, content):
+def test_line_break_in_office_document_ends_a_segment(tmp_path, name, content):
     check_archive(tmp_path, name, content)
     lines = ["".join(part for part in line if isinstance(part, str)) for line in texts(tmp_path / name)]
     assert lines == ["Meu endereço", "Segunda linha longa"]
@@ -205,7 +205,7 @@ HOSTILE_ARCHIVES = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), HOSTILE_ARCHIVES)
-def test_hostile_archives_are_rejected(tmp_path, name, content, message):
+def test_hostile_office_archives_are_rejected(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=message):
         run_document_job(document_job(tmp_path / name, tmp_path / f"out-{name}"), identity)
@@ -214,7 +214,7 @@ def test_hostile_archives_are_rejected(tmp_path, name, content, message):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 3000), st.binary(min_size=1, max_size=4))
-def test_damaged_archives_are_read_or_rejected(tmp_path, offset, change):
+def test_damaged_office_archives_are_read_or_rejected(tmp_path, offset, change):
     content = bytearray(docx("<w:p><w:r><w:t>Some words</w:t></w:r></w:p>"))
     offset %= len(content)
     content[offset : offset + len(change)] = change
@@ -319,7 +319,7 @@ def workbook(sheet, strings):
         ("<c><v>1</v></c>", []),
     ],
 )  # fmt: skip
-def test_cells_that_formulas_compare_are_copied(tmp_path, sheet, copied):
+def test_cell_texts_named_by_formulas_lists_or_filters_are_copied(tmp_path, sheet, copied):
     strings = ["Open", "Closed", "Red shoes", "Other"]
     content = workbook(sheet, strings)
     assert model_texts(tmp_path, "a.xlsx", content) == [words for words in strings if words not in copied]
@@ -360,7 +360,7 @@ def test_categories_and_series_of_charts_are_translated(tmp_path, name, main):
     assert b"<c:v>sERIES ONE</c:v>" in changed[chart] and b"<c:v>1.5E7</c:v>" in changed[chart]
 
 
-def test_content_controls_show_their_translation(tmp_path):
+def test_content_controls_contain_their_translation(tmp_path):
     control = (
         '<w:sdt><w:sdtPr><w:dataBinding w:xpath="{}" w:storeItemID="x"/></w:sdtPr><w:sdtContent><w:p><w:r><w:t>{}</w:t></w:r></w:p>'
         "</w:sdtContent></w:sdt>"

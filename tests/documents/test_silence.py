@@ -251,7 +251,7 @@ def test_samples_cover_every_document_format() -> None:
 
 @pytest.mark.parametrize("name", [*FILES, *ARCHIVES])
 @given(numbers=NUMBERS)
-def test_texts_are_translated_or_copied_with_a_reason(
+def test_every_text_is_translated_or_copied_with_a_reason(
     name: str, numbers: list[int], tmp_path_factory
 ) -> None:
     content, words = document(name, numbers)

@@ -48,7 +48,7 @@ def test_subtitle_times_and_words_are_preserved(cues, vtt):
 
 
 @given(st.lists(CUE, min_size=1, max_size=5), st.booleans(), st.sampled_from(["\r\n", "\r"]))
-def test_line_endings_are_preserved(cues, vtt, end):
+def test_subtitle_line_endings_are_preserved(cues, vtt, end):
     text = write_cues(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
     name = "a.vtt" if vtt else "a.srt"
     converted = text.replace("\n", end).encode()
@@ -89,7 +89,7 @@ def test_sentence_that_spans_cues_is_translated_as_a_single_text():
     assert "<i>IT WAS THE\nWORST OF TIMES.</i>" in rendered and "- wHO SAID THAT?\n- nOBODY.\n" in rendered
 
 
-def test_long_translations_are_balanced():
+def test_long_translations_are_divided_evenly_between_subtitle_lines():
     def lengthen(inlines):
         return [("word " * 16 + "end.",) for _ in inlines]
 

@@ -58,7 +58,7 @@ def test_threads_that_start_late_are_skipped():
 
 
 @pytest.mark.slow
-def test_unused_pages_are_released():
+def test_unused_memory_pages_are_released():
     """Pages of keys and values that are used repeatedly are retained; freed pages are not resident."""
     assert run_program(f"BUILD={ROOT / 'build' / 'pages'}", "OPTIMISE=-O2", target="pages") >= {
         "pages: passed"
@@ -97,7 +97,7 @@ def busy_cores():
 
 
 @pytest.mark.slow
-def test_results_do_not_change_on_busy_cores(busy_cores):
+def test_results_do_not_depend_on_how_busy_the_cores_are(busy_cores):
     """Teams of two to four threads shrink and grow during a search."""
     model = random_model(SHAPE, spread=2.0, source=97, target=9001)  # four chunks of the vocabulary
     sources = sentences(4, seed=1, max_length=30, vocabulary=97)
@@ -113,7 +113,7 @@ def test_results_do_not_change_on_busy_cores(busy_cores):
 
 
 @pytest.mark.slow
-def test_results_of_prompts_do_not_change_on_busy_cores(busy_cores):
+def test_results_of_prompts_do_not_depend_on_how_busy_the_cores_are(busy_cores):
     model = random_decoder(DECODER_ONLY, spread=2.0, vocabulary=97)
     sources = prompts(12, seed=2, max_length=50, vocabulary=97)
     tokens = np.arange(12)

@@ -98,7 +98,7 @@ def test_overflowing_shortlist_offsets_are_rejected():
         )
 
 
-def test_int8_sums_and_levels_are_validated():
+def test_stored_int8_sums_and_levels_are_validated():
     rng = np.random.default_rng(0)
     for outputs, inputs in ((1, 1), (33, 70), (40, 5000)):
         panels, scales, sums = _core.pack_int8(rng.normal(size=(outputs, inputs)).astype(np.float32), 127)
@@ -182,7 +182,7 @@ print("done")
 """
 
 
-def test_too_few_threads_do_not_change_results():
+def test_results_do_not_change_if_too_few_threads_start():
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     if hard != resource.RLIM_INFINITY or not Path("/proc/self/statm").exists():
         pytest.skip("stacks of a gigabyte are not allowed here")
@@ -198,7 +198,7 @@ def test_too_few_threads_do_not_change_results():
     assert (process.stdout, process.returncode) == ("done\n", 0), process.stderr
 
 
-def test_very_long_line_gives_a_short_error():
+def test_overlong_line_gives_a_short_error_message():
     process = subprocess.run(
         [sys.executable, "-m", "uwaga", "translate", "--split", "never", "--model", MODEL],
         input="twenty " * 100_000,
@@ -385,7 +385,7 @@ for make, sound, ctypes.CDLL in cases:
 
 
 @pytest.mark.slow
-def test_killed_writes_leave_complete_files(tmp_path):
+def test_killed_writers_leave_only_complete_files(tmp_path):
     process = python("-c", KILLED, MODEL, tmp_path)
     assert process.returncode == 0, process.stdout + process.stderr
     assert len(process.stdout.splitlines()) == 6

@@ -147,7 +147,7 @@ def test_M43_keeping_matrices_in_int8_reduces_the_error():
 
 @pytest.mark.numerical
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (33, 70), (64, 256), (5, 1000)])
-def test_M43_errors_are_at_most_half_a_step(outputs, inputs):
+def test_M43_rounding_errors_are_at_most_half_a_quantisation_step(outputs, inputs):
     """The step belongs to the grid that spans the group: an integer multiple of the output's scale."""
     rng = np.random.default_rng(inputs)
     weight = rng.normal(size=(outputs, inputs)) * np.exp(rng.normal(size=(outputs, 1)))
@@ -223,7 +223,7 @@ def folder(original, tmp_path):
     return tmp_path / "int4"
 
 
-def test_M43_int4_folder_gives_the_results_of_quantising_in_memory(original, tmp_path, capsys):
+def test_M43_int4_folder_gives_the_same_results_as_quantising_in_memory(original, tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["convert", "--int4", str(original), str(tmp_path / "made")])
     assert end.value.code == 0
@@ -241,7 +241,7 @@ def test_M43_int4_folder_gives_the_results_of_quantising_in_memory(original, tmp
     assert end.value.code == 1
 
 
-def test_M43_folder_keeps_matrices_in_int8(folder):
+def test_M43_int4_folder_stores_kept_matrices_in_int8(folder):
     formats = {name: matrix.format for name, matrix in read_quantised(folder).packed.matrices.items()}
     assert {name for name, format_ in formats.items() if format_ == "int8"} == {"output"}
     assert set(formats.values()) == {"int4", "int8"}

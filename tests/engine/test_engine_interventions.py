@@ -102,12 +102,12 @@ def test_random_edits_match_torch(shape, seed):
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 10_000))
-def test_200_random_edits_match_torch(shape, seed):
+def test_edits_of_200_random_seeds_match_torch(shape, seed):
     check_torch(shape, seed)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_empty_edits_change_nothing(precision):
+def test_empty_list_of_edits_changes_nothing(precision):
     plain = native_model(MODEL, precision)
     unchanged = (
         plain.with_interventions(),
@@ -153,7 +153,7 @@ def test_edited_results_do_not_depend_on_the_batch(precision, threads):
             )
 
 
-def test_edits_replace_mask_and_scale_attention_weights():
+def test_edits_replace_mask_or_scale_attention_weights():
     [source], [target] = SOURCES[:1], TARGETS[:1]
     mask = np.ones((len(target), len(source)), dtype=bool)
     mask[:, 1] = mask[2] = False
@@ -172,7 +172,7 @@ def test_edits_replace_mask_and_scale_attention_weights():
     np.testing.assert_allclose(attentions.cross[1, 1], 1 / len(source), atol=1e-6)
 
 
-def test_edits_accumulate_and_share_encoded_sources():
+def test_successive_edits_accumulate_and_share_encoded_sources():
     plain = native_model(MODEL).caching_sources()
     edited_twice = plain.with_interventions(EDITS[0]).with_interventions(*EDITS[1:])
     assert step_scorer(edited_twice)(PAIRS) == step_scorer(native_model(MODEL).with_interventions(*EDITS))(
@@ -257,7 +257,7 @@ def test_invalid_edits_are_rejected(edit, message):
         native_model(MODEL).with_interventions(edit)
 
 
-def test_weight_tables_of_the_wrong_size_are_rejected():
+def test_replacement_weights_of_the_wrong_size_are_rejected():
     for kind in ATTENTION_KINDS:
         model = native_model(MODEL).with_interventions(Heads(kind, 1, weights=np.ones((2, 2))))
         with pytest.raises(SettingsError, match=f"2 rows and 2 columns for {kind} attention does not fit"):

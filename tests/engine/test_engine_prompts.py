@@ -227,7 +227,7 @@ def test_prompts_with_shared_prefixes_equal_separate_prompts(name, precision):
         assert np.array_equal(log_probs, expected[rows])
 
 
-def test_shared_prefix_is_kept_until_its_last_prompt_finishes():
+def test_shared_prefix_is_stored_until_its_last_prompt_finishes():
     """Keys shared by several prompts are retained until the last of these finishes."""
     model = engine("int8", name="gemma3")
     texts = [(*range(1, 31), last_token) for last_token in (40, 41, 42)]
@@ -297,7 +297,7 @@ def test_prefix_is_cached_from_the_second_call():
     assert model._core.kept_tokens == 0
 
 
-def test_prefix_cache_is_limited():
+def test_prefix_cache_size_is_limited():
     shape = family_settings("llama", max_length=2600, layers=1)
     model = native_decoder(random_decoder(shape, vocabulary=97))
     for length, expected_tokens in ((900, [900, 1800, 1800]), (2500, [2048])):
@@ -338,7 +338,7 @@ def test_M21_results_do_not_depend_on_the_batch(name, precision, search_kind):
         assert results == [expected[index] for index in order]
 
 
-def test_M21_states_can_be_started_from_memory_repeatedly():
+def test_M21_encoded_prompts_can_be_started_repeatedly():
     model = engine()
     memory = model.encode(PROMPTS[:3])
     assert memory.sentences == 3
@@ -385,7 +385,7 @@ def test_model_is_thread_safe():
     assert all(results[start] == expected[start::4] for start in range(4))
 
 
-def test_exceeding_position_limits_raises():
+def test_exceeding_the_number_of_positions_raises_an_error():
     model = engine()
     with pytest.raises(TextTooLongError, match=r"prompt 2: 41 tokens, .*at most 40"):
         model.encode([[1], [1] * 41])
@@ -418,7 +418,7 @@ def test_unsupported_settings_are_rejected():
         engine().with_shortlist(shortlist)
 
 
-def test_stored_shapes_of_decoder_only_models_match_torch():
+def test_weight_shapes_of_decoder_only_models_match_torch():
     state = {name: tensor.numpy() for name, tensor in MODEL.state_dict().items()}
     from uwaga.engine.layout import stored_shapes
 

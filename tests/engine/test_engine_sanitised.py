@@ -27,7 +27,7 @@ OPTIONS = {
 
 
 @pytest.mark.slow
-def test_sanitised_engine_program_passes_without_sanitizers():
+def test_engine_test_program_passes_without_sanitizers():
     run([sys.executable, SUPPORT / "engine_walk.py", "1", "8"], os.environ)
 
 

@@ -144,7 +144,7 @@ def test_probabilities_are_the_softmax_over_the_shortlist(precision, isa):
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("search_kind", sorted(OPTIONS))
-def test_shortlist_of_all_tokens_gives_the_results_of_no_shortlist(precision, search_kind):
+def test_shortlist_of_all_tokens_gives_the_same_results_as_no_shortlist(precision, search_kind):
     """Logits and thus tokens are bit-identical. They are summed in another order, so scores agree within the
     tolerance of the log-sum-exp in native/tests."""
     expected = search(engine(precision), inputs(SOURCES), OPTIONS[search_kind])
@@ -204,7 +204,7 @@ def random_choice(rng, rows):
 
 
 @given(st.integers(0, 10**6))
-def test_rows_do_not_depend_on_joins_and_selections(seed):
+def test_results_of_a_sentence_do_not_depend_on_joins_and_selections(seed):
     """Compare random joins, selections and steps with separate steps of each sentence."""
     rng = np.random.default_rng(seed)
     model, beams = listed_engine("int8", int(rng.integers(1, 4))), int(rng.integers(1, 3))
@@ -263,7 +263,7 @@ def test_forced_tokens_outside_the_shortlist_are_scored(precision):
             assert set(best.tokens[2:]) <= set(allowed.tolist())
 
 
-def test_bans_and_sampling_stay_within_the_shortlist():
+def test_bans_and_samples_use_only_shortlisted_tokens():
     model, text = listed_engine(), SOURCES[:1]
     allowed = model.shortlist.allowed_tokens(text[0])
     state, tokens = states(model, text)

@@ -226,7 +226,7 @@ def test_exceptions_affect_only_the_search_they_occur_in():
     assert is_empty(shared)
 
 
-def test_new_search_starts_immediately():
+def test_short_search_starts_immediately_during_a_long_one():
     """During a long search, a short search takes only a few more steps than it has tokens.
 
     Steps during waits of Python threads for each other are counted too, and there are many on a busy machine,
@@ -256,7 +256,7 @@ def test_new_search_starts_immediately():
     assert is_empty(shared)
 
 
-def test_batch_is_served_by_one_thread():
+def test_running_batch_is_served_by_only_one_thread():
     engine = native_model(random_model(SHAPE))
     batch = engine.running_batch()
     thread = threading.Thread(target=batch.serve)
@@ -300,7 +300,7 @@ def collect_results(ticket, count):
     return results
 
 
-def test_close_cancels_waiting_tickets():
+def test_closing_the_batch_cancels_waiting_searches():
     """Each call raises immediately, so that a waiting loop ends."""
     batch = native_model(random_model(SHAPE)).running_batch()
     ticket, empty_ticket = batch.ticket(rules()), batch.ticket(rules())
@@ -314,7 +314,7 @@ def test_close_cancels_waiting_tickets():
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_failing_step_is_repeated_without_the_failing_sentence(beams):
+def test_failed_step_is_repeated_without_the_failing_sentence(beams):
     """A target is too long for the model; other sentences with the same rules enter before and after it."""
     batch = native_model(random_model(SHAPE, spread=3.0)).running_batch()
     batch_rules = rules(beams, min_length=40)

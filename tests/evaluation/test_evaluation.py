@@ -41,7 +41,7 @@ def test_sentence_scores_match_hand_calculation():
 
 
 @given(CORPUS)
-def test_copy_of_reference_scores_perfectly(corpus):
+def test_copy_of_the_reference_gets_a_perfect_score(corpus):
     references = [[*others, hypothesis] for hypothesis, others in corpus]
     report = evaluate([hypothesis for hypothesis, _ in corpus], references, ["chrf", "ter"])
     assert report["chrf"].value == pytest.approx(100)
@@ -110,7 +110,7 @@ def test_scores_match_sacrebleu_command(tmp_path):
         assert score.signature == peer_score["signature"]
 
 
-def test_bootstrap_matches_sacrebleu_command(tmp_path, monkeypatch):
+def test_bootstrap_comparison_matches_sacrebleu_command(tmp_path, monkeypatch):
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
     gold = write(tmp_path / "gold", [line[0] for line in REFERENCES])
     old = write(tmp_path / "old", BASELINE)
@@ -134,7 +134,7 @@ def test_bootstrap_matches_sacrebleu_command(tmp_path, monkeypatch):
         assert "bs:200|seed:12345" in comparison.signature
 
 
-def test_bootstrap_is_antisymmetric():
+def test_bootstrap_comparison_is_antisymmetric():
     better = compare(SYSTEM, BASELINE, REFERENCES, ["bleu", "chrf", "chrf++", "ter"], samples=200)
     worse = compare(BASELINE, SYSTEM, REFERENCES, ["bleu", "chrf", "chrf++", "ter"], samples=200)
     assert [row.metric for row in better] == ["bleu", "chrf", "chrf++", "ter"]

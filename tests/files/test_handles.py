@@ -42,7 +42,9 @@ class FakeMsvcrt:
             self.held.add(requested)
 
 
-def test_windows_locks_bytes_beyond_content(handle: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_on_windows_covers_bytes_beyond_the_content(
+    handle: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     windows = FakeMsvcrt()
     monkeypatch.setattr(handles, "fcntl", None)
     monkeypatch.setattr(handles, "msvcrt", windows)

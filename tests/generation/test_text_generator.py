@@ -139,7 +139,7 @@ def test_M10_M18_attention_matrices_match_transformers(peer, engine):
         generator.attend([None])
 
 
-def test_padding_token_defaults_to_the_tokeniser_padding_token(peer, generator, tmp_path):
+def test_padding_token_defaults_to_that_of_the_tokeniser(peer, generator, tmp_path):
     folder = shutil.copytree(peer[0], tmp_path / "model")
     for name, pad in (("config.json", None), ("tokenizer_config.json", peer[2].convert_ids_to_tokens(5))):
         values = json.loads((folder / name).read_text())

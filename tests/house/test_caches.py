@@ -59,11 +59,11 @@ def cached_functions() -> set[str]:
     return functions
 
 
-def test_caches_are_bounded():
+def test_function_caches_have_a_maximum_size():
     assert cached_functions() == set(BOUNDS)
 
 
-def test_caches_do_not_store_long_strings():
+def test_function_caches_do_not_store_long_strings():
     functions = (
         codes.base_language,
         lambda text: codes.same_language(text, "de"),

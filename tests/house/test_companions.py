@@ -64,7 +64,7 @@ def test_translation_works_without_companion_packages(toolkit: Path) -> None:
 
 
 @pytest.mark.release
-def test_core_tests_pass_without_companion_packages(toolkit: Path) -> None:
+def test_tests_of_core_features_pass_without_companion_packages(toolkit: Path) -> None:
     workers = ("-n", str(os.cpu_count()), "--dist", "loadfile")
     result = python(toolkit, "-m", "pytest", "-q", *workers, "-m", "not slow and not release", "tests")
     print(result.stdout[-5000:], file=sys.stderr)

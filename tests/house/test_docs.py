@@ -113,7 +113,7 @@ def uwaga_calls(line: str) -> list[list[str]]:
     return calls
 
 
-def test_documented_options_exist():
+def test_options_mentioned_in_docs_exist():
     group = typer.main.get_command(app)
     for page, line in commands():
         calls = uwaga_calls(line)

@@ -87,7 +87,9 @@ def test_call_stack_from_text_to_search_is_short(engine: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("title", "engine"), [("in torch", "torch"), ("on the native engine", "native")])
-def test_documented_frames_are_in_the_stack(title: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_frames_occur_in_the_call_stack_in_order(
+    title: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frames = iter(stack(run_on_command_line, engine, monkeypatch))
     for line in documented_frames(title):
         assert line in frames, f"{PAGE}, {title!r}: {line} is not on the way, or not in this order"
@@ -191,7 +193,7 @@ def test_translation_passes_text_through_few_modules() -> None:
     assert walk.returns <= 8, walk.callers
 
 
-def test_loading_a_model_calls_few_modules() -> None:
+def test_loading_a_model_calls_functions_of_few_modules() -> None:
     uwaga.load("bundled")
     walk = trace(lambda: uwaga.load("bundled"), lambda frame: True)
     assert len(walk.callers) <= 40, sorted(walk.callers)

@@ -24,19 +24,19 @@ def includes() -> dict[str, set[str]]:
     return graph
 
 
-def test_layer_table_lists_all_folders() -> None:
+def test_layer_table_lists_all_native_folders() -> None:
     assert sorted(layers()) == sorted(
         path.name for path in NATIVE.iterdir() if any(file.suffix in SUFFIXES for file in path.rglob("*"))
     )
 
 
-def test_folders_include_lower_folders_only() -> None:
+def test_native_folders_include_only_lower_layers() -> None:
     order = layers()
     for folder, included in includes().items():
         assert included <= set(order[order.index(folder) + 1 :]), folder
 
 
-def test_networks_are_used_through_their_interface() -> None:
+def test_native_networks_are_used_only_through_their_interface() -> None:
     graph = includes()
     for folder in ("transformer", "recurrent", "output", "search", "c"):
         assert graph[folder].isdisjoint({"transformer", "recurrent"}), folder

@@ -25,7 +25,7 @@ CORE_TESTS = [
     "tests/server/test_server_v1.py",
 ]
 LINUX_LOCK_TESTS = [
-    "tests/documents/test_document_job.py::test_concurrent_run_is_rejected",
+    "tests/documents/test_document_job.py::test_concurrent_translation_of_the_same_document_is_rejected",
     "tests/files/test_lock.py::test_lock_of_ended_process_is_stale",
 ]
 """Tests of the locks and the boot numbers of Linux."""
@@ -73,7 +73,7 @@ def test_sentence_is_translated_without_linux_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.release
-def test_core_tests_pass_without_linux_calls(tmp_path: Path) -> None:
+def test_tests_of_core_features_pass_without_linux_calls(tmp_path: Path) -> None:
     deselected = [word for name in LINUX_LOCK_TESTS for word in ("--deselect", name)]
     options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not release"]
     assert " passed" in run(tmp_path, "-m", "pytest", *options, *deselected, *CORE_TESTS)

@@ -126,7 +126,7 @@ def distribution(tmp_path_factory, sdist) -> Distribution:
 
 
 @pytest.mark.slow
-def test_sdist_has_all_files_of_the_tree(sdist):
+def test_sdist_contains_exactly_the_tracked_files(sdist):
     with tarfile.open(sdist.path) as archive:
         members = {name.partition("/")[2] for name in archive.getnames()}
     expected = {name for name in sdist.listed if not name.startswith(".ci/")}
@@ -134,7 +134,7 @@ def test_sdist_has_all_files_of_the_tree(sdist):
 
 
 @pytest.mark.release
-def test_wheel_has_only_package_and_core(distribution, sdist):
+def test_wheel_contains_only_package_and_native_core(distribution, sdist):
     """No tests, no native sources, no core of another Python; the licence, py.typed and the bundled model."""
     with zipfile.ZipFile(distribution.wheel) as archive:
         members = {name for name in archive.namelist() if not name.endswith("/")}
@@ -173,7 +173,7 @@ def test_kernels_share_no_weak_symbols(distribution):
 
 
 @pytest.mark.release
-def test_core_links_only_system_libraries(distribution):
+def test_native_core_links_only_system_libraries(distribution):
     if shutil.which("readelf") is None:
         pytest.skip("no readelf here")
     [core] = distribution.environment.glob("lib/python*/site-packages/uwaga/engine/_core*.so")

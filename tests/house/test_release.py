@@ -58,7 +58,7 @@ def test_workflows_are_well_formed():
 
 
 @pytest.mark.parametrize("name", ["release.yml", "test.yml", "wheels.yml"])
-def test_actions_are_pinned_to_commits(name):
+def test_workflow_actions_are_pinned_to_commits(name):
     text = (WORKFLOWS / name).read_text(encoding="utf-8")
     actions = [
         action for action in re.findall(r"uses: (.+)$", text, re.MULTILINE) if not action.startswith("./")
@@ -92,7 +92,7 @@ def needs(jobs: dict, name: str) -> set[str]:
     return required
 
 
-def test_publishing_requires_tag_and_checked_files(jobs):
+def test_publishing_requires_a_tag_and_checked_files(jobs):
     assert jobs["attest"]["if"] == "github.event_name == 'push'"
     assert workflow("release.yml")[True]["push"] == {"tags": ["v*"]}
     for name in PUBLISHING:
@@ -110,7 +110,7 @@ def test_workflow_and_makefile_run_the_same_script(jobs):
         assert f"$(PYTHON) release/files.py {step} dist/release" in makefile
 
 
-def test_image_size_is_printed(jobs):
+def test_workflow_prints_the_docker_image_size(jobs):
     assert "docker image inspect --format '{{.Size}} bytes' uwaga" in commands(jobs["image"])
 
 
@@ -151,7 +151,7 @@ def check_wheel(files, folder: Path, members: dict[str, bytes]) -> None:
     files.check_wheel(path, files.members(path), set(PACKAGE))
 
 
-def test_wheel_with_the_files_of_the_sdist_passes(files, tmp_path, capsys):
+def test_wheel_with_exactly_the_files_of_the_sdist_is_accepted(files, tmp_path, capsys):
     check_wheel(files, tmp_path, PACKAGE | OTHER_MEMBERS)
     assert re.search(r"bytes in +1 bundled model", capsys.readouterr().out)
 
@@ -208,7 +208,7 @@ def test_tag_must_equal_version_and_have_changelog_section(files, tmp_path, monk
     assert (tmp_path / "notes.md").read_text() == "- new\n"
 
 
-def test_build_requires_an_empty_folder(tmp_path):
+def test_release_build_requires_an_empty_folder(tmp_path):
     (tmp_path / "packages").mkdir()
     (tmp_path / "packages/uwaga-0.0.1.tar.gz").touch()
     command = [sys.executable, ROOT / "release/files.py", "build", tmp_path]

@@ -151,7 +151,7 @@ def imports_from(nodes: list[ast.AST], module: str) -> bool:
 
 
 @pytest.mark.parametrize("record", [SearchOptions, LoadOptions, Request])
-def test_fields_of_records_are_not_repeated_in_other_classes(record: type) -> None:
+def test_record_fields_are_not_repeated_in_other_classes(record: type) -> None:
     names = {field.name for field in dataclasses.fields(record)}  # type: ignore[arg-type]
     repeated = []
     for name, node in classes():
@@ -181,7 +181,7 @@ def test_retired_names_are_not_reused() -> None:
     assert not [f"{name}: {node.name}" for name, node in classes() if node.name in RETIRED]
 
 
-def test_no_possessive_quantifier_follows_a_group() -> None:
+def test_patterns_have_no_possessive_quantifier_after_a_group() -> None:
     """Python before 3.11.5, as in Debian 12, matches too much (gh-106052); use ``(?>(?:...)*)`` instead."""
     possessive = re.compile(r"\)(?:[*+?]|\{+\d*,?\d*\}+)\+")
     library = SOURCE / "uwaga/checkpoints/formats/gguf/tokeniser.py"  # patterns of `tokenizers`
@@ -189,7 +189,7 @@ def test_no_possessive_quantifier_follows_a_group() -> None:
     assert [str(path) for path in paths if possessive.search(path.read_text(encoding="utf-8"))] == []
 
 
-def test_functions_have_few_parameters() -> None:
+def test_functions_other_than_commands_have_few_parameters() -> None:
     """Commands have a parameter for each option; all other functions take options objects."""
     assert not [
         f"{name}: {node.name} has {count} parameters"
@@ -207,7 +207,7 @@ def count_parameters(arguments: ast.arguments) -> int:
     return sum(parameter.arg not in ("self", "cls") for parameter in parameters)
 
 
-def test_translator_has_few_parallel_lists() -> None:
+def test_translator_code_zips_few_parallel_lists() -> None:
     files = sorted((SOURCE / "uwaga/translator").rglob("*.py"))
     counts = {path.name: path.read_text("utf-8").count("zip(") for path in files}
     assert sum(counts.values()) <= MAX_ZIPS, counts

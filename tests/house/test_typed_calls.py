@@ -46,7 +46,7 @@ TEXTS = str | Iterable[str]
 
 
 @pytest.mark.slow
-def test_mypy_rejects_exactly_the_marked_calls() -> None:
+def test_mypy_rejects_exactly_the_calls_marked_as_wrong() -> None:
     command = [sys.executable, "-m", "mypy", "--follow-imports=skip", "--output=json"]
     command += ["--cache-dir=.mypy_cache/typed_calls", str(CALLS)]
     command += [f"src/uwaga/{name}" for name in SIGNATURES]

@@ -68,7 +68,7 @@ def translator(request) -> uwaga.Translator:
 
 
 @pytest.mark.parametrize("text", [SINGING, "A man in a blue shirt is sleeping.\nThe weather is nice."])
-def test_M44_reported_mixtures_and_weights_match_the_search(translator, text):
+def test_M44_reported_mixture_weights_match_the_search(translator, text):
     memory = ListedMemory(SLEEPING, BOY)
     lookups = look_up(translator, text, memory)
     translation = translator.translate(text, memory=memory, placeholders=False)

@@ -93,7 +93,7 @@ def test_translation_preserves_html_structure(html, translations, expected):
     assert fragment.write(fragment.inlines) == html
 
 
-def test_all_tags_are_inserted_even_without_a_usable_alignment():
+def test_all_tags_are_inserted_even_if_the_alignment_is_unusable():
     [inline] = read_fragment("<p>hello <b>world</b></p>", "html").inlines
     for alignment in (None, WordAlignment(((0, 1),), ((0, 99),), ((0, 0),))):
         placed = insert_tags(strip_tags(inline), "hallo Welt", alignment)

@@ -35,7 +35,7 @@ WITHOUT_TYPOGRAPHY = unknown(PLAIN)
 
 
 @given(PARTS)
-def test_inverse_edits_restore_the_original_characters(parts):
+def test_inverse_edits_restore_original_typography(parts):
     source = tuple(parts)
     edits = ascii_edits(visible_text(source), WITHOUT_TYPOGRAPHY)
     plain = apply_edits(source, edits)
@@ -164,5 +164,5 @@ def test_quotation_marks_are_converted_to_tags():
     assert [part.kind for part in unpaired if isinstance(part, Tag)] == ["void"]
 
 
-def test_insertions_next_to_a_span_do_not_extend_it():
+def test_characters_inserted_next_to_a_span_do_not_extend_it():
     assert move_spans([(0, 2), (3, 5)], [Edit(3, 3, "„"), Edit(5, 5, "“")]) == [(0, 2), (4, 6)]

@@ -48,7 +48,7 @@ def test_held_out_sources_are_chosen_deterministically():
     assert all(is_held_out(f"  {source.replace(' ', '  ')}\n") for source in held_out)
 
 
-def test_better_adapter_is_kept_and_worse_one_discarded(memory, model, tmp_path):
+def test_adapter_is_kept_only_if_it_improves_the_scores(memory, model, tmp_path):
     folder = tmp_path / "adapter"
     scores = adapt(memory, folder, model, (*QUICK, "training.steps=60"))
     assert scores.is_better and scores.new > scores.base and scores.present is None
@@ -72,7 +72,7 @@ def test_command_line_prints_the_scores_and_leaves_no_files(memory, model, tmp_p
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
-def test_interrupted_training_resumes_with_the_same_pairs(memory, model, tmp_path, monkeypatch):
+def test_interrupted_adaptation_resumes_with_the_same_pairs(memory, model, tmp_path, monkeypatch):
     changes = (*QUICK, "training.steps=6")
     folder, work = tmp_path / "adapter", tmp_path / ".adapter.adapting"
     monkeypatch.setattr("uwaga_memory.adapting.AdaptationScores.is_better", True)
@@ -106,7 +106,7 @@ def test_invalid_adaptation_settings_leave_no_files(memory, model, tmp_path, cha
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
-def test_adapting_requires_matching_languages_and_enough_pairs(memory, model, tmp_path):
+def test_adapting_to_a_memory_requires_matching_languages_and_enough_pairs(memory, model, tmp_path):
     small = Memory.create(tmp_path / "small.uwm", "abc", "cba")
     small.add(Pair(f"a {number}", "b") for number in range(40))
     with pytest.raises(DataError, match=r"small\.uwm: of its 40 sources, \d are held out .* about 200"):

@@ -77,7 +77,7 @@ def test_ensemble_averages_probabilities_at_every_step() -> None:
 
 
 @pytest.mark.numerical
-def test_ensemble_of_identical_members_matches_model() -> None:
+def test_ensemble_of_identical_members_matches_a_single_model() -> None:
     model = make(VARIANTS["luong"])
     options = SearchOptions(beam=4, nbest=4, max_length=6, max_ratio=math.inf)
     expected = search(model, inputs(SOURCES), options)
@@ -142,7 +142,7 @@ def test_different_tokenisers_are_rejected(folders: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("name", list(VARIANTS))
-def test_families_survive_saving_and_loading(name: str, tmp_path: Path) -> None:
+def test_models_of_all_families_survive_saving_and_loading(name: str, tmp_path: Path) -> None:
     settings = VARIANTS[name]
     model = build_model(settings, JOINT.symbols, JOINT.size, JOINT.size).eval()
     save_model(
@@ -155,7 +155,7 @@ def test_families_survive_saving_and_loading(name: str, tmp_path: Path) -> None:
         assert loaded.model(source, target).equal(model(source, target))
 
 
-def test_config_with_other_sizes_is_rejected(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_config_with_sizes_unlike_the_weights_is_rejected(folders: dict[str, Path], tmp_path: Path) -> None:
     for key, value in (("hidden", 5000), ("hidden", 17), ("embedding", 100_000)):
         folder = tmp_path / f"{key}{value}"
         folder.mkdir()
@@ -168,7 +168,7 @@ def test_config_with_other_sizes_is_rejected(folders: dict[str, Path], tmp_path:
             load_torch(folder)
 
 
-def test_family_setting_selects_the_trained_model(tmp_path: Path) -> None:
+def test_family_setting_selects_the_model_to_train(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=100)
     text = tmp_path / "train.tsv"
     for name, precision in (("bahdanau", "float32"), ("luong", "bfloat16")):

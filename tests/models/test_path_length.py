@@ -13,7 +13,7 @@ pytestmark = pytest.mark.numerical
 DISTANCES = (1, 2, 3, 8, 21)
 
 
-def test_E7_operations_grow_with_distance_only_in_recurrent_networks() -> None:
+def test_E7_number_of_operations_grows_with_distance_only_in_recurrent_networks() -> None:
     script = experiment("path_length")
     recurrent = [script.recurrent_operations(distance) for distance in DISTANCES]
     assert [count - recurrent[0] for count in recurrent] == [distance - 1 for distance in DISTANCES]

@@ -48,7 +48,7 @@ def compare_engine(shape: TransformerSettings) -> tuple[bool, float, float]:
 
 
 @pytest.mark.numerical
-def test_M36_rounded_model_matches_int8_engine() -> None:
+def test_M36_model_with_rounded_weights_matches_int8_engine() -> None:
     """A different order of summation can occasionally round a number to another integer.
 
     In a narrow model this is rare enough that most log-probabilities equal the engine's.

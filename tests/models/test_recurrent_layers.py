@@ -22,7 +22,7 @@ LENGTHS = torch.tensor([5, 2, 3])
 
 
 @pytest.mark.parametrize("form", ["paper", "fused"])
-def test_gru_steps_match_full_sequence(form: str) -> None:
+def test_gru_steps_match_a_pass_over_the_full_sequence(form: str) -> None:
     torch.manual_seed(1)
     layer = Gru(4, 6, form)
     torch.nn.init.normal_(layer.weights.recurrent_bias)
@@ -46,7 +46,7 @@ def test_gru_variants_differ_unless_the_reset_gate_is_open() -> None:
     torch.testing.assert_close(paper.run(X), fused.run(X))
 
 
-def test_lstm_steps_match_full_sequence() -> None:
+def test_lstm_steps_match_a_pass_over_the_full_sequence() -> None:
     torch.manual_seed(3)
     layer = Lstm(4, 6)
     state = LstmState(torch.randn(3, 6), torch.randn(3, 6))
@@ -100,7 +100,7 @@ def test_padding_does_not_change_last_states(layer_class: type) -> None:
     torch.testing.assert_close(actual, torch.stack(expected))
 
 
-def test_M12_reversal_is_its_own_inverse() -> None:
+def test_M12_reversing_a_sequence_twice_restores_it() -> None:
     ids = torch.tensor([[11, 12, 13, 3], [14, 15, 3, 0], [3, 0, 0, 0]])
     lengths = torch.tensor([4, 3, 1])
     reversed_ids = reverse_padded(ids, lengths, keep_last=True)

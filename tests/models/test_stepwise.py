@@ -139,7 +139,7 @@ class ReferenceProduct:
         return self.base[:, self.step - 1] + (self.matrix @ x[..., None])[..., 0]
 
 
-def test_beam_attention_equals_single_row_attention() -> None:
+def test_attention_of_a_beam_equals_attention_of_single_rows() -> None:
     model = make(VARIANTS["bahdanau"])
     memory = model.encode([[5, 6, 7, 2], [8, 2]])
     query = torch.randn(2, 8, generator=torch.Generator().manual_seed(0))
@@ -151,7 +151,7 @@ def test_beam_attention_equals_single_row_attention() -> None:
     torch.testing.assert_close(single.weights[0].repeat_interleave(3, dim=0), beams.weights[0])
 
 
-def test_energies_and_their_gradients_match_the_formula() -> None:
+def test_attention_energies_and_their_gradients_match_the_formula() -> None:
     query = random_tensor(2, 3, 5, seed=1)
     keys = random_tensor(2, 4, 5, seed=2)
     vector = random_tensor(5, seed=3)
@@ -161,7 +161,7 @@ def test_energies_and_their_gradients_match_the_formula() -> None:
     assert torch.autograd.gradcheck(energies, (query[:1], keys, vector))  # broadcast
 
 
-def test_in_place_tanh_is_accurate() -> None:
+def test_tanh_computed_in_place_is_accurate() -> None:
     x = torch.linspace(-30, 30, 10_001)
     assert float((tanh_in_place(x.clone()) - torch.tanh(x)).abs().max()) < 4 * torch.finfo(x.dtype).eps
     assert tanh_in_place(torch.tensor([-200.0, 0.0, 200.0])).tolist() == [-1.0, 0.0, 1.0]

@@ -74,13 +74,13 @@ def test_hostile_tokens_are_shown_as_text(page):
         pytest.param("", "zh", "第 3 层", marks=pytest.mark.slow),
     ],
 )
-def test_view_language_is_that_of_the_option_or_document(show, document, language, expected):
+def test_view_uses_the_language_of_the_option_or_the_document(show, document, language, expected):
     head = f'<script>document.documentElement.lang = "{document}"</script>'
     page = show(attention_view(ATTENTIONS, SOURCE, TARGET, language=language), head)
     assert expected in status(page)
 
 
-def test_every_kind_view_and_layer_is_drawn(page):
+def test_every_attention_kind_view_and_layer_is_drawn(page):
     for kind in ("cross", "encoder", "decoder"):
         page.locator(f"input[value={kind}]").check()
         for view, shown in (("heads", "each head in its own colour"), ("matrix", "mean of all heads")):
@@ -134,7 +134,7 @@ def test_heads_are_selected_by_buttons(page):
     assert "no head chosen" in status(page)
 
 
-def test_hovered_token_shows_its_largest_weights(page):
+def test_pointing_at_a_token_shows_its_largest_weights(page):
     page.get_by_role("button", name="head 1", exact=True).dblclick()
     page.locator("select").select_option(label="2")
     weights = ATTENTIONS.cross[1, 0]
@@ -201,7 +201,7 @@ def test_selecting_a_head_in_the_model_view_opens_it(page):
     assert "layer 1, head 1" in status(page)
 
 
-def test_single_matrix_hides_controls(show):
+def test_view_of_a_single_matrix_hides_the_controls(show):
     page = show(attention_view(Attentions(cross=ATTENTIONS.cross[:1, :1]), SOURCE, TARGET))
     assert page.locator("input[value=model]").count() == 0
     assert not page.locator("select").is_visible()
@@ -257,7 +257,7 @@ def test_static_heat_map_is_shown_under_content_security_policy(browser, tmp_pat
     page.close()
 
 
-def test_colours_follow_the_colour_scheme(show):
+def test_view_colours_follow_the_colour_scheme(show):
     page = show(attention_view(ATTENTIONS, SOURCE, TARGET), '<meta name="color-scheme" content="light dark">')
     accent = "getComputedStyle(document.querySelector('[data-milliseconds]')).getPropertyValue('--accent')"
     light = page.evaluate(accent)

@@ -291,7 +291,7 @@ def test_M42_draft_length_adapts_to_acceptance():
         assert hypothesis.draft.proposed < 20
 
 
-def test_M42_incompatible_draft_models_are_rejected_and_short_ones_stop():
+def test_M42_unsuitable_draft_models_and_options_are_rejected():
     large = native_decoder(random_decoder(SMALL, spread=2.0))
     options = SearchOptions(beam=1, max_length=30, max_ratio=float("inf"))
     sources = prompts(3, 1, max_length=5)
@@ -309,7 +309,7 @@ def test_M42_incompatible_draft_models_are_rejected_and_short_ones_stop():
     )
 
 
-def test_M18_short_prompt_continues_after_a_long_one_finishes():
+def test_M18_search_for_a_short_prompt_continues_after_a_long_one_finishes():
     model = random_decoder(DecoderOnlySettings(layers=1, width=8, heads=2, feed_forward=8, max_length=24))
     state = model.start(model.encode([(5,) * 20, (6,)]), 1)
     state = model.step(np.array([2, 2]), state, Choice(1)).state.select(np.array([1]))
@@ -318,7 +318,7 @@ def test_M18_short_prompt_continues_after_a_long_one_finishes():
     assert state.furthest == 21
 
 
-def test_M42_models_that_cannot_verify_ignore_drafts():
+def test_M42_models_that_cannot_verify_tokens_ignore_drafts():
     model = random_model(SHAPE.model_copy(update={"self_attention": "ssru"}), spread=2.0)
     assert model.verify is None
     expected = search(model, inputs(SOURCES[:3]), GREEDY)
@@ -350,7 +350,7 @@ def test_M42_bias_prefers_draft_tokens_of_similar_probability(seed, bias):
             state, last = step.state, token
 
 
-def test_M42_one_token_prompts_give_equal_results_verified_or_stepped():
+def test_M42_verification_of_one_token_prompts_equals_single_steps():
     """The decoder reads no token of such a prompt before the first step."""
     model = random_decoder(SMALL, spread=2.0).double()
     state = model.start(model.encode([(5,), (7,)]), 1)

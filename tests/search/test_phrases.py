@@ -58,7 +58,7 @@ def compile_phrases(phrases, continuations=(), bonus=None):
 
 
 @given(some_phrases, continuation_sets, st.lists(st.sampled_from(CONTENT), max_size=12))
-def test_M27_automaton_counts_occurrences(phrases, continuations, tokens):
+def test_M27_phrase_automaton_counts_occurrences(phrases, continuations, tokens):
     expected = [min(count_occurrences(tokens, phrase, continuations), phrase.times) for phrase in phrases]
     assert compile_phrases(phrases, continuations).occurrences(tokens) == expected
 
@@ -177,7 +177,7 @@ def test_M27_results_do_not_depend_on_when_a_sentence_joins_the_batch():
 
 
 @given(st.integers(0, 1000), st.integers(2, 6), st.floats(0.0, 3.0))
-def test_M27_bonus_is_added_to_the_score(seed, beam, bonus):
+def test_M27_phrase_bonus_is_added_to_the_score(seed, beam, bonus):
     decoder = toy(seed=seed, end_bias=1.0)
     options = SearchOptions(beam=beam, nbest=beam, length_formula="none", early_stopping=False)
     phrases = [Phrase(((9, 10), (11,))), Phrase(((12, 13, 14),))]
@@ -196,7 +196,7 @@ def test_M27_bonus_is_added_to_the_score(seed, beam, bonus):
         )
 
 
-def test_M27_large_bonus_yields_the_phrase():
+def test_M27_large_bonus_makes_the_phrase_occur():
     decoder, plain = toy(seed=5, end_bias=1.0), SearchOptions(beam=4)
     phrases = Phrases([Phrase(((17, 18),))], None, 20.0)
     [[hypothesis]] = search(decoder, inputs([[7, 8, 2]], phrases=[phrases]), plain)
@@ -214,7 +214,7 @@ def test_M27_truncated_hypothesis_contains_the_beginning_of_the_phrase(limit):
     assert hypothesis.tokens == (17, 18, 19)[:limit]
 
 
-def test_M27_bans_exclude_phrases_and_prefixes_count_them():
+def test_M27_banned_tokens_exclude_phrases_and_prefixes_count_towards_them():
     decoder = toy(seed=5, end_bias=1.0)
     phrases = Phrases([Phrase(((17, 18),)), Phrase(((20,),))])
     [[hypothesis]] = search(decoder, inputs([[7, 8, 2]], phrases=[phrases]), SearchOptions(banned=(18,)))
@@ -226,7 +226,7 @@ def test_M27_bans_exclude_phrases_and_prefixes_count_them():
     assert phrases.occurrences(hypothesis.tokens) == [1, 1]
 
 
-def test_M27_all_phrases_occur_even_with_more_banks_than_beam_slots():
+def test_M27_all_phrases_occur_even_with_more_banks_than_beams():
     decoder = toy(seed=8, end_bias=2.0)
     phrases = [Phrase(((4 + i, 24 - i),)) for i in range(12)]
     for beam in (1, 5, 20):

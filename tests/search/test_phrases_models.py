@@ -76,7 +76,7 @@ def test_M27_engine_results_do_not_depend_on_the_batch(kind):
         assert search(decoder, inputs([sources[i]], phrases=[sentence_phrases]), options) == [results[i]]
 
 
-def test_M27_engine_matches_torch():
+def test_M27_phrase_search_on_the_engine_matches_torch():
     sources, phrases = sentences(20), [Phrases(phrase_list) for phrase_list in random_phrases(20)]
     options = SearchOptions(beam=4, max_length=39)
     torch_results, engine_results = (

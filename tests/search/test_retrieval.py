@@ -65,7 +65,7 @@ def engines(draw):
     return engine, sentences(count, seed), seed
 
 
-def test_M44_weights_and_mixture_shares_match_the_equations():
+def test_M44_neighbour_shares_and_mixture_weight_match_the_equations():
     keys = np.array([[0, 0], [3, 0], [0, 4], [0, 1]], dtype=np.float16)
     datastore = Datastore(keys, np.array([5, 6, 5, 6]), radius=16.0, temperature=8.0, neighbours=3)
     neighbours = nearest(datastore, np.array([0, 2], dtype=np.float32))  # squared distances 4, 13, 4, 1
@@ -100,7 +100,7 @@ def test_M44_engine_search_matches_numpy_search(data):
 
 @QUIET
 @given(st.data())
-def test_M44_steps_match_the_reference(data):
+def test_M44_engine_steps_match_the_numpy_reference(data):
     engine, sources, seed = data.draw(engines())
     engine = engine.without_shortlist()
     reference, beams = RetrievalDecoder(engine), data.draw(st.integers(1, 3))
@@ -157,7 +157,7 @@ def test_M44_torch_models_and_ensembles_match_the_retrieval_reference(make):
         np.testing.assert_allclose(first.token_scores, best.token_scores, atol=1e-4)
 
 
-def test_M44_torch_features_match_engine_features():
+def test_M44_decoder_features_of_torch_and_engine_are_equal():
     model, sources = random_model(SHAPE, 4, spread=2.0), sentences(3, 4)
     targets = [[5, 6, SYMBOLS.end], [7, SYMBOLS.end], [8, 9, 10, SYMBOLS.end]]
     arguments = sources, targets, SYMBOLS.start
@@ -167,7 +167,7 @@ def test_M44_torch_features_match_engine_features():
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_M44_remembered_sentence_is_repeated_and_distant_one_is_ignored(beam):
+def test_M44_remembered_sentence_is_repeated_and_dissimilar_one_is_ignored(beam):
     engine, sources = native_model(random_model(SHAPE, 1, spread=2.0)), sentences(5, 1)
     plain = search(engine, inputs(sources), SearchOptions(beam=beam, max_length=20))
     rng = np.random.default_rng(0)

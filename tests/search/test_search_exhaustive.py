@@ -105,7 +105,7 @@ def test_M24_wide_beam_equals_enumeration(kind, formula, alpha):
     best=st.sampled_from([1, 3, WIDE]),
     source=st.lists(st.integers(4, 20), min_size=1, max_size=4),
 )
-def test_M24_constrained_search_equals_enumeration(
+def test_M24_wide_constrained_beam_equals_enumeration(
     seed, recurrent, alpha, formula, limit, min_length, ngram, prefix, score_forced, best, source
 ):
     decoder = (RecurrentToy if recurrent else TableToy)(VOCABULARY, seed=seed, end_bias=0.5)
@@ -123,7 +123,7 @@ def test_M24_constrained_search_equals_enumeration(
         check(decoder, [*source, END], options, prefix)
 
 
-def test_M24_exact_stopping_is_never_worse_than_the_estimate():
+def test_M24_exact_stopping_never_gives_worse_scores_than_estimated_stopping():
     """With a large length penalty, only the exact bound waits for the long target."""
     gains = []
     for seed in range(20):

@@ -166,7 +166,7 @@ def summary(hypotheses):
 
 
 @given(searches())
-def test_M24_search_matches_reference(case):
+def test_M24_search_matches_the_reference_implementation(case):
     options, decoder, sentences = case
     results = search(
         decoder,

@@ -129,7 +129,7 @@ def default_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running
         yield running
 
 
-def test_settings_list_all_dialects():
+def test_server_settings_list_all_dialects():
     assert [dialect.name for dialect in DIALECTS.values()] == ALL_DIALECTS
     assert set(REQUESTS) == set(ALL_DIALECTS) - set(DEFAULT_DIALECTS)
 
@@ -160,7 +160,7 @@ def test_dialects_are_disabled_by_default(default_server: RunningServer, name: s
     ],
     ids=["unknown language", "path", "control character", "too many characters", "too many bytes"],
 )
-def test_errors_use_the_format_of_the_dialect(
+def test_error_responses_use_the_format_of_the_dialect(
     server: RunningServer, name: str, kwargs: dict[str, str], statuses: set[int]
 ):
     response = REQUESTS[name].post(server.url, **kwargs)
@@ -169,7 +169,7 @@ def test_errors_use_the_format_of_the_dialect(
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_unsupported_method_errors_use_the_format_of_the_dialect(server: RunningServer, name: str):
+def test_responses_to_unsupported_methods_use_the_format_of_the_dialect(server: RunningServer, name: str):
     response = httpx.put(f"{server.url}{REQUESTS[name].path}", json={})
     assert response.status_code == 405
     assert fits(response.json(), REQUESTS[name].error(405)), response.text
@@ -211,7 +211,7 @@ JSON = st.recursive(
 
 @pytest.mark.parametrize("name", REQUESTS)
 @given(data=st.data())
-def test_arbitrary_bodies_cause_no_server_error(server: RunningServer, name: str, data: Any):
+def test_arbitrary_request_bodies_cause_no_server_error(server: RunningServer, name: str, data: Any):
     """Send the dialect's fields with arbitrary values, arbitrary JSON, and arbitrary bytes."""
     fields = dict.fromkeys(REQUESTS[name].body, JSON)
     valid = st.fixed_dictionaries(

@@ -157,7 +157,7 @@ def test_download_url_works_only_for_translate_file(client, keys, dialect: str):
     assert client.send(document.read).text == TRANSLATION
 
 
-def test_owner_can_delete_documents_of_each_dialect(client: httpx.Client, keys):
+def test_owner_can_delete_documents_through_each_dialect(client: httpx.Client, keys):
     for dialect in STORES:
         document = store(client, dialect, keys["ann"])
         url = str(document.read.url).removesuffix("/result")
@@ -167,7 +167,9 @@ def test_owner_can_delete_documents_of_each_dialect(client: httpx.Client, keys):
         assert client.send(document.read).status_code == 404
 
 
-def test_log_contains_no_ids_or_keys(client: httpx.Client, server: RunningServer, keys, tmp_path: Path):
+def test_log_contains_no_document_ids_or_keys(
+    client: httpx.Client, server: RunningServer, keys, tmp_path: Path
+):
     documents = [store(client, dialect, keys["ann"]) for dialect in STORES]
     form = {"source": "en", "target": "de"}
     broken = {"file": ("broken.docx", b"no zip")}

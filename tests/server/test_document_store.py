@@ -127,7 +127,7 @@ def test_result_removed_during_request_is_not_found(tmp_path, after):
     assert (error.value.status, error.value.message) == (404, NO_DOCUMENT)
 
 
-def test_result_removed_during_response_is_complete(tmp_path):
+def test_result_removed_during_response_is_sent_completely(tmp_path):
     store = Documents(tmp_path)
     document_id = add_translated(store)
 
@@ -140,7 +140,7 @@ def test_result_removed_during_response_is_complete(tmp_path):
     assert asyncio.run(send()) == b"ONE\n\nTWO\n"
 
 
-def test_access_requires_owner_and_key(tmp_path):
+def test_document_access_requires_owner_and_key(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store, key=key_hash("secret"))
     pairs = [
@@ -171,7 +171,7 @@ def test_linked_document_requires_only_its_key(tmp_path):
     store.remove(None, document_id, "secret")
 
 
-def test_document_id_is_not_stored(tmp_path):
+def test_document_id_is_not_stored_in_plain_text(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store)
     assert store.claim_next().id != document_id
@@ -184,7 +184,7 @@ def test_document_id_is_not_stored(tmp_path):
 @pytest.mark.parametrize(
     "document_id", ["", "..", "../open", "0" * 31, "0" * 33, "g" * 32, "0" * 32, "\0" * 32]
 )
-def test_invalid_ids_are_not_found(tmp_path, document_id):
+def test_documents_with_invalid_ids_are_not_found(tmp_path, document_id):
     store = Documents(tmp_path)
     add(store)
     for attempt in (store.status, store.result, store.remove):
@@ -193,7 +193,7 @@ def test_invalid_ids_are_not_found(tmp_path, document_id):
 
 
 @given(st.text())
-def test_display_name_is_short_and_contains_no_path(name):
+def test_displayed_file_name_is_short_and_contains_no_path(name):
     displayed = display_name(name)
     assert 0 < len(displayed) <= 200
     assert "/" not in displayed and "\\" not in displayed and displayed not in (".", "..")
@@ -202,7 +202,7 @@ def test_display_name_is_short_and_contains_no_path(name):
     assert display_name(displayed) == displayed
 
 
-def test_file_names_are_not_used_as_paths(tmp_path):
+def test_uploaded_file_names_are_not_used_as_paths(tmp_path):
     store = Documents(tmp_path / "store")
     for name in ("../../evil.txt", "/etc/passwd", "a\0b.txt", "x" * 4000, "\ud800.txt"):
         document_id = add(store, name=name, owner=name)
@@ -226,7 +226,7 @@ def test_number_of_documents_is_limited(tmp_path):
     add(store, owner="dan")
 
 
-def test_oldest_downloaded_document_is_displaced(tmp_path):
+def test_oldest_downloaded_document_is_removed_to_make_room(tmp_path):
     store = Documents(tmp_path, DocumentLimits(per_owner=2))
     first, second = add_translated(store), add_translated(store)
     with pytest.raises(QuotaError):
@@ -240,7 +240,7 @@ def test_oldest_downloaded_document_is_displaced(tmp_path):
     assert len(list((tmp_path / "documents").iterdir())) == 2
 
 
-def test_sweep_removes_old_documents_except_running_ones(tmp_path):
+def test_clean_up_removes_old_documents_except_running_ones(tmp_path):
     store = Documents(tmp_path, DocumentLimits(age=0.05))
     failed, running, queued = (add(store, owner=name) for name in ("a", "b", "c"))
     store.claim_next().fail("so be it", "no")
@@ -264,7 +264,7 @@ def test_owner_with_fewest_running_documents_is_served_first(tmp_path):
     assert store.claim_next().id == stored_id(other_id)
 
 
-def test_removing_a_running_document_stops_its_worker(tmp_path):
+def test_deleting_a_running_document_stops_its_worker(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store)
     claimed = store.claim_next()
@@ -277,7 +277,7 @@ def test_removing_a_running_document_stops_its_worker(tmp_path):
     assert not list((tmp_path / "documents").iterdir())
 
 
-def test_released_document_is_resumed(tmp_path):
+def test_document_released_by_a_stopping_worker_is_resumed(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store, b"\n\n".join(b"line %d" % index for index in range(20)))
     for _ in range(3 * MAX_ATTEMPTS):
@@ -325,7 +325,7 @@ while (claimed := store.claim_next()) is not None:
 
 
 @pytest.mark.slow
-def test_killed_workers_leave_complete_documents(tmp_path):
+def test_killed_workers_leave_only_complete_documents(tmp_path):
     store, rng = Documents(tmp_path), random.Random(3)
     contents = {}
     for number in range(4):
@@ -379,7 +379,7 @@ def test_full_disk_leaves_no_partial_document(tmp_path):
     assert store.status("ann", document_id).state == "queued"
 
 
-def test_sweep_removes_folder_of_killed_upload(tmp_path, monkeypatch):
+def test_clean_up_removes_folder_of_killed_upload(tmp_path, monkeypatch):
     store = Documents(tmp_path)
     document_id = add(store)
     (tmp_path / "documents" / ("0" * 32)).mkdir()

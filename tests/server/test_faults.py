@@ -64,7 +64,7 @@ def test_full_suggestions_file_does_not_stop_server(tmp_path: Path):
                 assert httpx.get(f"{server.url}/health", timeout=1).status_code == 200
 
 
-def test_api_error_is_raised_unchanged():
+def test_api_errors_are_raised_unchanged():
     problem = ApiError(507, "storage_full", "the disk is full")
 
     def fail() -> None:
@@ -103,7 +103,7 @@ def test_exceptions_that_asyncio_tasks_cannot_raise_are_converted(kind: type[Bas
     asyncio.run(raised())
 
 
-def test_frames_of_cyclic_errors_are_cleared():
+def test_stack_frames_of_cyclically_chained_errors_are_cleared():
     def frame(error: Exception) -> Exception:
         local = bytearray(10)  # noqa: F841 (what the frame holds)
         try:
@@ -140,7 +140,7 @@ class FailingDocument(SimpleNamespace):
             raise random_exception(self.number)
 
 
-def test_worker_continues_after_any_failure():
+def test_document_worker_continues_after_any_failure():
     rng = random.Random(1)
     spec = SimpleNamespace(format="txt", source="en", target="de", owner="", characters=0, name="a.txt")
     documents = [

@@ -119,7 +119,7 @@ def bodies(attempt: Attempt, key: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
-def test_all_routes_refuse_invalid_keys(app: OpenApp, name: str):
+def test_all_protected_routes_refuse_invalid_keys(app: OpenApp, name: str):
     routes = list(filter(needs_key, app.application.routes))
     assert len(routes) > 60
     for route in routes:
@@ -139,7 +139,7 @@ def test_public_routes_do_not_require_a_key(app: OpenApp):
 @pytest.mark.parametrize(
     "name", ["wrong bearer", "wrong DeepL key", "wrong header", "wrong query", "another scheme"]
 )
-def test_wrong_key_is_refused_before_body_is_read(app: OpenApp, name: str):
+def test_request_with_wrong_key_is_refused_before_its_body_is_read(app: OpenApp, name: str):
     read_paths: list[str] = []
     for route in filter(needs_key, app.application.routes):
 
@@ -166,7 +166,7 @@ def test_wrong_key_is_refused_before_body_is_read(app: OpenApp, name: str):
         ("", ""),
     ],
 )
-def test_ipv6_network_shares_limits(address: str, name: str):
+def test_clients_of_an_ipv6_network_share_rate_limits(address: str, name: str):
     context = ServerContext(server_settings({"limits": {"requests_per_minute": 5}}, "the test"), None)  # type: ignore[arg-type]
     assert (
         context.anonymous_client(address).name,

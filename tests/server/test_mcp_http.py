@@ -47,7 +47,7 @@ def post(server: RunningServer, body: bytes, key: str, **headers: str) -> httpx.
     return httpx.post(f"{server.url}/mcp", content=body, headers=request_headers, timeout=30)
 
 
-def test_sessions_require_the_key_of_their_owner(server: RunningServer, keys: dict[str, str]):
+def test_mcp_sessions_require_the_key_of_their_owner(server: RunningServer, keys: dict[str, str]):
     missing, wrong = post(server, LIST, ""), post(server, LIST, "wrong")
     assert missing.status_code == 401 and missing.headers["www-authenticate"] == "Bearer"
     assert wrong.status_code == 403 and "wrong" in wrong.json()["error"]["message"]
@@ -65,7 +65,7 @@ def test_sessions_require_the_key_of_their_owner(server: RunningServer, keys: di
     assert post(server, LIST, keys["bob"], **session).status_code == 404
 
 
-def test_characters_are_limited_per_client(server: RunningServer, keys: dict[str, str]):
+def test_number_of_characters_is_limited_per_client(server: RunningServer, keys: dict[str, str]):
     languages = {"source": "en", "target": "de"}
     with connect_http(server.url, keys["poor"]) as poor:
         poor.ok("translate", text="A man sleeps.", **languages)

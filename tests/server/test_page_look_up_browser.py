@@ -66,7 +66,7 @@ def test_lookup_figure_shows_the_remembered_piece_of_each_piece(page):
     expect(figure).not_to_be_visible()
 
 
-def test_pieces_are_navigated_by_keyboard(page):
+def test_pieces_of_the_lookup_figure_are_navigated_by_keyboard(page):
     figure = open_figure(page)
     page.keyboard.press("Tab")
     expect(figure.locator(".details")).to_contain_text("Ein: the nearest remembered piece is Ein,")

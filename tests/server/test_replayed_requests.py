@@ -116,7 +116,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
          {"translatedText": str}),
     ],
 )  # fmt: skip
-def test_replayed_requests_get_responses_of_the_expected_shape(server, method, path, kwargs, status, shape):
+def test_recorded_client_requests_get_responses_of_the_expected_structure(
+    server, method, path, kwargs, status, shape
+):
     response = httpx.request(method, f"{server.url}{path}", timeout=60, **kwargs)
     assert response.status_code == status, response.text
     assert fits(response.json(), shape), response.text

@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.mark.slow
-def test_server_conforms_to_its_description(server: RunningServer, tmp_path: Path):
+def test_server_conforms_to_its_openapi_description(server: RunningServer, tmp_path: Path):
     """Run the command of Schemathesis, since its pytest plugin requires an older pytest.
 
     ``benchmarks/server_load.py described`` sends thousands of requests.

@@ -87,7 +87,7 @@ def test_killed_worker_is_replaced(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_disconnect_cancels_request(tmp_path: Path):
+def test_disconnecting_cancels_the_request(tmp_path: Path):
     with running_server(tmp_path) as server:
         with open_connection(server) as client:
             client.sendall(request_bytes(LONG * 4))
@@ -99,7 +99,7 @@ def test_disconnect_cancels_request(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_slow_and_silent_clients_do_not_block_others(tmp_path: Path):
+def test_slow_and_silent_clients_do_not_block_other_clients(tmp_path: Path):
     with running_server(tmp_path, limits={"body_seconds": 1.0}) as server:
         idle = [open_connection(server) for _ in range(300)]
         slow = open_connection(server)
@@ -117,7 +117,7 @@ def test_slow_and_silent_clients_do_not_block_others(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_full_queue_rejects_with_retry_after(tmp_path: Path):
+def test_full_queue_rejects_requests_with_retry_after_header(tmp_path: Path):
     with running_server(tmp_path, limits={"waiting": 2, "deadline": 120}) as server:
         with ThreadPoolExecutor(120) as pool:
             responses = list(pool.map(lambda _: post(server, " ".join([TEXT] * 8)), range(120)))

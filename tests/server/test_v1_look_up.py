@@ -52,7 +52,7 @@ def memory_path(client: httpx.Client, target: str = "de") -> str:
     return f"/v1/memories/{memory['id']}/look-up"
 
 
-def test_lookups_match_python(clients: list[httpx.Client], server: RunningServer):
+def test_server_lookups_match_python(clients: list[httpx.Client], server: RunningServer):
     client = clients[0]
     answer = client.post(memory_path(client), json={"text": TEXT})
     assert answer.status_code == 200, answer.text
@@ -88,7 +88,7 @@ def test_lookup_positions_refer_to_the_remembered_pieces(clients: list[httpx.Cli
     assert content["pieces"][-1]["piece"] == content["pairs"][0]["pieces"][-1] == "</s>"
 
 
-def test_texts_without_lookups_return_only_a_translation(clients: list[httpx.Client]):
+def test_texts_without_lookups_get_only_a_translation(clients: list[httpx.Client]):
     client = clients[0]
     path = memory_path(client)
     unlike = client.post(path, json={"text": "The weather is nice today."}).json()

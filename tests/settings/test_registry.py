@@ -38,7 +38,7 @@ def test_built_in_implementations_are_imported_on_first_use() -> None:
     subprocess.run([sys.executable, "-c", LAZY], check=True)
 
 
-def test_implementations_in_absent_packages_are_omitted() -> None:
+def test_implementations_in_packages_not_installed_are_omitted() -> None:
     registry: Registry[object] = Registry("number", "uwaga.numbers", TABLE)
     assert list(registry) == ["fraction", "decimal"]
     assert "absent" not in registry
@@ -53,7 +53,7 @@ def test_registered_implementations_come_first_and_override_built_in_ones() -> N
     assert registry["decimal"] is int
 
 
-def test_unknown_name_error_lists_and_suggests_names() -> None:
+def test_unknown_name_error_lists_and_suggests_registered_names() -> None:
     registry: Registry[object] = Registry("number", "uwaga.numbers", TABLE)
     with pytest.raises(SettingsError, match="no number is named 'fractoin'; did you mean 'fraction'"):
         registry.find("fractoin")
@@ -74,7 +74,7 @@ def test_entry_points_of_installed_packages_are_registered(
     assert registry["integer"] is int
 
 
-def test_child_processes_load_the_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_processes_load_the_same_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forget_plugins(monkeypatch)
     (tmp_path / "colours.py").write_text("import sys\nsys.colours_are_loaded = True\n", "utf-8")
     monkeypatch.chdir(tmp_path)

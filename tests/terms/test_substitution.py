@@ -59,7 +59,7 @@ def term_sentence(source, usual, glossary, replaced):
 
 
 @pytest.mark.parametrize("beam", [1, 5])
-def test_M27_forced_terms_replace_usual_words_and_nothing_else(beam):
+def test_M27_forced_terms_replace_only_the_usual_words(beam):
     for source, word, term, usual in SYNONYMS:
         plain = BUNDLED.translate(source, beam=beam).text
         assert usual in words(plain), plain
@@ -96,7 +96,7 @@ def test_M27_term_that_contains_usual_word_replaces_it(mode):
         assert translation.terms[0].applied
 
 
-def test_M27_term_is_not_applied_next_to_usual_word():
+def test_M27_term_next_to_the_usual_word_does_not_count_as_applied():
     terms = replace(
         sentence_terms("The car is fast.", {"car": "Wagen"}),
         usual_translation="Das Auto ist schnell.",
@@ -156,7 +156,7 @@ FAULTS = (
         (2, "Excluir cadastro (-a)", (0, 1)),
     ],
 )
-def test_M27_missing_terms_and_other_changes_are_errors(case, text, errors):
+def test_M27_missing_terms_and_other_changes_count_as_errors(case, text, errors):
     source, usual, word, target = FAULTS[case]
     replaced = "carrinho" if case == 0 else "conta"
     judge = term_sentence(source, usual, {word: target}, [replaced])
@@ -168,7 +168,7 @@ def test_M27_missing_terms_and_other_changes_are_errors(case, text, errors):
     )
 
 
-def test_M27_unknown_usual_word_is_not_dropped():
+def test_M27_term_without_alignment_may_replace_only_one_word():
     """Without an alignment, the term may replace any single word."""
     judge = term_sentence("Delete your account.", "Excluir sua conta.", {"account": "cadastro"}, [None])
     for text, errors in (("Excluir seu cadastro.", (0, 0)), ("Seu cadastro.", (0, 1))):
@@ -197,7 +197,7 @@ def test_M27_unknown_usual_word_is_not_dropped():
         ),
     ],
 )
-def test_M27_usual_words_are_found_by_alignment(source, target, links, term, expected):
+def test_M27_usual_translations_of_terms_are_found_by_alignment(source, target, links, term, expected):
     def spans(text):
         starts = [0, *(index + 1 for index, letter in enumerate(text) if letter == " ")]
         return tuple((start, start + len(word)) for start, word in zip(starts, text.split(), strict=True))

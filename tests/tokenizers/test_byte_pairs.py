@@ -86,7 +86,7 @@ def test_supported_tokeniser_is_read_by_native_codec(pair):
 
 @settings(deadline=None)
 @given(data=st.data())
-def test_ids_and_texts_match_library(pair, data):
+def test_ids_and_texts_match_tokenizers_library(pair, data):
     library, codec = pair
     special = st.sampled_from(["<s>", "</s>", "<|end|>", " [tool] ", "!"])
     text = "".join(data.draw(st.lists(TEXTS | special, max_size=5)))
@@ -100,7 +100,7 @@ def test_ids_and_texts_match_library(pair, data):
     assert codec.encode_plain(text) == plain.encode(text, add_special_tokens=False).ids
 
 
-def test_pieces_and_ids_match_library(pair):
+def test_piece_and_id_lookups_match_tokenizers_library(pair):
     library, codec = pair
     for number in range(library.get_vocab_size() + 2):
         assert codec.piece(number) == library.id_to_token(number)
@@ -108,14 +108,14 @@ def test_pieces_and_ids_match_library(pair):
         assert codec.number(piece) == library.token_to_id(piece)
 
 
-def test_written_tokenizer_json_matches_library(pair, tmp_path):
+def test_written_tokenizer_json_matches_that_of_tokenizers_library(pair, tmp_path):
     library, codec = pair
     assert Tokenizer.from_str(codec.content.decode()).to_str() == library.to_str()
     (tmp_path / "tokenizer.json").write_bytes(codec.content)
     assert read_tokenizer_json(tmp_path, read_tokeniser_config(tmp_path)).content == codec.content
 
 
-def test_tokenizer_json_of_byte_level_codec_matches_library():
+def test_tokenizer_json_of_byte_level_codec_matches_that_of_tokenizers_library():
     bpe = json.loads(train_library().to_str())["model"]
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     merges = list(map(" ".join, bpe["merges"]))
@@ -165,7 +165,7 @@ def vocabularies(draw):
 
 
 @given(vocabularies(), st.text("abcde", max_size=40), st.booleans())
-def test_merge_order_matches_library(vocabulary, word, whole_words):
+def test_merge_order_matches_tokenizers_library(vocabulary, word, whole_words):
     pieces, merges = vocabulary
     library = models.BPE(
         {piece: number for number, piece in enumerate(pieces)}, merges, ignore_merges=whole_words
@@ -177,7 +177,7 @@ def test_merge_order_matches_library(vocabulary, word, whole_words):
     assert BytePairs(pieces, [" ".join(merge) for merge in merges]).merges() == pairs.merges()
 
 
-def test_long_word_takes_linear_time():
+def test_encoding_a_long_word_takes_linear_time():
     pairs = BytePairs(["a", "aa", "aaaa"], [("a", "a"), ("aa", "aa")])
     count = 1 << 20
     assert pairs.encode([97] * count, [0] * count, []) == [2] * (count // 4)
@@ -207,7 +207,7 @@ def test_inconsistent_pieces_and_merges_are_rejected(pieces, merges, message):
         lambda model: model.update(vocab=[1]),
     ],
 )
-def test_damaged_file_is_rejected(tmp_path, damage):
+def test_damaged_tokenizer_json_is_rejected(tmp_path, damage):
     values = json.loads(train_library().to_str())
     damage(values["model"])
     (tmp_path / "tokenizer.json").write_text(json.dumps(values))
@@ -218,7 +218,7 @@ def test_damaged_file_is_rejected(tmp_path, damage):
 @pytest.mark.parametrize(
     "change", [{"dropout": 0.1}, {"continuing_subword_prefix": "##"}, {"unk_token": "<s>"}]
 )
-def test_unsupported_models_use_the_library(tmp_path, change):
+def test_unsupported_models_use_the_tokenizers_library(tmp_path, change):
     values = json.loads(train_library().to_str())
     values["model"] |= change
     if "continuing_subword_prefix" in change:

@@ -51,7 +51,7 @@ def test_ids_and_texts_match_transformers(kind):
     assert uwaga_tokeniser.symbols.end == peer.eos_token_id
 
 
-def test_declared_end_symbol_is_preferred():
+def test_end_symbol_declared_by_the_model_is_preferred():
     def end(*declared):
         return read_decoder_tokeniser(folder("qwen"), TokenIds(500), declared).symbols.end
 

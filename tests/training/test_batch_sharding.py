@@ -53,7 +53,7 @@ def test_part_numbers_do_not_depend_on_process_count(sentences: list[int], parts
         assert [actual[index] for index in range(len(sizes))] == expected
 
 
-def test_process_count_must_divide_batches() -> None:
+def test_number_of_processes_must_divide_the_number_of_batches() -> None:
     training = TrainingSettings(accumulate=6, batch_tokens=4000)
     for world in (1, 2, 3, 6):
         check_process_count(training, world)

@@ -33,7 +33,7 @@ def int8_error(model: Path, dev: Path) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-def test_M36_quantisation_aware_training_reduces_the_int8_loss(tmp_path: Path) -> None:
+def test_M36_quantisation_aware_training_reduces_the_loss_of_the_int8_model(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
     training = {
         **{"batch_tokens": 500, "validate_every": 400, "validation_sentences": 0, "save_every": 400},

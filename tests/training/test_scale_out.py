@@ -85,7 +85,7 @@ def test_two_processes_match_a_single_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.release
-def test_four_processes_fsdp_and_changed_counts_match_a_single_process(tmp_path: Path) -> None:
+def test_four_processes_with_fsdp_or_changed_counts_match_a_single_process(tmp_path: Path) -> None:
     settings = prepare(tmp_path, **EXACT | {"clip": 0.5, "steps": 12, "keep_last": 9})
     train(settings)
     run_to_end(tmp_path, 4, "run=four")
@@ -111,7 +111,7 @@ def test_fsdp_matches_ddp_in_float32(tmp_path: Path) -> None:
     "kind",
     [pytest.param("ddp", marks=pytest.mark.slow), pytest.param("fsdp", marks=pytest.mark.release)],
 )
-def test_restarted_run_is_bit_identical(tmp_path: Path, kind: str) -> None:
+def test_restarted_run_is_bit_identical_to_an_uninterrupted_one(tmp_path: Path, kind: str) -> None:
     prepare(tmp_path, accumulate=2, steps=40, validate_every=20, distributed=kind)
     run_to_end(tmp_path, 2, "run=whole")
     process = launch(tmp_path, 2, *TRAIN, restarts=2)
@@ -154,7 +154,7 @@ def test_unresponsive_process_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_errors_are_reported_once_without_traceback(tmp_path: Path) -> None:
+def test_errors_of_several_processes_are_reported_once_without_traceback(tmp_path: Path) -> None:
     prepare(tmp_path, accumulate=4)
     for processes, changes, message in (
         (

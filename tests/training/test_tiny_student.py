@@ -50,7 +50,7 @@ def test_recipe_has_the_shape_of_firefox_tiny_models() -> None:
 
 
 @pytest.mark.slow
-def test_M26_resumed_recipe_is_bit_identical(tmp_path: Path) -> None:
+def test_M26_resumed_run_is_bit_identical_to_an_uninterrupted_one(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=60)
     train(recipe_settings(tmp_path, "whole", 4))
     train(recipe_settings(tmp_path, "stopped", 2))
@@ -75,7 +75,9 @@ def test_M26_resumed_recipe_is_bit_identical(tmp_path: Path) -> None:
         pytest.param("aan", "float32", marks=pytest.mark.release),
     ],
 )
-def test_M26_M35_models_learn_to_reverse_words(tmp_path: Path, kind: str, precision: str) -> None:
+def test_M26_M35_ssru_and_aan_models_learn_to_reverse_words(
+    tmp_path: Path, kind: str, precision: str
+) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
     values = toy_values(
         tmp_path,

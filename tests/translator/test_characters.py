@@ -180,14 +180,14 @@ RARE = st.one_of(
 
 
 @given(st.lists(st.one_of(RARE, st.sampled_from(["dog", " ", " the ", ", "])), max_size=8))
-def test_rare_characters_are_kept_or_reported(translator, parts):
+def test_rare_characters_copied_by_the_model_are_kept_or_reported(translator, parts):
     model = translator.model
     text = Text((f"The {''.join(parts)} sleeps.",), "text 1")
     Characters(CopyingModel(model.source), model.characters, ("en", "de")).translate([text])
     assert not unreported_losses(text.result), (ascii(text.content), text.result)
 
 
-def test_rare_characters_are_kept_or_reported_with_a_model(translator):
+def test_rare_characters_are_kept_or_reported_by_the_bundled_model(translator):
     texts = [text for word in RARE_WORDS for text in (f"The {word} dog sleeps.", f"Tom saw the dog{word}")]
     for translation in translator.translate(texts):
         assert not unreported_losses(translation), (ascii(translation.source), translation)
@@ -220,7 +220,7 @@ def test_texts_with_known_characters_are_unchanged():
     assert recording.texts == [text]
 
 
-def test_characters_that_the_tokeniser_lacks_are_unknown():
+def test_characters_missing_from_the_tokeniser_are_unknown():
     tokeniser = tiny.tokeniser()
     characters = KnownCharacters(tokeniser)
     known = set("the dog")
@@ -259,7 +259,7 @@ def test_soft_hyphens_are_removed_from_words(translator):
     assert soft.warnings == ("characters that the model does not know are missing: U+00AD",)
 
 
-def test_incomplete_byte_tokens_are_omitted(translator):
+def test_incomplete_byte_sequences_are_omitted(translator):
     """Each output is decoded from arbitrary tokens, including byte tokens."""
     target = translator.target
     bytes_ = [target.encode("é")[-1], *target.encode("😀")[-4:]]
@@ -284,7 +284,7 @@ def has_whole_characters(pieces) -> bool:
 @pytest.mark.parametrize(
     "options", [{"beam": 1}, {"beam": 4, "nbest": 4}, {"sample": True, "nbest": 3, "seed": 5}]
 )
-def test_bytes_of_outputs_are_characters(translator, options, monkeypatch):
+def test_byte_tokens_of_outputs_form_whole_characters(translator, options, monkeypatch):
     texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
     searched = []
 
@@ -321,7 +321,7 @@ def test_models_without_byte_pieces_have_no_byte_tokens(translator):
         ("Good.", "Gut 👍.", []),
     ],
 )
-def test_signs_missing_from_the_translation_are_reported(source, target, lost):
+def test_special_signs_missing_from_the_translation_are_reported(source, target, lost):
     assert find_lost_signs(source, target) == lost
     translation = with_difference_warnings(Translation(target, 0.0, (), (), source=source), "de")
     assert any("signs" in warning for warning in translation.warnings) == bool(lost)

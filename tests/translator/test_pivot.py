@@ -48,7 +48,7 @@ def translate_by_steps(chain, texts, **options):
 
 @pytest.mark.parametrize("chain", CHAINS, ids=len)
 @pytest.mark.parametrize("options", [{}, {"beam": 1}, {"sample": True, "seed": 5, "top_k": 4}], ids=str)
-def test_chain_gives_the_results_of_separate_calls(chain, options):
+def test_chain_of_models_gives_the_same_results_as_separate_calls(chain, options):
     pivot = chain[0].then(*chain[1:])
     steps = translate_by_steps(chain, TEXTS, **options)
     translations = pivot.translate(TEXTS, placeholders=False, **options)
@@ -111,7 +111,7 @@ def test_nbest_list_comes_from_the_last_model():
     assert {alternative.source for alternative in translation.alternatives} == {TEXTS[0]}
 
 
-def test_target_options_apply_to_the_last_model():
+def test_options_for_the_target_apply_to_the_last_model():
     pivot = FIRST.then(SECOND)
     banned = tuple(range(10, 60))
     first = FIRST.translate(TEXTS)
@@ -142,7 +142,7 @@ def test_stream_equals_greedy_translation(chain, text):
     assert truncated == [expected.truncated]
 
 
-def test_later_model_of_a_chain_cuts_long_sentences():
+def test_later_model_of_a_chain_cuts_overlong_sentences():
     pivot = FIRST.then(SHORT)
     first = FIRST.translate(TEXTS[2])
     translation = pivot.translate(TEXTS[2])
@@ -157,7 +157,7 @@ def test_later_model_of_a_chain_cuts_long_sentences():
 
 
 @pytest.mark.parametrize("on_error", ["return", "copy"])
-def test_failing_text_does_not_affect_others(on_error):
+def test_failing_text_does_not_affect_other_texts_of_the_chain(on_error):
     """A text may fail in the first model (invalid Unicode, too long) or in a later one (too long)."""
     pivot = FIRST.then(SHORT)
     texts = ["42", TEXTS[2], "a \ud800", "one " * 60, 7, "42"]
@@ -175,7 +175,7 @@ def test_failing_text_does_not_affect_others(on_error):
         list(pivot.run([Request(texts[1], split="never", name="line 12")]))
 
 
-def test_chain_warnings_name_the_step():
+def test_warnings_of_a_chain_name_the_model_that_caused_them():
     pivot = chained_model("ru", "el", 1).then(chained_model("el", "de", 2))
     translation = pivot.translate(TEXTS[0])
     script_warnings = [warning for warning in translation.warnings if warning.startswith(UNFAMILIAR_TEXT)]
@@ -200,7 +200,7 @@ def test_chain_results_and_repr_show_the_steps():
     assert (pivot.languages.sources, pivot.languages.targets) == (("pt",), ("de",))
 
 
-def test_chain_accepts_only_its_languages():
+def test_chain_of_models_accepts_only_its_languages():
     pivot = FIRST.then(SECOND)
     assert pivot.translate("Hi", source="pt_BR", target="deu_Latn") == pivot.translate("Hi")
     for call in (

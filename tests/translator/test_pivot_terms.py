@@ -53,7 +53,7 @@ def check_terms(
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=["two", "three", "cut further"])
-def test_terms_are_in_the_last_translation(chain):
+def test_terms_are_applied_in_the_last_translation_of_a_chain(chain):
     pivot, glossary = chain[0].then(*chain[1:]), Glossary.from_argument(TERMS)
     translations = pivot.translate(TEXTS, glossary=TERMS)
     for text, translation in zip(TEXTS, translations, strict=True):
@@ -138,7 +138,7 @@ def test_streams_apply_terms():
 
 
 @given(st.text("ab ", max_size=30), st.lists(st.integers(1, 9), max_size=5))
-def test_divided_text_joins_to_the_original_without_cutting_terms(text, sizes):
+def test_text_is_divided_without_loss_and_without_cutting_terms(text, sizes):
     shares = divide_text(text, sizes, lambda line: [match.span() for match in re.finditer("a b", line)])
     assert len(shares) == len(sizes)
     if sizes:

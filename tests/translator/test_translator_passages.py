@@ -94,7 +94,7 @@ def test_prefix_applies_to_the_first_sentence():
     assert passage.text == " ".join(part.text for part in parts)
 
 
-def test_alternatives_are_the_best_combinations_of_sentence_alternatives():
+def test_alternatives_of_a_passage_are_the_best_combinations_of_its_sentences():
     parts = make_translator().translate(SENTENCES, beam=4, nbest=4)
     passage = make_translator().translate(LONG, beam=4, nbest=4)
     lists = [[part, *part.alternatives] for part in parts]

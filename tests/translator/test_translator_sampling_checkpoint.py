@@ -44,7 +44,7 @@ def test_translate_uses_the_sampling_settings_of_the_model(translators):
     assert len(sampling.translate(TEXTS[0], nbest=3).alternatives) == 2  # three samples
 
 
-def test_sampling_checkpoint_uses_beam_search_on_request(translators):
+def test_model_with_sampling_settings_uses_beam_search_on_request(translators):
     searching, sampling = translators
     assert texts(sampling.translate(TEXTS, beam=5)) == texts(searching.translate(TEXTS, beam=5))
     greedy = texts(searching.translate(TEXTS, beam=1))

@@ -64,13 +64,13 @@ def test_forced_score_of_a_hypothesis_equals_its_search_score(translator):
     )
 
 
-def test_outer_white_space_is_ignored():
+def test_surrounding_white_space_does_not_affect_scores():
     spaced, plain = IN_PARALLEL.score([(" Hi \n", "\tDer Hund "), ("Hi", "Der Hund")])
     assert spaced.log_prob == pytest.approx(plain.log_prob, abs=1e-5)
 
 
 @pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])
-def test_too_long_pairs_are_rejected_with_their_number(translator):
+def test_overlong_pairs_are_rejected_with_their_number(translator):
     with pytest.raises(TextTooLongError, match=r"pair 2: the source has \d+ tokens.* at most 40"):
         translator.score([("a", "b"), ("x " * 90, "b")])
     with pytest.raises(TextTooLongError, match="pair 1: the target"):
