@@ -23,7 +23,7 @@ WORDS = (Path(__file__).parents[1] / "docs/sample.en").read_text(encoding="utf-8
 
 
 def resident() -> float:
-    """Return the resident memory of this process in MiB."""
+    """Return the resident memory size of this process in MiB."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024

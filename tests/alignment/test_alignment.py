@@ -1,4 +1,4 @@
-"""Word aligner and symmetrisation of two directions."""
+"""The statistical word aligner, and the symmetrisation of the links of two directions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINKS = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)))
 def random_corpus(
     pairs: int, swapped: bool
 ) -> tuple[list[list[str]], list[list[str]], list[frozenset[tuple[int, int]]]]:
-    """Return sources, their translations by a dictionary, optionally with swapped words, and the links."""
+    """Return random sources, their word-by-word translations, optionally reordered, and the word links."""
     rng = random.Random(3)
     dictionary = {f"{letter}s": f"{letter}t" for letter in "abcdefghijklmnopqrstuvwxyz"}
     sources, targets, links = [], [], []

@@ -1,4 +1,4 @@
-"""Link probabilities from several attention heads: shapes, bounds and features."""
+"""Probabilities of word links computed from several attention heads: shapes, bounds and features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans of pieces in their text, for various texts and tokenisers."""
+"""Character spans of subword pieces in their text, for various texts and tokenisers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TEXTS = st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=4)), max_siz
 
 
 class PieceTokeniser:
-    """A tokeniser with the given pieces, whose indices are the token ids."""
+    """A tokeniser whose token ids are indices into a given list of pieces."""
 
     def __init__(self, pieces: list[str], unknown: int = -4) -> None:
         self.symbols = Symbols(-1, -2, -3, unknown)

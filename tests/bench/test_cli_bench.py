@@ -1,4 +1,4 @@
-"""``uwaga bench``: tables, JSON, and comparison of reports."""
+"""The command ``uwaga bench``: tables, JSON output, and comparison of reports."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def run(*arguments, code=0):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A report of this machine."""
+    """Return the report of a benchmark on this machine."""
     path = tmp_path_factory.mktemp("bench") / "mine.json"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "memory_size", lambda: 1 << 26)

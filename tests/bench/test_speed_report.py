@@ -1,4 +1,4 @@
-"""The report of ``uwaga bench``: as JSON, compared, and from untrusted files."""
+"""Reports of ``uwaga bench``: conversion to JSON, comparison, and reading of untrusted files."""
 
 import copy
 import json
@@ -76,7 +76,7 @@ def path(tmp_path):
 
 
 def key_paths(values, prefix=()):
-    """Yield the path of keys to each value, object and list."""
+    """Yield the sequence of keys that leads to each value, object and list in a JSON document."""
     keys = values.items() if isinstance(values, dict) else enumerate(values)
     for key, value in keys:
         yield (*prefix, key)
@@ -85,7 +85,7 @@ def key_paths(values, prefix=()):
 
 
 def changed_report(key_path, value):
-    """Return a copy of the report with another value."""
+    """Return a copy of the report with one value replaced."""
     report = copy.deepcopy(REPORT)
     group = report
     for key in key_path[:-1]:
@@ -95,7 +95,7 @@ def changed_report(key_path, value):
 
 
 def error_message(path, content):
-    """Return the error message for a file with this content."""
+    """Return the error message that reading a report file with the given content causes."""
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     with pytest.raises(DataError) as error:
         read_report(path)

@@ -1,4 +1,4 @@
-"""The alignment head, stored with models of all formats."""
+"""Storage of the alignment head with models of all formats."""
 
 from __future__ import annotations
 

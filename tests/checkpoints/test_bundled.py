@@ -101,7 +101,7 @@ def test_bundled_model_is_small_and_credits_its_data() -> None:
 
 
 def test_M1_word_with_low_attention_weight_can_change_the_translation(translator: Translator) -> None:
-    """*den* gives *letter* a weight below 0.01, but another noun in its place changes the article."""
+    """The weight of *letter* for *den* is below 0.01, yet replacing this noun changes the article."""
     text, target = "The man reads the letter.", "Der Mann liest den Brief."
     found = translator.translate(text, attention=True)
     assert found.text == target

@@ -1,4 +1,4 @@
-"""CTranslate2 folders and Argos packages: equality with CTranslate2; rejection of invalid files."""
+"""CTranslate2 folders and Argos packages: agreement with CTranslate2, and rejection of invalid files."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ FORMATS = ["float32", "float16", "bfloat16", "int8", "int16", "int8_float16"]
 
 @pytest.fixture(scope="module")
 def marian(tmp_path_factory):
-    """Return a Marian folder with equal numbers of heads, as CTranslate2's converter requires."""
+    """Return a Marian folder whose encoder and decoder have equally many heads, as CTranslate2 requires."""
     folder = tmp_path_factory.mktemp("ct2") / "marian"
     make(folder, decoder_attention_heads=3, end=3.0)
     return folder
@@ -50,7 +50,7 @@ def converted(marian, folder, quantisation):
 
 
 def greedy(loaded, folder, texts=TEXTS, **options):
-    """Return the pieces of greedy search in uwaga and in CTranslate2."""
+    """Return the pieces that greedy search generates in uwaga and in CTranslate2."""
     peer = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32", intra_threads=1)
     sources = [loaded.source.add_special_tokens(loaded.source.encode(text)) for text in texts]
     results = peer.translate_batch(
@@ -135,7 +135,7 @@ def test_int16_weight_has_a_single_scale(marian, tmp_path):
 
 
 def spec(folder, seed=0, pre_norm=True, encodings=None, scale=True, size=24, **changes):
-    """Save a random model of CTranslate2's specification, like those of OpenNMT's converters."""
+    """Save a random model with CTranslate2's model specification, as OpenNMT's converters do."""
     from ctranslate2.specs import transformer_spec
 
     specification = transformer_spec.TransformerSpec.from_config((2, 1), 2, pre_norm=pre_norm, **changes)
@@ -223,7 +223,7 @@ def test_config_determines_start_and_end_symbols(tmp_path):
 
 
 def rewrite(path, version=6, revision=7, name="TransformerSpec", drop=(), add=None, aliases=True):
-    """Rewrite a file in another format version, by the layout of CTranslate2's sources."""
+    """Rewrite a model file in another format version, with the layout defined in CTranslate2's sources."""
     file = read_model_file(path)
     numbers = {"float32": 0, "int8": 1, "int16": 2, "int32": 3, "float16": 4}
 
@@ -275,7 +275,7 @@ def replaced(path, old, new, count=1):
 
 
 def claim(path):
-    """State an axis of four billion rows."""
+    """Change the header so that it states an axis of four billion rows."""
     content = path.read_bytes()
     position = content.index(b"decoder/embeddings/weight\0") + len("decoder/embeddings/weight\0") + 1
     path.write_bytes(content[:position] + struct.pack("<I", 0xFFFFFFFF) + content[position + 4 :])

@@ -1,4 +1,4 @@
-"""CTranslate2 folders of old versions, and folders for segmented text."""
+"""CTranslate2 folders of old format versions, and folders that expect pre-segmented text."""
 
 import json
 import struct

@@ -29,7 +29,7 @@ RUN = CliRunner()
 
 @pytest.fixture
 def guide(monkeypatch):
-    """Run the examples of the guide; what they register is removed after the test."""
+    """Run the examples of the guide; remove the formats they register after the test."""
     monkeypatch.setattr(formats.FORMATS, "_added", {})
     monkeypatch.setattr(registry.FAMILIES, "_added", {})
     text = GUIDE.read_text(encoding="utf-8")
@@ -78,7 +78,7 @@ def test_custom_format_is_loaded_described_and_converted(plain, tmp_path):
 
 
 def test_model_format_of_a_plugin_is_read_and_converted(plain, tmp_path, monkeypatch):
-    """The command line reads it only with the plugin; the converted folder loads without the plugin."""
+    """The command line reads the format only with the plugin; the converted folder loads without it."""
     folder, _ = plain
     plugin = plugin_file("Add a model format", tmp_path)
     forget_plugins(monkeypatch, formats.FORMATS)

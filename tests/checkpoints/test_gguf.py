@@ -66,7 +66,7 @@ def test_weights_larger_than_a_chunk_are_dequantised_exactly(number):
 
 
 FORMATS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"]
-"""Formats that the package gguf can quantise."""
+"""Number formats to which the package ``gguf`` can quantise."""
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -15,7 +15,7 @@ from uwaga.checkpoints.formats.gguf.read import read_gguf
 from uwaga.errors import ModelError
 
 MAX_MEMORY = 8 << 20
-"""Maximum bytes of memory for a rejected file."""
+"""Maximum number of bytes of memory used to reject a file."""
 
 
 def text(content):
@@ -180,7 +180,7 @@ def test_strings_across_block_boundaries_are_decoded(tmp_path_factory, blocks, w
 
 
 def test_gguf_header_is_read_once(tmp_path, monkeypatch):
-    """Reads are limited to the size of the header and a block."""
+    """The number of bytes read is at most the size of the header plus one block."""
     monkeypatch.setattr(gguf_file, "BLOCK_BYTES", 4096)
     read, part = [], gguf_file.PrivateFile.part
 

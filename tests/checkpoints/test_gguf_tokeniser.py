@@ -1,4 +1,4 @@
-"""Tokenisers in GGUF files: equality of ids with the original models."""
+"""Tokenisers in GGUF files: their ids equal those of the original models."""
 
 import io
 import json
@@ -52,7 +52,7 @@ ANY = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.lists(
 
 
 def read(path, **metadata):
-    """Return the tokeniser of a file with this metadata."""
+    """Return the tokeniser read from a GGUF file with the given metadata."""
     model = gguf_files.peer("llama")
     size = len(metadata["tokenizer.ggml.tokens"])
     tensors = {name: np.zeros((size, 64), np.float32) for name in ("token_embd.weight", "output.weight")}
@@ -60,7 +60,7 @@ def read(path, **metadata):
 
 
 def train_sentencepiece(byte_fallback, dummy_prefix):
-    """Train and return a SentencePiece model of BPE."""
+    """Train a SentencePiece model of type BPE and return it."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SAMPLE),
@@ -148,11 +148,11 @@ PEERS = {
     ),
     "qwen2": split(PRETOKENIZE_REGEX),
 }
-"""The pre-tokenisers of the models' tokenizer.json."""
+"""The pre-tokenisers in the ``tokenizer.json`` of the original models, by llama.cpp's names."""
 
 
 def byte_level(name):
-    """Return a trained byte-level tokeniser with the peer's pre-tokenisation, and its metadata."""
+    """Return a trained byte-level tokeniser with the named pre-tokeniser, and its GGUF metadata."""
     model = tokenizers.Tokenizer(tokenizers.models.BPE(ignore_merges=PRE_TOKENISERS[name].whole_words))
     model.pre_tokenizer = PEERS.get(name, PEERS["gpt-2"])
     model.decoder = tokenizers.decoders.ByteLevel()
@@ -285,7 +285,7 @@ def test_byte_level_bpe_requires_tokenizers_library(tmp_path, monkeypatch):
 
 
 def test_sentencepiece_tokeniser_is_stored_as_a_sentencepiece_model(sentencepieces):
-    """An int8 folder contains only the SentencePiece model and the special tokens around texts."""
+    """Besides the SentencePiece model, an int8 folder stores only the special tokens added to texts."""
     tokeniser, _ = sentencepieces
     files = tokeniser_files(tokeniser, tokeniser)
     assert list(files) == ["source.spm"] and tokeniser_kind(tokeniser) == "sentencepiece"

@@ -1,4 +1,4 @@
-"""Untrusted files: archives that unpack to gigabytes, broken streams, pipes instead of files."""
+"""Untrusted files: archives that unpack to gigabytes, malformed pickles, pipes in place of files."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""``uwaga info``: descriptions of models of all formats from settings and headers, without torch."""
+"""The command ``uwaga info``: descriptions of models of all formats, read without torch."""
 
 import dataclasses
 import json
@@ -269,7 +269,7 @@ def test_describe_does_not_import_torch():
 
 
 def test_int8_description_states_parameter_count_of_the_original_model(tmp_path):
-    """The description states the parameters of the original model."""
+    """An int8 folder is described with the number of parameters of the model it was converted from."""
     result = RUN.invoke(app, ["convert", "--int8", "bundled", str(tmp_path / "int8"), "--keep", "output"])
     assert result.exit_code == 0, result.output
     description, original = describe(tmp_path / "int8"), describe(BUNDLED)

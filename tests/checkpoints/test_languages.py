@@ -1,4 +1,4 @@
-"""Choice of languages: by the tokeniser, a forced first token, or a token or text before each source."""
+"""Language selection by tokeniser, by forced first token, or by a token or text before each source."""
 
 import dataclasses
 import json
@@ -124,7 +124,7 @@ def test_marian_prepends_target_language_token(marian, tmp_path):
 
 
 def test_cached_opus_model_loads_without_network(marian, tmp_path, monkeypatch):
-    """The cache has the layout of huggingface_hub's."""
+    """The cache has the layout that huggingface_hub uses."""
     commit = "0123456789abcdef0123456789abcdef01234567"
     repository = tmp_path / "cache/models--Helsinki-NLP--opus-mt-en-de"
     (repository / "refs").mkdir(parents=True)

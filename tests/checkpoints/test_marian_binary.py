@@ -1,4 +1,4 @@
-"""Marian's binary models and shortlists (M26): equality with the equations; rejection of damaged files."""
+"""Marian's binary models and shortlists (M26): agreement with numpy, and rejection of damaged files."""
 
 import shutil
 import struct
@@ -34,7 +34,7 @@ def ids(checkpoint, text=TEXTS[0]):
 
 
 def check_logits(student, folder):
-    """Assert that a folder's logits in torch equal those of the student written to it."""
+    """Assert that the logits of a folder in torch equal those of the numpy student model written to it."""
     loaded = load_torch(folder)
     model, source, target = loaded.model.double(), ids(loaded), [5, 9, 77, 200, 31]
     with torch.no_grad():
@@ -85,7 +85,7 @@ def test_engine_matches_torch(tmp_path, kind):
 
 
 def test_greedy_search_within_the_shortlist_matches_the_numpy_implementation(tmp_path):
-    """float32 with the file's shortlist: candidates in the order of token ids, without the unknown token."""
+    """Compare in float32 with the shortlist of the folder; the unknown token is never a candidate."""
     student = write_student(tmp_path, "float32", common=20)
     translator = uwaga.load(tmp_path, engine="native")
     shortlist = translator.decoder.shortlist
@@ -336,7 +336,7 @@ def test_damaged_shortlist_is_rejected(tmp_path, content, message):
     st.lists(st.integers(0, 59), min_size=1, max_size=9), st.integers(1, 9), st.booleans(), st.integers(1, 20)
 )
 def test_shortlist_is_the_union_padded_with_the_lowest_token_ids(source, multiple, copies, common):
-    """The lists of Marian's code for a single sentence."""
+    """The expected lists are those that Marian computes for a single sentence."""
     rng = np.random.default_rng(5)
     lists = [sorted(rng.choice(60, 4, replace=False).tolist()) for _ in range(60)]
     first = np.arange(0, 4 * 60 + 1, 4, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Marian's `.npz` files: equality with transformers with Marian's arithmetic; rejection of invalid files."""
+"""Marian's `.npz` files: agreement with transformers, and rejection of invalid files."""
 
 import io
 import json
@@ -63,7 +63,7 @@ def marian_sinusoids(positions, width):
 
 
 def with_marian_arithmetic(peer):
-    """Return a model of transformers with Marian's sinusoids and norm epsilon of 1e-6."""
+    """Return a transformers model that uses Marian's sinusoids and layer-norm epsilon (1e-6)."""
     for stack in (peer.model.encoder, peer.model.decoder):
         table = marian_sinusoids(*stack.embed_positions.weight.shape)
         stack.embed_positions.weight.data.copy_(table)
@@ -74,7 +74,7 @@ def with_marian_arithmetic(peer):
 
 
 def marian_weights(peer, pre=False):
-    """Return the weights of a model of transformers with Marian's names and layout."""
+    """Return the weights of a transformers model under Marian's names and in Marian's layout."""
     weights, suffix = {}, "_pre" if pre else ""
     for stack in ("encoder", "decoder"):
         module = getattr(peer.model, stack)
@@ -108,7 +108,7 @@ def save(folder, arrays, options):
 
 
 def write_models(tmp_path, shared=True, tied=True, source_tied=False, options=None, **changes):
-    """Write a Marian model for transformers and, without the padding row, for Marian."""
+    """Write a Marian model in the format of transformers and, without the padding row, in Marian's format."""
     peer = with_marian_arithmetic(
         make(
             tmp_path / "hf",
@@ -175,7 +175,7 @@ def test_logits_and_tokens_match_transformers(tmp_path, shared, tied):
 
 @pytest.mark.numerical
 def test_pre_norm_blocks_and_learned_positions_match_pegasus(tmp_path):
-    """Pegasus has Marian's pre-norm layout; Marian does not scale embeddings with learned positions."""
+    """Pegasus models have Marian's pre-norm layout; with learned positions, embeddings are not scaled."""
     torch.manual_seed(4)
     tokeniser = tiny.tokeniser(size=340)
     sizes = {"d_model": 18, "encoder_layers": 2, "decoder_layers": 1, "vocab_size": 341}
@@ -316,7 +316,7 @@ def add_member(path, name, content):
 
 
 def false_header(shape):
-    """Return an array whose header states another shape than its data has."""
+    """Return the bytes of an array whose header states a shape that its data does not have."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
     return file.getvalue() + bytes(16)

@@ -105,7 +105,7 @@ def test_loaded_model_equals_the_saved_model(tmp_path, changes):
 
 
 def test_models_without_decoder_self_attention_are_written_as_version_3(tmp_path):
-    """Folders that readers of version 2 can read do not contain settings that these readers lack."""
+    """Readers of version 2 lack the settings of these models; version 3 makes them raise an error."""
     for kind, version in (("attention", 1), ("ssru", 3), ("aan", 3)):
         save_folder(tmp_path / kind, self_attention=kind)
         config = json.loads((tmp_path / kind / "config.json").read_text())

@@ -29,7 +29,7 @@ PROMPTS = ["the dog sees", "Frau Müller kauft 3,000 cars", "naïve 🚗 café\n
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Return the folders, with the tokeniser's start and end, and without the last row for Gemma."""
+    """Return the model folders by family; Gemma's embeddings lack the last token of its tokeniser."""
     paths = {}
     for name, (family, changes) in FOLDERS.items():
         path = tmp_path_factory.mktemp("whole") / name.replace(" ", "-")

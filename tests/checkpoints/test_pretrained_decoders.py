@@ -1,4 +1,4 @@
-"""Decoder-only folders: equality with ``transformers`` in numbers and tokens; invalid folders."""
+"""Decoder-only folders: logits and tokens equal those of ``transformers``; invalid folders are rejected."""
 
 import json
 import shutil
@@ -72,7 +72,7 @@ def test_M37_M41_outputs_match_transformers(tmp_path, version):
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """A folder of each family."""
+    """Return a model folder of each family."""
     root = tmp_path_factory.mktemp("decoders")
     versions = {version.family: version for version in VARIANTS}
     for family, version in versions.items():
@@ -291,7 +291,7 @@ def test_rotary_positions_allocate_no_table_of_all_positions(folders, tmp_path):
 
 
 def sharded(folders, tmp_path):
-    """Return a folder with shards, and its index."""
+    """Return a folder whose weights are divided into shards, and the index of the shards."""
     model = transformers.AutoModelForCausalLM.from_pretrained(folders / "llama")
     model.save_pretrained(tmp_path / "m", max_shard_size="20KB")
     return tmp_path / "m", json.loads((tmp_path / "m/model.safetensors.index.json").read_text())

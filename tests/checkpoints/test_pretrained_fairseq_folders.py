@@ -1,4 +1,4 @@
-"""Folders of BART's family with tokenisers: texts, languages, older files, invalid folders."""
+"""Folders of the BART family with tokenisers: texts, languages, older files and invalid folders."""
 
 import json
 import shutil
@@ -290,7 +290,7 @@ GRID = 40_000
     ],
 )
 def test_samples_follow_the_distribution_of_transformers(tmp_path, monkeypatch, shape):
-    """Total variation from the distribution of ``generate``: of the first token, exactly, and of samples."""
+    """Compare the exact distribution of the first token, and frequencies of samples, with ``generate``."""
     read_as_numbers(monkeypatch)
     peer = make(tmp_path / "m", "bart-large-cnn", vocab_size=12)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""GPT-2 folders: equality with ``transformers`` in numbers and tokens; rejection of invalid folders."""
+"""GPT-2 folders: logits and tokens equal those of ``transformers``; invalid folders are rejected."""
 
 import json
 import shutil
@@ -136,7 +136,7 @@ def test_number_of_positions_limits_generated_length(folder):
 
 
 def test_checkpoints_with_earlier_weight_names_are_read(folder, tmp_path):
-    """The names of the original GPT-2 and of DistilGPT2."""
+    """The weights are named as in the original GPT-2 and in DistilGPT2."""
     expected = load_torch(folder).model.state_dict()
     mask = torch.ones(40, 40).tril()[None, None]
     for number, masks in enumerate((("bias",), ("bias", "masked_bias"))):

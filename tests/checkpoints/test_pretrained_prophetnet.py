@@ -1,4 +1,4 @@
-"""ProphetNet folders: equality with ``transformers`` in numbers and texts; properties of streams."""
+"""ProphetNet folders: logits and texts equal those of ``transformers``; properties of its streams."""
 
 import dataclasses
 import json

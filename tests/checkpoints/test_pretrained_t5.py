@@ -1,4 +1,4 @@
-"""T5 folders: equality with ``transformers`` in numbers and tokens; rejection of invalid folders."""
+"""T5 folders: logits and tokens equal those of ``transformers``; invalid folders are rejected."""
 
 import json
 import shutil

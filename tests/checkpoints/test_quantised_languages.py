@@ -1,4 +1,4 @@
-"""int8 and int4 folders of multilingual models: the languages and translations of the original."""
+"""int8 and int4 folders of multilingual models have the languages and translations of the original."""
 
 import pytest
 
@@ -23,13 +23,13 @@ KINDS = (*PAIRS, "pegasus")
 
 @pytest.fixture(params=["older_format", "newer_format"])
 def either_format(request, monkeypatch):
-    """Let folders have a SentencePiece model, or ``tokenizer.json``."""
+    """Run each test with a SentencePiece model, and with ``tokenizer.json``, in the folders."""
     for kind, (published, _) in MODEL_KINDS.items():
         monkeypatch.setitem(MODEL_KINDS, kind, (published, getattr(pretrained_tokenisers, request.param)))
 
 
 def quantised(folder, kind, precision="int8"):
-    """Write a random model, and its quantised folder without a comparison."""
+    """Write a random model and its quantised folder, without the comparison of translations."""
     model_folder(folder / "m", kind)
     quantise(folder / "m", folder / "q", precision=precision, check=False)
     return folder / "m", folder / "q"

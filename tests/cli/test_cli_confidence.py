@@ -1,4 +1,4 @@
-"""``uwaga translate --confidence``: colours on a terminal, marks in files, words in JSON."""
+"""``uwaga translate --confidence``: colours on a terminal, probabilities in files, words in JSON."""
 
 from __future__ import annotations
 

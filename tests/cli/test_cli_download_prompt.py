@@ -22,7 +22,7 @@ PAIRS = ["qaa-en", "en-qab"]
 
 
 class TypedInput(io.StringIO):
-    """Terminal input."""
+    """Standard input that pretends to be a terminal."""
 
     def isatty(self):
         """Return True."""
@@ -31,7 +31,7 @@ class TypedInput(io.StringIO):
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """A mirror with tiny models to and from English, and a machine without models."""
+    """Yield a mirror with tiny models to and from English; no models are installed."""
     monkeypatch.setenv("UWAGA_HOME", str(tmp_path / "uwaga"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))

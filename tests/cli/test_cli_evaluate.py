@@ -1,4 +1,4 @@
-"""``uwaga evaluate``: its output, and errors of this and other verbs."""
+"""The command ``uwaga evaluate``: its output, and errors of this and other commands."""
 
 import contextlib
 import gzip

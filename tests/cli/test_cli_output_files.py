@@ -1,4 +1,4 @@
-"""Output files of verbs: written atomically, and compressed by suffix."""
+"""Output files of commands are written atomically, and compressed according to their suffix."""
 
 import contextlib
 import gzip

@@ -61,7 +61,7 @@ def test_sentence_scores_match_sacrebleu(files):
 
 @pytest.fixture
 def comet(monkeypatch):
-    """A package with COMET's interface whose score is 1 for equal texts and 0 for others."""
+    """Install a package with COMET's interface whose score is 1 for equal texts and 0 otherwise."""
     package = ModuleType("comet")
 
     def predict(rows, batch_size, gpus, progress_bar):

@@ -1,4 +1,4 @@
-"""`uwaga translate` and `uwaga score`: one line in, one line out, from texts, files and pipes."""
+"""`uwaga translate` and `uwaga score`: each input line of texts, files and pipes gives one output line."""
 
 import gzip
 import io
@@ -291,7 +291,7 @@ def test_devices_and_pipes_are_not_replaced(run, tmp_path):
 
 
 def test_standard_input_is_read_in_chunks():
-    """Each slow line is a chunk; waiting lines are combined, up to the maximum size."""
+    """Lines that arrive slowly are separate chunks; available lines form chunks up to the maximum size."""
     read_end, write_end = os.pipe()
     with os.fdopen(read_end, "rb") as reading, os.fdopen(write_end, "wb", buffering=0) as writing:
         chunks = lines._decode_chunks(lines._read_ahead(lines._raw_lines(reading)), "pipe")

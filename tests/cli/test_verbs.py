@@ -1,4 +1,4 @@
-"""Verbs: lazy imports, help pages and errors of options."""
+"""Commands: lazy imports, help pages and errors in options."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ POSITIONAL = {
     "distil": ["corpus", "-o", "out"],
     "backtranslate": ["text", "-o", "out"],
 }
-"""Verbs whose first argument is a model, and their other arguments."""
+"""Commands whose first argument is a model, and their other arguments."""
 
 
 @pytest.mark.parametrize("name", POSITIONAL)

@@ -1,4 +1,4 @@
-"""CTranslate2's penalties, suppressed sequences and biased prefixes, in cases computed by hand."""
+"""CTranslate2's penalties, suppressed sequences and biased prefixes, compared with hand calculations."""
 
 import numpy as np
 import pytest

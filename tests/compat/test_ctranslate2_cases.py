@@ -33,9 +33,9 @@ HELLO, HALLO = ["▁Hello", ".", "</s>"], ["▁Hallo", "."]
 STATION = ["▁Where", "▁is", "▁the", "▁station", "?", "</s>"]
 SOURCES, TARGETS = [CAR, HELLO], [AUTO, HALLO]
 TOLERANCE = 1e-4
-"""For scores in float32."""
+"""Relative tolerance for scores computed in float32."""
 UNPRODUCED = [["<pad>"]]
-"""The start token, which CTranslate2 may produce: suppressed, so that the others share all probability."""
+"""The start token, which CTranslate2 may generate and uwaga does not; it is suppressed in both."""
 
 
 def convert(folder, out, quantisation=None):
@@ -47,7 +47,7 @@ def convert(folder, out, quantisation=None):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The bundled model, by uwaga's exporter and CTranslate2's converter."""
+    """Convert the bundled model with uwaga's exporter and CTranslate2's converter."""
     root = tmp_path_factory.mktemp("ctranslate2")
     export(BUNDLED, root / "pegasus", "pegasus")
     return convert(root / "pegasus", root / "model")
@@ -55,7 +55,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def decoder(tmp_path_factory):
-    """A random GPT-2 in CTranslate2's format."""
+    """Return the folder of a random GPT-2 in CTranslate2's format."""
     root = tmp_path_factory.mktemp("gpt2")
     pieces = pretrained_tokenisers.older_format("gpt2")
     end = pieces.peer.eos_token_id
@@ -561,7 +561,7 @@ def suppress_sequences_with_vmap(library, folder, tmp_path):
 
 @case
 def logging(library, folder, tmp_path):
-    """The log goes to the process's stderr, which a child process shows."""
+    """The library logs to the stderr of its process, so the case runs in a child process."""
     program = (
         f"import logging, sys, {library.__name__} as library\n"
         f"library.Translator({folder!r}); before = library.get_log_level()\n"
@@ -690,7 +690,7 @@ def test_scores_match_ctranslate2(options, translators):
     ids=str,
 )
 def test_samples_with_a_seed_match_ctranslate2(options, folder):
-    """In CTranslate2 a new thread draws from the seed: it is set before the translator is loaded."""
+    """CTranslate2's threads use the seed at their start, so it is set before the translator is loaded."""
     drawn = []
     for library in (uwaga_ctranslate2, peer_ctranslate2):
         library.set_random_seed(46)

@@ -1,4 +1,4 @@
-"""CTranslate2's interface with models of any format: refused options, and results of uwaga's models."""
+"""CTranslate2's interface with models of any format: refused options, and results of models."""
 
 import asyncio
 import re

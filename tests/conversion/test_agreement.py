@@ -1,4 +1,4 @@
-"""The agreement of two engines of a model, and the export to other formats."""
+"""Agreement of the translations of a model on two engines, and export to other formats."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_model_agrees_with_itself(exact):
 
 
 def test_agreement_counts_equal_sentences_and_equal_initial_tokens(exact):
-    """Compare with a direct count."""
+    """The agreement equals a direct count over the sentences."""
     rounded = uwaga.load(NUMBERS, engine="native", dtype="int8", threads=1).decoder
     sources = comparison_sources(None, exact.source, exact.decoder)
     agreement = measure_agreement(exact.decoder, rounded, sources)

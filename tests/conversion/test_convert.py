@@ -1,4 +1,4 @@
-"""`uwaga convert`: transformers and CTranslate2 load the exported folders and translate the same."""
+"""`uwaga convert`: transformers and CTranslate2 load exported folders and generate equal tokens."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def random_model(seed=3, **changes):
 
 
 def described(model, source, target, settings=DECODING):
-    """Return a model with its tokenisers, search options and text options."""
+    """Return a model together with its tokenisers, search options and text options."""
     decoding, text = settings
     return Model(model, source, target, decoding, ("en", "de"), text=text)
 
@@ -90,7 +90,7 @@ def write_model(folder, case, **changes):
 
 
 def to_ctranslate2(folder, out, *options):
-    """Run CTranslate2's converter, in this process since importing takes longer than converting."""
+    """Run CTranslate2's converter in this process, which saves the time of importing it again."""
     from ctranslate2.converters import TransformersConverter
 
     TransformersConverter(str(folder)).convert(str(out), *options)

@@ -1,4 +1,4 @@
-"""Shortlists from a model's attention: learning, the file, the commands, and rejection of damaged files."""
+"""Shortlists learned from attention: learning, storage, commands, and rejection of damaged files."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def path(translator, learned, tmp_path_factory):
 
 
 def test_learned_shortlist_matches_direct_attention_counts(translator):
-    """Compare with a direct loop over steps, tokens and source positions."""
+    """The counts equal those of a direct loop over steps, tokens and source positions."""
     pairs, model = PAIRS[5:25], translator.decoder
     learned = learn_shortlist(translator, [*pairs, ("", "x"), ("x", " ")], frequent=4, per_word=3)
     assert (learned.pairs, learned.skipped) == (len(pairs), 2)
@@ -137,7 +137,7 @@ def test_shortlist_survives_file_round_trip(translator, learned, path):
 
 
 def rewrite(path, output, tensors=None, **changed):
-    """Write a copy of a file with other tensors or metadata."""
+    """Write a copy of a file with its tensors or metadata changed."""
     with safe_open(path, framework="np") as file:
         metadata = file.metadata()
         values = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

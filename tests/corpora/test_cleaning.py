@@ -1,4 +1,4 @@
-"""Cleaning corpora: results, independence of processes and blocks, atomic writing, settings and commands."""
+"""Cleaning of corpora: results for any processes and blocks, atomic writing, settings and commands."""
 
 from __future__ import annotations
 

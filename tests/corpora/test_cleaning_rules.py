@@ -1,4 +1,4 @@
-"""The rules of cleaning: what each rejects, and properties of all rules in the registry."""
+"""Cleaning rules: the pairs that each rejects, and properties of all registered rules."""
 
 from __future__ import annotations
 

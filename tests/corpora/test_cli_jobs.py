@@ -1,4 +1,4 @@
-"""`uwaga distil` and `uwaga backtranslate`: training pairs, in parts, with resumption."""
+"""`uwaga distil` and `uwaga backtranslate` write training pairs in parts, and can be resumed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run(*arguments, code=0):
 
 
 def rows(folder):
-    """Return the pairs of all parts."""
+    """Return the sentence pairs of all output parts."""
     content = b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("part-*")))
     return [tuple(line.split("\t")) for line in content.decode().split("\n")[:-1]]
 

@@ -1,4 +1,4 @@
-"""Jobs over corpora: line numbers, resuming, and rejected inputs."""
+"""Jobs over corpora: line numbers, resumption, and rejected inputs."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def part_bytes(folder: Path) -> dict[str, bytes]:
 
 
 def written_lines(folder: Path) -> list[str]:
-    """The lines of all parts."""
+    """Return the lines of all output parts."""
     content = b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("part-*.tsv.gz")))
     return content.decode().split("\n")[:-1]
 

@@ -23,7 +23,7 @@ ENGLISH = ["The dog runs across the road.", "The woman reads a book.", "We go ho
 def write_corpus(
     folder: Path, missing: str = "", line: int = 1, languages: tuple[str, str] = ("en", "de")
 ) -> None:
-    """Write ``train.en`` and ``train.de``; ``missing`` lacks the line, the other file the last line."""
+    """Write ``train.en`` and ``train.de``: file ``missing`` lacks one line, and the other the last line."""
     draw = random.Random(1)
     sides: dict[str, list[str]] = {"en": [], "de": []}
     for _ in range(400):

@@ -1,4 +1,4 @@
-"""Jobs on Ray clusters on loopback, some of whose nodes are killed."""
+"""Jobs on Ray clusters on this machine, in which some nodes are killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def cluster():
-    """A head without cores, and two nodes with one each."""
+    """Start a Ray cluster: a head node without cores, and two nodes with one core each."""
     from ray.cluster_utils import Cluster
 
     cluster_ = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})

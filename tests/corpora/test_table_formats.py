@@ -1,4 +1,4 @@
-"""Table formats: blocks that can be read from any row on, unchanged content, and damaged files."""
+"""Table formats: blocks are read from any starting row, content is unchanged, damage is reported."""
 
 from __future__ import annotations
 

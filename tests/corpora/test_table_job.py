@@ -1,4 +1,4 @@
-"""Jobs over tables: each input row is written once, after kills, full disks and damaged files too."""
+"""Jobs over tables write each input row once, even after kills, full disks and damaged files."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_worker_with_different_model_or_version_is_rejected(change: str, message
 
 
 def error_of(*words: object) -> str:
-    """Return the only line that a failing command prints."""
+    """Run a command that must fail, and return its one-line error."""
     result = CliRunner().invoke(app, ["batch", *map(str, words)])
     assert result.exit_code == 1, result.output
     [line] = result.output.strip().splitlines()

@@ -1,4 +1,4 @@
-"""Jobs on an object store that is slow and fails some of its requests."""
+"""Jobs that read from an object store which is slow and fails some requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FaultyStore:
 
 @pytest.fixture(scope="module")
 def faulty_store():
-    """An S3 server that fails and delays requests as configured; the environment points to it."""
+    """Yield an S3 server that fails and delays requests; environment variables name its address."""
     pytest.importorskip("moto.server")
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server

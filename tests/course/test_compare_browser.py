@@ -1,4 +1,4 @@
-"""The comparison of four models, the frames of their training, and the toy model, in a browser."""
+"""The page that compares four models, with frames of their training and a toy model, in a browser."""
 
 from __future__ import annotations
 
@@ -117,14 +117,14 @@ def test_length_buttons_change_text_and_python_program_matches_the_page(comparis
 
 @pytest.fixture
 def training(site):
-    """Write pages with the frames and the toy for each task; return their base URL."""
+    """Write pages with the training frames and the toy model of each task; yield their base URL."""
     for task in ("reverse", "copy", "sort"):
         (site[0] / f"{task}.html").write_text(PAGE.replace("TASK", task), encoding="utf-8")
     return site[1].rpartition("/")[0]
 
 
 def frame(name, view, update, sentence):
-    """Return the recorded weights (target, source), from 0 to 1."""
+    """Return the recorded attention weights (target, source), between 0 and 1."""
     run = FRAMES["runs"][name]
     values = np.frombuffer(base64.b64decode(run["views"][view]["weights"]), np.uint8)
     shapes = [(len(sentence["target"]), len(sentence["source"])) for sentence in FRAMES["sentences"]]
@@ -188,7 +188,7 @@ def test_training_frames_advance_with_reduced_motion(browser, training):
 
 @pytest.mark.slow
 def test_toy_task_is_learned_in_the_browser(browser, training):
-    """Train one of the tasks; page/tests/training.test.ts has all."""
+    """One task is trained here; page/tests/training.test.ts trains all of them."""
     page = open_page(browser, f"{training}/sort.html")
     toy = page.locator("uwaga-train")
     toy.get_by_role("button", name="Train").press("Enter")

@@ -1,4 +1,4 @@
-"""Right answers to exercises pass, likely wrong ones get a remark, in Python and in the page."""
+"""Correct answers to exercises pass and likely wrong answers get a remark, in Python and in the page."""
 
 import contextlib
 import io
@@ -30,13 +30,13 @@ OTHER_EXERCISES = [exercise for exercise in ALL if not isinstance(exercise, Code
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    """Keep progress in a folder of the test, and speak English."""
+    """Store progress in a temporary folder, and select English messages."""
     monkeypatch.setenv("UWAGA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
 
 
 def command_words(exercise, answer):
-    """Return an answer as command line arguments."""
+    """Return an answer as a list of command-line arguments."""
     if isinstance(exercise, OrderExercise):
         return [str(alphabetical_items(exercise).index(item) + 1) for item in answer]
     if isinstance(exercise, TableExercise):
@@ -45,7 +45,7 @@ def command_words(exercise, answer):
 
 
 def answers(exercise):
-    """Return the right answer, and the wrong ones with their remarks."""
+    """Return the correct answer, and the wrong answers with their remarks."""
     if isinstance(exercise, ChoiceExercise):
         numbered = list(enumerate(exercise.options, start=1))
         [right] = [index for index, option in numbered if option.remark is None]
@@ -55,7 +55,7 @@ def answers(exercise):
 
 
 def exercise_parameter(exercise):
-    """Return a test parameter; exercises that train a model are slow."""
+    """Return the test parameter of an exercise; it is marked slow if the exercise trains a model."""
     marks = [pytest.mark.slow] if "train(" in exercise.tests else []
     return pytest.param(exercise, id=exercise.number, marks=marks)
 
@@ -74,7 +74,7 @@ def test_correct_answers_pass_and_wrong_answers_get_remarks(exercise):
 
 
 def test_table_remark_describes_the_mistake_that_affects_most_cells():
-    """A mistake is recognised by the cells that it changes; the one with most cells is reported."""
+    """Several mistakes may match a table; the remark is that of the mistake that changes most cells."""
     shapes = find_exercise("7.6")
     transposed, swapped, narrow = (shapes.wrong[index] for index in (0, 1, 3))
     assert check(shapes, ["8 6 5 4 3 5 9 9"]).remark == transposed.remark
@@ -106,7 +106,7 @@ def test_answers_with_fewer_than_three_digits_get_a_rounding_remark():
 
 
 def check_in_this_process(exercise, program):
-    """Return the verdict of :func:`check_program`."""
+    """Return the verdict of :func:`check_program`, called in this process."""
     with contextlib.redirect_stdout(io.StringIO()), torch.enable_grad():
         return describe(exercise, judge(program, exercise.tests), "", "en")
 
@@ -289,7 +289,7 @@ NUMBERS = [
 
 
 def value(text):
-    """Return the number that a text means, or its readings."""
+    """Return the number that a text denotes, or all numbers that it may denote."""
     try:
         return read_number(text)
     except UnclearNumberError as error:

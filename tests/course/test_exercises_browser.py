@@ -29,7 +29,7 @@ WAITING = "/^$|Loading|Running|Cargando|ejecuci/"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Serve exercises in English and Spanish; yield the URL and the sizes of what programs load."""
+    """Serve exercises in English and Spanish; yield the URL and the sizes of files that programs load."""
     folder = tmp_path_factory.mktemp("site")
     hooks = write_laboratory(folder)
     chapters = "".join(
@@ -61,7 +61,7 @@ def page(browser, site):  # noqa: F811
 
 
 def run(page, number: str, program: str) -> str:
-    """Run a program with the button; return the remark."""
+    """Run a program by pressing the button, and return the remark on it."""
     section = page.locator(f"[id='exercise-{number}']")
     section.locator("textarea").fill(program)
     section.locator(".exercise-bar button").first.click()

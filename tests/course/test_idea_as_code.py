@@ -1,4 +1,4 @@
-"""The course's NumPy file: a page long, equal to the engine, and runnable in each chapter's state."""
+"""The NumPy program of the course: its length, its agreement with the engine, and its chapters."""
 
 import ast
 import importlib
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree h
 
 
 def functions_of(page: Path) -> list[str]:
-    """Return the functions of the file that a chapter shows, in the order of the page."""
+    """Return the functions of the program that a chapter shows, in the order of the page."""
     return re.findall(r"^ *examples/attention\.py::(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def namespace_after_chapter(last: int) -> dict:
-    """Return the functions that the chapters up to a number have written."""
+    """Return the namespace after the code of all chapters up to the given number has been run."""
     names = {name for page in CHAPTERS if int(page.name[:2]) <= last for name in functions_of(page)}
     functions = [node for name, node in FUNCTIONS.items() if name in names]
     namespace = {"np": np}
@@ -64,7 +64,7 @@ def test_chapters_show_every_function_of_the_program_exactly_once():
 
 
 def log_prob(state, model, source, target):
-    """Return the log-probability of a target (with its start and end) that a state of the file computes."""
+    """Return the log-probability of a target (with start and end symbols) according to a namespace."""
     memory = state["stack"](model, "encoder", 4, source)
     mask = state["look_ahead"](len(target) - 1)
     rows = state["stack"](model, "decoder", 2, target[:-1], memory, mask)

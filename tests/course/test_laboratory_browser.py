@@ -1,4 +1,4 @@
-"""The laboratory, the calculator and the exercises in a browser: exactly the numbers of Python."""
+"""The laboratory, calculators and exercises in a browser show exactly the numbers that Python computes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def messages(language):
 
 
 def write_laboratory(folder):
-    """Write the files of the laboratory to a folder; return the hooks of the documentation."""
+    """Write the files of the laboratory to a folder; return the documentation's module of hooks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "docs"))
         build = importlib.import_module("hooks")
@@ -114,7 +114,7 @@ ARRAYS = ("cross.2.weights", "encoder.1.scores", "decoder.2.value", "cross.1.que
 
 
 def check_numbers(page, translator, text, target, edits, interventions, rng):
-    """Check that a table of the laboratory shows the numbers of Python."""
+    """Check that a table of the laboratory shows the numbers that Python computes."""
     edited = intervene(translator, *interventions) if interventions else translator
     array = rng.choice(ARRAYS)
     head = rng.randrange(4)
@@ -204,7 +204,7 @@ OPEN_BOX = """async (index) => {
 
 
 def check_box(page, index, arrays):
-    """Check that a box opens its arrays; return their names."""
+    """Check that a box of the drawing shows its arrays when opened; return their names."""
     box = page.evaluate(OPEN_BOX, index)
     assert box["label"]
     for name, rows in box["tables"].items():
@@ -383,7 +383,7 @@ SHOWN_EDITS = """() => {
 
 
 class Editor:
-    """A reader who edits the matrix and the positions by pointer and by keyboard."""
+    """Edits the attention matrix and the positions by pointer and keyboard, as a reader would."""
 
     def __init__(self, page, rng):
         self.page, self.rng = page, rng
@@ -496,7 +496,7 @@ EDITS = ("click", "paint", "pull", "press_space", "press_plus", "swap_positions"
 
 
 def to_interventions(edits):
-    """Return the interventions of edits in JSON."""
+    """Return the interventions in Python that correspond to edits in JSON."""
 
     def table(value, dtype):
         return value if value is None or isinstance(value, str) else np.array(value, dtype)
@@ -523,7 +523,7 @@ def plain_results(translator, text):
 
 
 def check_edits(translator, text, display, editor):
-    """Check a translation with edits, its log-probability, the matrix and the effect: bit for bit."""
+    """Check that translation, log-probability, matrix and effect of edits are bit-identical to Python's."""
     plain, plain_score, plain_attentions = plain_results(translator, text)
     expected, attentions = plain, plain_attentions
     if display["edits"]:
@@ -647,7 +647,7 @@ def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
 
 
 class DrawingEditor(Editor):
-    """A reader who edits the matrix of a box of the drawing."""
+    """Edits the matrix of a box of the drawing, as a reader would."""
 
     def open(self, text):
         self.page.evaluate(

@@ -1,4 +1,4 @@
-"""The built documentation: self-contained small pages, which work without a network or JavaScript."""
+"""The built documentation: small self-contained pages that work without a network or JavaScript."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from browser import serve_folder as served_files
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE_CONTEXT = "{include: ['article'], exclude: ['.md-typeset__scrollwrap', '.md-code__nav']}"
-"""The elements that axe checks: without the theme's wrappers of wide tables and copy buttons."""
+"""The elements that axe checks: all except the theme's wrappers of wide tables and its copy buttons."""
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Return the folder of the documentation; in CI, that which `make docs` has built."""
+    """Return the folder of the built documentation; CI reuses the folder that `make docs` has built."""
     if "UWAGA_SITE" in os.environ:
         return Path(os.environ["UWAGA_SITE"])
     folder = tmp_path_factory.mktemp("site")
@@ -111,11 +111,11 @@ SEARCHES = {
     "learn/pl/": ("głowy", "learn/pl/09-heads/", "search_index.pl.json"),
     "learn/zh/": ("多头注意力", "learn/zh/09-heads/", "search_index.zh.json"),
 }
-"""What is searched on a page, the page that is found, and the index that is loaded."""
+"""Searches: the page with the search field, the query, the page found, and the index that is loaded."""
 
 
 def learning_pages(site):
-    """Return the names of all English pages of the course, and of some of each language."""
+    """Return the names of all English pages of the course, and of some pages in each other language."""
     english = [folder.name for folder in sorted((site / "learn").glob("*/")) if folder.name not in LANGUAGES]
     others = ("04-other-ways", "08-positions", "16-family", "compared")
     return [*english, *(f"{language}/{name}" for language in LANGUAGES for name in others)]
@@ -174,7 +174,7 @@ CUT = """() => {
     bullets: all('ul > li').filter((item) => getComputedStyle(item).overflowX !== 'visible').map(text),
   };
 }"""
-"""What is cut or has to be scrolled, figures that are too small, and list items without a bullet."""
+"""Script that returns clipped or scrolling elements, too small figures, and list items without bullet."""
 
 
 def test_equations_tables_and_figures_are_readable_on_a_phone(site_url, site):

@@ -1,4 +1,4 @@
-"""The statements of chapter 14 and its exercises about the frames are true."""
+"""Statements about training frames in chapter 14 and its exercises agree with the recorded frames."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def largest_by_update(recorded, name, view, row):
 
 
 def stable_since_update(words, word):
-    """Return the update from which the word keeps the largest weight."""
+    """Return the first update from which the given word always has the largest weight."""
     updates = [update for update, largest in words.items() if largest != word]
     return min(update for update in words if update > max(updates))
 
@@ -51,7 +51,7 @@ BECOMES_LARGEST = (
     rf"(?<=, from update )(?P<since>[\d,]+) {WORD} at {WORD}",
     rf"{WORD} looks at {WORD} from update (?P<since>[\d,]+)",
 )
-"""How the chapter says from which update on a row has its largest weight on a word."""
+"""Pattern of statements from which update on a row has its largest weight on a given word."""
 LEAVES = re.compile(
     rf"The row {WORD} .*?from update ([\d,]+) to ([\d,]+) it gives {WORD} the most\. From ([\d,]+) on it "
     rf"prefers {WORD}, except in some frames, the last at update ([\d,]+)\."

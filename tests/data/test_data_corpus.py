@@ -1,4 +1,4 @@
-"""Reading corpora: formats, compression, bad lines, damaged files and memory."""
+"""Reading of corpora: formats, compression, invalid lines, damaged files and memory use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word alignments of a corpus become alignments of the subwords of a batch."""
+"""Conversion of the word alignments of a corpus to alignments of the subwords in a batch."""
 
 from __future__ import annotations
 

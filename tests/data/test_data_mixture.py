@@ -37,7 +37,7 @@ def lines(count: int, salt: int) -> list[tuple[str, str]]:
 
 
 class SizedStore(Store):
-    """A store with a number of pairs and no content."""
+    """A store that has a number of pairs but no content."""
 
     def __init__(self, size: int) -> None:
         self._size = size

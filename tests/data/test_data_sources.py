@@ -1,4 +1,4 @@
-"""Corpus formats with all compressions, from disk and by URL, complete, damaged and interrupted."""
+"""Reading of all corpus formats and compressions from disk and URLs, with damage and interruptions."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def test_written_corpora_of_all_formats_are_read_back(
 
 
 class FaultyFile(io.BytesIO):
-    """A file of an object store whose reads fail at some positions."""
+    """A file of an object store whose reads fail at given positions."""
 
     def __init__(self, content: bytes, faults: list[int], fault: Exception | None) -> None:
         super().__init__(content)
@@ -319,7 +319,7 @@ class FaultyFile(io.BytesIO):
 
 
 class FaultyStore(fsspec.AbstractFileSystem):
-    """An object store in memory whose reads fail at the bytes in ``faults``."""
+    """An object store in memory whose reads fail at the byte positions in ``faults``."""
 
     protocol = "shaky"
     cachable = False
@@ -398,7 +398,7 @@ def test_object_identifier_changes_with_its_content(memory, tmp_path: Path) -> N
 
 
 class FaultyHandler(http.server.BaseHTTPRequestHandler):
-    """A handler that closes the connection in the middle of the first ``dropped_connections`` responses."""
+    """Closes the connection in the middle of each of the first ``dropped_connections`` responses."""
 
     content = tsv(PAIRS)
     ranges = True

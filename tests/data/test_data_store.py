@@ -1,4 +1,4 @@
-"""The store on disk: its content, when it is reused, and that it is written atomically."""
+"""The store of encoded pairs on disk: content, reuse, and atomic writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any text is read or rejected with an UwagaError, and written back unchanged."""
+"""Any text is either rejected with a UwagaError, or read and written back unchanged."""
 
 # ruff: noqa: E501 (a table of texts)
 

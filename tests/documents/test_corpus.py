@@ -1,5 +1,5 @@
 # ruff: noqa: E501, SIM905 (documents and lists are shown as they are)
-"""Cases in which documents of users were damaged."""
+"""Documents and archives that earlier versions damaged."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A document is read in twenty times the memory of its unpacked text, or rejected with an error."""
+"""Reading a document takes at most twenty times the size of its unpacked text, or raises an error."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ for path in map(Path, sys.argv[1:]):
     print(path.parent.name, answer, peak, sep=",")
 """
 MODULE_MEMORY = 8
-"""MiB of the imported modules of formats."""
+"""Memory use in MiB of the imported modules."""
 
 
 @pytest.mark.release

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (documents are shown as they are)
-"""Declared encodings and numbers of any length are read, or rejected with an error."""
+"""Files with any declared encoding and numbers of any length are read or rejected with an error."""
 
 import codecs
 import pkgutil
@@ -37,7 +37,7 @@ NUMBERS = {
 
 
 def read(name: str, content: bytes, options: DocumentOptions) -> None:
-    """Read a document and encode it again; only UwagaError may be raised."""
+    """Read a document and encode it again; only a UwagaError may be raised."""
     read_format = find_format(Path(name)).read
     assert read_format is not None
     reading = read_format(DocumentSource(name, content, options))

@@ -103,7 +103,7 @@ def test_incomplete_plural_groups_are_unchanged():
 
 
 def tag_texts(inlines):
-    """Return the placeholders and the stand-ins in texts."""
+    """Return the texts of all tags, such as placeholders, in the given texts."""
     return [part.text for inline in inlines for part in inline if not isinstance(part, str)]
 
 

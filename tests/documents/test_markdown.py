@@ -54,7 +54,7 @@ def test_markdown_document_survives_round_trip(text):
 
 
 def normalised_words(inlines):
-    """Return the words of texts, with the kinds of their tags."""
+    """Return the words of texts, with each tag replaced by its kind."""
     return [
         "".join(part if isinstance(part, str) else f"<{part.kind}>" for part in inline).split()
         for inline in inlines

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (documents are shown as they are)
-"""Strings of Android and Apple, and tables."""
+"""String resources of Android and Apple applications, and tables of texts."""
 
 import csv
 import io

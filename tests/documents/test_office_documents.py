@@ -42,7 +42,7 @@ PARAGRAPH = st.lists(st.one_of(RUN, OTHER_CONTENT), max_size=6).map(
 
 
 def all_text(content, member, name):
-    """Return the texts of a member's elements with this name."""
+    """Return the texts of all elements with the given name in an archive member."""
     tree = etree.fromstring(read_zip(content)[member])
     return "".join(element.text or "" for element in tree.iter() if etree.QName(element).localname == name)
 
@@ -244,7 +244,7 @@ TYPE = "application/vnd.openxmlformats-officedocument."
 
 
 def office(main, parts, types=None):
-    """Write an archive with parts whose content types are declared."""
+    """Return an Office archive with the given parts and declared content types."""
     declared = "".join(
         f'<Override PartName="/{name}" ContentType="{TYPE}{kind}+xml"/>'
         for name, kind in (types or {}).items()

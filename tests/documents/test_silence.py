@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (documents are shown as they are)
-"""Every text of a document is translated, or copied with a reason; none is passed over."""
+"""Every text of a document is translated, or copied and counted with a reason."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ FILES = {
     "yaml": ("a: 1\n", ('k: "{}"\n', "x: {}\n", "o:\n  k: '{}'\n", "o:\n  - {}\n"), ""),
     "csv": ("k,x\n", ("{},1\n", "1,{}\n", '"{}",2\n'), ""),
 }  # fmt: skip
-"""For each format, or kind of file of a format, the start of a file, templates of a text in it, and the end."""
+"""For each kind of file: the start of a file, templates that each contain a text, and the end."""
 ARCHIVES = {
     "docx": {
         "word/document.xml": (
@@ -190,7 +190,7 @@ ARCHIVES = {
         "META-INF/container.xml": ("<container/>", (), ""),
     },
 }  # fmt: skip
-"""For each archive the same for its members."""
+"""For each kind of archive: the start, templates and end of each of its members."""
 SUFFIXES = {"markdown": ".md", "xliff": ".xlf", "yaml": ".yml"}
 OPTIONS = DocumentOptions(keys=("k",), columns=("k",))
 NUMBERS = st.lists(st.integers(0, 1000), min_size=1, max_size=8)
@@ -201,7 +201,7 @@ def word(number: int) -> str:
 
 
 def document(name: str, numbers: list[int]) -> tuple[bytes, list[str]]:
-    """Return a document with a word in each of some templates, and the words in another order."""
+    """Return a document with a word in each selected template, and the words that it contains."""
     words: list[str] = []
 
     def filled(template: str) -> str:
@@ -230,7 +230,7 @@ def document(name: str, numbers: list[int]) -> tuple[bytes, list[str]]:
 
 
 def filled_mappings(templates: tuple[str, ...], numbers: list[int], words: list[str]) -> list[str]:
-    """Return a mapping of YAML for each place, as keys are not repeated."""
+    """Return a YAML mapping for each placeholder in a template, since keys must not be repeated."""
     words.clear()
     mappings: list[str] = []
     for index, number in enumerate(numbers):
@@ -241,7 +241,7 @@ def filled_mappings(templates: tuple[str, ...], numbers: list[int], words: list[
 
 
 def base_format(name: str) -> str:
-    """Return the format of a kind of files."""
+    """Return the document format of a kind of file."""
     return name.split(" ")[0]
 
 

@@ -1,4 +1,4 @@
-"""A string and a document of the same format have the same units."""
+"""A string and a document of the same format are divided into the same units."""
 
 from itertools import product
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""libuwaga: results are bit-identical to Python's, and errors have a code and a message."""
+"""The C library libuwaga gives results bit-identical to Python's, and errors with code and message."""
 
 import ctypes
 import json
@@ -205,7 +205,7 @@ def test_transformer_variants_match_python(library, tmp_path, variant, stored):
 
 
 def check_marian(library, folder, options, **load_options):
-    """Check that a folder gives the same results in C, also from files in memory, and in Python."""
+    """Check that a folder gives equal results in C, from disk and from memory, and in Python."""
     translator = uwaga.load(folder, engine="native", device="cpu", threads=1, **load_options)
     texts = [*tiny.ENGLISH[:3], ">>fra<< yes", "  ☃ \u2581 x \u3000", "", "<pad> </s>"]
     sources = [translator.source.add_special_tokens(translator.source.encode(text)) for text in texts]
@@ -360,7 +360,7 @@ def test_damaged_marian_files_are_rejected(library, tmp_path, pattern, change, m
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 4, "nbest": 4}])
 def test_byte_tokens_of_outputs_form_whole_characters(library, options):
-    """As in Python's search; ``tests/translator/test_characters.py`` shows that replacements are needed."""
+    """Results equal Python's; ``tests/translator/test_characters.py`` shows that invalid bytes occur."""
     texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
     check_answers(library.open(BUNDLED), uwaga.load(threads=1), texts, options)
 
@@ -466,7 +466,7 @@ def test_invalid_options_are_rejected(library, options, message):
 
 
 def test_search_tree_contains_all_hypotheses(library):
-    """Each hypothesis is a path of the tree from a root, with the log-probabilities of the path."""
+    """Each hypothesis is a path that starts at a root of the tree, with equal log-probabilities."""
     model = library.open(BUNDLED)
     (nbest,) = model.translate(TEXTS[1:2], beam=4, nbest=4, tree=True)
     tree, end = nbest[0]["arrays"]["tree"], uwaga.load().decoder.symbols.end

@@ -1,4 +1,4 @@
-"""The native engine against torch: log-probabilities of all settings, choices and tokens."""
+"""Agreement of the native engine with torch in log-probabilities, for all settings and token choices."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_log_probs_of_all_instruction_sets_match_torch(name):
 
 
 def test_int8_log_probs_match_across_instruction_sets():
-    """Products are exact; only float sums around them may differ by rounding."""
+    """Integer products are exact; only the rounding of float sums may differ."""
     sources = sentences(4)
     first, *engines = (native_model(MODEL, "int8", isa=name) for name in available_isas())
     for engine in engines:

@@ -1,4 +1,4 @@
-"""Attention matrices of the engine and of torch: equality and properties."""
+"""Attention matrices recorded by the engine and by torch: agreement and properties."""
 
 from __future__ import annotations
 

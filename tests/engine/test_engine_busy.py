@@ -1,4 +1,4 @@
-"""The engine beside other processes: late threads do not change results.
+"""The engine on busy processors: threads that start late do not change results.
 
 ``native/tests/workers_test.cpp`` tests the threads separately, some of them delayed on purpose.
 """
@@ -37,7 +37,7 @@ DECODER_ONLY = DecoderOnlySettings(
 
 
 def run_program(*settings, target="workers"):
-    """Build a C++ test program with these make settings, run it and return its output lines."""
+    """Build a C++ test program with the given make settings, run it and return its output lines."""
     if shutil.which("make") is None or shutil.which("g++") is None:
         pytest.skip("no make or no g++ here")
     command = ["make", "-C", ROOT / "native" / "tests", "CXX=g++", *settings, target]
@@ -53,13 +53,13 @@ def run_program(*settings, target="workers"):
 
 @pytest.mark.slow
 def test_threads_that_start_late_are_skipped():
-    """Teams shrink and grow again, threads that have not started are not awaited, errors reach the caller."""
+    """Teams of threads shrink and grow, do not wait for threads that start late, and pass on errors."""
     assert run_program(f"BUILD={ROOT / 'build' / 'workers'}", "OPTIMISE=-O2") >= EXPECTED_LINES
 
 
 @pytest.mark.slow
 def test_unused_memory_pages_are_released():
-    """Pages of keys and values that are used repeatedly are retained; freed pages are not resident."""
+    """Memory pages of keys and values are retained while they are used, and released afterwards."""
     assert run_program(f"BUILD={ROOT / 'build' / 'pages'}", "OPTIMISE=-O2", target="pages") >= {
         "pages: passed"
     }

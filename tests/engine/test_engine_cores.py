@@ -1,4 +1,4 @@
-"""Cores that a process may use, by affinity and by control groups."""
+"""The number of processor cores that affinity and control groups allow a process to use."""
 
 from __future__ import annotations
 

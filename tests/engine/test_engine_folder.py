@@ -1,4 +1,4 @@
-"""The int8 folder: it equals the engine in int8, and damaged folders are rejected."""
+"""int8 folders: agreement with quantisation in memory, and rejection of damaged folders."""
 
 import json
 import os
@@ -141,7 +141,7 @@ def test_config_is_checked_against_the_files(folder, keys, value, words):
 
 
 def rewrite_weights(folder, change):
-    """Change the tensors of the weight file, with its size and checksum in the configuration."""
+    """Change tensors of the weight file, and update its size and checksum in the configuration."""
     import hashlib
 
     from uwaga.checkpoints.storage.safetensors_files import aligned_bytes
@@ -237,7 +237,7 @@ def test_convert_reports_agreement(original, tmp_path, capsys):
 
 
 def test_models_translate_without_torch(folder, original, tmp_path):
-    """Without torch, translate with a float folder, an int8 folder and the bundled model."""
+    """A float folder, an int8 folder and the bundled model translate where torch cannot be imported."""
     make_marian(tmp_path / "marian")
     quantise(tmp_path / "marian", tmp_path / "marian8")
     code = (

@@ -1,4 +1,4 @@
-"""Damaged files, invalid requests, interruption and forks: nothing crashes, hangs or is left incomplete."""
+"""No damaged file, invalid request, interruption or fork makes the engine crash, hang or stop halfway."""
 
 import os
 import resource
@@ -275,7 +275,7 @@ except KeyboardInterrupt:
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", ["1", "4"])
 def test_ctrl_c_stops_a_long_call(threads):
-    """A call that takes minutes checks for signals in the main thread, and all threads stop."""
+    """A call that takes minutes checks for signals in the main thread and stops all threads."""
     check_interrupt("-c", LONG, threads)
 
 

@@ -1,4 +1,4 @@
-"""Intermediate arrays of a translation: equality with torch, and bit by bit with encoding and steps."""
+"""Internal activations of a translation equal those of torch, and exactly those of single steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INPUTS = [SYMBOLS.start, *TARGET[:-1]]
 
 
 def array_names(shape):
-    """Return the names of all arrays of a model with these settings, in order of computation."""
+    """Return the names of all activations of a model with the given settings, in order of computation."""
     sizes, names = Sizes.from_settings(shape), []
     attention = ("query", "key", "value", "scores", "weights", "context", "attention")
     with_source = not isinstance(shape, DecoderOnlySettings)
@@ -55,7 +55,7 @@ def softmax(scores):
 
 
 def torch_outputs(model, source, inputs):
-    """Return outputs of torch's layers by insight name: projections, encoder and decoder outputs, logits."""
+    """Return outputs of torch's layers by activation name: projections, block outputs and logits."""
     outputs = {}
 
     def store_output(name, heads=None, part=None):

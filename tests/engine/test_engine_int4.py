@@ -1,4 +1,4 @@
-"""4-bit weights (M43): results are bit-identical to int8 with the same weights; folders; errors."""
+"""4-bit weights (M43): results bit-identical to int8 with equal weights, folders, and errors."""
 
 import json
 from dataclasses import replace
@@ -33,7 +33,7 @@ OPTIONS = SearchOptions(beam=3, nbest=2, max_length=10)
 
 
 def int8_panels(panels):
-    """Convert int4 panels to int8 panels, by the description of the format."""
+    """Convert int4 panels to int8 panels as the description of the format defines."""
     groups = panels.reshape(-1, GROUP_BYTES)
     pairs = groups[:, : 2 * PANEL].view(np.int8).reshape(-1, PANEL, 2).astype(int)
     nibbles = groups[:, 2 * PANEL :].reshape(-1, 4, PANEL, 4)
@@ -60,7 +60,7 @@ def as_int8(matrix):
 
 
 def int4_and_int8_engines(model, isa=None, threads=1, keep=()):
-    """Return the engine in int4, and in int8 with the same weights."""
+    """Return an engine in int4, and an engine in int8 with the same weights."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     source = getattr(model, "source_embedding", None)
     sizes = (model.vocabulary if source is None else source.num_embeddings, model.vocabulary)
@@ -260,7 +260,7 @@ def edit_config(folder, change):
 
 
 def rewrite_weights(folder, change):
-    """Change the tensors, with their size and checksum in the configuration."""
+    """Change tensors of the weight file, and update its size and checksum in the configuration."""
     import hashlib
 
     tensors = {name: np.array(tensor.values) for name, tensor in open_tensors(folder / WEIGHTS).items()}

@@ -1,4 +1,4 @@
-"""Edited attention on the engine: equality with torch, and in steps, batches and recordings."""
+"""Attention interventions on the engine: agreement with torch, and in steps, batches and recordings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def decoder_inputs(targets):
 
 
 def random_interventions(settings: TransformerSettings, source: int, target: int, rng: np.random.Generator):
-    """Draw one to three interventions for a sentence with these lengths."""
+    """Return one to three random interventions for a sentence pair with the given lengths."""
     kinds = [kind for kind in ATTENTION_KINDS if kind != "decoder" or settings.self_attention == "attention"]
     interventions = []
     for _ in range(rng.integers(1, 4)):

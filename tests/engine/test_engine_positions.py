@@ -1,4 +1,4 @@
-"""Tables of positions equal the formula within one unit in the last place."""
+"""Tables of sinusoidal positions equal the formula within one unit in the last place."""
 
 import math
 

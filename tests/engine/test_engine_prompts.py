@@ -1,4 +1,4 @@
-"""Decoder-only models on the engine: equality with torch, and bit-identical results in any batch."""
+"""Decoder-only models on the engine: agreement with torch, and bit-identical results in any batch."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -101,7 +101,7 @@ def test_M18_log_probs_of_all_instruction_sets_match_torch(name, isa):
 
 @pytest.mark.parametrize("search_kind", sorted(OPTIONS))
 def test_M18_search_matches_torch(search_kind):
-    """Sampled tokens are equal too, since the search makes the draws."""
+    """Sampled tokens are equal too, since the search draws the random numbers."""
     engine_results, torch_results = (
         search(model, inputs(PROMPTS[:40]), OPTIONS[search_kind]) for model in (engine(), MODEL)
     )
@@ -114,7 +114,7 @@ def test_M18_search_matches_torch(search_kind):
 
 
 def unspread(model):
-    """Return the engine in int8 without spread inputs."""
+    """Return an int8 engine with the weights of a torch model whose matrices do not spread inputs."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     sizes = (model.vocabulary, model.vocabulary)
     packed = pack(model.settings, sizes, state.__getitem__, "int8")
@@ -202,7 +202,7 @@ def test_prompts_of_several_blocks_equal_separate_prompts(name, precision):
 @pytest.mark.parametrize("name", ["gpt2", "gemma2", "gemma3"])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_prompts_with_shared_prefixes_equal_separate_prompts(name, precision):
-    """Nested prefixes of any length, equal prompts, and prompts that are prefixes of others."""
+    """Prompts may have nested prefixes of any length, be equal, or be prefixes of other prompts."""
     rng = np.random.default_rng(6)
     shape = MODELS[name].settings.model_copy(update={"max_length": 200})
     model = random_decoder(shape, vocabulary=97)

@@ -1,4 +1,4 @@
-"""Recurrent models on the engine: equality with torch for all settings, and properties of decoders."""
+"""Recurrent models on the engine: agreement with torch for all settings, and properties of decoders."""
 
 import numpy as np
 import pytest

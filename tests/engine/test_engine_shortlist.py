@@ -89,7 +89,7 @@ def listed_engine(precision="float32", threads=1, isa=None):
 
 
 def states(model, texts, beams=1, steps=2, seed=2):
-    """Return the state after some tokens, and the next tokens."""
+    """Return the decoder state after some tokens, and the tokens of the next step."""
     rng = np.random.default_rng(seed)
     state = model.start(model.encode(texts), beams)
     tokens = np.full(len(texts) * beams, 2)
@@ -100,7 +100,7 @@ def states(model, texts, beams=1, steps=2, seed=2):
 
 
 def logits_of(model, texts, beams=1):
-    """Return log-probabilities (rows, vocabulary) without a shortlist, which are logits plus a constant."""
+    """Return log-probabilities (rows, vocabulary) without a shortlist: logits plus a constant per row."""
     state, tokens = states(model, texts, beams)
     return model.step(tokens, state, Choice(1, all_tokens=True)).log_probs.astype(np.float64)
 
@@ -167,7 +167,7 @@ def separate_results(precision, search_kind):
     [("greedy", "float32"), ("greedy", "int8"), ("beam", "int8"), ("samples", "bfloat16")],
 )
 def test_results_do_not_depend_on_the_batch(precision, search_kind):
-    """Sentences join and leave and threads share the work, but tokens and scores are bit-identical."""
+    """Tokens and scores are bit-identical although sentences join and leave and threads share the work."""
     rng = np.random.default_rng(3)
     for threads, budget in ((1, 4096), (2, 300), (4, 40)):
         order = rng.permutation(len(SOURCES)).tolist()
@@ -179,7 +179,7 @@ def test_results_do_not_depend_on_the_batch(precision, search_kind):
 
 
 def random_choice(rng, rows):
-    """Return a function that returns a random choice, restricted to a range of rows."""
+    """Return a function that creates a random :class:`Choice` for a range of rows."""
     kind = rng.integers(4)
     banned = rng.integers(0, [rows, VOCABULARY], (rows * 9, 2)) if rng.integers(2) else None
     forced = rng.integers(-1, VOCABULARY, rows) if rng.integers(2) else None

@@ -1,4 +1,4 @@
-"""Memory on huge pages: alignment, and equality of arrays packed there and elsewhere."""
+"""Memory on huge pages: alignment, and equality of arrays packed there and in ordinary memory."""
 
 import gc
 

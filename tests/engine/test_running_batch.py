@@ -1,4 +1,4 @@
-"""Results of searches that share a batch are bit-identical to those of separate searches."""
+"""Searches that share a running batch give results bit-identical to those of separate searches."""
 
 import threading
 import time
@@ -77,7 +77,7 @@ def check_shared_batch(decoder, searches):
 
 
 def draw_searches(data, make):
-    """Draw searches with few different options, so that some share their steps."""
+    """Return random searches with few different options, so that some of them share steps."""
     option_sets = data.draw(st.lists(options(), min_size=1, max_size=3))
     searches = []
     for index in range(data.draw(st.integers(1, 7))):
@@ -204,7 +204,7 @@ def test_nan_affects_only_the_search_it_occurs_in():
 
 
 class FailingToy(RecurrentToy):
-    """A decoder that cannot encode sources with token 7."""
+    """A decoder that raises an error for sources with token 7."""
 
     def encode(self, sources):
         if any(7 in source for source in sources):
@@ -301,7 +301,7 @@ def collect_results(ticket, count):
 
 
 def test_closing_the_batch_cancels_waiting_searches():
-    """Each call raises immediately, so that a waiting loop ends."""
+    """Waiting calls raise an error immediately, so that loops around them end."""
     batch = native_model(random_model(SHAPE)).running_batch()
     ticket, empty_ticket = batch.ticket(rules()), batch.ticket(rules())
     submit_sentences(ticket, sentences(3), 5)
@@ -315,7 +315,7 @@ def test_closing_the_batch_cancels_waiting_searches():
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_failed_step_is_repeated_without_the_failing_sentence(beams):
-    """A target is too long for the model; other sentences with the same rules enter before and after it."""
+    """One target becomes too long for the model; other sentences enter before and after it."""
     batch = native_model(random_model(SHAPE, spread=3.0)).running_batch()
     batch_rules = rules(beams, min_length=40)
     earlier, failing, later = (batch.ticket(batch_rules) for _ in range(3))

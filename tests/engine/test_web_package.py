@@ -1,4 +1,4 @@
-"""The npm package in Node and in a browser: bit-identical to Python with the portable kernels."""
+"""The npm package in Node and in a browser gives results bit-identical to Python's portable kernels."""
 
 import base64
 import gzip

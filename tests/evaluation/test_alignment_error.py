@@ -1,4 +1,4 @@
-"""Laws of the alignment error rate, and files of manual alignments."""
+"""Properties of the alignment error rate, and files of manual alignments."""
 
 from __future__ import annotations
 

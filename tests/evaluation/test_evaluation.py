@@ -1,4 +1,4 @@
-"""Corpus metrics: hand arithmetic, laws, and sacreBLEU's own command as a peer."""
+"""Corpus metrics: hand calculations, properties, and agreement with sacreBLEU's command."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_copy_of_the_reference_gets_a_perfect_score(corpus):
 @example([("der", ["der"]), ("der", ["Haus", "kauft"])])
 @given(CORPUS)
 def test_order_of_references_does_not_change_scores(corpus):
-    """The exception is chrF with two references of equal score, where the first one counts."""
+    """The exception is chrF: of two references with equal scores, it uses the first."""
     hypotheses = [hypothesis for hypothesis, _ in corpus]
     forward = evaluate(hypotheses, [references for _, references in corpus], ["bleu", "chrf"])
     backward = evaluate(hypotheses, [references[::-1] for _, references in corpus], ["bleu", "chrf"])
@@ -61,7 +61,7 @@ def test_order_of_references_does_not_change_scores(corpus):
 
 
 def _has_chrf_tie(hypothesis, references):
-    """Return whether two different references have the same chrF."""
+    """Return True if two different references have equal chrF scores."""
     scores = [evaluate([hypothesis], [[reference]], ["chrf"])["chrf"].value for reference in set(references)]
     return len({round(score, 6) for score in scores}) < len(scores)
 

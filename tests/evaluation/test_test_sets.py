@@ -1,4 +1,4 @@
-"""Test sets of sacreBLEU's catalogue, read from a folder in place of its cache."""
+"""Test sets of sacreBLEU's catalogue, read from a temporary folder that replaces its cache."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ OTHER_REFERENCES = ["Ein Hund ist am Schlafen.", "Zwei spielende Katzen."]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return sacreBLEU's folder, without a network for downloads."""
+    """Return the cache folder of sacreBLEU; no network is available for downloads."""
     monkeypatch.setattr("sacrebleu.utils.SACREBLEU_DIR", str(tmp_path))
     for dataset in DATASETS.values():
         monkeypatch.setattr(dataset, "_outdir", str(tmp_path / dataset.name))
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_set(name: str, pair: str, **fields: list[str]) -> None:
-    """Write the files of a downloaded set, with other texts for fields that are not given."""
+    """Write the files of a downloaded test set; fields that are not given get placeholder texts."""
     dataset = DATASETS[name]
     for field in dataset.fieldnames(pair):
         lines = fields.get(
@@ -57,7 +57,7 @@ def test_cached_test_set_is_read_without_network():
 
 
 def write_archive(name: str, pair: str, texts: Mapping[str, list[str]]) -> None:
-    """Write a downloaded archive in XML as sacreBLEU has unpacked it."""
+    """Write the XML file of a downloaded test set where sacreBLEU unpacks it."""
     source, target = pair.split("-")
     body = "".join(
         f'<{"ref" if author else "src"} lang="{target if author else source}" translator="{author}"><p>'

@@ -1,4 +1,4 @@
-"""Locks of open files, with the functions of Windows, and on systems without locks."""
+"""Locks of open files, with a fake of Windows' functions and on systems without file locks."""
 
 from __future__ import annotations
 

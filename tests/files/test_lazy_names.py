@@ -1,4 +1,4 @@
-"""Lazy imports of the names in a package's stub."""
+"""Lazy imports of the names that the stub of a package lists."""
 
 import importlib
 import subprocess

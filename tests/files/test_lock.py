@@ -1,4 +1,4 @@
-"""Locks of training runs: rejected processes and stale locks."""
+"""Locks of training runs: exclusion of other processes, and stale locks."""
 
 from __future__ import annotations
 

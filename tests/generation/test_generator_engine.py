@@ -1,4 +1,4 @@
-"""GPT-2 on the native engine: without torch, equal to torch, in int8, and errors of loading."""
+"""GPT-2 on the native engine: agreement with torch, int8, independence of torch, and loading errors."""
 
 import json
 import os
@@ -302,7 +302,7 @@ def test_generate_command_accepts_engine_and_dtype(folder, tmp_path):
 
 
 def test_quantise_measures_agreement_without_a_sample(folder, tmp_path, monkeypatch):
-    """Compare on sentences in a language of the tokeniser, or else on texts sampled from the model."""
+    """Sentences in a language of the tokeniser are compared, or else texts sampled from the model."""
     comparison = quantise(folder, tmp_path / "own")
     assert (
         comparison.continued

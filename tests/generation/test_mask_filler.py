@@ -1,4 +1,4 @@
-"""MaskFiller on BERT: fillings and states, in Python and with `uwaga fill`."""
+"""Predictions and states of BERT by MaskFiller, in Python and with `uwaga fill`."""
 
 import json
 

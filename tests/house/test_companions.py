@@ -1,4 +1,4 @@
-"""The toolkit without its companions: its tests pass, and it names none of their verbs."""
+"""Without its companion packages, the toolkit passes its tests and lists none of their commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VERBS = (
 
 @pytest.fixture(scope="module")
 def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the tree without the companions and their tests, with an environment for it."""
+    """Return a copy of the source tree without the companion packages and their tests."""
     tree = tmp_path_factory.mktemp("toolkit")
     ignored = shutil.ignore_patterns("__pycache__", "_core*.so")
     shutil.copytree(ROOT / "src/uwaga", tree / "src/uwaga", ignore=ignored)

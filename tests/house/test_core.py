@@ -1,4 +1,4 @@
-"""The core of the toolkit is read in an afternoon: eight files, which docs/architecture.md names in order."""
+"""The core of the toolkit is eight short files, which docs/architecture.md lists in reading order."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Files of the current folder are never executed by the processes that uwaga starts."""
+"""The processes that uwaga starts never execute files of the current folder."""
 
 import multiprocessing
 import os
@@ -29,7 +29,7 @@ raise ImportError("a module of the current folder")
 
 @pytest.fixture(autouse=True)
 def hostile_folder(tmp_path, monkeypatch):
-    """The current folder. Its modules write a file when they are executed."""
+    """Return the current folder, whose modules write a file when they are executed."""
     folder = tmp_path / "downloaded"
     folder.mkdir()
     for module in MODULES:
@@ -50,7 +50,7 @@ def run(*arguments: str) -> str:
 
 
 def test_modules_of_the_current_folder_are_imported_without_safe_path(hostile_folder):
-    """Check that the folder of the other tests is hostile."""
+    """This shows that the folder used in the other tests is hostile."""
     subprocess.run([sys.executable, "-c", "import json"], capture_output=True, check=False)
     assert (hostile_folder / EXECUTED).read_text(encoding="utf-8") == "json\n"
     (hostile_folder / EXECUTED).unlink()
@@ -124,7 +124,7 @@ def test_ray_actors_import_nothing_from_current_folder(hostile_folder):
 
 
 def test_command_line_sets_safe_path_for_child_processes(tmp_path):
-    """Processes that libraries start get the option from the environment."""
+    """Processes that libraries start inherit the option from the environment."""
     script = tmp_path / "uwaga.py"
     script.write_text(
         "import atexit, os\n"

@@ -1,4 +1,4 @@
-"""The home page is the README's first screen, and the README's figures are those of the measured page."""
+"""The home page includes sections of the README, whose numbers agree with docs/measured.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importing uwaga and asking for help must cost nothing: no torch, no metrics library."""
+"""Importing uwaga and showing help loads neither torch nor a metrics library."""
 
 import subprocess
 import sys

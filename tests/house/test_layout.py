@@ -1,4 +1,4 @@
-"""tests/ mirrors the packages of src/uwaga and its companions, the packages src/uwaga_*."""
+"""The folders of tests/ correspond to the packages of src/uwaga and its companions src/uwaga_*."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Folders of native/ include only the folders below them in the table of native/README.md."""
+"""Files in native/ include only files of folders below theirs in the table of native/README.md."""
 
 import re
 from pathlib import Path
@@ -8,12 +8,12 @@ SUFFIXES = {".h", ".cpp", ".inl"}
 
 
 def layers() -> list[str]:
-    """Return the folders of the table, the highest first."""
+    """Return the folders of the table, from the highest to the lowest layer."""
     return re.findall(r"^\| `(\w+)/` \|", (NATIVE / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def includes() -> dict[str, set[str]]:
-    """Return, for each folder but the tests, the other folders that its files include."""
+    """Return for each folder except tests the other folders whose files it includes."""
     graph: dict[str, set[str]] = {folder: set() for folder in layers() if folder != "tests"}
     for folder in graph:
         for path in (NATIVE / folder).rglob("*"):

@@ -1,4 +1,4 @@
-"""The release: its workflow, script and conda recipe. ``make release-files`` runs the steps themselves."""
+"""The release workflow, script and conda recipe. ``make release-files`` runs the steps themselves."""
 
 import importlib.util
 import io
@@ -21,11 +21,11 @@ PUBLISHING = {
     "github": {"contents": "write"},
     "publish-image": {"packages": "write", "id-token": "write", "attestations": "write"},
 }
-"""Jobs with write permissions."""
+"""Jobs that may have write permissions."""
 
 
 def workflow(name: str) -> dict:
-    """A workflow, whose key ``on`` YAML 1.1 reads as True."""
+    """Return a workflow; YAML 1.1 reads its key ``on`` as True."""
     return yaml.safe_load((WORKFLOWS / name).read_text(encoding="utf-8"))
 
 
@@ -84,7 +84,7 @@ def test_only_publishing_jobs_have_write_permissions(jobs):
 
 
 def needs(jobs: dict, name: str) -> set[str]:
-    """Return the jobs that a job needs, including itself."""
+    """Return the jobs that a job depends on, directly or indirectly, including itself."""
     direct = jobs[name].get("needs", [])
     required = {name}
     for dependency in [direct] if isinstance(direct, str) else direct:

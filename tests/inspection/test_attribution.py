@@ -1,4 +1,4 @@
-"""Attribution: completeness, agreement with finite differences, and errors."""
+"""Attribution of translations to source words: completeness, agreement with finite differences, errors."""
 
 from __future__ import annotations
 

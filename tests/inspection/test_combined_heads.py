@@ -1,4 +1,4 @@
-"""Combinations of heads trained on links: models of several families, lexicon, and storage."""
+"""Combinations of attention heads trained on word links: model families, lexicon, and storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alignments and quality by length: values, tables, figures and errors."""
+"""Attention matrices and translation quality by sentence length: values, tables, figures and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edited attention: identity edits, silent heads, replaced weights and positions."""
+"""Attention interventions: identity edits, silenced heads, replaced weights and positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The remembered states that a translation looks up (M44)."""
+"""Report of the decoder states that a translation retrieves from a memory (M44)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Match:
 
 @dataclass(eq=False)
 class States:
-    """Keeps states in a dictionary."""
+    """Stores decoder states in a dictionary."""
 
     pairs: list[tuple[str, str]]
     values: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class States:
 
 
 class ListedMemory:
-    """A memory to whose pairs every text is similar, or equal."""
+    """A memory that returns all of its pairs as matches of any text."""
 
     def __init__(self, *pairs, keeps_states=True):
         self.pairs = list(pairs)

@@ -1,4 +1,4 @@
-"""Downloads over a real connection: atomic, resumable, limited in size and in time."""
+"""Downloads over a real connection are atomic, resumable, and limited in size and time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def is_complete(folder: Path, files: dict[str, bytes] = FILES) -> bool:
 
 
 def listed_models(home: Path) -> list[str]:
-    """Return the folders of installed models; names with a leading dot are internal."""
+    """Return the names of installed model folders, without internal ones that begin with a dot."""
     return sorted(path.name for path in (home / "models").iterdir() if not path.name.startswith("."))
 
 
@@ -243,7 +243,7 @@ ENDLESS_RESPONSES = {
 
 @pytest.mark.parametrize("response", ENDLESS_RESPONSES)
 def test_very_slow_response_times_out(response):
-    """Each chunk arrives in time, but the response never ends: an idle timeout would wait forever."""
+    """Each chunk arrives in time, but the response never ends, so an idle timeout would not suffice."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def trickle() -> None:
@@ -503,7 +503,7 @@ def test_installation_record_describes_the_model(home, server):
 
 @pytest.fixture
 def tls_certificate(server, tmp_path):
-    """Serve over TLS, and return the certificate to trust."""
+    """Make the server use TLS, and return the path of the certificate to trust."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl makes the certificate")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"

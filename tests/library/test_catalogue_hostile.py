@@ -1,4 +1,4 @@
-"""Hostile catalogues: each fault is refused by name, nothing is fetched and no other file is touched."""
+"""Hostile catalogues: each fault is named in an error, and no file is downloaded or changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server():
 
 @pytest.fixture
 def entry(server):
-    """The only model of a catalogue, to be modified and then served with ``entry["serve"]()``."""
+    """Return the only entry of a catalogue; modify it, then serve it with ``entry["serve"]()``."""
     values = serve_catalogue(server, {("en-pt", "tiny"): FILES})
     (entry,) = values["models"]["en-pt"]
     entry["serve"] = lambda: server.put("models.json", without_functions(values))
@@ -61,7 +61,7 @@ def refuse(server, tmp_path: Path, match: str, **options: object) -> str:
 
 
 def try_listing(mirror: str) -> tuple[catalogue.Listing, str]:
-    """Return the listing of a mirror, and the error that it raises."""
+    """Return the listing of a mirror, empty after an error, and the error message or an empty string."""
     try:
         return catalogue.listing(mirror=mirror, limits=LIMITS), ""
     except UwagaError as error:
@@ -163,7 +163,7 @@ def test_refused_catalogue_entry_does_not_affect_other_entries(server, tmp_path)
 
 
 def test_model_with_null_status_is_unreleased(server, entry):
-    """The storage also lists models that were trained but never deployed."""
+    """The catalogue also lists models that were trained but never deployed."""
     entry["releaseStatus"] = None
     entry["serve"]()
     assert catalogue.available(mirror=server.url, limits=LIMITS) == []

@@ -1,4 +1,4 @@
-"""Models saved with a card, and uploaded to a hub on loopback: files, card and refusals."""
+"""Models saved with a card and uploaded to a hub on this machine: files, card and errors."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class FakeHub:
 
 @pytest.fixture
 def hub(monkeypatch):
-    """A hub on loopback, as if named by ``HF_ENDPOINT``; files are sent within the commit."""
+    """Yield a hub on this machine, as if ``HF_ENDPOINT`` named it; commits contain the files."""
     fake = FakeHub()
     thread = threading.Thread(target=fake.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

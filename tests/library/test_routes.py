@@ -1,4 +1,4 @@
-"""The choice of installed models for two languages."""
+"""Selection of installed models that translate between two languages."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_models_are_ranked_by_size_and_then_by_age(tmp_path):
 
 
 def scored_model(name, score, parameters):
-    """Return a model with scores from its catalogue and no description."""
+    """Return a model that has scores from a catalogue but no description."""
     origin = Origin(
         name=name,
         source="firefox",
@@ -144,7 +144,7 @@ def test_via_option_selects_the_intermediate_languages():
 
 
 def test_route_is_the_shortest_chain_without_cycles():
-    """Compared with an exhaustive search."""
+    """The route equals the result of an exhaustive search."""
     codes = "aaa bbb ccc ddd eee"
     pairs = ["aaa-bbb", "bbb-aaa", "bbb-ccc", "ccc-ddd", "ddd-eee", "ccc-bbb", "eee-aaa"]
     models = [model(pair, *pair.split("-")) for pair in pairs]

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (pages are shown as they are)
-"""The structure of HTML in a translation, in the cases that bergamot-translator tests (html_tests, xh_scanner_tests).
+"""The structure of HTML is preserved in translations, in the cases that bergamot-translator tests (html_tests, xh_scanner_tests).
 
 The differences are by design. A pair of tags inside a word goes around the whole word, where bergamot leaves it
 empty before it or adds spaces, unless the translation has the same word; white space around a text is kept; ``&notit;`` is ``¬it;``, as in a browser;

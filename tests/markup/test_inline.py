@@ -1,4 +1,4 @@
-"""Texts with tags, and word alignments."""
+"""Inline content (texts with tags), and word alignments."""
 
 from uwaga.markup import Tag, plain_text
 from uwaga.results.translation import WordAlignment

@@ -75,7 +75,7 @@ def space_separated_spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def tag_pairs(inline: Inline) -> list[tuple[Tag, Tag]]:
-    """Return the pairs of tags: a closing tag closes the nearest open tag."""
+    """Return the pairs of opening and closing tags; a closing tag closes the last open tag."""
     open_tags, pairs = [], []
     for part in inline:
         if isinstance(part, Tag) and part.kind == "open":
@@ -129,7 +129,7 @@ def test_tags_and_text_are_preserved_with_any_alignment(data: st.DataObject) -> 
 
 
 def has_unpaired_tags(inline: Inline) -> bool:
-    """Return whether a tag is unpaired: it moves freely, and others may then pair with it."""
+    """Return True if a tag is unpaired; it may move anywhere and form a pair with another tag."""
     opens = sum(part.kind == "open" for part in inline if isinstance(part, Tag))
     closes = sum(part.kind == "close" for part in inline if isinstance(part, Tag))
     pairs = len(tag_pairs(inline))
@@ -349,7 +349,7 @@ def test_tags_inside_many_words_take_linear_time() -> None:
 
 @given(st.data())
 def test_tags_around_an_exclusive_source_phrase_enclose_its_target_phrase(data):
-    """Words that are linked only with each other, such as a glossary term, are enclosed completely."""
+    """A glossary term and its translation, for example, are linked only with each other."""
     lengths = [data.draw(st.integers(1, 3)) for _ in range(2)]
     sides = [
         [f"{name}{number}" for number in range(length)] for name, length in zip("st", lengths, strict=True)

@@ -1,4 +1,4 @@
-"""Strings in a format are read, and written back unchanged."""
+"""Strings in markup formats are parsed, and written back unchanged."""
 
 from __future__ import annotations
 

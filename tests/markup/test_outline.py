@@ -1,4 +1,4 @@
-"""The elements of XML that separate texts."""
+"""Outlines of XML: the elements that divide a document into texts."""
 
 from xml.etree import ElementTree
 

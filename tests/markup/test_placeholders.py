@@ -1,4 +1,4 @@
-"""Placeholders in texts, and their symbols."""
+"""Placeholders in texts, and the symbols that represent them in model input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Symbols that stand for the pieces of a text and of its translation."""
+"""Symbols that represent placeholders in a memory pair and in the model input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typographic marks and their plain equivalents; words, numbers and emoji with unknown characters."""
+"""Typographic marks and their plain equivalents, and words and numbers with unknown characters."""
 
 from __future__ import annotations
 

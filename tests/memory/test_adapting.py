@@ -1,4 +1,4 @@
-"""An adapter for a memory is kept if it is better on pairs that it has not been trained on."""
+"""Adapters trained on a memory: kept only if they improve translations of held-out pairs."""
 
 from __future__ import annotations
 

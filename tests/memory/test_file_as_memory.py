@@ -1,4 +1,4 @@
-"""A file of translations in the place of a memory: a document's translated entries help with its others."""
+"""Files of translations used as memories, such as the translated entries of a document itself."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def translator() -> uwaga.Translator:
 
 
 def completed(translator: uwaga.Translator, path: Path) -> str:
-    """Return a document translated with itself as the memory."""
+    """Return the text of a document translated with the document itself as its memory."""
     output = path.with_stem("completed")
     translate_file(translator, path, output, request=Request("", memory=path))
     return output.read_text(encoding="utf-8")

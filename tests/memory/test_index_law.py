@@ -1,4 +1,4 @@
-"""No source that reaches a threshold is left out: the index against the comparison with every source."""
+"""The index finds every source above a threshold, as a comparison with all sources does."""
 
 from __future__ import annotations
 

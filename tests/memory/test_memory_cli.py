@@ -1,4 +1,4 @@
-"""``uwaga memory``: what each verb prints, and how errors end."""
+"""The commands ``uwaga memory``: their output and their errors."""
 
 from __future__ import annotations
 

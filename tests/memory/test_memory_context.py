@@ -1,4 +1,4 @@
-"""Where a text stands decides between pairs with the same source: in lines, in documents, in HTML."""
+"""The context of a text selects among pairs with the same source: in lines, documents and HTML."""
 
 from __future__ import annotations
 

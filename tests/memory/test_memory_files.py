@@ -1,4 +1,4 @@
-"""Files of translations: what tools write is read, what is skipped counted, and what is exported equal."""
+"""Files of translations: reading of the formats of other tools, counts of skipped units, and export."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def texts(pairs) -> list[tuple[str, str]]:
 
 
 def lxml_units(path: Path) -> Counter:
-    """Return what lxml sees of the units: properties, notes, and attributes and texts of the variants."""
+    """Return the units as lxml parses them: properties, notes, and attributes and texts of variants."""
     units = Counter()
     for tu in etree.parse(str(path)).iter("tu"):
         props = [(p.get("type"), p.text) for p in tu.iter("prop") if p.get("type") != "x-uwaga-origin"]

@@ -1,4 +1,4 @@
-"""Translations with a translation memory: what they take from it, and what they say of it."""
+"""Translation with a memory: exact matches, retrieved states, and reported matches."""
 
 from __future__ import annotations
 

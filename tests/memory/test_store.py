@@ -1,4 +1,4 @@
-"""The store: exact matches, contexts, penalties, additions that are atomic, readers beside a writer."""
+"""The memory store: matches, contexts, penalties, atomic additions, and concurrent readers."""
 
 from __future__ import annotations
 

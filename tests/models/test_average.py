@@ -1,4 +1,4 @@
-"""The average attention network: Marian's equations in numpy, and steps."""
+"""Average attention network: agreement of full passes and steps with Marian's equations in numpy."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_M35_processing_in_chunks_matches_a_single_pass(lengths: list[int]) -> N
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_M35_running_sum_of_16_bit_vectors_is_float32(dtype: torch.dtype) -> None:
-    """The mean of ones is exact; a 16-bit sum would stop growing at 256 or 2048."""
+    """The mean of ones must be 1, but a 16-bit sum would stop growing at 256 or 2048."""
     mean, state = running_mean(torch.ones(1, 3000, 1, dtype=dtype), None)
     assert state.total.dtype == torch.float32
     assert (mean == 1).all()

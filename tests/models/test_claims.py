@@ -1,4 +1,4 @@
-"""Properties that the experiments rely on: softmax gradient, look-ahead mask, evidence in attention."""
+"""Properties on which the experiments rely: softmax gradient, look-ahead mask, retrieval by attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ensembles, and recurrent models in folders, the Translator, the command line and training."""
+"""Ensembles, and saving, loading, translating with and training of recurrent models."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_ensemble_members_must_share_a_vocabulary() -> None:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Model folders: an RNN and a Transformer with the same tokeniser, and an RNN with another."""
+    """Return folders of an RNN and a Transformer with equal tokenisers, and an RNN with another."""
     root = tmp_path_factory.mktemp("ensemble")
     other = tiny.tokeniser(size=330)
     for name, settings, tokeniser in (

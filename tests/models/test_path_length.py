@@ -1,4 +1,4 @@
-"""Path length between two words in RNNs and attention: operations and gradients (E7)."""
+"""Length of the path between two words in recurrent networks and attention: operations, gradients (E7)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_E7_gradient_fades_with_distance_only_in_recurrent_networks() -> None:
 
 
 def test_E7_attention_without_positions_ignores_distance() -> None:
-    """Swapping two words swaps their gradients and changes nothing else."""
+    """Swapping two words swaps their gradients without any other change."""
     torch.manual_seed(1)
     layer = MultiHeadAttention(16, 4).double()
     x = torch.randn(1, 12, 16, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""GRU and LSTM layers: steps, padding, and equality with torch's layers."""
+"""GRU and LSTM layers: steps, padding, and agreement with torch's layers."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Recurrent models against numpy, written from the papers' equations (M11 to M15)."""
+"""Recurrent models equal numpy implementations of the papers' equations (M11 to M15)."""
 
 from __future__ import annotations
 

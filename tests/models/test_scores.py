@@ -1,4 +1,4 @@
-"""Attention scores by hand (M2 to M7), and their errors."""
+"""Attention scores compared with hand calculations (M2 to M7), and errors about them."""
 
 import math
 
@@ -29,7 +29,7 @@ V = torch.tensor([1.0, -1.0])
 
 
 def set_weights(score: torch.nn.Module) -> None:
-    """W = MATRIX for a single matrix; W1 = MATRIX for keys and W2 = identity for queries; v = V."""
+    """Set W or W1 (for keys) to MATRIX, W2 (for queries) to the identity, and v to V."""
     identity = torch.eye(2)
     with torch.no_grad():
         if hasattr(score, "vector"):

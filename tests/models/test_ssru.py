@@ -1,4 +1,4 @@
-"""The simpler simple recurrent unit: equations by hand and in numpy, gradients and steps."""
+"""The simpler simple recurrent unit (SSRU): hand calculations, numpy, gradients and steps."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_M26_gradient_matches_autograd() -> None:
 
 
 def test_M26_inputs_and_gradients_are_not_modified() -> None:
-    """A second backward pass, with an expanded gradient, gives the same result."""
+    """A second backward pass with a broadcast gradient gives the same result."""
     gates, new, start = (random_tensor(2, TIME, WIDTH, seed=seed) for seed in (1, 2, 3))
     cells = scan(gates, new, start[:, 0])
     first = torch.autograd.grad(cells.sum(), [gates, new, start], retain_graph=True)

@@ -1,4 +1,4 @@
-"""Products over steps and hand-written cells against formulas and autograd."""
+"""Matrix products over steps and hand-written recurrent cells agree with formulas and autograd."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_stepwise_attention_scores_match_scores_of_all_queries(name: str) -> Non
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
 def test_training_gradients_match_autograd(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare with a model whose products are computed one step at a time."""
+    """The gradients equal those of a model whose products are computed one step at a time."""
     model = make(VARIANTS[name], sharp=1.0).double()
     source = torch.tensor([[5, 6, 7, 8, 2], [9, 4, 2, 0, 0]])
     target = torch.tensor([[1, 11, 12, 13], [1, 14, 15, 0]])
@@ -129,7 +129,7 @@ def test_training_gradients_match_autograd(name: str, monkeypatch: pytest.Monkey
 
 
 class ReferenceProduct:
-    """Step product with gradients by autograd."""
+    """A step product whose gradients autograd computes."""
 
     def __init__(self, base: Tensor, matrix: Tensor) -> None:
         self.base, self.matrix, self.step = base, matrix, 0

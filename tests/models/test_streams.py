@@ -1,4 +1,4 @@
-"""Multi-stream self-attention against numpy, written from the equations of Qi 2020 (M29)."""
+"""Multi-stream self-attention equals a numpy implementation of the equations of Qi 2020 (M29)."""
 
 from __future__ import annotations
 

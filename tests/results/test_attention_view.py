@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Tags(HTMLParser):
-    """The tags, attributes and scripts of a page."""
+    """Parses a page and collects its tags, attributes and scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

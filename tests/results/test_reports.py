@@ -1,4 +1,4 @@
-"""Pages and charts: texts are escaped, and lines go through their points."""
+"""Report pages and charts: texts are escaped, and curves pass through their points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The token budget: each sentence enters once, no search starves, long searches do not delay short ones."""
+"""Token budget of a batch: each sentence enters once, and no search waits forever."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Clock:
 
 
 class Batch:
-    """A batch that records admitted sentences, as pairs of the name of their search and their index."""
+    """A batch that records admitted sentences as pairs of search name and sentence index."""
 
     def __init__(self, max_tokens: int, reserved: int, share: float = 0.25) -> None:
         self.clock = Clock()

@@ -1,4 +1,4 @@
-"""Candidates from logits: the numpy reference against its definition, and the torch twin against it."""
+"""Candidate tokens from logits: numpy agrees with the definition, and torch agrees with numpy."""
 
 from __future__ import annotations
 

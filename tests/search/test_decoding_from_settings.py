@@ -1,4 +1,4 @@
-"""Conversion of a model's stored settings to options."""
+"""Conversion of the decoding settings stored with a model to options."""
 
 from dataclasses import fields
 
@@ -51,7 +51,7 @@ VALUES = {
 @example({"max_extra": 2**31})
 @example({"min_length": 9, "max_length": 8})
 def test_valid_decoding_settings_are_valid_options(values: dict[str, float]) -> None:
-    """Otherwise the error would be raised without the file name."""
+    """If an invalid setting became an option, the error would not name the file."""
     try:
         settings = parse(DecodingSettings, values, "config.json")
     except SettingsError:

@@ -1,4 +1,4 @@
-"""Options, ranking and constraints."""
+"""Search options, ranking of hypotheses, and constraints on tokens."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_each_call_without_a_seed_draws_a_new_seed():
 @unhurried(deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(1, 9999))
 def test_drawn_seed_is_kept_by_further_option_changes(seed, budget):
-    """Options of a call may be changed again without a new draw."""
+    """Changing options again does not draw another seed."""
     for options in (SAMPLING.changed({"seed": seed}), SAMPLING.changed({}), SAMPLING.for_stream({})):
         assert options.changed({"batch_tokens": budget}) == dataclasses.replace(options, batch_tokens=budget)
     assert dataclasses.replace(SAMPLING, seed=seed).changed({"nbest": 2}).seed == seed

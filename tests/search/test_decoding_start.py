@@ -22,7 +22,7 @@ OPTIONS = [{"beam": 1}, {"beam": 3, "nbest": 2}, {"sample": True, "nbest": 2, "s
 
 
 def starting_from(decoder, start):
-    """Return the decoder with another start symbol."""
+    """Return the decoder with its start symbol replaced."""
     decoder.symbols = dataclasses.replace(decoder.symbols, start=start)
     return decoder
 

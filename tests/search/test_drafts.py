@@ -36,7 +36,7 @@ SOURCES = sentences(40, seed=5)
 
 
 def without_draft_use(results):
-    """Return results without their draft usage."""
+    """Return search results without their counts of draft usage."""
     return [[replace(hypothesis, draft=None) for hypothesis in nbest] for nbest in results]
 
 
@@ -351,7 +351,7 @@ def test_M42_bias_prefers_draft_tokens_of_similar_probability(seed, bias):
 
 
 def test_M42_verification_of_one_token_prompts_equals_single_steps():
-    """The decoder reads no token of such a prompt before the first step."""
+    """The decoder reads no token of a one-token prompt before the first step."""
     model = random_decoder(SMALL, spread=2.0).double()
     state = model.start(model.encode([(5,), (7,)]), 1)
     state = model.step(np.array([5, 7]), state, Choice(4)).state

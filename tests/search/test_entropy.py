@@ -1,4 +1,4 @@
-"""Entropy at each token: closed forms, bounds, engine and torch."""
+"""Entropy at each token: hand calculations, bounds, and agreement of engine and torch."""
 
 from __future__ import annotations
 

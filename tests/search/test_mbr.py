@@ -1,4 +1,4 @@
-"""Minimum Bayes risk decoding, compared with sacreBLEU's sentence scores and with brute force."""
+"""Minimum Bayes risk decoding, compared with sacreBLEU's sentence scores and hand calculations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SENTENCES = [
 
 
 def sacrebleu_score(candidate: str, reference: str, metric: str) -> float:
-    """Return sacreBLEU's sentence score; for BLEU, over the same words."""
+    """Return the sentence score that sacreBLEU computes; for BLEU, words are those that ``WORD`` matches."""
     if metric == "chrf":
         return float(sacrebleu.metrics.CHRF().sentence_score(candidate, [reference]).score)
     scorer = sacrebleu.metrics.BLEU(tokenize="none", force=True, effective_order=True)

@@ -24,7 +24,7 @@ WIDE = len(CONTENT) ** 3 * (len(CONTENT) + 1)
 
 
 def count_occurrences(tokens, phrase, continuations=()):
-    """Count the occurrences of the alternatives of a phrase in a target, by definition."""
+    """Return the number of occurrences of any alternative of a phrase in a target, by definition."""
     count = 0
     for end in range(1, len(tokens) + 1):
         if phrase.whole_word and end < len(tokens) and tokens[end] in continuations:
@@ -134,7 +134,7 @@ def test_M27_all_targets_contain_their_phrases(seed, phrases, beam, early_stoppi
 
 @given(st.integers(0, 1000), phrase_lists.filter(bool), st.integers(1, 4))
 def test_M27_search_stops_at_the_requested_number_of_hypotheses(seed, phrases, beam):
-    """A search with a wider beam begins with the same steps, and then continues."""
+    """A search for more hypotheses begins with the same steps and then continues."""
     compiled = Phrases(phrases)
     options = SearchOptions(beam=beam, early_stopping=True, max_extra=40)
     wide = beam_size(options, compiled)

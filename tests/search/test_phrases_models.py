@@ -1,4 +1,4 @@
-"""Lexically constrained search on models: torch, ensembles, the engine with and without a shortlist (M27)."""
+"""Lexically constrained search with torch models, ensembles, and the engine with shortlists (M27)."""
 
 import numpy as np
 import pytest

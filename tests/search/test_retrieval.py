@@ -1,4 +1,4 @@
-"""k-nearest-neighbour search (M44): the engine, its own search, torch and the reference in numpy agree."""
+"""k-nearest-neighbour translation (M44): the engine, torch and a numpy reference agree."""
 
 import copy
 from dataclasses import replace
@@ -35,7 +35,7 @@ QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def datastores_for(decoder, count, seed, share=0.7):
-    """Return a datastore for some of the sentences: states of random pairs, from near to far."""
+    """Return for each sentence a datastore with states of random pairs, or None."""
     rng = np.random.default_rng(seed)
     sources = sentences(4, seed + 1) if decoder.shared_positions is None else prompts(4, seed + 1)
     targets = [[*rng.integers(4, 23, rng.integers(1, 6)).tolist(), SYMBOLS.end] for _ in sources]

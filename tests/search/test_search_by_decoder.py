@@ -1,4 +1,4 @@
-"""The engine's own search equals the numpy search, bit for bit."""
+"""The search in the native engine is bit-identical to the numpy search."""
 
 import copy
 from dataclasses import fields, replace
@@ -33,7 +33,7 @@ QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def stepwise(engine):
-    """Return a copy of a model that is searched by numpy, step by step."""
+    """Return a copy of a model that the numpy search calls at each step."""
     copied = copy.copy(engine)
     copied.beam_search = None
     return copied

@@ -19,7 +19,7 @@ END = 2
 
 
 def repeats(tokens: tuple[int, ...], size: int, free: int) -> bool:
-    """Return True if an n-gram that ends after the first ``free`` tokens is repeated."""
+    """Return True if any n-gram that ends after the first ``free`` tokens occurs twice."""
     ngrams = [tokens[i : i + size] for i in range(len(tokens) - size + 1)]
     return any(ngram in ngrams[:i] and i + size > free for i, ngram in enumerate(ngrams))
 
@@ -144,7 +144,7 @@ def test_M24_exact_stopping_never_gives_worse_scores_than_estimated_stopping():
 
 
 def test_M24_exact_stopping_ends_before_the_length_limit():
-    """Without a length penalty, the score of a running hypothesis can only decrease."""
+    """Without length normalisation, the score of an unfinished hypothesis can only decrease."""
     decoder = RecurrentToy(VOCABULARY, seed=3, end_bias=3.0)
     options = SearchOptions(
         beam=4, early_stopping=False, length_formula="none", max_length=50, max_ratio=math.inf

@@ -1,4 +1,4 @@
-"""Continuous batching: results do not depend on other sentences or on the time of entry."""
+"""Continuous batching: results do not depend on other sentences or on when a sentence enters."""
 
 from __future__ import annotations
 

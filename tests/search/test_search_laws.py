@@ -20,7 +20,7 @@ GREEDY = SearchOptions(beam=1, max_length=20)
 
 
 def hand_table() -> TableToy:
-    """Return a model for start -> 4 -> 5 -> end, each by far the most probable; 6 never."""
+    """Return a decoder whose most probable target is 4, 5 and the end symbol."""
     table = np.full((7, 7), -3.0)
     table[1, 4], table[4, 5], table[5, END] = 2.0, 1.0, 3.0
     return TableToy(7, table=table)
@@ -116,7 +116,7 @@ def test_M24_early_stopping_ends_at_beam_finished_hypotheses():
 
 
 def test_M24_exact_bound_stops_earlier_for_smaller_nbest():
-    """The best hypothesis is final earlier than the six best."""
+    """The best hypothesis is known earlier than the six best hypotheses."""
     best_only, six_best = RecurrentToy(8, seed=4, end_bias=1.0), RecurrentToy(8, seed=4, end_bias=1.0)
     exact = SearchOptions(beam=6, early_stopping=False, length_formula="none")
     search(best_only, inputs(SOURCES), exact)
@@ -191,7 +191,7 @@ def test_start_symbol_may_be_the_end_symbol():
 
 @pytest.mark.parametrize("options", [GREEDY, SearchOptions(sample=True), SearchOptions(beam=3)])
 def test_hypothesis_is_truncated_if_all_tokens_are_banned(options):
-    """Without repeated unigrams and end symbols, no token remains after the last unused one."""
+    """With repeated unigrams and the end symbol banned, no token remains once all have been used."""
     decoder = RecurrentToy(6, seed=1)
     options = dataclasses.replace(options, no_repeat_ngram=1, min_length=10, max_length=20)
     ((hypothesis,),) = search(decoder, inputs([[5, 2]]), options)

@@ -1,4 +1,4 @@
-"""Sampling draws from the exact distribution, independently of the batch (M25)."""
+"""Samples follow the exact distribution and do not depend on the batch (M25)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DRAWS = 4000
 
 
 def truncated_distribution(log_probs: np.ndarray, temperature: float, top_k: int, top_p: float) -> np.ndarray:
-    """Return the distribution to sample from, by definition, with special symbols banned."""
+    """Return the truncated distribution defined by the options, with special symbols banned."""
     weights = np.exp(log_probs / temperature)
     weights[:2] = 0.0
     order = sorted(range(len(weights)), key=lambda token: (-weights[token], token))
@@ -123,7 +123,7 @@ def test_M25_random_numbers_are_uniform_and_do_not_depend_on_how_many_are_drawn(
 
 
 def test_M25_sampled_token_matches_the_inverse_cdf():
-    """By hand: probabilities 0.5, 0.25, 0.25 in descending order, ties by the lower id."""
+    """The probabilities in descending order are 0.5, 0.25 and 0.25; the lower id precedes in ties."""
     logits = np.log(np.array([[0.25, 0.5, 0.25]])).repeat(5, axis=0)
     draws = np.array([0.0, 0.4999, 0.5001, 0.7499, 0.7501])
     tokens, log_probs = choose(logits, Choice(1, sampling=Sampling(draws)))

@@ -1,4 +1,4 @@
-"""Equality of tokens with ``transformers`` on random Marian-shaped models (M23, M24)."""
+"""Searches generate the same tokens as ``transformers`` with random Marian models (M23, M24)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SOURCES = [
 
 @dataclasses.dataclass(frozen=True)
 class PeerMemory:
-    """``hidden`` (sentences, source, width) and ``mask`` (sentences, source)."""
+    """Encoded sources: ``hidden`` (sentences, source, width) and ``mask`` (sentences, source)."""
 
     hidden: torch.Tensor
     mask: torch.Tensor
@@ -48,7 +48,7 @@ class PeerMemory:
 
 @dataclasses.dataclass(frozen=True)
 class PeerState:
-    """``memory`` has one row per sentence; ``tokens`` (rows, target) are those so far."""
+    """``memory`` has one row per sentence; ``tokens`` (rows, target) are the tokens generated so far."""
 
     memory: PeerMemory
     beams: int
@@ -66,7 +66,7 @@ class PeerState:
 
 @dataclasses.dataclass
 class Peer:
-    """A Marian model of ``transformers`` as a decoder, without caches: each step runs over all tokens."""
+    """A Marian model of ``transformers`` with uwaga's decoder interface; each step processes all tokens."""
 
     model: transformers.MarianMTModel
     symbols: Symbols = Symbols(start=PAD, end=END, pad=PAD, unknown=1)
@@ -99,7 +99,7 @@ class Peer:
 
 
 def padded(sources: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return padded ids and the mask, (sentences, source)."""
+    """Return token ids with padding, and their mask, both (sentences, source)."""
     longest = max(len(source) for source in sources)
     ids = torch.tensor([[*source, *[PAD] * (longest - len(source))] for source in sources])
     lengths = torch.tensor([len(source) for source in sources])

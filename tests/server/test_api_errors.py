@@ -1,4 +1,4 @@
-"""Error responses."""
+"""Headers of error responses."""
 
 import asyncio
 

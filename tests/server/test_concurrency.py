@@ -1,4 +1,4 @@
-"""Limit of concurrent requests, and responses to further requests."""
+"""The limit on concurrent requests, and responses to requests above it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Client:
 
 
 class BlockedApp:
-    """An application that responds when it is released."""
+    """An application that responds only after it is released."""
 
     def __init__(self) -> None:
         self.released, self.started = asyncio.Event(), 0

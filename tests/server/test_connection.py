@@ -1,4 +1,4 @@
-"""Connections of stalled and endless clients are closed; others are not affected."""
+"""Connections of stalled clients are closed, and other connections are not affected."""
 
 from __future__ import annotations
 

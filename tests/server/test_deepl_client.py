@@ -1,4 +1,4 @@
-"""The unmodified official client of DeepL with the server."""
+"""Requests of DeepL's unmodified official client to the server."""
 
 from __future__ import annotations
 

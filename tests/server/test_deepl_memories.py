@@ -1,4 +1,4 @@
-"""Translation memories with the unmodified official client of DeepL."""
+"""Translation memories used through DeepL's unmodified official client."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_v1_api_translates_documents_from_a_memory(server, letters):
 
 @pytest.fixture
 def short_polling_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Polls of the client do not sleep for five seconds."""
+    """Shorten the five seconds that the client sleeps between polls."""
     sleeping = SimpleNamespace(sleep=lambda seconds: time.sleep(0.05), time=time.time)
     monkeypatch.setattr(deepl.deepl_client, "time", sleeping)
 

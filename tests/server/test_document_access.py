@@ -1,4 +1,4 @@
-"""Access to stored documents: by the owner only, and with the document's own key if it has one."""
+"""Stored documents are accessible only to their owner, with the document key if they have one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRONG_KEY = "0" * 64
 
 @dataclass(frozen=True)
 class StoredDocument:
-    """A translated document: its id, its own key (empty if it has none), and its download request."""
+    """A translated document: its id, its key (empty if it has none), and its download request."""
 
     id: str
     key: str
@@ -103,7 +103,7 @@ def routes(client: httpx.Client) -> list[tuple[str, str]]:
 def access_attempts(
     client: httpx.Client, document: StoredDocument, key: str | None
 ) -> Iterator[httpx.Request]:
-    """Yield requests of all routes for a document, without its own key or with a wrong one."""
+    """Yield requests of all routes for a document, without the document key or with a wrong one."""
     names = list({document.id, document.id.lower()})
     names += [
         f"{document.id.lower()}{suffix}.secret.txt"

@@ -1,4 +1,4 @@
-"""Stored documents: complete or absent, resumed, limited, and accessible to their owner only."""
+"""Stored documents: atomic storage, resumption, limits, and access by the owner only."""
 
 import asyncio
 import io
@@ -91,7 +91,7 @@ def test_failed_document_has_no_result(tmp_path):
 
 
 class RemovingStore(Documents):
-    """A store whose owner removes a document while its result is requested."""
+    """A store in which a document is removed while its result is requested."""
 
     after = "result"
 

@@ -23,9 +23,9 @@ from uwaga_server.document_worker import DocumentWorker
 from uwaga_server.middleware import _clear_frames
 
 FAULTS = 250
-"""Number of random exceptions, which are the cases of the test."""
+"""Number of random exceptions with which the server is tested."""
 GRACE = 10.0
-"""Seconds for the server to stop, with no request in progress."""
+"""Maximum number of seconds for the server to stop when no request is in progress."""
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_stack_frames_of_cyclically_chained_errors_are_cleared():
 
 
 class FailingDocument(SimpleNamespace):
-    """A claimed document whose processing fails in these steps."""
+    """A claimed document whose methods fail in the given steps."""
 
     __hash__ = object.__hash__
 

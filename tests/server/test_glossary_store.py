@@ -234,7 +234,7 @@ def large_glossary(number):
 
 @pytest.fixture
 def small_cache(state, monkeypatch):
-    """A cache with memory for two of ten stored glossaries, and their ids."""
+    """Return a cache with room for two of ten stored glossaries, and the ids of the glossaries."""
     store, stored = open_store(state), [large_glossary(number) for number in range(10)]
     for saved in stored:
         store.add("ann", saved)

@@ -1,4 +1,4 @@
-"""Keys on all routes of the application, including new ones."""
+"""API keys are required on all routes of the application, including future ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPEN_PATHS = {
     "/", "/docs", "/openapi.json", "/spec", "/health", "/metrics", "/languages",
     "/frontend/settings", "/deeplx", "/download_file/{filename}",
 }  # fmt: skip
-"""Paths without a key, in addition to the page's files; a download needs the secret in its URL."""
+"""Paths that need no key, besides files of the page; downloads need the secret in their URL."""
 FIELDS = {
     "q": "A dog.", "text": "A dog.", "s": "Ein Hund.", "source": "en", "target": "de", "from": "en",
     "to": "de", "source_lang": "EN", "target_lang": "DE", "text_list": ["A dog."], "input": "A dog.",
@@ -34,7 +34,7 @@ FIELDS = {
 
 
 class Attempt(NamedTuple):
-    """An invalid way to send a key: headers, query and body fields, where KEY stands for the valid key."""
+    """An invalid way to send a key: headers, query and body fields, in which KEY is the valid key."""
 
     headers: dict[str, str] = {}  # noqa: RUF012
     query: dict[str, str] = {}  # noqa: RUF012
@@ -107,7 +107,7 @@ def send(app: OpenApp, route: Route, attempt: Attempt, **content: Any) -> httpx.
 
 
 def bodies(attempt: Attempt, key: str) -> list[dict[str, Any]]:
-    """Return the bodies of a request: JSON, a form, a form with a file, and none.
+    """Return request bodies of all kinds: JSON, a form, a form with a file, and none.
 
     Where an attempt has no key in the body, its kind does not matter.
     """

@@ -1,4 +1,4 @@
-"""The MCP tools, called by the official client over both transports."""
+"""The MCP tools, called through the official client over both transports."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SECRET = "The weather is nice today."
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that the servers may use, next to a file that they may not use."""
+    """Return a folder that the servers may use, next to a file that they may not use."""
     root = tmp_path_factory.mktemp("named")
     (root / "inside").mkdir()
     (root / "secret.txt").write_text(SECRET)

@@ -1,4 +1,4 @@
-"""Folders of MCP servers: paths are inside the folders or refused."""
+"""Folders of MCP servers: paths outside the folders are refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMES = st.lists(st.sampled_from(PARTS) | st.text(max_size=6), max_size=6).map("
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two folders with links to outside, to the parent, and to themselves."""
+    """Create two folders with symbolic links to the outside, to the parent, and to themselves."""
     root = tmp_path_factory.mktemp("place")
     (root / "outside.md").write_text("outside")
     for name in ("one", "two"):

@@ -1,4 +1,4 @@
-"""Odd values in the fields of all routes never cause a server error."""
+"""Unusual values in the request fields of all routes never cause a server error."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def names_of(route: Route) -> list[str]:
 
 
 def send_values(client: httpx.Client, route: Route, name: str, every: slice) -> Iterator[httpx.Response]:
-    """Send a route's fields, with some of the odd values in turn in the field with this name."""
+    """Send requests to a route, each with one of the selected unusual values in the named field."""
     defaults = {field: FIELDS[field] for field in names_of(route) if field in FIELDS}
     path = route.path.replace("{", "").replace("}", "")
     if route.body.kind != "query":

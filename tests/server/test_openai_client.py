@@ -1,4 +1,4 @@
-"""The unmodified official client of OpenAI, and replayed requests of other clients.
+"""Requests of OpenAI's unmodified official client, and replayed requests of other clients.
 
 - OpenAI Translator, ``src/common/engines/abstract-openai.ts``; pot-desktop,
 ``src/services/translate/openai/index.jsx``
@@ -76,7 +76,7 @@ def user(content: Any) -> list[dict[str, Any]]:
 
 
 def streamed_text(response: httpx.Response) -> str:
-    """Check the format of a stream of chunks and return its text."""
+    """Check the format of the chunks of a stream, and return their joined text."""
     assert response.headers["content-type"].startswith("text/event-stream")
     *events, last, trailing = response.text.split("\n\n")
     assert (last, trailing) == ("data: [DONE]", "")

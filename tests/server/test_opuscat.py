@@ -1,4 +1,4 @@
-"""Requests of OPUS-CAT's clients, replayed.
+"""Replayed requests of OPUS-CAT's clients.
 
 - Helsinki-NLP/OPUS-CAT: ``OmegaTPlugin``, ``OpusCatTranslator.java``; ``Trados2019Plugin``,
   ``OpusCatMtServiceConnection.cs`` and ``ConnectionControl.xaml.cs``; ``memoQPlugin``,

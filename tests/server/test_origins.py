@@ -1,4 +1,4 @@
-"""Pages of other sites cannot use a server that trusts all clients on its machine."""
+"""Web pages of other sites cannot use a server that trusts all clients on its machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def settings(**values: Any) -> ServerSettings:
 
 
 def status(headers: dict[str, str], **values: Any) -> int:
-    """Return the status of a request with these headers to a server with these settings."""
+    """Return the status of a request with the given headers to a server with the given settings."""
     app = check_origins(done_app, settings(**values))
 
     async def send() -> int:

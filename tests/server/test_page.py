@@ -1,4 +1,4 @@
-"""The files of the page: how they are built and served, and that they load nothing else."""
+"""Files of the page: how they are built and served, and that they load no external files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uwaga_server.routing import Router
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "page"
 MAX_FIRST_LOAD_BYTES = 150_000
-"""Maximum total bytes of the files of the first load, uncompressed."""
+"""Maximum total size in bytes of the files of the first load, uncompressed."""
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ pytest_plugins = "server_fixtures"
 
 SENTENCE = "I want to buy a small red car tomorrow."
 MAX_FIRST_LOAD_BYTES = 150_000
-"""Maximum total bytes of the responses of the first load, uncompressed."""
+"""Maximum total size in bytes of the responses of the first load, uncompressed."""
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_first_load_in_browser_is_within_the_size_limit(browser, server):
 
 @pytest.mark.slow
 def test_first_words_appear_within_the_time_limit(browser, server):
-    """Check a generous limit, since the machine may be busy; ``page/measure.py`` measures the time."""
+    """The limit is generous, since the machine may be busy; ``page/measure.py`` measures the time."""
     with open_server_page(browser, server, START) as page:
         page.wait_for_selector("#source")
         translate_text(page, "Warm up.")

@@ -1,4 +1,4 @@
-"""The laboratory in the page's tab Inside: its numbers match Python's, and unsupported models."""
+"""The laboratory in the tab Inside of the page: agreement with Python, and unsupported models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ARRAYS = ("cross.2.weights", "encoder.1.scores", "decoder.2.value", "encoder.4.f
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server with the bundled model, a model from German to Polish, and a recurrent model to Spanish."""
+    """Start a server with the bundled model, a German–Polish model, and a recurrent model to Spanish."""
     folder, words = tmp_path_factory.mktemp("server"), tiny.tokeniser()
     shape = VARIANTS["bahdanau-conditional"].model_copy(update={"max_length": 60})
     model = build_model(shape, words.symbols, words.size, words.size).eval()

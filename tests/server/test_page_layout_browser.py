@@ -1,4 +1,4 @@
-"""Boxes of the page in every state: nothing is cut or overlaps, at any width and in any language."""
+"""Elements of the page are not clipped and do not overlap, in any state, width and language."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXT = (
 )
 OPEN = "Please open the file {} with version {} of the program."
 VERSIONS = itertools.count(3)
-"""A memory that has learned the text with a number has a similar pair for the next."""
+"""Numbers in texts: a memory that contains the text with one number has a match for the next."""
 MEASURE = """() => {
   const problems = [];
   const describe = (element) =>
@@ -92,7 +92,7 @@ SET_LANGUAGE = """(code) => {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[str]:
-    """A server that detects languages, takes documents and has a translation memory."""
+    """Start a server that detects languages, accepts documents and has a translation memory."""
     folder = tmp_path_factory.mktemp("server")
     models = ["bundled", str(copy_bundled_model(folder, "de", "en"))]
     (folder / "memories").mkdir()

@@ -1,4 +1,4 @@
-"""The figure of the words that a translation looked up in a memory, in Chromium, over a real server."""
+"""The figure of memory lookups of a translation, in Chromium, with a real server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other tabs of the page, its settings and its errors, in Chromium, over a real server."""
+"""Tabs of the page other than Text, settings and errors, in Chromium, with a real server."""
 
 from __future__ import annotations
 

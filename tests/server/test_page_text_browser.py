@@ -1,4 +1,4 @@
-"""The two boxes of the page, in Chromium, over a real server with the bundled model."""
+"""Source and translation boxes of the page, in Chromium, with a real server and the bundled model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def expect_focus(page, text: str) -> None:
 
 
 def expect_languages(page, source: str, target: str) -> None:
-    """Wait until these languages are selected."""
+    """Wait until the given languages are selected."""
     expect(page.locator("#from")).to_have_value(source)
     expect(page.locator("#to")).to_have_value(target)
 
@@ -72,7 +72,7 @@ ATTEMPTS = 4
 
 
 def watch(page) -> None:
-    """Record the first line of the translation at each change."""
+    """Record the first line of the translation whenever it changes."""
     page.evaluate(
         """() => {
           window.stages = [];

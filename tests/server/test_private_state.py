@@ -29,7 +29,7 @@ def umask(request):
 
 
 def permissions(folder: Path) -> dict[str, int]:
-    """Return the permissions of a folder and its contents by relative path."""
+    """Return the permissions of a folder and of its contents by relative path."""
     paths = [folder, *folder.rglob("*")]
     return {str(path.relative_to(folder)): stat.S_IMODE(path.lstat().st_mode) for path in paths}
 

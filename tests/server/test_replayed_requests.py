@@ -1,4 +1,4 @@
-"""Requests of other projects' clients and test suites, replayed.
+"""Replayed requests of other projects' clients and test suites.
 
 Sources are deepl-python 1.30, deepl-node 1.27, LibreTranslate 1.9's tests and page, and Weblate's two
 machines.

@@ -1,4 +1,4 @@
-"""Request bodies: limits of their size and of the memory of all bodies in progress."""
+"""Limits on the size of request bodies, and on the memory use of all bodies being received."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`POST /v1/inside`: numbers equal to those of Python and of the npm package, and errors."""
+"""`POST /v1/inside` returns the numbers of Python and of the npm package, or an error."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def array(packed: dict) -> np.ndarray:
 
 
 def arrays(candidate: dict) -> dict[str, np.ndarray]:
-    """Return the arrays of a candidate by the names of the C library."""
+    """Return the activations of a candidate translation by their names in the C library."""
     attention = {f"attention.{kind}": matrix for kind, matrix in candidate.get("attention", {}).items()}
     return {name: array(packed) for name, packed in (attention | candidate.get("insight", {})).items()}
 

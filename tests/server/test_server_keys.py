@@ -1,4 +1,4 @@
-"""API keys, and limits per minute."""
+"""API keys, and rate limits per minute."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_full_table_of_buckets_replaces_the_least_recently_used_one(tmp_path: Pa
     limiter = RateLimiter(tmp_path / "buckets", groups=1, clock=lambda: time[0])
 
     def is_counted(name: str) -> bool:
-        """Return whether a client's only request of the minute is used up."""
+        """Return True if the client has used its only request of the minute."""
         time[0] += 0.1
         try:
             limiter.consume(Client(name, requests_per_minute=1))

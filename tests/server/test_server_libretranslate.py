@@ -1,4 +1,4 @@
-"""LibreTranslate's dialect: its unmodified client, and further requests of its documentation."""
+"""The LibreTranslate dialect: requests of its unmodified client, and those in its documentation."""
 
 from __future__ import annotations
 

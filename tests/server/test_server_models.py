@@ -1,4 +1,4 @@
-"""Served models: routes between languages, loading, unloading, and failures."""
+"""Models of a server: routes between languages, loading, unloading, and failures."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def test_failed_request_cancels_its_other_texts():
 
 @pytest.mark.slow
 def test_closed_service_leaves_no_objects_frozen_for_the_garbage_collector():
-    """Frozen objects would outlive the interpreter, and the compiled core would report leaked functions."""
+    """Objects still frozen at exit would not be freed, and the native core would report leaks."""
     program = (
         "import asyncio, uwaga\n"
         "from uwaga_server.models import ModelPool, loader\n"

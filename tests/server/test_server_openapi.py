@@ -1,4 +1,4 @@
-"""Requests generated from the server's OpenAPI document: no server errors, and documented responses only."""
+"""Requests generated from the server's OpenAPI document cause no errors or undocumented responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server's own dialect, over HTTP."""
+"""The v1 API of the server over HTTP."""
 
 from __future__ import annotations
 

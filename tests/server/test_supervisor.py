@@ -18,7 +18,7 @@ from uwaga_server.supervisor import Supervisor, WorkerCheck
 
 
 class FakeWorker:
-    """The parent's side of a worker, controlled by a test."""
+    """A worker process as its supervisor sees it, whose state a test sets."""
 
     def __init__(self):
         self.parent_conn, self._pipe = Pipe()

@@ -1,4 +1,4 @@
-"""The look-ups of a translation with a memory, over the server's own dialect."""
+"""Memory lookups of translations through the v1 API of the server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def clients(server: RunningServer) -> Iterator[list[httpx.Client]]:
 
 
 def memory_path(client: httpx.Client, target: str = "de") -> str:
-    """Return the path of the look-ups in the operator's memory of a target language."""
+    """Return the URL path of lookups in the operator's memory for a target language."""
     [memory] = [each for each in client.get("/v1/memories").json()["memories"] if each["target"] == target]
     return f"/v1/memories/{memory['id']}/look-up"
 

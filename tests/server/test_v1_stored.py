@@ -1,4 +1,4 @@
-"""Stored glossaries and documents of the server's own dialect."""
+"""Stored glossaries and documents in the v1 API of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of statements about attention, and of the tests that the index lists for its claims."""
+"""Checks of statements about attention in the course, and of the tests of claims in the index."""
 
 import dataclasses
 import importlib.util
@@ -31,13 +31,13 @@ CONDITIONS = {
     "equal lengths": r"same length|misma longitud|sam(?:ą|ej) długoś|长度相同|长度相等",
     "any lengths": "",
 }
-"""What a sentence may require of the lengths of queries and keys, the strictest first."""
+"""Conditions on the lengths of queries and keys that a sentence may state, strictest first."""
 IF = r"\bif\b|\bsi\b|\bjeśli\b|\bgdy\b|如果|只有"
 
 
 @cache
 def relation_holds(relation: str, condition: str) -> bool:
-    """Return whether dot products and cosines are always in a relation if the lengths meet a condition."""
+    """Return True if dot products and cosines are always in a relation under a condition on lengths."""
     random = np.random.default_rng(0)
     queries, keys = (random.normal(size=(count, 5)) for count in (3, 4))
     cosines = normalised(queries) @ normalised(keys).T
@@ -77,11 +77,11 @@ def wrong_cosine_conditions(text: str) -> list[str]:
 COSINE = r"[Cc]osin|[Cc]oseno|余弦"
 LONGER = r"twice as long|doble de larga|dwa razy dłuższ|长度加倍"
 TWICE = r"\btwice\b|\bdoble\b|\bdwa\b|加倍"
-"""How pages say that a key is twice as long; the same words say what its dot product becomes."""
+"""Pattern of the words for "twice", which pages use for lengths of keys and for their dot products."""
 
 
 def wrong_cosine_statements(text: str) -> list[str]:
-    """Return wrong statements about dot products and cosines: conditions, effects of longer keys, numbers."""
+    """Return wrong statements about dot products and cosines: conditions, effects of length, numbers."""
     prose = FENCE.sub("", text)
     wrong = wrong_cosine_conditions(prose)
     wrong += [
@@ -111,7 +111,7 @@ def wrong_cosine_statements(text: str) -> list[str]:
 
 
 class OtherModel:
-    """The bundled model with other attention, or with other scores: a claim about it no longer holds."""
+    """The bundled model with changed attention or scores, so that a claim about it does not hold."""
 
     def __init__(self, attention: Callable | None = None, source: str | None = None) -> None:
         self.translator, self.attention, self.source = bundled_model().python, attention, source
@@ -144,11 +144,11 @@ def cases_without_claim(claim: str) -> Iterator[tuple[str, dict[str, object], di
 
 
 CLAIMS = ("weights show", "a dot product is cosine", "without the look-ahead mask")
-"""Claims whose tests are run where the claims do not hold."""
+"""Claims whose tests are run on cases in which the claims do not hold."""
 
 
 def claims_without_test(text: str) -> list[str]:
-    """Return the claims of the index whose tests pass, or cannot run, where the claims do not hold."""
+    """Return the claims whose tests pass or cannot run on cases in which the claims do not hold."""
     rows = re.findall(
         r"^\| (.+?) \|.*\| `([^`]+)::(\w+)` \|$", text.partition("### Claims\n")[2], re.MULTILINE
     )

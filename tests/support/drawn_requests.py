@@ -48,7 +48,7 @@ GLOSSARY = {"car": "Wagen|Wagens", "book": "Roman", "garden": "Park", "coffee": 
 
 
 def text(draw: Draw, format_: str) -> str:
-    """Return a text in a format, with placeholders, messages, tags and mistakes now and then."""
+    """Return a random text in a format, which may contain placeholders, messages, tags and mistakes."""
     words = draw.choice(SENTENCES)
     if draw.random() < 0.25:
         words = f"{words} {draw.choice(SENTENCES)}"
@@ -82,7 +82,7 @@ def text(draw: Draw, format_: str) -> str:
 
 
 def options(draw: Draw, chain: bool) -> dict[str, Any]:
-    """Return options of a call, most of them left out."""
+    """Return random options of a call, which sets only a few of them."""
     drawn: dict[str, Any] = {"format": draw.choice(("text", "text", "text", "html", "xml", "markdown"))}
 
     def sometimes(chance: float, name: str, *values: object) -> None:
@@ -120,12 +120,12 @@ def options(draw: Draw, chain: bool) -> dict[str, Any]:
 
 
 def result(translation: Translation) -> object:
-    """Return a translation as JSON values, its error too."""
+    """Return a translation, including its error, as JSON values."""
     return {**translation.to_dict(), "error": repr(translation.error)}
 
 
 def call(translators: dict[str, Translator], draw: Draw) -> dict[str, object]:
-    """Draw a call, run it, and return it with its results."""
+    """Draw a random call, run it, and return it with its results."""
     name = draw.choice(tuple(translators))
     translator = translators[name]
     drawn = options(draw, name == "chain")

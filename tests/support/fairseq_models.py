@@ -192,7 +192,7 @@ def edit_json(path, **changes):
 
 @dataclass(frozen=True)
 class NumberTokeniser:
-    """A tokeniser of numbers, for tests of models."""
+    """A tokeniser whose texts are token ids as decimal numbers, for tests of models."""
 
     symbols: Symbols
     languages: tuple = ()
@@ -215,7 +215,7 @@ class NumberTokeniser:
 
 
 def read_numbers(folder, ids):
-    """Return tokenisers, like the readers in :mod:`uwaga.tokenizers.pretrained`."""
+    """Return source and target tokenisers, as the readers in :mod:`uwaga.tokenizers.pretrained` do."""
     from uwaga.tokenizers.pretrained import TokeniserPair
 
     tokeniser = NumberTokeniser(Symbols(ids.start, ids.end, ids.pad, unknown=3))
@@ -223,7 +223,7 @@ def read_numbers(folder, ids):
 
 
 def read_as_numbers(monkeypatch):
-    """Patch the readers to load folders without a tokeniser."""
+    """Patch the readers so that they load folders without a tokeniser."""
     from uwaga.checkpoints.formats.huggingface import bart, marian
 
     for module, name in ((bart, "BART_TRAITS"), (bart, "MBART_TRAITS"), (marian, "PEGASUS_TRAITS")):

@@ -14,12 +14,12 @@ import numpy as np
 from marian_students import FLOAT16, FLOAT32, INTGEMM8, INTGEMM16
 
 LARGE, LARGE_HALF, SMALL = (0x7F, 0x7B, 0xFB), (0x7B, 0xFB), (0x03,)
-"""Bytes of large numbers, of those of float16, and of small ones: Marian divides by its multipliers."""
+"""Bytes of large numbers, of large float16 numbers, and of small numbers to divide by."""
 SUFFIXES = (".safetensors", ".bin", ".npz", ".pt", ".gguf", ".argosmodel")
 
 
 def enlarge(folder, rng):
-    """Make some weights large in a file, or in a file of a folder, whose checksum is updated."""
+    """Make some weights large in a file, or in a file of a folder, and update the folder's checksum."""
     paths = sorted(path for path in folder.rglob("*") if is_weights(path)) if folder.is_dir() else [folder]
     path = rng.choice(paths)
     content = path.read_bytes()
@@ -47,7 +47,7 @@ def enlarged_archive(content, rng):
 
 
 def enlarged(name, content, rng):
-    """Return a file with one, some or many large numbers."""
+    """Return the content of a file with one, some or many numbers made large."""
     changed = bytearray(content)
     for _ in range(rng.choice([1, 1, 3])):
         ranges = number_ranges(name, content)

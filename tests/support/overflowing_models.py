@@ -74,7 +74,7 @@ def overflowing_model(
 
 
 def random_shortlist(rng, vocabulary):
-    """Return short lists, so that some are without the tokens that overflow."""
+    """Return a random shortlist with lists so short that some contain no overflowing token."""
     lists = [np.unique(rng.integers(0, vocabulary, rng.integers(0, 4))) for _ in range(SOURCE)]
     first = np.cumsum([0, *map(len, lists)])
     common = np.union1d(rng.integers(0, vocabulary, int(rng.integers(1, 4))), [SYMBOLS.end])
@@ -83,7 +83,7 @@ def random_shortlist(rng, vocabulary):
 
 
 def check_overflow(rng, isa=None, precision=None):
-    """Check that a random model's steps agree with the reference, and that searches end."""
+    """Check that the steps of a random model agree with the reference, and that searches terminate."""
     vocabulary = int(rng.choice([9, 131, 8300]))
     overflows = [kind for kind in OVERFLOWS if rng.integers(2)]
     decoder_only = rng.integers(4) == 0
@@ -112,7 +112,7 @@ def check_overflow(rng, isa=None, precision=None):
 
 
 def phrases(rng, vocabulary):
-    """Return phrases that a translation must contain, or gets a bonus for."""
+    """Return phrases that a target must contain, or that add a bonus to its score."""
     token_ids = [tuple(rng.integers(4, vocabulary, 2).tolist()) for _ in range(2)]
     return Phrases([Phrase((token_ids[0],)), Phrase((token_ids[1],))], None, 1.5 if rng.integers(2) else None)
 
@@ -137,7 +137,7 @@ def check_step(rng, model, logits, sources, lists):
 
 
 def random_choice(rng, logits, rows, extra):
-    """Return any choice, with extra tokens if they are allowed."""
+    """Return a random :class:`Choice`, with extra tokens if they are allowed."""
     vocabulary = len(logits)
     # A single logit is summed in float64, where weights of opposite signs do not overflow.
     forced = rng.integers(-1, vocabulary, rows)
@@ -158,7 +158,7 @@ def random_choice(rng, logits, rows, extra):
 
 
 def check_search(model, logits, sources, lists, options, phrases=None):
-    """Check that a sentence fails if a token of its list overflows; others are the same in a batch."""
+    """Check that only the sentences fail whose shortlists contain an overflowing token."""
     overflow = np.isnan(logits) | (logits == np.inf)
     single_results = []
     for index, source in enumerate(sources):
@@ -177,7 +177,7 @@ def check_search(model, logits, sources, lists, options, phrases=None):
 
 
 def search_or_none(model, sources, options, phrases):
-    """Return the translations, or None if the model's weights are rejected."""
+    """Return the results of a search, or None if it rejects the weights of the model."""
     try:
         return search(model, inputs(sources, phrases=phrases), options)
     except ModelError as error:

@@ -1,4 +1,4 @@
-"""Glossaries in translations: terms that they contain, and warnings for those that they lack."""
+"""Glossaries in translations: applied terms, and warnings about missing ones."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_M27_prefix_takes_precedence_over_terms():
 
 
 def test_M27_applied_term_ends_at_a_word_boundary():
-    """Haus must not be continued to Hausboot, which the model prefers."""
+    """The term Haus must not be continued to Hausboot, which the model prefers."""
     terms = finder({"house": "Haus"})
     sentence_terms = terms.find_terms("A house.")
     continuations = word_continuations(BUNDLED.target, BUNDLED.decoder.vocabulary)

@@ -1,4 +1,4 @@
-"""Glossaries: read from files and mappings, and found in texts."""
+"""Glossaries: reading of files and mappings, and matching of terms in texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms in the place of the usual words: which hypotheses lose, and when a term counts as applied."""
+"""Substitution of terms for usual translations: ranking of hypotheses, and applied terms."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_M27_soft_terms_are_applied_in_most_sentences():
 
 @pytest.mark.parametrize("mode", ["forced", "soft"])
 def test_M27_term_that_contains_usual_word_replaces_it(mode):
-    """A term that contains the usual word is still put in its place."""
+    """The usual word is replaced even though the term contains it."""
     for source, word, term in (
         ("The car is very fast.", "car", "Auto Wagen"),
         ("A man is sitting on a bench.", "bench", "Bank Platz"),

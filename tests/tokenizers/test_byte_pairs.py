@@ -1,4 +1,4 @@
-"""Byte-level BPE in the native engine: the ids, texts and files of the library ``tokenizers``."""
+"""Byte-level BPE in the native engine: ids, texts and files equal those of the library ``tokenizers``."""
 
 import json
 from functools import cache
@@ -35,7 +35,7 @@ TEXTS = st.text(max_size=60) | st.text("the cat, läuft 123\n", max_size=60)
 
 @cache
 def train_library(whole_words=False, normaliser=False):
-    """Train a small tokeniser of the library, with special tokens within its vocabulary and after it."""
+    """Train a small tokeniser of ``tokenizers``, with special tokens inside and after its vocabulary."""
     model = Tokenizer(models.BPE())
     model.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
@@ -154,7 +154,7 @@ def test_added_tokens_get_ids_after_the_vocabulary(tmp_path):
 
 @st.composite
 def vocabularies(draw):
-    """Draw pieces of a few bytes, and merges in any order; several merges may form a piece."""
+    """Return random pieces of a few bytes, and merges in any order; several may form the same piece."""
     pieces, merges = list("abcd"), []
     for _ in range(draw(st.integers(0, 25))):
         left, right = draw(st.sampled_from(pieces)), draw(st.sampled_from(pieces))

@@ -1,4 +1,4 @@
-"""Sentences in capital letters."""
+"""Recognition of texts in capital letters."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tokenisers of the ``tokenizers`` library with damage that it does not detect at first."""
+"""Tokenisers of the library ``tokenizers`` with damage that it does not detect when loading."""
 
 import json
 
@@ -52,7 +52,7 @@ def test_error_for_missing_unknown_token_names_the_file(tmp_path):
 
 def test_only_errors_of_tokenizers_library_are_converted():
     class PanicException(BaseException):
-        """Like that of the library, not an Exception."""
+        """Stands for the panic exception of the library, which is not a subclass of Exception."""
 
     with pytest.raises(ModelError, match=r"m: damaged.*: oh no; fetch"), TokenizersErrorHandler("m"):
         raise PanicException("oh no\nand more")

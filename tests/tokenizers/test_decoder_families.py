@@ -1,4 +1,4 @@
-"""Tokenisers of decoder-only families: equal to transformers and SentencePiece."""
+"""Tokenisers of decoder-only families: agreement with transformers and SentencePiece."""
 
 import json
 import random
@@ -125,7 +125,7 @@ def test_declared_start_and_end_symbols_are_added(start, end):
 @pytest.mark.parametrize("kind", ["llama2", "gemma"])
 @pytest.mark.parametrize("legacy", [True, False])
 def test_sentencepiece_model_without_tokenizer_json_is_read(kind, legacy):
-    """Without ``legacy`` transformers drops a leading space of a text, which SentencePiece keeps."""
+    """With ``legacy`` disabled, transformers drops the leading space of a text; SentencePiece keeps it."""
     directory = sentencepiece_folder(kind, legacy=legacy)
     uwaga_tokeniser, peer = read_both(directory)
     processor = SentencePieceProcessor(model_file=str(directory / "tokenizer.model"))
@@ -171,7 +171,7 @@ def test_added_tokens_of_sentencepiece_model_are_read(tmp_path):
 
 
 def test_tokens_without_embedding_are_rejected_in_texts(tmp_path):
-    """Gemma's tokeniser has a token for images that its language model has no row for."""
+    """Gemma's tokeniser has an image token for which its language model has no embedding."""
     size = len(cached_both("gemma")[1])
     uwaga_tokeniser = read_decoder_tokeniser(folder("gemma"), TokenIds(size))
     assert uwaga_tokeniser.vocabulary == size

@@ -1,4 +1,4 @@
-"""SentencePiece in C++: equal to the library `sentencepiece`; damaged models are rejected."""
+"""SentencePiece in C++: agreement with the library `sentencepiece`; damaged models are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokenisers of the pretrained families: ids and texts equal to transformers, with tokenisers built here."""
+"""Tokenisers of pretrained families: ids and texts equal those of transformers."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ def ids(case, text):
 
 
 def special_texts(name, space):
-    """Return texts that spell special tokens."""
+    """Return texts that contain the spelling of special tokens."""
     tokens = SPECIAL_TOKENS[name]
     return [
         f"the{space}{first} dog{second}{space}and{space}{second}{first}"
@@ -174,7 +174,7 @@ def test_language_tokens_are_added_as_in_each_family():
 
 
 def copy_folder(case, tmp_path, **changes):
-    """Copy a folder with other settings in ``tokenizer_config.json``."""
+    """Copy a folder, and change settings in its ``tokenizer_config.json``."""
     folder = tmp_path / "copy"
     shutil.copytree(case.folder, folder)
     path = folder / "tokenizer_config.json"
@@ -244,7 +244,7 @@ def test_tokenizer_config_overrides_tokenizer_json(tmp_path):
 
 
 def test_added_tokens_are_read_or_rejected_if_inconsistent(tmp_path):
-    """Tokens that were added to the vocabulary later."""
+    """The tokens were added to the vocabulary after training."""
     for name in ("bart", "t5"):
         case = older_format(name)
         folder = tmp_path / name

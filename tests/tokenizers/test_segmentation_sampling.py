@@ -1,4 +1,4 @@
-"""Sampled segmentations: the published distributions (Kudo 2018; Provilkov 2020), determined by the seed."""
+"""Sampled segmentations follow the published distributions (Kudo 2018; Provilkov 2020) and a seed."""
 
 from __future__ import annotations
 

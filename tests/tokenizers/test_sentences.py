@@ -1,4 +1,4 @@
-"""Sentences join to the line, are split in linear time, and follow the full stops of each language."""
+"""Splitting into sentences: without loss, in linear time, and by the rules of each language."""
 
 import re
 import sys
@@ -178,7 +178,7 @@ def test_split_sentences_join_to_the_original_line(line, language):
 
 
 def count_steps(line, language):
-    """Return the number of executed lines of Python and matched characters."""
+    """Return the number of executed lines of Python plus the number of matched characters."""
     count = 0
 
     def trace(frame, event, argument):

@@ -1,4 +1,4 @@
-"""Surface forms and their shares, and characters with their marks."""
+"""Surface forms of training texts and their shares, and characters with combining marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs with a base model (``init``): trained weights, written folders, resume, and errors."""
+"""Training from a base model (``init``): trained weights, saved folders, resumption, and errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def adapt_settings(folder: Path, base: Path | str, run: str, steps: int = 4, **c
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a toy run with its corpus and its model."""
+    """Return the folder of a finished toy run with its corpus and its model."""
     folder = tmp_path_factory.mktemp("base")
     write_reversal_corpus(folder)
     assert train(parse(Settings, toy_values(folder, steps=20), "toy")) == folder / "run" / "model"

@@ -1,4 +1,4 @@
-"""Base models of other libraries: same losses as ``transformers``, and folders in the same format."""
+"""Base models of other libraries: losses equal those of ``transformers``; folders keep their format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs resumed with changed settings: which may change, and what is written."""
+"""Resumption of runs with changed settings: permitted changes, and updated files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guided alignment: loss, learning, and independence of other results."""
+"""Guided alignment: loss, learning, and unchanged outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs with several corpora: mixing, tags, exact resume, and target languages."""
+"""Training on several corpora: mixing, tags, exact resumption, and target languages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from uwaga.training.train import train
 
 
 def toy_corpora_values(folder: Path, **training: Any) -> dict[str, Any]:
-    """Write corpora of words: reversed (``<2rev>``), copied (``>>eng<<``) and untagged; return settings."""
+    """Write toy corpora with tags ``<2rev>`` and ``>>eng<<`` and without tag; return settings for them."""
     write_reversal_corpus(folder, pairs=300)
     rng = random.Random(3)
     words = ["".join(rng.choices("abcdefghijkl", k=rng.randint(1, 5))) for _ in range(140)]

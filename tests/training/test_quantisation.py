@@ -1,4 +1,4 @@
-"""Quantisation-aware training (M36): conversion to int8 loses less."""
+"""Quantisation-aware training (M36) reduces the loss of quality by conversion to int8."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uwaga.translator.text import TokenPair
 
 
 def int8_error(model: Path, dev: Path) -> tuple[float, float]:
-    """Return the loss per target token added by int8, and the mean change of a token's log-probability."""
+    """Return the increase of the loss per token by int8, and the mean change of log-probabilities."""
     checkpoint = formats.read(model)
     pairs = [line.split("\t") for line in dev.read_text().splitlines()]
     sides = checkpoint.source, checkpoint.target

@@ -24,7 +24,7 @@ WORLD = 3
 
 
 def run_ranks(work: Callable[[Ranks], Any], world: int = WORLD) -> list[Any]:
-    """Return the result of ``work`` for each rank, or the error that it raises."""
+    """Return for each rank the result of ``work`` or the error that it raises."""
     store = HashStore()
 
     def run_rank(rank: int) -> Any:

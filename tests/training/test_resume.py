@@ -1,4 +1,4 @@
-"""Exact resume: a run killed at any moment is bit-identical to an uninterrupted one."""
+"""Exact resumption: a run killed at any moment gives the weights of an uninterrupted run, bit for bit."""
 
 from __future__ import annotations
 

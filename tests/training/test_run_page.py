@@ -1,4 +1,4 @@
-"""The HTML report of a run: contents, and robustness against arbitrary logs."""
+"""The HTML report of a training run: contents, and robustness against arbitrary logs."""
 
 from __future__ import annotations
 

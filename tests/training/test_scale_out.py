@@ -1,4 +1,4 @@
-"""Processes started by torchrun on loopback: same result as a single process, and errors."""
+"""Training by several processes of torchrun: agreement with a single process, and errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def prepare(folder: Path, **training: object) -> Settings:
 
 
 def own_errors(errors: str) -> str:
-    """Return the errors of uwaga's processes without torchrun's output."""
+    """Return the error output of uwaga's processes, without that of torchrun."""
     return errors.split("Traceback (most recent call last)")[0]
 
 

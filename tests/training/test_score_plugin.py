@@ -1,4 +1,4 @@
-"""An attention score in a file of the user's own: trained with, stored by name, and loaded again."""
+"""An attention score defined in a plugin file: training, storage by name, and loading."""
 
 from __future__ import annotations
 

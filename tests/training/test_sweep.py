@@ -40,7 +40,7 @@ def sweep_settings(**values: Any) -> SweepSettings:
 
 
 def write_sweep(folder: Path, **values: Any) -> tuple[Path, Path]:
-    """Write a corpus, settings and sweep settings to a folder; return the files of settings."""
+    """Write a corpus, settings and sweep settings to a folder; return the paths of both settings files."""
     write_reversal_corpus(folder, pairs=120)
     files = folder / "s.yaml", folder / "sweep.yaml"
     files[0].write_text(yaml.safe_dump(toy_values(folder, steps=6, validate_every=2, save_every=1)))

@@ -1,4 +1,4 @@
-"""recipes/tiny-student.yaml: learning, and exact resume."""
+"""Training with recipes/tiny-student.yaml: learning, and exact resumption."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECIPE = load_settings(Path(__file__).resolve().parents[2] / "recipes" / "tiny-s
 
 
 def recipe_settings(folder: Path, run: str, steps: int) -> Settings:
-    """Return the recipe for a small corpus: the same model and training, but fewer steps."""
+    """Return the settings of the recipe for a small corpus and fewer steps."""
     values = RECIPE.model_dump(mode="json")
     small = toy_values(folder)
     amounts = {

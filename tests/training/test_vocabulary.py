@@ -1,4 +1,4 @@
-"""Embeddings for a new vocabulary: shared pieces keep theirs, new ones get the mean of their parts."""
+"""Embeddings for a new vocabulary: those of shared pieces are kept, new ones are means of old ones."""
 
 from __future__ import annotations
 

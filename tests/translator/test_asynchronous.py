@@ -1,4 +1,4 @@
-"""AsyncTranslator: the results of a Translator, rejected requests, deadlines and cancellation."""
+"""AsyncTranslator: agreement with Translator, rejected requests, deadlines and cancellation."""
 
 from __future__ import annotations
 

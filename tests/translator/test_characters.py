@@ -1,4 +1,4 @@
-"""Characters that a model does not know come through a translation, or a warning names them."""
+"""Characters unknown to a model are kept in the translation, or a warning names them."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_characters_missing_from_the_translation_are_reported():
 
 
 class CopyingModel:
-    """A model that copies the pieces that its tokeniser knows, and untranslated parts."""
+    """A model that copies untranslatable parts and all pieces known to its tokeniser."""
 
     def __init__(self, tokeniser) -> None:
         self._tokeniser = tokeniser
@@ -260,7 +260,7 @@ def test_soft_hyphens_are_removed_from_words(translator):
 
 
 def test_incomplete_byte_sequences_are_omitted(translator):
-    """Each output is decoded from arbitrary tokens, including byte tokens."""
+    """Arbitrary tokens, including byte tokens, are decoded."""
     target = translator.target
     bytes_ = [target.encode("é")[-1], *target.encode("😀")[-4:]]
     from uwaga.translator.checks import decode
@@ -271,7 +271,7 @@ def test_incomplete_byte_sequences_are_omitted(translator):
 
 
 def has_whole_characters(pieces) -> bool:
-    """Return whether every run of byte pieces spells characters."""
+    """Return True if every sequence of byte pieces encodes whole characters."""
     for is_byte, run in groupby(pieces, lambda piece: re.fullmatch("<0x..>", piece) is not None):
         if is_byte:
             try:

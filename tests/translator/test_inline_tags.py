@@ -45,7 +45,7 @@ def test_tags_are_kept_and_text_equals_translation_without_tags(translator: Tran
 
 
 def with_swapped_languages(translator: Translator) -> Translator:
-    """Return a translator with the same model and swapped languages, to follow the first in a chain."""
+    """Return a translator with the same model and swapped languages, as the second of a chain."""
     return Translator(
         Model(translator.decoder, translator.source, translator.target, translator.decoding, ("de", "en"))
     )

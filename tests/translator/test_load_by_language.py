@@ -18,7 +18,7 @@ TEXTS = ["I want to buy a car.", "", "Where is the station? It is not far from h
 
 
 def install(machine, name, source, target, seed=0, width=16):
-    """Save a tiny model among the packages of Argos Translate, where any format is found."""
+    """Save a tiny model in the package folder of Argos Translate, where models of any format are found."""
     settings = tiny.TINY.model_copy(update={"tie": "none", "width": width})
     path = machine / "argos-translate" / "packages" / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def test_damaged_model_is_reported_and_not_selected(machine):
 
 
 def test_languages_listed_in_a_model_card_do_not_select_the_model(machine):
-    """A card states neither the direction nor whether the model translates."""
+    """A card states neither the direction of translation nor that the model translates at all."""
     path = install(machine, "listed", "src", "tgt")
     (path / "card.md").write_text("---\nlanguage: [qaa, qab]\n---\n")
     with pytest.raises(ModelError, match="no installed model translates qaa to qab"):

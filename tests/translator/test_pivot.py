@@ -1,4 +1,4 @@
-"""Pivot translation: a chain of models gives the results of separate calls."""
+"""Pivot translation: a chain of models gives the same results as separate calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CHAINS = [(FIRST, SECOND), (FIRST, SECOND, THIRD)]
 
 
 def translate_by_steps(chain, texts, **options):
-    """Translate by each model in turn, ignoring placeholders, and return the results of every step."""
+    """Translate with each model in turn, without placeholders, and return the results of every step."""
     steps = []
     for translator in chain:
         steps.append(translator.translate(texts, placeholders=False, **options))

@@ -1,4 +1,4 @@
-"""Glossary terms from the first to the last language of a chain of models."""
+"""Glossaries for the first and the last language of a chain of models."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def count(form: str, text: str) -> int:
 def check_terms(
     glossary: Glossary, text: str, translation: uwaga.Translation, whole_words: bool = True
 ) -> None:
-    """Check that a translation has each term as often as its text, as a word if ``whole_words``."""
+    """Check that a translation contains each term as often as its text, as whole words if required."""
     assert [use.source for use in translation.terms] == [match.term.source for match in glossary.find(text)]
     assert all(use.applied for use in translation.terms), translation
     for term in {match.term for match in glossary.find(text)}:

@@ -210,7 +210,7 @@ def test_int8_model_keeps_the_prompt_template(chat_model, tmp_path):
 
 @pytest.fixture(scope="module")
 def base(chat_model, tmp_path_factory):
-    """The model without its chat template."""
+    """Return the folder of the model without its chat template."""
     folder = tmp_path_factory.mktemp("base")
     shutil.copytree(chat_model[0], folder / "m")
     (folder / "m/chat_template.jinja").unlink(missing_ok=True)
@@ -411,7 +411,7 @@ def test_chat_templates_require_jinja(monkeypatch, tmp_path):
 
 
 def test_chat_templates_require_a_jinja_version_without_known_sandbox_escapes(monkeypatch, tmp_path):
-    """The package metadata states an earlier version."""
+    """The metadata of the installed package is changed to state an earlier version."""
     (tmp_path / "jinja2-3.1.5.dist-info").mkdir()
     (tmp_path / "jinja2-3.1.5.dist-info/METADATA").write_text("Name: jinja2\nVersion: 3.1.5\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")

@@ -1,4 +1,4 @@
-"""Cutting of long sentences, copied texts, quality warnings and distinct n-best lists."""
+"""Division of overlong sentences, copied texts, quality warnings, and distinct n-best lists."""
 
 import itertools
 import re

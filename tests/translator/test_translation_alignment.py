@@ -1,4 +1,4 @@
-"""Word alignment on every decoder; it leaves translations unchanged."""
+"""Word alignment with every kind of decoder, which does not change translations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""M42: drafts and retranslation of growing texts leave translations unchanged."""
+"""Drafts and retranslation of growing texts do not change translations (M42)."""
 
 import asyncio
 from dataclasses import replace
@@ -96,7 +96,7 @@ def test_M42_invalid_drafts_are_rejected(translator):
 
 @pytest.fixture(scope="module")
 def shortlist_path(translator, tmp_path_factory):
-    """Return the path of a shortlist counted from translations."""
+    """Return the path of a shortlist learned from translations."""
     pairs = [
         (text, translation.text)
         for text, translation in zip(TEXTS[:2], translator.translate(TEXTS[:2]), strict=True)
@@ -108,7 +108,7 @@ def shortlist_path(translator, tmp_path_factory):
 
 
 def with_changes(translator, **changes):
-    """Return a translator with changed fields of its model."""
+    """Return a translator with the given fields of its model replaced."""
     return Translator(replace(translator.model, **changes))
 
 

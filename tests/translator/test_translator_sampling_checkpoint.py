@@ -16,7 +16,7 @@ TEXTS = marian.TEXTS
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """The same model twice; the second has ``do_sample`` (and thus ``top_k`` 50, as in transformers)."""
+    """Return two folders of one model; the second has ``do_sample`` (thus ``top_k`` 50 in transformers)."""
     parent = tmp_path_factory.mktemp("sampling")
     for name in ("searching", "sampling"):
         marian.make(parent / name, end=1.0)

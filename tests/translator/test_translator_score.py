@@ -1,4 +1,4 @@
-"""M20: the probability of a given target, by steps and in parallel, against the definition."""
+"""Probabilities of given targets, by steps and in parallel, agree with the definition (M20)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The tiny trained model of the tests: number words, including held-out ones."""
+"""Translation of numerals by the tiny trained model, including numerals held out from training."""
 
 import sys
 from pathlib import Path
