@@ -39,7 +39,7 @@ from uwaga.training.checkpoint import checkpoint_path, checkpoint_steps, read_ch
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
 MODEL = ROOT / "tests/support/models/numbers-en-de"
-INSTALLED = "firefox-en-pt-tiny"
+CATALOGUE_MODEL = "firefox-en-pt-tiny"
 MAX_SECONDS = 120.0  # seconds that no process may take
 DISK_FULL_MESSAGES = "no space left", "No space left", "File too large"
 
@@ -272,7 +272,9 @@ def kill_download(folder: Path, count: int, rng: random.Random) -> Outcome:
                     any(word in output for word in DISK_FULL_MESSAGES), f"another reason: {output[-300:]}"
                 )
             visible = list(home.glob("[!.]*"))
-            outcome.expect([path.name for path in visible] in ([], [INSTALLED]), f"left behind: {visible}")
+            outcome.expect(
+                [path.name for path in visible] in ([], [CATALOGUE_MODEL]), f"left behind: {visible}"
+            )
             for installed in visible:
                 downloaded = folder_content(installed)
                 outcome.expect(all(downloaded.get(name) == data for name, data in files.items()), "not whole")
@@ -280,7 +282,7 @@ def kill_download(folder: Path, count: int, rng: random.Random) -> Outcome:
         code, output = wait(start(*arguments, cwd=folder))
         outcome.expect(code == 0, output)
     remaining = sorted(path.name for path in home.iterdir())
-    outcome.expect(remaining == [".incomplete", ".locks", INSTALLED], f"left behind: {remaining}")
+    outcome.expect(remaining == [".incomplete", ".locks", CATALOGUE_MODEL], f"left behind: {remaining}")
     outcome.expect(not list((home / ".incomplete").iterdir()), "parts are left behind")
     return outcome
 

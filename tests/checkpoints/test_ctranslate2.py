@@ -97,7 +97,7 @@ def test_converted_marian_model_matches_ctranslate2(marian, tmp_path, quantisati
     )
 
 
-FUSED = {"self_attn": ("q_proj", "k_proj", "v_proj"), "encoder_attn": ("k_proj", "v_proj")}
+FUSED_PROJECTIONS = {"self_attn": ("q_proj", "k_proj", "v_proj"), "encoder_attn": ("k_proj", "v_proj")}
 
 
 def dequantise(name, weights, quantisation):
@@ -115,7 +115,7 @@ def dequantise(name, weights, quantisation):
         return (weight * scale).round() / scale
     if quantisation == "int16":
         owner, _, layer = name.removesuffix(".weight").rpartition(".")
-        fused = FUSED.get(owner.rpartition(".")[2], ())
+        fused = FUSED_PROJECTIONS.get(owner.rpartition(".")[2], ())
         group = (
             [weights[f"{owner}.{projection}.weight"] for projection in fused] if layer in fused else [weight]
         )
@@ -274,7 +274,7 @@ def replaced(path, old, new, count=1):
     path.write_bytes(content.replace(old, new, count))
 
 
-def claim(path):
+def overstate_axis(path):
     """Change the header so that it states an axis of four billion rows."""
     content = path.read_bytes()
     position = content.index(b"decoder/embeddings/weight\0") + len("decoder/embeddings/weight\0") + 1
@@ -294,7 +294,7 @@ INVALID_FOLDERS = {
         (f / "model.bin").read_bytes() + b"\0\0"
     ),
     r"model\.bin: the file is empty": lambda f: (f / "model.bin").write_bytes(b""),
-    r"of shape \(4294967295, 24\) needs \d+ bytes": lambda f: claim(f / "model.bin"),
+    r"of shape \(4294967295, 24\) needs \d+ bytes": lambda f: overstate_axis(f / "model.bin"),
     r"CTranslate2 format 7, or not a CTranslate2 file": lambda f: replaced(
         f / "model.bin", b"\6\0\0\0", b"\7\0\0\0"
     ),

@@ -28,7 +28,7 @@ SAMPLE = [
     "    def f(x):\n        return x + 1\n\n\n",
     "日本語のテキスト、そして漢字。 한국어",
 ] * 3
-ANY = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.lists(
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.lists(
     st.sampled_from(
         [
             "the",
@@ -111,7 +111,7 @@ def sentencepieces(request, tmp_path_factory):
     return tokeniser, model
 
 
-@given(text=ANY)
+@given(text=ANY_TEXT)
 def test_sentencepiece_ids_match_original_model(sentencepieces, text):
     tokeniser, model = sentencepieces
     text = re.sub(r"</?s>|<unk>", "", text).replace("\0", "")
@@ -139,7 +139,7 @@ def split(pattern):
 
 
 DIGITS = pre_tokenizers.Digits(individual_digits=True)
-PEERS = {
+PEER_PRE_TOKENISERS = {
     "gpt-2": pre_tokenizers.ByteLevel(add_prefix_space=False),
     "smollm": pre_tokenizers.Sequence([DIGITS, pre_tokenizers.ByteLevel(add_prefix_space=False)]),
     "llama-bpe": split(
@@ -154,7 +154,7 @@ PEERS = {
 def byte_level(name):
     """Return a trained byte-level tokeniser with the named pre-tokeniser, and its GGUF metadata."""
     model = tokenizers.Tokenizer(tokenizers.models.BPE(ignore_merges=PRE_TOKENISERS[name].whole_words))
-    model.pre_tokenizer = PEERS.get(name, PEERS["gpt-2"])
+    model.pre_tokenizer = PEER_PRE_TOKENISERS.get(name, PEER_PRE_TOKENISERS["gpt-2"])
     model.decoder = tokenizers.decoders.ByteLevel()
     if PRE_TOKENISERS[name].nfc:
         model.normalizer = tokenizers.normalizers.NFC()
@@ -182,13 +182,13 @@ def byte_level(name):
     }
 
 
-@pytest.fixture(scope="module", params=PEERS)
+@pytest.fixture(scope="module", params=PEER_PRE_TOKENISERS)
 def byte_levels(request, tmp_path_factory):
     model, metadata = byte_level(request.param)
     return read(tmp_path_factory.mktemp("bpe") / "m.gguf", **metadata), model
 
 
-@given(text=ANY)
+@given(text=ANY_TEXT)
 def test_byte_level_bpe_ids_match_original_model(byte_levels, text):
     tokeniser, model = byte_levels
     expected = model.encode(text, add_special_tokens=False).ids
@@ -226,8 +226,8 @@ def test_metadata_determines_special_tokens(tmp_path):
     assert spaced.encode("the cat") == spaced.encode(" the cat")
 
 
-KEY = "tokenizer.ggml."
-BYTE_LEVEL_FAULTS = [
+KEY_PREFIX = "tokenizer.ggml."
+INVALID_BYTE_LEVEL_METADATA = [
     ({"pre": "bloom"}, "pre' is 'bloom', a pre-tokenisation that uwaga does not know; it knows gpt-2"),
     ({"pre": None}, "pre' must be a string, not missing"),
     ({"model": "rwkv"}, "model' is 'rwkv', which is not supported"),
@@ -240,7 +240,7 @@ BYTE_LEVEL_FAULTS = [
     ({"token_type": [1, 1]}, "token_type' must be an array of"),
     ({"add_bos_token": 1}, "add_bos_token' must be true or false, not 1"),
 ]
-PIECES_FAULTS = [
+INVALID_SENTENCEPIECE_METADATA = [
     ({"scores": None}, "scores' must be an array of 276 numbers, not missing"),
     ({"scores": [0.0] * 275 + [float("nan")]}, "scores' must be an array of 276 numbers"),
     ({"token_type": [7] * 276}, "token_type' has types other than 1 to 6"),
@@ -259,13 +259,13 @@ PIECES_FAULTS = [
 @pytest.mark.parametrize(
     ("tokens", "changes", "words"),
     [
-        *(("gpt2", *fault) for fault in BYTE_LEVEL_FAULTS),
-        *(("llama", *fault) for fault in PIECES_FAULTS),
+        *(("gpt2", *fault) for fault in INVALID_BYTE_LEVEL_METADATA),
+        *(("llama", *fault) for fault in INVALID_SENTENCEPIECE_METADATA),
     ],
 )
 def test_invalid_tokeniser_metadata_is_rejected(tmp_path, tokens, changes, words):
     metadata = byte_level("smollm")[1] if tokens == "gpt2" else gguf_files.sentencepiece_metadata()
-    metadata |= {f"{KEY}{name}": value for name, value in changes.items()}
+    metadata |= {f"{KEY_PREFIX}{name}": value for name, value in changes.items()}
     with pytest.raises(ModelError, match=words) as caught:
         read(tmp_path / "m.gguf", **metadata)
     assert str(tmp_path / "m.gguf") in str(caught.value)

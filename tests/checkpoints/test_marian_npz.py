@@ -275,7 +275,7 @@ def folder(tmp_path_factory):
     return write_models(tmp_path_factory.mktemp("npz"))[1]
 
 
-ALTERNATIVES = {
+UNSUPPORTED_SETTINGS = {
     "type": "s2s",
     "transformer-no-projection": True,
     "transformer-tied-layers": [1, 1],
@@ -292,7 +292,7 @@ ALTERNATIVES = {
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        *((name, value, f"{name} = .* is not supported") for name, value in ALTERNATIVES.items()),
+        *((name, value, f"{name} = .* is not supported") for name, value in UNSUPPORTED_SETTINGS.items()),
         ("transformer-ffn-activation", "gelu", "'gelu' is not supported"),
         ("transformer-postprocess", "dhn", "transformer-postprocess 'dhn'.*uwaga has norms"),
         ("transformer-heads", 5, "dim-emb 18 is not a multiple of transformer-heads 5"),
@@ -315,7 +315,7 @@ def add_member(path, name, content):
         file.writestr(name, content)
 
 
-def false_header(shape):
+def array_with_false_header(shape):
     """Return the bytes of an array whose header states a shape that its data does not have."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
@@ -330,10 +330,12 @@ INVALID_FILES = {
     r"damaged or not a \.npz file": lambda f: truncate(f / "model.npz", 3000),
     r"model\.npz: damaged or not": lambda f: (f / "model.npz").write_bytes(b"\x93NUMPY"),
     r"'x\.npy' of shape \(4000000000, 4000\) needs": lambda f: add_member(
-        f / "model.npz", "x.npy", false_header((4_000_000_000, 4000))
+        f / "model.npz", "x.npy", array_with_false_header((4_000_000_000, 4000))
     ),
     r"would unpack from \d+ to 33554432": lambda f: add_member(f / "model.npz", "x.npy", bytes(1 << 25)),
-    r"weights 'x': .* of a feature": lambda f: add_member(f / "model.npz", "x.npy", false_header((2, 2))),
+    r"weights 'x': .* of a feature": lambda f: add_member(
+        f / "model.npz", "x.npy", array_with_false_header((2, 2))
+    ),
     r"expected one model .*, found none": lambda f: (f / "model.npz").unlink(),
     r"found model\.npz, other\.npz": lambda f: shutil.copy(f / "model.npz", f / "other.npz"),
     r"expected one vocabulary": lambda f: (f / "opus.vocab.yml").unlink(),

@@ -276,7 +276,7 @@ def test_position_table_of_another_model_is_rejected(tmp_path, monkeypatch):
             load_torch(tmp_path / name)
 
 
-GRID = 40_000
+GRID_POINTS = 40_000
 
 
 @pytest.mark.sampled(3)
@@ -311,11 +311,13 @@ def test_samples_follow_the_distribution_of_transformers(tmp_path, monkeypatch, 
     for sample in samples:
         frequencies[sample.tokens] += 1 / len(samples)
     exact = np.zeros((12, 12))
-    state = model.start(model.encode([source]), GRID)
-    draws = Sampling((np.arange(GRID) + 0.5) / GRID, options.temperature, options.top_k, options.top_p)
-    banned = np.stack([np.arange(GRID), np.full(GRID, 1)], axis=1)
-    step = model.step(np.full(GRID, 2), state, Choice(1, banned=banned, sampling=draws))
-    first_frequencies = np.bincount(step.tokens[:, 0], minlength=12) / GRID
+    state = model.start(model.encode([source]), GRID_POINTS)
+    draws = Sampling(
+        (np.arange(GRID_POINTS) + 0.5) / GRID_POINTS, options.temperature, options.top_k, options.top_p
+    )
+    banned = np.stack([np.arange(GRID_POINTS), np.full(GRID_POINTS, 1)], axis=1)
+    step = model.step(np.full(GRID_POINTS, 2), state, Choice(1, banned=banned, sampling=draws))
+    first_frequencies = np.bincount(step.tokens[:, 0], minlength=12) / GRID_POINTS
     for token in range(12):
         generated = peer.generate(
             torch.tensor([source]),
@@ -329,6 +331,6 @@ def test_samples_follow_the_distribution_of_transformers(tmp_path, monkeypatch, 
         torch.tensor([source]), output_scores=True, return_dict_in_generate=True, **sampling
     )
     first = generated.scores[0].softmax(-1)[0].numpy()
-    assert np.abs(first_frequencies - first).sum() / 2 < 12 / GRID
+    assert np.abs(first_frequencies - first).sum() / 2 < 12 / GRID_POINTS
     assert np.abs(frequencies - first[:, None] * exact).sum() / 2 < 0.06
     assert (first > 0.02).sum() >= 2

@@ -17,7 +17,7 @@ JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
 LINES = ["I want to buy a car.", "", "The dog sees the cat. Hi!"]
 CHAIN_NOTE = "note: qaa → qab → qac by "
-UNSPLIT = ["--split", "never"]  # random models may end a sentence anywhere
+NO_SPLITTING = ["--split", "never"]  # random models may end a sentence anywhere
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def texts(path, sources, **options):
 def test_language_options_select_the_model(machine):
     expected = texts(machine / "qaa-to-qab", LINES)
     for arguments in (["--from", "qaa", "--to", "qab"], ["--model", "qaa-qab"]):
-        result = run(*UNSPLIT, *arguments, stdin="\n".join(LINES))
+        result = run(*NO_SPLITTING, *arguments, stdin="\n".join(LINES))
         assert result.stdout.split("\n")[:-1] == expected
         assert "note:" not in result.stderr
 
@@ -59,7 +59,7 @@ def test_language_options_select_the_model(machine):
 def test_note_about_a_model_chain_is_printed_once(machine):
     pivot_texts = texts(machine / "qaa-to-qab", LINES)
     expected = texts(machine / "qab-to-qac", pivot_texts, placeholders=False)
-    result = run(*UNSPLIT, "--from", "qaa", "--to", "qac", stdin="\n".join(LINES))
+    result = run(*NO_SPLITTING, "--from", "qaa", "--to", "qac", stdin="\n".join(LINES))
     assert result.stdout.split("\n")[:2] == expected[:2]  # the third has control characters
     paths = f"{machine / 'qaa-to-qab'}, {machine / 'qab-to-qac'}"
     assert [line for line in result.stderr.splitlines() if line.startswith("note:")] == [
@@ -87,7 +87,7 @@ def test_model_chain_accepts_translation_options(machine, tmp_path):
 
 def test_via_option_selects_the_pivot(machine):
     pivot_texts = texts(machine / "qaa-to-qab", LINES)
-    result = run(*UNSPLIT, "--from", "qaa", "--to", "qaa", "--via", "qab", stdin="\n".join(LINES))
+    result = run(*NO_SPLITTING, "--from", "qaa", "--to", "qaa", "--via", "qab", stdin="\n".join(LINES))
     expected = texts(machine / "qab-to-qaa", pivot_texts, placeholders=False)
     assert result.stdout.split("\n")[:2] == expected[:2]
     assert "note: qaa → qab → qaa by " in result.stderr

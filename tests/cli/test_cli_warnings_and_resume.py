@@ -19,8 +19,8 @@ from uwaga.cli.translate import DEMONSTRATION
 from uwaga.files.lines import open_bytes
 
 JOINT = tiny.tokeniser()
-LONG = "house " * 60
-TEXTS = ["I want to buy a car.", LONG.strip(), "Where is the station?"]
+OVERLONG_SENTENCE = "house " * 60
+TEXTS = ["I want to buy a car.", OVERLONG_SENTENCE.strip(), "Where is the station?"]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_overlong_sentence_is_split_with_a_warning(folder):
     result = run("-m", folder, stdin="\n".join(TEXTS))
     assert "warning: line 2: the sentence 'house house" in result.stderr
     assert result.stdout.count("\n") == 3
-    document = json.loads(run("-m", folder, "--json", LONG).stdout)
+    document = json.loads(run("-m", folder, "--json", OVERLONG_SENTENCE).stdout)
     assert "parts" in document["warnings"][0]
 
 
@@ -135,7 +135,7 @@ def test_interrupted_command_resumes_to_identical_output(folder, tmp_path, name,
 
 def test_resuming_with_other_input_or_options_is_refused(folder, tmp_path):
     out, arguments = tmp_path / "out", ["-m", folder, "-o", tmp_path / "out"]
-    failing = [*SOURCES, LONG.strip()]
+    failing = [*SOURCES, OVERLONG_SENTENCE.strip()]
     run(*arguments, "--split", "never", "--format", "markdown", stdin="\n".join(failing), code=1)
     assert names(tmp_path) == []  # nothing was finished
     process = start_translation(folder, tmp_path, SOURCES[:3], "-o", out)

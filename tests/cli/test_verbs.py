@@ -89,7 +89,7 @@ def test_commands_are_imported_lazily():
     assert "uwaga_server.cli.serve'" not in loaded
 
 
-POSITIONAL = {
+COMMANDS_WITH_POSITIONAL_MODEL = {
     "generate": ["text"],
     "fill": ["text", "text"],
     "convert": ["folder"],
@@ -101,10 +101,10 @@ POSITIONAL = {
 """Commands whose first argument is a model, and their other arguments."""
 
 
-@pytest.mark.parametrize("name", POSITIONAL)
+@pytest.mark.parametrize("name", COMMANDS_WITH_POSITIONAL_MODEL)
 def test_model_can_be_given_as_option_or_argument(name: str, monkeypatch: pytest.MonkeyPatch):
     command = Commands()[name]
-    others = POSITIONAL[name]
+    others = COMMANDS_WITH_POSITIONAL_MODEL[name]
     contexts = []
     monkeypatch.setattr(command, "invoke", lambda context: contexts.append(context.params))
     for arguments in (
@@ -117,7 +117,7 @@ def test_model_can_be_given_as_option_or_argument(name: str, monkeypatch: pytest
     assert contexts == contexts[:1] * 4
 
 
-@pytest.mark.parametrize("name", sorted({*VERBS} - {*POSITIONAL}))
+@pytest.mark.parametrize("name", sorted({*VERBS} - {*COMMANDS_WITH_POSITIONAL_MODEL}))
 def test_commands_with_other_arguments_take_the_model_only_as_an_option(name: str):
     assert getattr(Commands()[name], "positional_model", None) is None
 

@@ -21,7 +21,7 @@ from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.loading import load_model
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
-RUN = CliRunner()
+RUNNER = CliRunner()
 
 
 @pytest.fixture(scope="module")
@@ -109,15 +109,15 @@ def test_agreement_verdict_depends_on_log_probabilities():
 
 @pytest.mark.parametrize("precision", ["int8", "int4"])
 def test_agreement_check_can_be_skipped(tmp_path, monkeypatch, precision):
-    compared = RUN.invoke(app, ["convert", f"--{precision}", str(NUMBERS), str(tmp_path / "compared")])
+    compared = RUNNER.invoke(app, ["convert", f"--{precision}", str(NUMBERS), str(tmp_path / "compared")])
     assert compared.exit_code == 0, compared.output
     assert compared.stdout.splitlines()[-1].partition(":")[0] in ("good", "fair", "poor")
     monkeypatch.setattr("uwaga.conversion.quantise.measure_agreement", None)
     command = ["convert", f"--{precision}", "--no-check", str(NUMBERS), str(tmp_path / "unchecked")]
-    unchecked = RUN.invoke(app, command)
+    unchecked = RUNNER.invoke(app, command)
     assert unchecked.exit_code == 0 and len(unchecked.stdout.splitlines()) == 1, unchecked.output
     assert {path.name for path in (tmp_path / "compared").iterdir()} == {
         path.name for path in (tmp_path / "unchecked").iterdir()
     }
-    refused = RUN.invoke(app, [*command[:-1], str(tmp_path / "third"), "--sample", str(NUMBERS)])
+    refused = RUNNER.invoke(app, [*command[:-1], str(tmp_path / "third"), "--sample", str(NUMBERS)])
     assert refused.exit_code != 0

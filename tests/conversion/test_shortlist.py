@@ -26,9 +26,9 @@ sys.path.insert(0, str(MODELS))
 from make import english, german, held_out
 
 MODEL = MODELS / "numbers-en-de"
-UNSEEN = held_out()
-PAIRS = [(english(number), german(number)) for number in range(0, 1000, 3) if number not in UNSEEN]
-HELD_OUT = [(english(number), german(number)) for number in UNSEEN]
+UNSEEN_NUMBERS = held_out()
+PAIRS = [(english(number), german(number)) for number in range(0, 1000, 3) if number not in UNSEEN_NUMBERS]
+HELD_OUT = [(english(number), german(number)) for number in UNSEEN_NUMBERS]
 
 
 @pytest.fixture(scope="module")

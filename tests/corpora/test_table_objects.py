@@ -17,7 +17,7 @@ from uwaga.files.store import hide_credentials, open_store
 
 pytest.importorskip("s3fs")
 pytestmark = pytest.mark.slow
-SECRET = "testing"
+SECRET_KEY = "testing"
 
 
 class FaultyStore:
@@ -55,8 +55,8 @@ def faulty_store():
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     environment = {
-        "AWS_ACCESS_KEY_ID": SECRET,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_ACCESS_KEY_ID": SECRET_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
         "AWS_MAX_ATTEMPTS": "1",
@@ -107,7 +107,7 @@ def test_rows_from_a_slow_and_faulty_object_store_are_the_same(
     for file in store.files():
         with store.open(file.name) as stream:
             contents[file.name] = stream.read()
-    assert contents.pop("manifest.json").count(SECRET.encode()) == 0  # no keys in it
+    assert contents.pop("manifest.json").count(SECRET_KEY.encode()) == 0  # no keys in it
     assert contents == part_bytes(tmp_path / "whole")
     assert manifest.finished
 
@@ -140,7 +140,7 @@ def test_object_store_errors_hide_credentials(faulty_store, tmp_path: Path, monk
     assert result.exit_code == 1
     [line] = result.output.strip().splitlines()
     assert "s3://table/two: the object store" in line
-    assert SECRET not in line
+    assert SECRET_KEY not in line
     assert (
         "one is inside the other"
         in CliRunner().invoke(app, ["batch", "s3://table/two", "s3://table/two/out"]).output

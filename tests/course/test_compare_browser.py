@@ -23,7 +23,7 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Training</
 <uwaga-frames data-frames='{"model": "transformer", "sentence": 0}'>still</uwaga-frames>
 <uwaga-train data-train='{"task": "TASK", "score": "scaled", "seed": 1}'>still</uwaga-train>
 </main></html>"""
-LOADED = "!document.querySelector('uwaga-lab .lab-bar[role=group]').closest('[hidden]')"
+HAS_LOADED = "!document.querySelector('uwaga-lab .lab-bar[role=group]').closest('[hidden]')"
 SHOWN_NUMBERS = """async (changes) => {
   const lab = document.querySelector("uwaga-lab");
   await lab.change(changes);
@@ -42,7 +42,7 @@ def comparison_page(browser, site):
     page = start_laboratory(browser, site[1])
     page.get_by_role("tab", name="Compare").click()
     page.get_by_role("button", name="Load the models").click()
-    page.wait_for_function(LOADED)
+    page.wait_for_function(HAS_LOADED)
     yield page
     assert page.errors == []
     page.close()
@@ -226,7 +226,7 @@ def test_comparison_is_accessible_and_fits_a_phone(browser, site, training, sche
     lab = start_laboratory(browser, site[1], **settings)
     lab.get_by_role("tab", name="Compare").click()
     lab.get_by_role("button", name="Load the models").click()
-    lab.wait_for_function(LOADED)
+    lab.wait_for_function(HAS_LOADED)
     for page in (lab, open_page(browser, f"{training}/copy.html", **settings)):
         page.wait_for_selector("svg")
         for summary in page.locator("summary").all():

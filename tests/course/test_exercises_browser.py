@@ -23,8 +23,8 @@ PAGE = """<!doctype html><html lang="{language}"><meta charset="utf-8"><title>Ex
 NUMBERS = ("1.1", "3.1", "2.5", "3.5", "18.5")
 PREDICTION = "- a dog\n+ a *cat* $x_1$\n- a bird"
 ANSWER = "<details class='question'><summary>Answer</summary><p>It is a cat.</p></details>"
-SETTLED = "document.getElementById('exercise-{number}').querySelector('.lab-remark').textContent"
-WAITING = "/^$|Loading|Running|Cargando|ejecuci/"
+REMARK_TEXT = "document.getElementById('exercise-{number}').querySelector('.lab-remark').textContent"
+UNFINISHED_REMARK = "/^$|Loading|Running|Cargando|ejecuci/"
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +65,8 @@ def run(page, number: str, program: str) -> str:
     section = page.locator(f"[id='exercise-{number}']")
     section.locator("textarea").fill(program)
     section.locator(".exercise-bar button").first.click()
-    settled = SETTLED.replace("{number}", number)
-    page.wait_for_function(f"!{WAITING}.test({settled})", timeout=120_000)
+    settled = REMARK_TEXT.replace("{number}", number)
+    page.wait_for_function(f"!{UNFINISHED_REMARK}.test({settled})", timeout=120_000)
     return section.locator(".lab-remark").inner_text()
 
 
@@ -95,7 +95,7 @@ def test_exercise_programs_run_in_the_browser(page, site):
         assert (output.inner_text() == "seen\n") if "print" in program else not output.is_visible()
     section.locator("textarea").fill("while True: pass")
     section.locator("textarea").press("Control+Enter")
-    page.wait_for_function(f"/Running/.test({SETTLED.replace('{number}', '3.5')})")
+    page.wait_for_function(f"/Running/.test({REMARK_TEXT.replace('{number}', '3.5')})")
     section.get_by_role("button", name="Stop").click()
     assert section.get_by_role("button", name="Run", exact=True).is_visible()
     assert run(page, "2.5", find_exercise("2.5").program).startswith("Right.")

@@ -39,7 +39,7 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>The labora
 <h2>Exercises</h2>EXERCISES</main></html>"""
 
 LANGUAGES = ("es", "pl", "zh")
-WIDE = {"width": 1280, "height": 900}
+WIDE_VIEWPORT = {"width": 1280, "height": 900}
 
 
 def messages(language):
@@ -220,7 +220,7 @@ def check_box(page, index, arrays):
 
 
 def test_each_box_of_the_model_drawing_shows_its_arrays(browser, site, translator):
-    page = start_laboratory(browser, site[1], viewport=WIDE)
+    page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     page.add_style_tag(content=".lab-panel { display: none }")  # laying out the tables takes most of the time
     arrays = look_inside(translator, "A dog runs.", translator.translate("A dog runs.", beam=1).text).arrays
     boxes = page.locator(".lab-box")
@@ -235,7 +235,7 @@ def test_each_box_of_the_model_drawing_shows_its_arrays(browser, site, translato
 
 
 def test_selected_step_highlights_its_path_in_the_drawing(browser, site, translator):
-    page = start_laboratory(browser, site[1], viewport=WIDE)
+    page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     translation = translator.translate("A dog runs.", beam=1)
     count = len(translation.tokens) + 1
     states = """() => ({
@@ -268,7 +268,7 @@ def test_selected_step_highlights_its_path_in_the_drawing(browser, site, transla
 
 
 def test_edited_box_of_the_drawing_is_marked(browser, site):
-    page = start_laboratory(browser, site[1], viewport=WIDE)
+    page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     page.get_by_role("button", name="Encoder, block 2: self-attention").click()
     page.get_by_role("button", name="silence").click()
     page.wait_for_selector(".lab-box.edited")
@@ -366,7 +366,7 @@ def test_url_restores_state_and_python_program_reproduces_numbers(browser, site,
     page.close()
 
 
-SETTLED = "!document.querySelector('uwaga-lab').running"
+IS_SETTLED = "!document.querySelector('uwaga-lab').running"
 SHOWN_EDITS = """() => {
   const lab = document.querySelector("uwaga-lab");
   const numbers = (selector) => [...lab.querySelectorAll(selector)].map((cell) => Number(cell.title));
@@ -395,7 +395,7 @@ class Editor:
             " return lab.change(changes); }",
             {"text": text, "edits": [], "beam": 1},
         )
-        self.page.wait_for_function(SETTLED)
+        self.page.wait_for_function(IS_SETTLED)
 
     def choose_heads(self, settings):
         self.kind = self.rng.choice(["cross", "cross", "encoder", "decoder"])
@@ -436,7 +436,7 @@ class Editor:
 
     def edit(self, name):
         getattr(self, name)(*self.random_cell())
-        self.page.wait_for_function(SETTLED)
+        self.page.wait_for_function(IS_SETTLED)
 
     def click(self, row, column):
         self.page.get_by_role("button", name="Mask", exact=True).click()
@@ -461,7 +461,7 @@ class Editor:
         self.focus(row, column)
         for _ in range(self.rng.randint(1, 4)):
             self.page.keyboard.press(self.rng.choice("+-"))
-            self.page.wait_for_function(SETTLED)
+            self.page.wait_for_function(IS_SETTLED)
 
     def swap_positions(self, row, column):
         chips = self.page.locator(".lab-chip")
@@ -554,7 +554,7 @@ def check_edits(translator, text, display, editor):
 def test_edits_by_pointer_and_keyboard_match_python_interventions(
     browser, site, translator, sentences, edits
 ):
-    page, rng = start_laboratory(browser, site[1], viewport=WIDE), random.Random(7)
+    page, rng = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT), random.Random(7)
     editor, changed, milliseconds = Editor(page, rng), 0, []
     names = [name for _ in range(sentences * edits // len(EDITS) + 1) for name in EDITS]
     for number, text in enumerate(SENTENCES[:sentences]):
@@ -575,7 +575,7 @@ def test_edits_by_pointer_and_keyboard_match_python_interventions(
 
 @pytest.mark.slow
 def test_tabs_use_the_same_row_names_and_minus_signs(browser, site):
-    page = start_laboratory(browser, site[1], viewport=WIDE)
+    page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     tabs = {}
     for tab, names in (
         ("Attention", page.get_by_role("listbox", name="cross attention, queries").get_by_role("option")),
@@ -593,11 +593,11 @@ def test_tabs_use_the_same_row_names_and_minus_signs(browser, site):
 
 @pytest.mark.slow
 def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
-    page = start_laboratory(browser, site[1], viewport=WIDE)
+    page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     editor = Editor(page, random.Random(1))
     editor.open("I want to buy a car.")
     editor.click(3, 5)
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert editor.cell(3, 5).inner_text() == "×"
     assert re.fullmatch(r"ein → \S+, car: 0.00, masked", editor.cell(3, 5).get_attribute("aria-label"))
     assert "changed" in editor.cell(3, 4).get_attribute("class")
@@ -607,40 +607,40 @@ def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
         .endswith("cross attention, all layers, all heads: mask (1 cell)")
     )
     editor.click(3, 5)
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.evaluate("document.querySelector('uwaga-lab').state.edits") == []
     page.locator(".lab-editable [data-column='5']").click()
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.locator(".lab-editable .masked").count() == page.locator(".lab-editable tbody tr").count()
     page.get_by_role("button", name="silence", exact=True).click()
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.locator(".lab-outcome mark").all_inner_texts() != []
     page.get_by_role("button", name="silence", exact=True).click()
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     editor.focus(1, 5)
     page.keyboard.press("Shift+Space")
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     page.get_by_label("layer", exact=True).select_option("2")
     page.get_by_label("head", exact=True).select_option("1")
     editor.focus(1, 3)
     start = float(editor.cell(1, 3).get_attribute("title"))
     page.keyboard.press("+")
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     weight = float(editor.cell(1, 3).get_attribute("title"))
     assert weight == pytest.approx(round((start + 0.05) / 0.05) * 0.05)
     display = page.evaluate(SHOWN_EDITS)
     assert sum(display["after"][1]) == pytest.approx(1, abs=1e-5)
     assert display["after"][0] == pytest.approx(display["before"][0], abs=1e-6)
     page.get_by_role("button", name="all positions 0").click()
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.locator(".lab-chip small").all_inner_texts() == ["0"] * 8
     page.get_by_role("button", name="Remove all").click()
     page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.locator(".lab-chip small").all_inner_texts() == [str(place) for place in range(8)]
     page.locator(".lab-chip").nth(2).click()
     page.get_by_role("button", name="stop counting").click()
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.locator(".lab-chip small").all_inner_texts() == [*"01222222"]
     assert page.errors == []
     page.close()
@@ -655,7 +655,7 @@ class DrawingEditor(Editor):
             " return lab.change(changes); }",
             {"text": text, "edits": [], "beam": 1},
         )
-        self.page.wait_for_function(SETTLED)
+        self.page.wait_for_function(IS_SETTLED)
 
     def choose_heads(self, settings):
         self.kind = self.rng.choice(["cross", "encoder", "decoder"])
@@ -679,7 +679,7 @@ class DrawingEditor(Editor):
     [(1, 5), pytest.param(100, 200, marks=pytest.mark.slow)],
 )
 def test_edits_in_the_drawing_match_python_interventions(browser, site, translator, sentences, edits):
-    page, rng = start_laboratory(browser, site[1], viewport=WIDE), random.Random(8)
+    page, rng = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT), random.Random(8)
     editor, names = DrawingEditor(page, rng), cycle(EDITS[:5])
     for index in range(sentences):
         editor.open(SENTENCES[index % len(SENTENCES)])
@@ -719,7 +719,7 @@ def test_calculator_reproduces_worked_example(browser, site):
 
 
 def test_dragging_arrows_updates_the_numbers(browser, site):
-    page = open_page(browser, site[1], viewport=WIDE)
+    page = open_page(browser, site[1], viewport=WIDE_VIEWPORT)
     tip = page.get_by_role("slider", name="k2")
     tip.scroll_into_view_if_needed()
     box, plane = tip.bounding_box(), page.locator(".lab-plane").bounding_box()

@@ -44,7 +44,7 @@ FIGURE = re.compile(r"!\[(.*?)\]\((\S+?\.svg)\)", re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.,^{])[-−]?\d+\.\d+(?![\w]|\.\d)")
 ROW = re.compile(r"^ *\|.*\|$", re.MULTILINE)
 WIDGET = re.compile(r"<(uwaga-\w+)((?:[^>']|'[^']*')*)>(.*?)</\1>", re.DOTALL)
-CURVES = {f"../figures/learn/{name}.svg" for name in ("c02_gradient", "c08_shift")}
+UNLABELLED_FIGURES = {f"../figures/learn/{name}.svg" for name in ("c02_gradient", "c08_shift")}
 """Figures that show numbers only as curves, without labels."""
 PERCENTAGE = re.compile(r"(?<![\w.,])(\d+(?:\.\d+)?)\s?%")
 ANY_NUMBER = re.compile(r"(?<![\w.,^])[-−]?\d+(?:\.\d+)?(?![\w]|\.\d)")
@@ -84,17 +84,17 @@ def figure_text(figure: str) -> str:
 
 
 @cache
-def computed(text: str) -> str:
+def computed_text(text: str) -> str:
     """Return the computed text of a page: samples, outputs, figures and known statements."""
     parts = page_code(text) + [figure_text(name) for _, name in FIGURE.findall(text)]
     parts += [match[0] for _, match in statements(text)]
     return "\n".join(parts)
 
 
-def evidence(text: str) -> str:
+def evidence_text(text: str) -> str:
     """Return the computed text of a page together with its tables, alternative texts and widgets."""
     parts = [alternative for alternative, _ in FIGURE.findall(text)] + ROW.findall(text)
-    return "\n".join([computed(text), *parts, *(match[0] for match in WIDGET.finditer(text))])
+    return "\n".join([computed_text(text), *parts, *(match[0] for match in WIDGET.finditer(text))])
 
 
 def prose(text: str) -> Iterator[str]:
@@ -129,11 +129,13 @@ FUNCTIONS = (
     *(lambda x: 1 - x, lambda x: 2**x, lambda x: x / (1 + math.exp(-x)), lambda x: 1 / (1 + math.exp(-x))),
     lambda x: math.exp(-x) / (1 + math.exp(-x)) ** 2,
 )
-STATED = re.compile(r"`(?:experiments|recipes|benchmarks|docs)/[^`]+`|\b(?:19|20)\d\d\b|^Sources:|§")
+SOURCED_PARAGRAPH = re.compile(
+    r"`(?:experiments|recipes|benchmarks|docs)/[^`]+`|\b(?:19|20)\d\d\b|^Sources:|§"
+)
 """Pattern of paragraphs that name the script or the paper from which their numbers are."""
 
 
-def results(terms: list[float]) -> Iterator[float]:
+def derived_numbers(terms: list[float]) -> Iterator[float]:
     """Yield numbers derived from the numbers of a paragraph: functions, pairs, sums and products."""
     for x in terms:
         for function in FUNCTIONS:
@@ -180,7 +182,7 @@ def is_calculated(number: str, before: list[str], paragraph: str) -> bool:
     """Return True if a number follows from the numbers before it or from a written calculation."""
     tolerance = 0.55 * 10 ** -len(number.partition(".")[2])
     written = [value for value, result in calculations(paragraph) if result == number.replace("−", "-")]
-    candidates = itertools.chain(results([*map(value, before)]), written)
+    candidates = itertools.chain(derived_numbers([*map(value, before)]), written)
     return any(abs(abs(result) - abs(value(number))) <= tolerance for result in candidates)
 
 
@@ -200,12 +202,12 @@ def unverified_in_paragraph(paragraph: str, shown: list[str], before: list[str])
 
 def unverified_numbers(text: str) -> list[str]:
     """Return the decimal numbers of a page's prose that neither it nor a linked page shows."""
-    computed = NUMBER.findall(evidence(text))
+    computed_text = NUMBER.findall(evidence_text(text))
     unverified = []
     for paragraph in prose(text):
-        if not STATED.search(paragraph):
+        if not SOURCED_PARAGRAPH.search(paragraph):
             linked = "\n".join(linked_pages(paragraph))
-            unverified += unverified_in_paragraph(paragraph, computed + NUMBER.findall(linked), [])
+            unverified += unverified_in_paragraph(paragraph, computed_text + NUMBER.findall(linked), [])
     return unverified
 
 
@@ -217,10 +219,10 @@ STATED_PERCENTAGES = {
 
 def unverified_percentages(text: str, path: Path) -> list[str]:
     """Return the percentages of a page's prose that it does not show and that cannot be derived."""
-    known = evidence(text)
+    known = evidence_text(text)
     unverified = []
     for paragraph in prose(text):
-        if STATED.search(paragraph) or not PERCENTAGE.search(paragraph):
+        if SOURCED_PARAGRAPH.search(paragraph) or not PERCENTAGE.search(paragraph):
             continue
         shown = "\n".join([known, *linked_pages(paragraph)])
         terms = [*map(value, ANY_NUMBER.findall(paragraph))]
@@ -240,10 +242,12 @@ def unverified_numbers_in_pictures_and_widgets(text: str) -> list[str]:
     """Return the numbers in alternative texts and widgets that the pictures and widgets do not show."""
     rows = [[*map(value, NUMBER.findall(row))] for row in ROW.findall(text)]
     ratios = [x / y for row in rows for x, y in itertools.pairwise(row) if y]
-    shown = NUMBER.findall("\n".join([computed(text), *ROW.findall(text)])) + [f"{x:.8f}" for x in ratios]
+    shown = NUMBER.findall("\n".join([computed_text(text), *ROW.findall(text)])) + [
+        f"{x:.8f}" for x in ratios
+    ]
     unverified = []
     for alternative, name in FIGURE.findall(text):
-        if name not in CURVES:
+        if name not in UNLABELLED_FIGURES:
             unverified += unverified_in_paragraph(alternative, NUMBER.findall(figure_text(name)), [])
     for _, attributes, content in WIDGET.findall(text):
         inputs = "".join(re.findall(r"data-toy='(.*?)'", attributes, re.DOTALL))
@@ -256,7 +260,7 @@ def unverified_numbers_in_pictures_and_widgets(text: str) -> list[str]:
 def unverified_table_cells(text: str, path: Path) -> list[str]:
     """Return the decimal numbers in a page's tables that are neither shown nor calculated."""
     chapter = path.name[:2]
-    numbers = [*NUMBER.findall(computed(text)), *MEASURED.get(chapter, ())]
+    numbers = [*NUMBER.findall(computed_text(text)), *MEASURED.get(chapter, ())]
     known = {abs(value(number)) for number in numbers}
     numbers += [f"{number:.12f}" for number in (*known, *BY_HAND.get(chapter, ()))]
     return [
@@ -300,7 +304,7 @@ def measured_numbers(exercise: str) -> list[str]:
     return []
 
 
-CODE = {"answer", "start", "program", "tests", "messages", "number", "kind"}
+FIELDS_WITHOUT_PROSE = {"answer", "start", "program", "tests", "messages", "number", "kind"}
 """Fields of an exercise that contain no prose."""
 
 
@@ -313,7 +317,7 @@ def exercise_texts(exercise: object) -> Iterator[str]:
             yield from exercise_texts(part)
     elif isinstance(exercise, dict):
         for key, part in exercise.items():
-            if key not in CODE:
+            if key not in FIELDS_WITHOUT_PROSE:
                 yield from exercise_texts(part)
 
 
@@ -326,7 +330,7 @@ def unverified_numbers_in_exercises(text: str) -> list[str]:
         code = json.dumps([exercise.get(key) for key in ("answer", "start", "program", "tests")])
         code += json.dumps([wrong["answer"] for wrong in exercise.get("wrong", ())])
         stated = f"{question} {exercise.get('answer')} {exercise['hint']}"
-        shown = NUMBER.findall("\n".join([page, evidence(page), question, code]))
+        shown = NUMBER.findall("\n".join([page, evidence_text(page), question, code]))
         before = ANY_NUMBER.findall(stated) if exercise["kind"] in ("number", "table") else []
         for part in exercise_texts({key: part for key, part in exercise.items() if key != "question"}):
             for paragraph in part.split("\n\n"):
@@ -343,7 +347,7 @@ NAME = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 MODEL = re.compile(
     r"BERT|BART|GPT-2|T5|GNMT|ProphetNet|MARGE|Marian|Llama?|Mistral|Qwen|Gemma|\bCho\b|Bahdanau|Luong"
 )
-UNCOUNTED = re.compile(r"\]\([^)]*\)|\{#[^}]*\}|^ *\d+\. ", re.MULTILINE)
+NOT_COMPARED = re.compile(r"\]\([^)]*\)|\{#[^}]*\}|^ *\d+\. ", re.MULTILINE)
 """Pattern of text whose numbers are not compared: links, anchors and list numbers."""
 CHAPTER = re.compile(r"[Cc]hapter|[Cc]apítulo|[Rr]ozdzia|(?<!文)章")
 CHAPTER_NUMBERS = {str(int(page.name[:2])) for page in CHAPTERS}
@@ -354,7 +358,7 @@ def numbers_and_names(text: str, digits: int) -> Counter[str]:
 
     Models, and integers of so many digits, are counted once: words can replace them.
     """
-    text = SEPARATOR.sub("", UNCOUNTED.sub("", text))
+    text = SEPARATOR.sub("", NOT_COMPARED.sub("", text))
     names = [name for name in NAME.findall(text) if re.search(r"[A-Za-z_]", name)]
     models = {name.replace("Llama", "Llam") for name in MODEL.findall(text)}
     integers = {number for number in INTEGER.findall(text) if len(number) >= digits}
@@ -477,7 +481,7 @@ WEIGHTS_TEST = (
     "tests/checkpoints/test_bundled.py::test_M1_word_with_low_attention_weight_can_change_the_translation"
 )
 MASKS_TEST = "tests/models/test_attention.py::test_M1_M8_attention_is_masked_normalised_and_order_independent"
-WRONG = [
+KNOWN_ERRORS = [
     ("E1", "docs/learn/09*.md", "::MultiHeadAttention.queries\n", "::MultiHeadAttention.forward\n"),
     ("E1", "docs/learn/09*.md", "`transpose` moves", "`of_heads` moves"),
     ("E2", "docs/learn/14*.md", "The row *ein* finds", "Some rows never look at their word. It finds"),
@@ -538,7 +542,7 @@ E9 to E12, E21 to E23 and E25 are faults of programs, which other tests detect. 
 """
 
 
-@pytest.mark.parametrize(("error", "file", "right", "wrong"), WRONG)
+@pytest.mark.parametrize(("error", "file", "right", "wrong"), KNOWN_ERRORS)
 def test_errors_found_by_an_earlier_review_are_detected(error, file, right, wrong):
     [path] = ROOT.glob(file)
     text = path.read_text(encoding="utf-8")
@@ -577,9 +581,9 @@ def test_most_wrong_digits_in_chapters_are_detected():
     caught = total = 0
     for page in CHAPTERS:
         text = page.read_text(encoding="utf-8")
-        computed = NUMBER.findall(evidence(text))
+        computed_text = NUMBER.findall(evidence_text(text))
         for paragraph in prose(text):
-            if STATED.search(paragraph):
+            if SOURCED_PARAGRAPH.search(paragraph):
                 continue
             before: list[str] = []
             for match in ANY_NUMBER.finditer(paragraph):
@@ -588,7 +592,7 @@ def test_most_wrong_digits_in_chapters_are_detected():
                     wrong = f"{abs(value(number)) + 10**-digits:.{digits}f}"
                     changed = paragraph[: match.start()] + wrong + paragraph[match.end() :]
                     total += 1
-                    caught += not is_rounded_from(wrong, computed) and not is_calculated(
+                    caught += not is_rounded_from(wrong, computed_text) and not is_calculated(
                         wrong, before, changed
                     )
                 before.append(number)

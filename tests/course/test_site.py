@@ -154,7 +154,7 @@ def test_colour_scheme_switch_recolours_site_and_figures(site_url):
         page.close()
 
 
-CUT = """() => {
+LAYOUT_FAULTS = """() => {
   for (const fold of document.querySelectorAll('details')) fold.open = true;
   const widgets = 'uwaga-lab, uwaga-toy, uwaga-frames, uwaga-train, section.exercise';
   const all = (selector) => [...document.querySelectorAll(`article ${selector}`)].filter(
@@ -184,7 +184,7 @@ def test_equations_tables_and_figures_are_readable_on_a_phone(site_url, site):
         for name in learning_pages(site):
             page.goto(f"{site_url}/learn/{name}/")
             page.evaluate("document.fonts.ready")
-            problems |= {f"{name}: {kind}": cut for kind, cut in page.evaluate(CUT).items() if cut}
+            problems |= {f"{name}: {kind}": cut for kind, cut in page.evaluate(LAYOUT_FAULTS).items() if cut}
         assert problems == {}
         page.close()
 

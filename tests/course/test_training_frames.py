@@ -52,7 +52,7 @@ BECOMES_LARGEST = (
     rf"{WORD} looks at {WORD} from update (?P<since>[\d,]+)",
 )
 """Pattern of statements from which update on a row has its largest weight on a given word."""
-LEAVES = re.compile(
+CEASES_TO_BE_LARGEST = re.compile(
     rf"The row {WORD} .*?from update ([\d,]+) to ([\d,]+) it gives {WORD} the most\. From ([\d,]+) on it "
     rf"prefers {WORD}, except in some frames, the last at update ([\d,]+)\."
 )
@@ -72,7 +72,7 @@ def statements_that_contradict_frames(text):
             ):
                 wrong.append(match[0])
     wrong += [f"nothing on {row}" for row in ("möchte", "Auto", "kaufen") if row not in rows]
-    match = LEAVES.search(text)
+    match = CEASES_TO_BE_LARGEST.search(text)
     if match is None:
         return [*wrong, "nothing on ein"]
     row, first, last, word, since, later_word, exception = match.groups()

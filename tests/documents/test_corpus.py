@@ -108,19 +108,21 @@ def test_documents_of_the_test_corpus_are_translated_as_expected(tmp_path, case)
     assert run(tmp_path, name, content.encode(), identity).decode() == content
 
 
-RUN = '<w:r><w:t xml:space="preserve">{}</w:t></w:r>'.format
+format_run = '<w:r><w:t xml:space="preserve">{}</w:t></w:r>'.format
 ARCHIVES = [
     (
         "a.docx",
-        docx(f"<w:p>{RUN('One')}<w:r><w:tab/></w:r>{RUN('two')}<w:r><w:br/></w:r>{RUN('three')}</w:p>"),
+        docx(
+            f"<w:p>{format_run('One')}<w:r><w:tab/></w:r>{format_run('two')}<w:r><w:br/></w:r>{format_run('three')}</w:p>"
+        ),
         "word/document.xml",
         ["oNE", "<w:tab/>", "TWO", "<w:br/>", "THREE"],
     ),
     (
         "a.docx",
         docx(
-            f'<w:p><w:hyperlink r:id="1" xmlns:r="r">{RUN("One")}</w:hyperlink><w:hyperlink r:id="2" xmlns:r="r">'
-            f'{RUN("Two")}</w:hyperlink></w:p><w:p><w:r><w:rPr><w:b/><w:lang w:val="en-GB"/></w:rPr><w:t>x</w:t></w:r></w:p>'
+            f'<w:p><w:hyperlink r:id="1" xmlns:r="r">{format_run("One")}</w:hyperlink><w:hyperlink r:id="2" xmlns:r="r">'
+            f'{format_run("Two")}</w:hyperlink></w:p><w:p><w:r><w:rPr><w:b/><w:lang w:val="en-GB"/></w:rPr><w:t>x</w:t></w:r></w:p>'
         ),
         "word/document.xml",
         ["oNE", "</w:hyperlink>", "tWO", "</w:hyperlink>", '<w:lang w:val="de"/>'],

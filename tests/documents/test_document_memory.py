@@ -75,7 +75,7 @@ def read(path: Path) -> int:
     return sum(1 for _ in job_texts(document_job(path, path.with_stem("b"), options=options)))
 
 
-CHILD = """
+CHILD_PROGRAM = """
 import gc, resource, sys
 from pathlib import Path
 from uwaga_documents import DocumentOptions, document_job, job_texts
@@ -91,7 +91,7 @@ for path in map(Path, sys.argv[1:]):
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(path.parent.name, answer, peak, sep=",")
 """
-MODULE_MEMORY = 8
+MODULE_MEMORY_MIB = 8
 """Memory use in MiB of the imported modules."""
 
 
@@ -103,12 +103,12 @@ def test_memory_use_for_long_texts_is_limited(tmp_path):
         size = MIB // 2 if paths else 1
         paths.append(str(write(folder, suffix, template.format(repeated * (size // len(repeated))))))
     process = subprocess.run(
-        [sys.executable, "-c", CHILD, *paths], capture_output=True, text=True, check=True
+        [sys.executable, "-c", CHILD_PROGRAM, *paths], capture_output=True, text=True, check=True
     )
     baseline, *results = [line.split(",") for line in process.stdout.splitlines()]
     assert len(results) == len(TEXTS)
     baseline_memory = int(baseline[-1])
-    excessive = [line for line in results if int(line[-1]) - baseline_memory > 10 + MODULE_MEMORY]
+    excessive = [line for line in results if int(line[-1]) - baseline_memory > 10 + MODULE_MEMORY_MIB]
     assert not excessive, (baseline_memory, excessive)
 
 

@@ -31,7 +31,7 @@ INLINE = st.deferred(
         ),
     )
 )
-SOUP = st.sampled_from(
+MALFORMED_MARKUP = st.sampled_from(
     ["<", "&", "</p>", "<p>", "<b>", "</i>", "<p class='x", "<!--", "<code>", "\0x", "<td", "]]>"]
 )
 BLOCK = st.one_of(
@@ -49,7 +49,7 @@ def test_html_page_survives_round_trip(blocks):
     check_laws("a.html", "<!DOCTYPE html>\n<html><body>{}</body></html>".format("".join(blocks)).encode())
 
 
-@given(st.lists(st.one_of(BLOCK, SOUP, INLINE), max_size=8))
+@given(st.lists(st.one_of(BLOCK, MALFORMED_MARKUP, INLINE), max_size=8))
 def test_malformed_html_survives_round_trip(blocks):
     page = "".join(blocks).replace("\0", "").encode()
     assert render("a.html", page, list) == page

@@ -9,7 +9,7 @@ from uwaga.errors import DataError
 from uwaga.markup import plain_text
 from uwaga_documents import DocumentOptions
 
-LEAF = st.one_of(
+SCALAR = st.one_of(
     st.text(max_size=15).filter(has_no_placeholders),
     st.integers(),
     st.floats(allow_nan=False),
@@ -18,7 +18,7 @@ LEAF = st.one_of(
 )
 KEY = st.text('abcäß"\\{ ', max_size=4)
 TREE = st.recursive(
-    LEAF,
+    SCALAR,
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEY, inner, max_size=3)),
     max_leaves=9,
 )

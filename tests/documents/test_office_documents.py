@@ -238,12 +238,12 @@ def test_book_language_is_set_to_the_target_language(tmp_path, declared):
     assert expected in changed["book.opf"].decode()
 
 
-S = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-C = "http://schemas.openxmlformats.org/drawingml/2006/chart"
+SPREADSHEET_NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+CHART_NAMESPACE = "http://schemas.openxmlformats.org/drawingml/2006/chart"
 TYPE = "application/vnd.openxmlformats-officedocument."
 
 
-def office(main, parts, types=None):
+def office_archive(main, parts, types=None):
     """Return an Office archive with the given parts and declared content types."""
     declared = "".join(
         f'<Override PartName="/{name}" ContentType="{TYPE}{kind}+xml"/>'
@@ -265,9 +265,9 @@ def copied_reasons(tmp_path, name, content):
 
 
 def test_unusual_part_names_and_namespaces_are_read(tmp_path):
-    sheet = f'<x:worksheet xmlns:x="{S}"><x:sheetData><x:c t="inlineStr"><x:is><x:t>A man</x:t></x:is></x:c></x:sheetData></x:worksheet>'
-    strings = f'<x:sst xmlns:x="{S}"><x:si><x:r><x:rPr><x:b/></x:rPr><x:t>Unit</x:t></x:r><x:r><x:t> two</x:t></x:r></x:si></x:sst>'
-    content = office(
+    sheet = f'<x:worksheet xmlns:x="{SPREADSHEET_NAMESPACE}"><x:sheetData><x:c t="inlineStr"><x:is><x:t>A man</x:t></x:is></x:c></x:sheetData></x:worksheet>'
+    strings = f'<x:sst xmlns:x="{SPREADSHEET_NAMESPACE}"><x:si><x:r><x:rPr><x:b/></x:rPr><x:t>Unit</x:t></x:r><x:r><x:t> two</x:t></x:r></x:si></x:sst>'
+    content = office_archive(
         "xl/workbook.xml",
         {"xl/worksheets/sheet.xml": sheet, "xl/strings.xml": strings},
         {
@@ -283,7 +283,7 @@ def test_unusual_part_names_and_namespaces_are_read(tmp_path):
     )
     word = W.replace("xmlns:w", "xmlns:ns0")
     body = "<ns0:document {}><ns0:p><ns0:r><ns0:t>Some </ns0:t></ns0:r><ns0:r><ns0:rPr><ns0:b/></ns0:rPr><ns0:t>text</ns0:t></ns0:r></ns0:p></ns0:document>"
-    content = office(
+    content = office_archive(
         "word/main.xml",
         {"word/main.xml": body.format(word)},
         {"word/main.xml": "wordprocessingml.document.main"},
@@ -298,12 +298,12 @@ def test_unusual_part_names_and_namespaces_are_read(tmp_path):
 
 def workbook(sheet, strings):
     cells = "".join(f"<si><t>{words}</t></si>" for words in strings)
-    return office(
+    return office_archive(
         "xl/workbook.xml",
         {
-            "xl/workbook.xml": f'<workbook xmlns="{S}"><sheets><sheet name="Stock" sheetId="1"/></sheets></workbook>',
-            "xl/sharedStrings.xml": f'<sst xmlns="{S}">{cells}</sst>',
-            "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{S}">{sheet}</worksheet>',
+            "xl/workbook.xml": f'<workbook xmlns="{SPREADSHEET_NAMESPACE}"><sheets><sheet name="Stock" sheetId="1"/></sheets></workbook>',
+            "xl/sharedStrings.xml": f'<sst xmlns="{SPREADSHEET_NAMESPACE}">{cells}</sst>',
+            "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{SPREADSHEET_NAMESPACE}">{sheet}</worksheet>',
         },
     )
 
@@ -341,7 +341,7 @@ def test_formula_results_and_headers_are_counted_as_untranslated(tmp_path):
 
 
 CHART = (
-    f'<c:chartSpace {A} xmlns:c="{C}"><c:title><a:p><a:r><a:t>Sales</a:t></a:r></a:p></c:title><c:ser><c:tx><c:strRef><c:f>Sheet1!B1</c:f>'
+    f'<c:chartSpace {A} xmlns:c="{CHART_NAMESPACE}"><c:title><a:p><a:r><a:t>Sales</a:t></a:r></a:p></c:title><c:ser><c:tx><c:strRef><c:f>Sheet1!B1</c:f>'
     "<c:strCache><c:pt><c:v>Series one</c:v></c:pt></c:strCache></c:strRef></c:tx><c:cat><c:multiLvlStrRef><c:multiLvlStrCache><c:lvl>"
     "<c:pt><c:v>First quarter</c:v></c:pt></c:lvl></c:multiLvlStrCache></c:multiLvlStrRef></c:cat><c:val><c:numRef><c:numCache>"
     '<c:pt><c:v>1.5E7</c:v></c:pt></c:numCache></c:numRef></c:val></c:ser><c:externalData r:id="rId1" xmlns:r="r"/></c:chartSpace>'
@@ -352,7 +352,7 @@ CHART = (
     ("name", "main"), [("a.docx", "word/document.xml"), ("a.pptx", "ppt/presentation.xml")]
 )
 def test_categories_and_series_of_charts_are_translated(tmp_path, name, main):
-    content = office(main, {f"{main.partition('/')[0]}/charts/chart1.xml": CHART})
+    content = office_archive(main, {f"{main.partition('/')[0]}/charts/chart1.xml": CHART})
     assert model_texts(tmp_path, name, content) == ["Sales", "Series one", "First quarter"]
     assert copied_reasons(tmp_path, name, content) == {"in the workbooks of charts": 1}
     changed = read_zip(run(tmp_path, name, content, swap_case))
@@ -408,7 +408,7 @@ def test_subscripts_inside_words_keep_their_position(tmp_path):
 def test_only_fixed_texts_of_slide_masters_are_translated(tmp_path):
     shape = "<p:sp>{}<p:txBody><a:p><a:r><a:t>{}</a:t></a:r></a:p></p:txBody></p:sp>"
     master = f'<p:sldMaster {A} xmlns:p="p">{shape.format("<p:ph/>", "Click here")}{shape.format("", "Confidential")}</p:sldMaster>'
-    content = office("ppt/presentation.xml", {"ppt/slideMasters/slideMaster1.xml": master})
+    content = office_archive("ppt/presentation.xml", {"ppt/slideMasters/slideMaster1.xml": master})
     assert model_texts(tmp_path, "a.pptx", content) == ["Confidential"]
 
 

@@ -14,9 +14,11 @@ from office_samples import A, W, write_zip
 from uwaga.markup.units import untranslated_texts
 from uwaga_documents import DOCUMENT_FORMATS, DocumentOptions, document_job, run_document_job
 
-P = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
-FIELD = "".join(f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end"))
-BOX = "<w:r><w:pict><w:txbxContent>{}</w:txbxContent></w:pict></w:r>"
+PARAGRAPH = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
+FIELD_CODES = "".join(
+    f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end")
+)
+TEXT_BOX = "<w:r><w:pict><w:txbxContent>{}</w:txbxContent></w:pict></w:r>"
 DRAWING = "<a:p><a:r><a:t>{}</a:t></a:r></a:p>"
 CHART = "<c:strCache><c:pt><c:v>{}</c:v></c:pt></c:strCache>", "<c:tx><c:v>{}</c:v></c:tx>", DRAWING
 CHART_HEAD = f'<c:chartSpace {A} xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart">'
@@ -129,10 +131,10 @@ ARCHIVES = {
         "word/document.xml": (
             f"<w:document {W}><w:body>",
             (
-                *(P, f"<w:tbl><w:tr><w:tc>{P}</w:tc></w:tr></w:tbl>", f"<w:sdt><w:sdtContent>{P}</w:sdtContent></w:sdt>"),
-                f"<w:p><w:r><w:t>1</w:t></w:r>{BOX.format(P)}</w:p>",
-                f"<w:p>{BOX.format(f'<w:p><w:r><w:t>{{}}</w:t></w:r>{FIELD}</w:p>')}</w:p>",
-                f"<w:p>{BOX.format(f'<w:p>{FIELD}</w:p>')}<w:r><w:t>{{}}</w:t></w:r></w:p>",
+                *(PARAGRAPH, f"<w:tbl><w:tr><w:tc>{PARAGRAPH}</w:tc></w:tr></w:tbl>", f"<w:sdt><w:sdtContent>{PARAGRAPH}</w:sdtContent></w:sdt>"),
+                f"<w:p><w:r><w:t>1</w:t></w:r>{TEXT_BOX.format(PARAGRAPH)}</w:p>",
+                f"<w:p>{TEXT_BOX.format(f'<w:p><w:r><w:t>{{}}</w:t></w:r>{FIELD_CODES}</w:p>')}</w:p>",
+                f"<w:p>{TEXT_BOX.format(f'<w:p>{FIELD_CODES}</w:p>')}<w:r><w:t>{{}}</w:t></w:r></w:p>",
                 *("<w:p><w:del><w:r><w:delText>{}</w:delText></w:r></w:del></w:p>", "<w:p><w:moveFrom><w:r><w:t>{}</w:t></w:r></w:moveFrom></w:p>"),
                 *('<w:p><w:r><w:drawing><wp:docPr descr="{}"/></w:drawing></w:r></w:p>', '<w:sdt><w:sdtPr><w:listItem w:displayText="{}"/></w:sdtPr></w:sdt>'),
                 "<w:p><w:hyperlink><w:r><w:t>{}</w:t></w:r></w:hyperlink></w:p>",
@@ -140,7 +142,7 @@ ARCHIVES = {
             ),
             "</w:body></w:document>",
         ),
-        "word/header1.xml": (f"<w:hdr {W}>", (P,), "</w:hdr>"),
+        "word/header1.xml": (f"<w:hdr {W}>", (PARAGRAPH,), "</w:hdr>"),
         "word/charts/chart1.xml": (CHART_HEAD, CHART, "</c:chartSpace>"),
         "docProps/core.xml": CORE,
     },

@@ -58,7 +58,7 @@ def test_subtitle_line_endings_are_preserved(cues, vtt, end):
     )
 
 
-FILM = """1
+SUBTITLE_FILE = """1
 00:00:01,000 --> 00:00:03,000
 <i>It was the best of times,</i>
 
@@ -77,14 +77,14 @@ of times.</i>
 def test_sentence_that_spans_cues_is_translated_as_a_single_text():
     cue_texts = [
         "".join(part if isinstance(part, str) else "|" for part in inline)
-        for inline in texts("a.srt", FILM.encode())
+        for inline in texts("a.srt", SUBTITLE_FILE.encode())
     ]
     assert cue_texts == [
         "|It was the best of times, it was the worst of times.|",
         "Who said that?",
         "Nobody.",
     ]
-    rendered = render("a.srt", FILM.encode(), swap_case).decode()
+    rendered = render("a.srt", SUBTITLE_FILE.encode(), swap_case).decode()
     assert "<i>iT WAS THE BEST OF TIMES,</i>\n\n2" in rendered
     assert "<i>IT WAS THE\nWORST OF TIMES.</i>" in rendered and "- wHO SAID THAT?\n- nOBODY.\n" in rendered
 

@@ -241,11 +241,15 @@ def test_firefox_models_match_python(library, tmp_path, kind, shared, common):
     check_marian(library, tmp_path, {"beam": 2}, dtype="int8")
 
 
-PRE = {"transformer-preprocess": "n", "transformer-postprocess": "da", "transformer-postprocess-top": "n"}
+PRE_NORM = {
+    "transformer-preprocess": "n",
+    "transformer-postprocess": "da",
+    "transformer-postprocess-top": "n",
+}
 MARIAN = [
     {"transformer-decoder-autoreg": "self-attention", "tied-embeddings-all": False},
-    PRE | {"tied-embeddings-all": False, "tied-embeddings": True},
-    PRE | {"transformer-decoder-autoreg": "self-attention", "transformer-ffn-activation": "swish"},
+    PRE_NORM | {"tied-embeddings-all": False, "tied-embeddings": True},
+    PRE_NORM | {"transformer-decoder-autoreg": "self-attention", "transformer-ffn-activation": "swish"},
     {"transformer-train-position-embeddings": True, "max-length": 40, "transformer-postprocess-emb": "nd"},
     {"tied-embeddings-all": False, "tied-embeddings-src": True, "transformer-decoder-dim-ffn": 28},
     {"transformer-guided-alignment-layer": "1", "enc-depth": 3},

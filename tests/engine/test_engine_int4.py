@@ -271,22 +271,25 @@ def rewrite_weights(folder, change):
     edit_config(folder, lambda config: config["weights"].update(metadata))
 
 
-INNER = "encoder.0.feed_forward.inner"
-PANELS = f"{INNER}:panels"
+INNER_MATRIX = "encoder.0.feed_forward.inner"
+PANELS = f"{INNER_MATRIX}:panels"
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda tensors: tensors.pop(f"{INNER}:scales"), [f"{INNER}:scales"]),
-        (lambda tensors: tensors[f"{INNER}:scales"].__setitem__(3, np.nan), [INNER, "not finite"]),
-        (lambda tensors: tensors.update({f"{INNER}:panels": tensors[PANELS][:-64]}), [WEIGHTS]),
+        (lambda tensors: tensors.pop(f"{INNER_MATRIX}:scales"), [f"{INNER_MATRIX}:scales"]),
         (
-            lambda tensors: tensors.update({f"{INNER}:panels": tensors[PANELS].view(np.int8)}),
-            [INNER],
+            lambda tensors: tensors[f"{INNER_MATRIX}:scales"].__setitem__(3, np.nan),
+            [INNER_MATRIX, "not finite"],
+        ),
+        (lambda tensors: tensors.update({f"{INNER_MATRIX}:panels": tensors[PANELS][:-64]}), [WEIGHTS]),
+        (
+            lambda tensors: tensors.update({f"{INNER_MATRIX}:panels": tensors[PANELS].view(np.int8)}),
+            [INNER_MATRIX],
         ),
         (lambda tensors: tensors[PANELS].__setitem__(0, 99), ["grid of a group exceeds int8"]),
-        (lambda tensors: tensors[f"{INNER}:sums"].__setitem__(0, 1), ["sums: do not match"]),
+        (lambda tensors: tensors[f"{INNER_MATRIX}:sums"].__setitem__(0, 1), ["sums: do not match"]),
     ],
 )
 def test_M43_damaged_weights_are_rejected(folder, change, words):

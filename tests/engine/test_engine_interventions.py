@@ -200,7 +200,7 @@ def test_edits_of_decoder_only_models_are_applied():
         model.with_interventions(Heads("cross", 1))
 
 
-TABLE = np.random.default_rng(3).random((2, 40, 40))
+WEIGHT_TABLE = np.random.default_rng(3).random((2, 40, 40))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,10 @@ TABLE = np.random.default_rng(3).random((2, 40, 40))
         [Heads("decoder", None, 2, "uniform")],
         [Heads("decoder", 2, 1, "alone"), Heads("decoder", 1, None, "diagonal")],
         [Heads("decoder", 1, None, "silent")],
-        [Heads("decoder", 2, weights=np.tril(TABLE)), Heads("decoder", 1, 1, mask=TABLE[0] < 0.7)],
+        [
+            Heads("decoder", 2, weights=np.tril(WEIGHT_TABLE)),
+            Heads("decoder", 1, 1, mask=WEIGHT_TABLE[0] < 0.7),
+        ],
         [Heads("decoder", 1, 2, scale=0.3), Positions("target", (3, 1, 0, 2))],
     ],
     ids=["uniform", "alone", "silent", "tables", "positions"],

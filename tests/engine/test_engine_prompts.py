@@ -113,7 +113,7 @@ def test_M18_search_matches_torch(search_kind):
         np.testing.assert_allclose([search_kind.score for search_kind in nbest], scores, **tolerance(scores))
 
 
-def unspread(model):
+def engine_without_spreading(model):
     """Return an int8 engine with the weights of a torch model whose matrices do not spread inputs."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     sizes = (model.vocabulary, model.vocabulary)
@@ -145,7 +145,7 @@ def test_int8_error_is_small_despite_a_few_large_inputs():
             )
         )
 
-    assert error(native_decoder(model, "int8")) < 0.7 * error(unspread(model))
+    assert error(native_decoder(model, "int8")) < 0.7 * error(engine_without_spreading(model))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -250,7 +250,7 @@ TEMPLATES += [
     [*TEMPLATES[0][:prefix_length], *range(suffix_length)]
     for prefix_length, suffix_length in ((31, 20), (16, 40), (0, 33), (15, 9))
 ]
-SHARING = {
+MODELS_WITH_SHARED_PREFIXES = {
     name: random_decoder(family_settings(name, max_length=120), spread=1.5, vocabulary=97)
     for name in FAMILIES
 }
@@ -259,7 +259,7 @@ SHARING = {
 @pytest.mark.parametrize("precision", PRECISIONS)
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    st.sampled_from(sorted(SHARING)),
+    st.sampled_from(sorted(MODELS_WITH_SHARED_PREFIXES)),
     st.lists(
         st.lists(
             st.tuples(st.sampled_from(TEMPLATES), st.lists(st.integers(0, 96), min_size=1, max_size=20)),
@@ -272,7 +272,7 @@ SHARING = {
     st.integers(1, 2),
 )
 def test_cached_prefixes_do_not_change_results(precision, name, calls, threads):
-    model = SHARING[name]
+    model = MODELS_WITH_SHARED_PREFIXES[name]
     parallel = native_decoder(model, precision, threads, shared_width=1)
     for call in calls:
         sources = [template + text for template, text in call]
@@ -283,7 +283,7 @@ def test_cached_prefixes_do_not_change_results(precision, name, calls, threads):
 
 
 def test_prefix_is_cached_from_the_second_call():
-    model = native_decoder(SHARING["gemma3"], "int8")
+    model = native_decoder(MODELS_WITH_SHARED_PREFIXES["gemma3"], "int8")
     template, other_template = TEMPLATES[0], TEMPLATES[3]
     kept_tokens = []
     for text in ([70, 1], [71, 2, 3], [72], [73, 4, 4, 4]):
@@ -308,7 +308,7 @@ def test_prefix_cache_size_is_limited():
 
 
 def test_threads_share_cached_prefixes():
-    model = SHARING["qwen3"]
+    model = MODELS_WITH_SHARED_PREFIXES["qwen3"]
     shared = native_decoder(model, "int8", 2)
     rng = np.random.default_rng(8)
     sources = [TEMPLATES[i % 3] + rng.integers(0, 97, 9).tolist() for i in range(40)]

@@ -32,7 +32,7 @@ from uwaga.training.validation import validation_decoder
 
 pytestmark = pytest.mark.numerical
 
-QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
+ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 INPUTS = [[SYMBOLS.start, *source[:-1][::-1]] for source in sentences(7, seed=4)]
 OPTIONS = [
     {"beam": 1},
@@ -53,7 +53,7 @@ def single_steps(engine, source, tokens):
     return steps
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(recurrent_settings(), st.integers(0, 1000))
 def test_log_probs_and_attention_match_torch(shape, seed):
     model = random_model(shape, seed)
@@ -156,7 +156,7 @@ def test_results_do_not_depend_on_batch_and_threads(name, precision):
                     assert not step.attention[index, width:].any()
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(recurrent_settings(), st.integers(0, 1000), st.sampled_from(["float32", "int8"]))
 def test_recorded_attention_equals_stepwise_attention(shape, seed, precision):
     model = random_model(shape, seed)

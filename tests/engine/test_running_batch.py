@@ -33,7 +33,7 @@ from uwaga.settings import TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
 )
-QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
+ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def small_budget():
@@ -91,7 +91,7 @@ def draw_searches(data, make):
     return searches
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_shared_batch_equals_separate_searches(data):
     seed = data.draw(st.integers(0, 10**6))
@@ -106,7 +106,7 @@ def test_shared_batch_equals_separate_searches(data):
     check_shared_batch(engine, draw_searches(data, sentences))
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_shared_batch_of_prompts_equals_separate_searches(data):
     model = random_decoder(data.draw(decoder_only_settings()), data.draw(st.integers(0, 99)), spread=2.0)
@@ -118,14 +118,14 @@ def test_shared_batch_of_prompts_equals_separate_searches(data):
     )
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_decoders_without_a_running_batch_give_equal_results(data):
     toy = RecurrentToy(VOCABULARY_SIZE, seed=data.draw(st.integers(0, 99)), end_bias=1.0)
     check_shared_batch(toy, draw_searches(data, sentences))
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_cancelled_searches_leave_the_batch(data):
     engine = native_model(random_model(SHAPE, data.draw(st.integers(0, 99)), spread=3.0))

@@ -219,7 +219,7 @@ def test_errors_have_codes_and_messages(tmp_path):
         WebModel(BUNDLED, memory=1_000_000).translate(["a"])
 
 
-STREAM = """
+STREAM_SCRIPT = """
 import { Uwaga } from "LIB/index.js";
 const model = await Uwaga.load("FOLDER");
 const seen = [];
@@ -236,7 +236,7 @@ console.log(JSON.stringify({ seen, stopped, thrown, after: after.text, vocabular
 def test_stream_stops_on_cancellation_or_exception(tmp_path):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
-    script = STREAM.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
+    script = STREAM_SCRIPT.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
     process = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True)
     output = json.loads(process.stdout or process.stderr)
     assert output["seen"][-1] == output["after"] == "Ein Hund läuft."
@@ -245,7 +245,7 @@ def test_stream_stops_on_cancellation_or_exception(tmp_path):
     assert output["vocabulary"] == tokeniser.pieces(range(tokeniser.size))
 
 
-DAMAGED = """
+DAMAGED_MODELS_SCRIPT = """
 import { readFileSync } from "node:fs";
 import { Uwaga } from "LIB/index.js";
 const codes = [];
@@ -267,12 +267,12 @@ def test_damaged_model_files_raise_errors(tmp_path):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     folders = json.dumps([str(folder) for folder in damaged_models.make(tmp_path, 90)])
-    command = ["node", "--input-type=module", "-e", DAMAGED.replace("LIB", str(LIB))]
+    command = ["node", "--input-type=module", "-e", DAMAGED_MODELS_SCRIPT.replace("LIB", str(LIB))]
     done = subprocess.run(command, input=folders, capture_output=True, text=True, check=True)
     assert set(json.loads(done.stdout)) <= {"ok", "file", "model", "too long", "memory", "argument"}
 
 
-FULL = """
+FULL_MEMORY_SCRIPT = """
 import { readFileSync, readdirSync } from "node:fs";
 import { Engine } from "LIB/shared.js";
 const engine = await Engine.create(await WebAssembly.compile(readFileSync("LIB/uwaga.wasm")));
@@ -312,7 +312,7 @@ def test_running_out_of_memory_raises_and_open_models_still_translate():
     """A page may use 4 GiB; addresses above 2 GiB are negative in JavaScript."""
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
-    script = FULL.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
+    script = FULL_MEMORY_SCRIPT.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
     process = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True)
     output = json.loads(process.stdout or process.stderr)
     assert output.pop("models") > 50
@@ -374,7 +374,7 @@ def test_web_page_translates_in_a_web_worker(portable, site):
     assert output["seen"][-1][1] == output["last"]
 
 
-DIGESTS = """async ([dtype, texts, beam]) => {
+DIGESTS_SCRIPT = """async ([dtype, texts, beam]) => {
   const { Uwaga } = await import("/lib/index.js");
   const model = await Uwaga.load("/examples/model", { dtype });
   const made = [];
@@ -400,7 +400,7 @@ def test_translations_of_500_sentences_in_a_page_match_python(portable, site):
             tokeniser, texts = translator.source, PREFIXES[:500]
             sources = [tokeniser.add_special_tokens(tokeniser.encode(text)) for text in texts]
             for beam in (1, 5):
-                digests = page.evaluate(DIGESTS, [dtype, texts, beam])
+                digests = page.evaluate(DIGESTS_SCRIPT, [dtype, texts, beam])
                 results = search_whole(translator, inputs(sources), replace(translator.decoding, beam=beam))
                 sentences = [
                     Sentence(source, hypotheses=nbest) for source, nbest in zip(sources, results, strict=True)

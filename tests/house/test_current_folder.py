@@ -18,8 +18,8 @@ from uwaga_server import serve
 from uwaga_server.settings import ServerSettings
 
 MODULES = ("jinja2", "json", "numpy", "pickle", "random", "struct", "torch", "typing", "yaml")
-EXECUTED = "executed"
-HOSTILE = """
+RECORD_FILE = "executed"
+HOSTILE_MODULE = """
 import os
 with open(os.path.join(os.path.dirname(__file__), "executed"), "a") as file:
     file.write(__name__ + "\\n")
@@ -33,11 +33,11 @@ def hostile_folder(tmp_path, monkeypatch):
     folder = tmp_path / "downloaded"
     folder.mkdir()
     for module in MODULES:
-        (folder / f"{module}.py").write_text(HOSTILE, encoding="utf-8")
+        (folder / f"{module}.py").write_text(HOSTILE_MODULE, encoding="utf-8")
     monkeypatch.chdir(folder)
     monkeypatch.delenv(SAFE_PATH, raising=False)
     yield folder
-    executed = folder / EXECUTED
+    executed = folder / RECORD_FILE
     assert not executed.exists(), executed.read_text(encoding="utf-8")
     assert SAFE_PATH not in os.environ
 
@@ -52,8 +52,8 @@ def run(*arguments: str) -> str:
 def test_modules_of_the_current_folder_are_imported_without_safe_path(hostile_folder):
     """This shows that the folder used in the other tests is hostile."""
     subprocess.run([sys.executable, "-c", "import json"], capture_output=True, check=False)
-    assert (hostile_folder / EXECUTED).read_text(encoding="utf-8") == "json\n"
-    (hostile_folder / EXECUTED).unlink()
+    assert (hostile_folder / RECORD_FILE).read_text(encoding="utf-8") == "json\n"
+    (hostile_folder / RECORD_FILE).unlink()
 
 
 @pytest.mark.slow

@@ -107,7 +107,7 @@ LAYERS = (
 
 
 @dataclass(frozen=True)
-class Walk:
+class EnteredModules:
     """The modules that function calls enter, each with the modules that call it."""
 
     callers: dict[str, set[str]]
@@ -143,9 +143,9 @@ def is_call(frame: FrameType) -> bool:
     return not isinstance(owner, property)
 
 
-def trace(run: Callable[[], object], is_relevant: Callable[[FrameType], bool]) -> Walk:
+def trace(run: Callable[[], object], is_relevant: Callable[[FrameType], bool]) -> EnteredModules:
     """Return the modules that calls of uwaga's functions enter while a function runs."""
-    walk = Walk({})
+    walk = EnteredModules({})
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         if event != "call" or not is_call(frame) or not is_relevant(frame):

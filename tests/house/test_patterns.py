@@ -97,7 +97,7 @@ def growth(pattern: re.Pattern[Any], methods: frozenset[str], attack: Attack) ->
     return long / short
 
 
-def slow_on(source: SourcePattern) -> str:
+def slow_text(source: SourcePattern) -> str:
     """Return a text on which a pattern is slow, or None."""
     methods = frozenset(METHODS.get(source.location, source.methods))
     for attack in attacks(source.pattern):
@@ -113,7 +113,7 @@ def test_regular_expressions_match_in_linear_time():
     gc.disable()
     try:
         patterns = list(source_patterns(VALUES))
-        slow = [problem for source in patterns if (problem := slow_on(source))]
+        slow = [problem for source in patterns if (problem := slow_text(source))]
     finally:
         gc.enable()
     assert len(patterns) > 200
@@ -134,4 +134,4 @@ def test_regular_expressions_match_in_linear_time():
     ],
 )
 def test_slow_pattern_is_detected(pattern):
-    assert slow_on(SourcePattern("here", re.compile(pattern, re.MULTILINE), frozenset(("search",))))
+    assert slow_text(SourcePattern("here", re.compile(pattern, re.MULTILINE), frozenset(("search",))))

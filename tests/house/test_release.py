@@ -15,7 +15,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ROOT / ".github/workflows"
-PUBLISHING = {
+PUBLISHING_JOBS = {
     "attest": {"id-token": "write", "attestations": "write"},
     "pypi": {"id-token": "write"},
     "github": {"contents": "write"},
@@ -79,8 +79,10 @@ def test_only_publishing_jobs_have_write_permissions(jobs):
     granted = {name: job["permissions"] for name, job in jobs.items()}
     assert {
         name: permissions for name, permissions in granted.items() if "write" in permissions.values()
-    } == PUBLISHING
-    assert {tuple(granted[name].items()) for name in granted.keys() - PUBLISHING} == {(("contents", "read"),)}
+    } == PUBLISHING_JOBS
+    assert {tuple(granted[name].items()) for name in granted.keys() - PUBLISHING_JOBS} == {
+        (("contents", "read"),)
+    }
 
 
 def needs(jobs: dict, name: str) -> set[str]:
@@ -95,7 +97,7 @@ def needs(jobs: dict, name: str) -> set[str]:
 def test_publishing_requires_a_tag_and_checked_files(jobs):
     assert jobs["attest"]["if"] == "github.event_name == 'push'"
     assert workflow("release.yml")[True]["push"] == {"tags": ["v*"]}
-    for name in PUBLISHING:
+    for name in PUBLISHING_JOBS:
         assert {"attest", "check", "build"} <= needs(jobs, name)
     for name in ("github", "publish-image"):  # once the reviewers of the environment have approved
         assert "pypi" in needs(jobs, name)

@@ -31,14 +31,14 @@ CALL_OPTIONS = "uwaga.translator.call_options"
 """Types of keyword arguments; test_typed_calls compares them with the fields of the records."""
 SETTINGS_SCHEMAS = {"DecodingSettings", "ModelSettings", "BeamRules"}
 """Schemas of settings files, and the search rules of the native engine."""
-BEGINNINGS = re.compile(r"(What|Whether|Who|Whose|Whence|Those|Such|Likewise|As what|How far)\b")
+UNCLEAR_BEGINNING = re.compile(r"(What|Whether|Who|Whose|Whence|Those|Such|Likewise|As what|How far)\b")
 """First words of docstrings that are neither verbs nor nouns."""
 PROCESS_STARTS = re.compile(
     r"subprocess\.(run|Popen|call|check_call|check_output|getoutput)|multiprocessing\.\w+|ray\.init|Supervisor"
     r"|os\.(system|popen|spawn\w+|exec\w+|posix_spawn\w*)|asyncio\.create_subprocess_\w+|ProcessPoolExecutor"
 )
 """Calls that start processes."""
-RETIRED = {
+RETIRED_CLASSES = {
     *("Atlas", "Bench", "Claimant", "Gate", "Hop", "Identity", "Judges", "KeptStores", "KnownTargets"),
     *("Leg", "LinesOptions", "Offer", "PivotOptions", "PivotTranslator", "Places", "Problem", "TextPath"),
     *("TextRequest", "Toll", "Trained", "UsualScore", "Visit"),
@@ -172,13 +172,13 @@ def test_docstrings_begin_with_imperative_or_noun_phrase() -> None:
         for name, nodes in modules().items()
         for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if BEGINNINGS.match(docstring := ast.get_docstring(node) or "")
+        if UNCLEAR_BEGINNING.match(docstring := ast.get_docstring(node) or "")
     ]
 
 
 def test_retired_names_are_not_reused() -> None:
     assert not [name for name in modules() if RETIRED_MODULES & {*name.split(".")}]
-    assert not [f"{name}: {node.name}" for name, node in classes() if node.name in RETIRED]
+    assert not [f"{name}: {node.name}" for name, node in classes() if node.name in RETIRED_CLASSES]
 
 
 def test_patterns_have_no_possessive_quantifier_after_a_group() -> None:

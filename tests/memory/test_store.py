@@ -154,7 +154,7 @@ def test_memory_file_errors_explain_the_problem(tmp_path: Path, memory: Memory) 
         Memory(memory.path)
 
 
-KILLED = """
+KILLED_IMPORT_PROGRAM = """
 import sys
 from uwaga_memory import Memory, Pair
 def pairs():
@@ -168,7 +168,9 @@ Memory(sys.argv[1]).add(pairs())
 
 def test_killed_import_does_not_change_the_memory(memory: Memory) -> None:
     memory.add([Pair("A", "B")])
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(memory.path)], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED_IMPORT_PROGRAM, str(memory.path)], stdout=subprocess.PIPE
+    )
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.numerical
 QUERY = torch.tensor([[1.0, 2.0]])
 KEYS = torch.tensor([[3.0, -1.0], [0.0, 1.0]])
 MATRIX = torch.tensor([[1.0, 2.0], [0.0, 1.0]])
-V = torch.tensor([1.0, -1.0])
+VECTOR = torch.tensor([1.0, -1.0])
 
 
 def set_weights(score: torch.nn.Module) -> None:
@@ -33,7 +33,7 @@ def set_weights(score: torch.nn.Module) -> None:
     identity = torch.eye(2)
     with torch.no_grad():
         if hasattr(score, "vector"):
-            score.vector.copy_(V)
+            score.vector.copy_(VECTOR)
         if isinstance(score, AdditiveScore):
             score.key.weight.copy_(MATRIX)
             score.query.weight.copy_(identity)
@@ -49,7 +49,7 @@ def set_weights(score: torch.nn.Module) -> None:
 
 # MATRIX h is (1, -1) and (2, 1); with s they sum to (2, 1) and (3, 3).
 TANH = [math.tanh(2) - math.tanh(1), math.tanh(3) - math.tanh(3)]
-BY_HAND = {
+EXPECTED_SCORES = {
     "dot": [1.0, 2.0],  # 3 - 2, 0 + 2
     "scaled_dot": [1 / math.sqrt(2), 2 / math.sqrt(2)],
     "general": [-1.0, 4.0],  # (1, 2)·(1, -1), (1, 2)·(2, 1)
@@ -60,12 +60,12 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(BY_HAND))
+@pytest.mark.parametrize("name", sorted(EXPECTED_SCORES))
 def test_M2_to_M7_scores_match_hand_calculation(name: str) -> None:
     score = make_score(name, 2, 2)
     set_weights(score)
     scores = score(QUERY, score.prepare(KEYS))
-    torch.testing.assert_close(scores, torch.tensor([BY_HAND[name]]))
+    torch.testing.assert_close(scores, torch.tensor([EXPECTED_SCORES[name]]))
 
 
 @pytest.mark.parametrize("other", ["additive_joint", "concat"])

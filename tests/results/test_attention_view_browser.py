@@ -15,7 +15,7 @@ from uwaga.results.views import attention_view, attention_view_data, view_script
 SOURCE = (*samples.pieces(4, "s"), samples.HOSTILE_TOKENS[0], samples.HOSTILE_TOKENS[1])
 TARGET = (*samples.pieces(3, "t"), samples.HOSTILE_TOKENS[2], samples.HOSTILE_TOKENS[3])
 ATTENTIONS = samples.attentions(3, 4, 7, 6)
-DRAWN = "[data-milliseconds]"
+DRAWN_VIEW = "[data-milliseconds]"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def show(browser, tmp_path):
         page, errors = open_page(browser, path, **settings)
         opened.append((page, errors))
         if wait:
-            page.wait_for_selector(DRAWN)
+            page.wait_for_selector(DRAWN_VIEW)
         return page
 
     yield show_page
@@ -108,7 +108,7 @@ def test_head_view_fills_the_width_and_uses_given_labels(page, browser):
           attentionView(root, data, phrases);
         }}"""
     )
-    page.wait_for_selector(DRAWN)
+    page.wait_for_selector(DRAWN_VIEW)
     assert page.get_by_label("Schicht").is_visible() and "cross attention, S3." in status(page)
 
 
@@ -213,7 +213,7 @@ def test_view_of_a_single_matrix_hides_the_controls(show):
 def test_views_on_one_page_are_independent(show):
     view = attention_view(ATTENTIONS, SOURCE, TARGET)
     page = show(view + view + attention_view(ATTENTIONS, SOURCE, TARGET))
-    page.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 3")
+    page.wait_for_function(f"document.querySelectorAll('{DRAWN_VIEW}').length === 3")
     page.locator("input[value=matrix]").nth(1).check()
     assert [page.locator("input[value=heads]").nth(i).is_checked() for i in range(3)] == [True, False, True]
 
@@ -232,7 +232,7 @@ def test_view_inserted_later_is_drawn(show):
         }""",
         attention_view(ATTENTIONS, SOURCE, TARGET),
     )
-    page.wait_for_selector(DRAWN)
+    page.wait_for_selector(DRAWN_VIEW)
     assert ink(page) > 100
 
 
@@ -252,7 +252,7 @@ def test_static_heat_map_is_shown_under_content_security_policy(browser, tmp_pat
     policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
     path.write_text(policy + attention_view(ATTENTIONS, SOURCE, TARGET), encoding="utf-8")
     page, errors = open_page(browser, path)
-    assert page.locator("svg").is_visible() and page.locator(DRAWN).count() == 0
+    assert page.locator("svg").is_visible() and page.locator(DRAWN_VIEW).count() == 0
     assert all("Content Security Policy" in message for message in errors)
     page.close()
 

@@ -49,7 +49,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"split": "sentences", "length_penalty": 0.6},
     {"early_stopping": False, "length_formula": "gnmt"},
 ]
-QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
+ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def run_in_threads(*functions: Callable[[], None]) -> None:
         assert not thread.is_alive()
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_concurrent_requests_give_the_results_of_separate_requests(
     translator: Translator,

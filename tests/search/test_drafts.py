@@ -26,7 +26,7 @@ SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=32, heads=4, feed_forward=48, max_length=40, norm="pre"
 )
 SMALL = DecoderOnlySettings(layers=1, width=32, heads=4, feed_forward=48, max_length=40)
-QUIET = settings(
+MANY_QUICK_EXAMPLES = settings(
     phases=(Phase.explicit, Phase.generate),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
@@ -82,7 +82,7 @@ def check_drafts(data, engine, sources, options, prefixes):
         assert results[0] == results[1]
 
 
-@QUIET
+@MANY_QUICK_EXAMPLES
 @given(st.data())
 def test_M42_drafts_do_not_change_results(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 7))
@@ -96,7 +96,7 @@ def test_M42_drafts_do_not_change_results(data):
     check_drafts(data, engine, sentences(count, seed), search_options, data.draw(prefixes_for(count)))
 
 
-@QUIET
+@MANY_QUICK_EXAMPLES
 @given(st.data())
 def test_M42_drafts_do_not_change_continuations(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 6))
@@ -189,7 +189,7 @@ def torch_models(draw):
 
 
 @pytest.mark.numerical
-@QUIET
+@MANY_QUICK_EXAMPLES
 @given(torch_models(), st.data())
 def test_M42_torch_verification_equals_single_steps(case, data):
     model, sources = case
@@ -224,7 +224,7 @@ def test_M42_torch_verification_equals_single_steps(case, data):
 
 
 @pytest.mark.numerical
-@QUIET
+@MANY_QUICK_EXAMPLES
 @given(torch_models(), st.data())
 def test_M42_drafts_do_not_change_targets_of_torch_models(case, data):
     model, sources = case
@@ -256,7 +256,7 @@ def pairs_of_models(draw):
     return large, (large, small)[small_index], sources
 
 
-@QUIET
+@MANY_QUICK_EXAMPLES
 @given(pairs_of_models(), st.data())
 def test_M42_draft_model_does_not_change_results(models, data):
     large, small, sources = models

@@ -20,7 +20,7 @@ from uwaga.search.phrases import Phrase, Phrases
 
 CONTENT = (3, 4, 5)
 VOCABULARY, END = 6, 2
-WIDE = len(CONTENT) ** 3 * (len(CONTENT) + 1)
+WIDE_BEAM = len(CONTENT) ** 3 * (len(CONTENT) + 1)
 
 
 def count_occurrences(tokens, phrase, continuations=()):
@@ -86,7 +86,7 @@ def enumerate_targets(decoder, source, limit, phrases, continuations):
 @given(st.integers(0, 10_000), st.booleans(), some_phrases, continuation_sets)
 def test_M27_wide_beam_finds_the_best_target_with_all_phrases(seed, recurrent, phrases, continuations):
     decoder = (RecurrentToy if recurrent else TableToy)(VOCABULARY, seed=seed, end_bias=0.5)
-    options = SearchOptions(beam=2 * WIDE, early_stopping=False, max_length=4, max_ratio=math.inf)
+    options = SearchOptions(beam=2 * WIDE_BEAM, early_stopping=False, max_length=4, max_ratio=math.inf)
     [[hypothesis]] = search(
         decoder, inputs([[7, 8, 2]], phrases=[compile_phrases(phrases, continuations)]), options
     )

@@ -31,7 +31,7 @@ from uwaga.settings import TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
 )
-QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
+ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def datastores_for(decoder, count, seed, share=0.7):
@@ -82,7 +82,7 @@ def test_M44_neighbour_shares_and_mixture_weight_match_the_equations():
     assert nearest(replace(datastore, radius=0.5), np.array([0, 2], dtype=np.float32)).weight == 0
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_M44_engine_search_matches_numpy_search(data):
     engine, sources, seed = data.draw(engines())
@@ -98,7 +98,7 @@ def test_M44_engine_search_matches_numpy_search(data):
             assert search(engine, inputs([source], datastores=[datastore]), search_options) == [nbest]
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_M44_engine_steps_match_the_numpy_reference(data):
     engine, sources, seed = data.draw(engines())

@@ -29,7 +29,7 @@ from uwaga.settings import TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
 )
-QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
+ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def stepwise(engine):
@@ -52,7 +52,7 @@ def check_equal(engine, sources, options, prefixes, phrases=None):
             assert search(engine, inputs([source], phrases=sentence_phrases), options) == [nbest]
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_engine_search_matches_numpy_search(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 9))
@@ -68,7 +68,7 @@ def test_engine_search_matches_numpy_search(data):
     check_equal(engine, sentences(count, seed), *arguments)
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_engine_continuations_match_numpy_search(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 7))
@@ -83,7 +83,7 @@ def test_engine_continuations_match_numpy_search(data):
     )
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_search_ends_at_any_of_several_end_tokens(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 5))

@@ -76,11 +76,17 @@ def check(decoder, source, options, prefix=()):
         assert hypothesis.truncated is truncated
 
 
-WIDE = len(CONTENT) ** 3 * (len(CONTENT) + 1)
+WIDE_BEAM = len(CONTENT) ** 3 * (len(CONTENT) + 1)
 
 
 def wide(**changes) -> SearchOptions:
-    defaults = {"beam": WIDE, "nbest": WIDE, "early_stopping": False, "max_length": 4, "max_ratio": math.inf}
+    defaults = {
+        "beam": WIDE_BEAM,
+        "nbest": WIDE_BEAM,
+        "early_stopping": False,
+        "max_length": 4,
+        "max_ratio": math.inf,
+    }
     return SearchOptions(**(defaults | changes))
 
 
@@ -102,7 +108,7 @@ def test_M24_wide_beam_equals_enumeration(kind, formula, alpha):
     ngram=st.integers(0, 3),
     prefix=st.lists(st.sampled_from(CONTENT), max_size=3),
     score_forced=st.booleans(),
-    best=st.sampled_from([1, 3, WIDE]),
+    best=st.sampled_from([1, 3, WIDE_BEAM]),
     source=st.lists(st.integers(4, 20), min_size=1, max_size=4),
 )
 def test_M24_wide_constrained_beam_equals_enumeration(

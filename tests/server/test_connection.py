@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 from uwaga_server.connection import MAX_HEAD_BYTES, MAX_PIPELINED, WatchedConnection
 
 HEAD = b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-JSON = {"content-type": "application/json"}
+JSON_HEADERS = {"content-type": "application/json"}
 BODY = b'{"q": "A dog.", "source": "en", "target": "de"}'
 
 
@@ -243,7 +243,7 @@ def test_sockets_of_stalled_clients_are_closed(tmp_path: Path):
         while count_sockets(server) > baseline and time.monotonic() < deadline:
             time.sleep(0.1)
         assert count_sockets(server) == baseline
-        assert httpx.post(f"{server.url}/translate", content=BODY, headers=JSON).status_code == 200
+        assert httpx.post(f"{server.url}/translate", content=BODY, headers=JSON_HEADERS).status_code == 200
         for client in (*silent, *unfinished, unread):
             client.close()
 

@@ -202,7 +202,7 @@ def test_keys_and_limits_apply_to_all_dialects(tmp_path: Path):
         assert not any(key in log for key in keys.values())
 
 
-JSON = st.recursive(
+ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=5,
@@ -213,12 +213,12 @@ JSON = st.recursive(
 @given(data=st.data())
 def test_arbitrary_request_bodies_cause_no_server_error(server: RunningServer, name: str, data: Any):
     """Send the dialect's fields with arbitrary values, arbitrary JSON, and arbitrary bytes."""
-    fields = dict.fromkeys(REQUESTS[name].body, JSON)
+    fields = dict.fromkeys(REQUESTS[name].body, ANY_JSON)
     valid = st.fixed_dictionaries(
         {}, optional={key: st.just(value) for key, value in REQUESTS[name].body.items()}
     )
     mutated = st.builds(lambda old, new: {**old, **new}, valid, st.fixed_dictionaries({}, optional=fields))
-    body = data.draw(st.builds(json.dumps, mutated | JSON).map(str.encode) | st.binary(max_size=40))
+    body = data.draw(st.builds(json.dumps, mutated | ANY_JSON).map(str.encode) | st.binary(max_size=40))
     headers = {"content-type": data.draw(st.sampled_from(["application/json", "text/plain", ""]))}
     response = httpx.post(f"{server.url}{REQUESTS[name].path}", content=body, headers=headers, timeout=60)
     assert response.status_code < 500, response.text

@@ -289,7 +289,7 @@ def test_document_released_by_a_stopping_worker_is_resumed(tmp_path):
     assert store.status("ann", document_id).state != "failed"
 
 
-KILLED = """
+KILLED_WRITER_PROGRAM = """
 import os, sys
 from pathlib import Path
 from uwaga_server.store.database import open_database
@@ -306,12 +306,14 @@ for _ in range(int(sys.argv[2])):
 def test_document_that_kills_its_workers_fails(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store)
-    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(MAX_ATTEMPTS)], check=True)
+    subprocess.run(
+        [sys.executable, "-c", KILLED_WRITER_PROGRAM, str(tmp_path), str(MAX_ATTEMPTS)], check=True
+    )
     assert store.claim_next() is None
     assert store.status("ann", document_id).code == "gave_up"
 
 
-WORKER = """
+WORKER_PROGRAM = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
@@ -334,7 +336,9 @@ def test_killed_workers_leave_only_complete_documents(tmp_path):
 
     def start():
         folder = str(Path(__file__).parent)
-        return subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), folder], stdout=subprocess.PIPE)
+        return subprocess.Popen(
+            [sys.executable, "-c", WORKER_PROGRAM, str(tmp_path), folder], stdout=subprocess.PIPE
+        )
 
     workers = [start(), start()]
     killed, deadline = 0, time.monotonic() + 100

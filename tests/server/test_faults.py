@@ -22,9 +22,9 @@ from uwaga_server.api_errors import ApiError, as_api_error, run_in_thread
 from uwaga_server.document_worker import DocumentWorker
 from uwaga_server.middleware import _clear_frames
 
-FAULTS = 250
+FAULT_COUNT = 250
 """Number of random exceptions with which the server is tested."""
-GRACE = 10.0
+MAX_STOP_SECONDS = 10.0
 """Maximum number of seconds for the server to stop when no request is in progress."""
 
 
@@ -32,7 +32,7 @@ GRACE = 10.0
 def test_server_responds_and_stops_after_any_exception(tmp_path: Path):
     with running_server(tmp_path, (), [faulty_server.__file__]) as server:
         with httpx.Client(base_url=server.url, timeout=10) as client:
-            for number in range(FAULTS):
+            for number in range(FAULT_COUNT):
                 location = random.Random(number).choice(FAULT_LOCATIONS)
                 try:
                     response = client.post(f"/fault/{location}/{number}")
@@ -47,7 +47,7 @@ def test_server_responds_and_stops_after_any_exception(tmp_path: Path):
                 assert client.get("/health", timeout=1).json() == {"status": "ok"}, number
         started = time.monotonic()
         assert server.stop() in (0, -signal.SIGTERM)
-        assert time.monotonic() - started < GRACE
+        assert time.monotonic() - started < MAX_STOP_SECONDS
 
 
 @pytest.mark.slow

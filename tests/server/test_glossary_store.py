@@ -338,7 +338,7 @@ def test_full_disk_leaves_glossary_unchanged(tmp_path):
     assert store.get("ann", saved.id) == saved
 
 
-KILLED = """
+KILLED_WRITER_PROGRAM = """
 import sys
 from pathlib import Path
 from test_glossary_store import Dictionary, GlossaryEntry, open_store
@@ -357,7 +357,7 @@ def test_killed_worker_leaves_complete_glossary_and_no_lock(state):
     store.add("ann", saved)
     for wait in (3, 9):
         worker = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(state), saved.id],
+            [sys.executable, "-c", KILLED_WRITER_PROGRAM, str(state), saved.id],
             stdout=subprocess.PIPE,
             text=True,
             cwd=FOLDER,

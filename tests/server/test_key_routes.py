@@ -73,7 +73,7 @@ def make_app(folder: Path, **changes: object) -> tuple[Application, str]:
     return create_app(open_service(settings, metrics), settings, metrics), key
 
 
-class OpenApp(NamedTuple):
+class RunningApp(NamedTuple):
     """The application, a valid key, and a client with its event loop."""
 
     application: Application
@@ -83,15 +83,15 @@ class OpenApp(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenApp]:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApp]:
     application, key = make_app(tmp_path_factory.mktemp("server"))
     with asyncio.Runner() as runner:
         client = httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://localhost")
-        yield OpenApp(application, key, client, runner)
+        yield RunningApp(application, key, client, runner)
         runner.run(client.aclose())
 
 
-def send(app: OpenApp, route: Route, attempt: Attempt, **content: Any) -> httpx.Response:
+def send(app: RunningApp, route: Route, attempt: Attempt, **content: Any) -> httpx.Response:
     """Send a request of an attempt to a route."""
 
     def fill(values: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def bodies(attempt: Attempt, key: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
-def test_all_protected_routes_refuse_invalid_keys(app: OpenApp, name: str):
+def test_all_protected_routes_refuse_invalid_keys(app: RunningApp, name: str):
     routes = list(filter(needs_key, app.application.routes))
     assert len(routes) > 60
     for route in routes:
@@ -128,7 +128,7 @@ def test_all_protected_routes_refuse_invalid_keys(app: OpenApp, name: str):
             assert response.status_code in (400, 401, 403), (route.method, route.path, content)
 
 
-def test_public_routes_do_not_require_a_key(app: OpenApp):
+def test_public_routes_do_not_require_a_key(app: RunningApp):
     routes = app.application.routes
     assert {route.path for route in routes} >= OPEN_PATHS
     for route in routes:
@@ -139,7 +139,7 @@ def test_public_routes_do_not_require_a_key(app: OpenApp):
 @pytest.mark.parametrize(
     "name", ["wrong bearer", "wrong DeepL key", "wrong header", "wrong query", "another scheme"]
 )
-def test_request_with_wrong_key_is_refused_before_its_body_is_read(app: OpenApp, name: str):
+def test_request_with_wrong_key_is_refused_before_its_body_is_read(app: RunningApp, name: str):
     read_paths: list[str] = []
     for route in filter(needs_key, app.application.routes):
 

@@ -37,7 +37,7 @@ from uwaga_server.service import Service
 from uwaga_server.settings import ModelSettings, server_settings
 
 TEXT = "A man and a woman are walking in the park with their dog."
-SECRET = "The weather is nice today."
+SECRET_TEXT = "The weather is nice today."
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that the servers may use, next to a file that they may not use."""
     root = tmp_path_factory.mktemp("named")
     (root / "inside").mkdir()
-    (root / "secret.txt").write_text(SECRET)
+    (root / "secret.txt").write_text(SECRET_TEXT)
     inside = root / "inside"
     (inside / "deep").mkdir()
     (inside / "page.md").write_text(f"# A [dog](x)\n\n{TEXT}\n", encoding="utf-8")
@@ -237,7 +237,7 @@ def test_confirmed_translations_are_stored_in_the_memory(client: McpClient, fold
         path.unlink()
 
 
-OUTSIDE = [
+OUTSIDE_PATHS = [
     "../secret.txt",
     "deep/../../secret.txt",
     "deep/../page.md",
@@ -266,14 +266,14 @@ OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
+@pytest.mark.parametrize("path", OUTSIDE_PATHS)
 def test_paths_outside_the_configured_folders_are_refused(client: McpClient, folder: Path, path: str):
     before = sorted(folder.parent.rglob("*"))
     for arguments in ({"document": path}, {"document": "page.md", "output": path, "overwrite": True}):
         if arguments.get("output") == "":
             continue  # the default name
         message = client.refused("translate_file", target="de", source="en", **arguments)
-        assert SECRET not in message and str(folder) not in message
+        assert SECRET_TEXT not in message and str(folder) not in message
     assert client.refused("translate", text=TEXT, target="de", glossary=path)
     assert client.refused("glossary", name=path)
     assert client.refused("glossary", name=path, terms={"a": "b"}, overwrite=True)
@@ -281,7 +281,7 @@ def test_paths_outside_the_configured_folders_are_refused(client: McpClient, fol
     new = {"create": {"source": "en", "target": "de"}, "text": "a", "translation": "b"}
     assert client.refused("confirm", memory=path, **new)
     assert sorted(folder.parent.rglob("*")) == before
-    assert (folder.parent / "secret.txt").read_text() == SECRET
+    assert (folder.parent / "secret.txt").read_text() == SECRET_TEXT
 
 
 @pytest.mark.parametrize(

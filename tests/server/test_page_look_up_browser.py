@@ -17,7 +17,7 @@ AXE = Path(__file__).parents[2] / "page/node_modules/axe-core/axe.min.js"
 SLEEPING = Pair("A man in a red shirt is sleeping.", "Ein Herr im roten Hemd schlummert.")
 TEXT = "A man in a blue shirt is sleeping on a bench."
 QUESTION = "Which words were looked up?"
-CONTRASTS = """() => axe.run('.origin').then(({violations}) => violations.map(({id, nodes}) =>
+VIOLATIONS = """() => axe.run('.origin').then(({violations}) => violations.map(({id, nodes}) =>
   `${id}: ${nodes.map(({html}) => html).join(' ')}`))"""
 
 
@@ -94,7 +94,7 @@ def test_lookup_figure_scrolls_horizontally_on_a_phone(browser, server, scheme):
         if not AXE.exists():
             pytest.skip("axe-core is not installed: npm --prefix page ci")
         page.evaluate(AXE.read_text(encoding="utf-8"))
-        assert page.evaluate(CONTRASTS) == []
+        assert page.evaluate(VIOLATIONS) == []
 
 
 def test_page_explains_differing_translations_and_empty_lookups(page):

@@ -27,7 +27,7 @@ from uwaga_server.settings import LimitSettings, server_settings
 
 MEBIBYTE = 1 << 20
 BODY = json.dumps({"q": "A dog.", "source": "en", "target": "de"}).encode()
-JSON = "content-type: application/json"
+JSON_HEADER = "content-type: application/json"
 
 
 @given(
@@ -112,21 +112,23 @@ def start_request(server: RunningServer, head: str, length: int, body: bytes) ->
     return client
 
 
-def resident(server: RunningServer) -> int:
+def resident_bytes(server: RunningServer) -> int:
     """Return the resident memory of the server in bytes."""
     pages = Path(f"/proc/{server.process.pid}/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * 4096
 
 
 def test_memory_use_of_unfinished_bodies_is_limited(server: RunningServer):
-    before = resident(server)
+    before = resident_bytes(server)
     body = BODY[:-1] + b" " * (MEBIBYTE - 1000)
-    clients = [start_request(server, f"/translate HTTP/1.1\r\n{JSON}", MEBIBYTE, body) for _ in range(40)]
+    clients = [
+        start_request(server, f"/translate HTTP/1.1\r\n{JSON_HEADER}", MEBIBYTE, body) for _ in range(40)
+    ]
     response = httpx.post(
         f"{server.url}/translate", content=BODY, headers={"content-type": "application/json"}
     )
     assert response.status_code == 200
-    assert resident(server) - before < 30 * MEBIBYTE
+    assert resident_bytes(server) - before < 30 * MEBIBYTE
     refused = 0
     for client in clients:
         client.setblocking(False)

@@ -180,7 +180,7 @@ def mastodon(texts: list[str], source: str = "en", key: str | None = None) -> di
     return {"content": json.dumps(body), "headers": {"content-type": "application/json"}}
 
 
-POST = (
+MASTODON_POST = (
     '<p>A man sleeps. <a href="https://example.org/@ann" class="mention" translate="no">@<span>ann</span></a>'
     '<br>The car is very fast <span translate="no">:blobcat:</span></p>'
 )
@@ -192,14 +192,16 @@ def test_mastodon_languages_are_listed(server: RunningServer):
 
 
 def test_mastodon_post_keeps_its_markup(server: RunningServer):
-    translations = post(server, "/translate", **mastodon([POST, "A car", "<p>🙂</p>"]))["translatedText"]
-    assert re.findall("<[^>]+>", translations[0]) == re.findall("<[^>]+>", POST)
+    translations = post(server, "/translate", **mastodon([MASTODON_POST, "A car", "<p>🙂</p>"]))[
+        "translatedText"
+    ]
+    assert re.findall("<[^>]+>", translations[0]) == re.findall("<[^>]+>", MASTODON_POST)
     assert ":blobcat:" in translations[0] and "schläft" in translations[0]
     assert translations[2] == "<p>🙂</p>"
 
 
 def test_mastodon_detects_language_of_each_text(server: RunningServer):
-    body = post(server, "/translate", **mastodon([POST, f"<p>{TEXT}</p>"], "auto"))
+    body = post(server, "/translate", **mastodon([MASTODON_POST, f"<p>{TEXT}</p>"], "auto"))
     assert len(body["translatedText"]) == len(body["detectedLanguage"]) == 2
     assert [detection["language"] for detection in body["detectedLanguage"]] == ["en", "en"]
 

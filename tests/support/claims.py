@@ -32,7 +32,7 @@ CONDITIONS = {
     "any lengths": "",
 }
 """Conditions on the lengths of queries and keys that a sentence may state, strictest first."""
-IF = r"\bif\b|\bsi\b|\bjeśli\b|\bgdy\b|如果|只有"
+IF_WORDS = r"\bif\b|\bsi\b|\bjeśli\b|\bgdy\b|如果|只有"
 
 
 @cache
@@ -64,19 +64,21 @@ def wrong_cosine_conditions(text: str) -> list[str]:
     wrong = []
     conditions = list(CONDITIONS)
     sections = re.split(r"^#+ |^\*\*", text, flags=re.MULTILINE)
-    for sentence in itertools.chain(*(sentences(part) for part in sections if re.search(COSINE, part))):
+    for sentence in itertools.chain(*(sentences(part) for part in sections if re.search(COSINE_WORDS, part))):
         stated = [name for name, words in RELATIONS.items() if re.search(words, sentence)]
         required = [name for name in conditions[:-1] if re.search(CONDITIONS[name], sentence)]
-        for relation, condition in itertools.product(stated, required if re.search(IF, sentence) else ()):
+        for relation, condition in itertools.product(
+            stated, required if re.search(IF_WORDS, sentence) else ()
+        ):
             weaker = conditions[conditions.index(condition) + 1]
             if not relation_holds(relation, condition) or relation_holds(relation, weaker):
                 wrong.append(sentence)
     return wrong
 
 
-COSINE = r"[Cc]osin|[Cc]oseno|余弦"
-LONGER = r"twice as long|doble de larga|dwa razy dłuższ|长度加倍"
-TWICE = r"\btwice\b|\bdoble\b|\bdwa\b|加倍"
+COSINE_WORDS = r"[Cc]osin|[Cc]oseno|余弦"
+LONGER_WORDS = r"twice as long|doble de larga|dwa razy dłuższ|长度加倍"
+TWICE_WORDS = r"\btwice\b|\bdoble\b|\bdwa\b|加倍"
 """Pattern of the words for "twice", which pages use for lengths of keys and for their dot products."""
 
 
@@ -87,7 +89,7 @@ def wrong_cosine_statements(text: str) -> list[str]:
     wrong += [
         sentence
         for sentence in sentences(prose)
-        if re.search(LONGER, sentence) and len(re.findall(TWICE, sentence)) < 2
+        if re.search(LONGER_WORDS, sentence) and len(re.findall(TWICE_WORDS, sentence)) < 2
     ]
     line = " ".join(prose.split())
     for listed in re.findall(
@@ -110,7 +112,7 @@ def wrong_cosine_statements(text: str) -> list[str]:
     return wrong
 
 
-class OtherModel:
+class ChangedModel:
     """The bundled model with changed attention or scores, so that a claim about it does not hold."""
 
     def __init__(self, attention: Callable | None = None, source: str | None = None) -> None:
@@ -130,11 +132,11 @@ def cases_without_claim(claim: str) -> Iterator[tuple[str, dict[str, object], di
     """Yield cases in which a claim does not hold: a name, arguments of its test, and names to replace."""
     if claim.startswith("weights show"):
         # every row still sums to one
-        looks = OtherModel(
+        looks = ChangedModel(
             attention=lambda weights: weights[:, [0, 1, 2, 3, 5, 4, *range(6, weights.shape[1])]]
         )
         yield "the row shows the noun", {"translator": looks}, {}
-        yield "the noun is not used", {"translator": OtherModel(source="The man reads the letter.")}, {}
+        yield "the noun is not used", {"translator": ChangedModel(source="The man reads the letter.")}, {}
     if claim.startswith("a dot product is cosine"):
         cosine = partial(torch.nn.functional.cosine_similarity, dim=-1)
         yield "it is one", {}, {"make_score": lambda *_: lambda q, k: cosine(q[:, None], k[None])}

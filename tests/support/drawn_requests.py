@@ -37,13 +37,23 @@ SENTENCES = (
     "Wo ist der Bahnhof?",
     "Привет, как дела?",
 )
-KEPT = ("{name}", "%s", "$HOME", "info@example.org", "README.md", "20 kg", "<b>", "%(count)d", "v1.2.3")
-MESSAGES = (
+UNTRANSLATABLE_STRINGS = (
+    "{name}",
+    "%s",
+    "$HOME",
+    "info@example.org",
+    "README.md",
+    "20 kg",
+    "<b>",
+    "%(count)d",
+    "v1.2.3",
+)
+PLURAL_MESSAGES = (
     "{count, plural, one {# new message} other {# new messages from {name}}}",
     "{gender, select, male {He} female {She} other {They}} will come.",
 )
-LONG = "a " * 260
-BROKEN = ("\udc80 is no character.", "an <unclosed", "&#xFFFFFFFF; & <a></b>")
+OVERLONG_SENTENCE = "a " * 260
+MALFORMED_TEXTS = ("\udc80 is no character.", "an <unclosed", "&#xFFFFFFFF; & <a></b>")
 GLOSSARY = {"car": "Wagen|Wagens", "book": "Roman", "garden": "Park", "coffee": "Kaffee", "uwaga": None}
 
 
@@ -55,14 +65,14 @@ def text(draw: Draw, format_: str) -> str:
     if draw.random() < 0.3:
         parts = words.split(" ")
         for _ in range(draw.randint(1, 3)):
-            parts.insert(draw.randint(0, len(parts)), draw.choice(KEPT))
+            parts.insert(draw.randint(0, len(parts)), draw.choice(UNTRANSLATABLE_STRINGS))
         words = " ".join(parts)
     if draw.random() < 0.08:
-        words = f"{words} {draw.choice(MESSAGES)}"
+        words = f"{words} {draw.choice(PLURAL_MESSAGES)}"
     if draw.random() < 0.04:
-        words = draw.choice(BROKEN)
+        words = draw.choice(MALFORMED_TEXTS)
     if draw.random() < 0.01:
-        words = LONG
+        words = OVERLONG_SENTENCE
     if format_ in ("html", "xml"):
         words = words.replace("&", "&amp;").replace("<", "&lt;") if draw.random() < 0.9 else words
         parts = words.split(" ")

@@ -24,7 +24,9 @@ def enlarge(folder, rng):
     path = rng.choice(paths)
     content = path.read_bytes()
     path.write_bytes(
-        enlarged_archive(content, rng) if zipfile.is_zipfile(path) else enlarged(path.name, content, rng)
+        archive_with_large_numbers(content, rng)
+        if zipfile.is_zipfile(path)
+        else with_large_numbers(path.name, content, rng)
     )
     if folder.is_dir():
         set_checksum(folder)
@@ -34,7 +36,7 @@ def is_weights(path):
     return path.suffix in SUFFIXES and not path.name.startswith("lex.")
 
 
-def enlarged_archive(content, rng):
+def archive_with_large_numbers(content, rng):
     """Return a zip archive with large numbers in a member."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
@@ -42,11 +44,11 @@ def enlarged_archive(content, rng):
         target = rng.choice([name for name in names if name.endswith((".npy", ".bin")) or "/data/" in name])
         for name in names:
             member = old.read(name)
-            new.writestr(name, enlarged(name, member, rng) if name == target else member)
+            new.writestr(name, with_large_numbers(name, member, rng) if name == target else member)
     return out.getvalue()
 
 
-def enlarged(name, content, rng):
+def with_large_numbers(name, content, rng):
     """Return the content of a file with one, some or many numbers made large."""
     changed = bytearray(content)
     for _ in range(rng.choice([1, 1, 3])):

@@ -20,7 +20,7 @@ SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 PRECISIONS = ["float32", "bfloat16", "int8"]
 FEATURE, LARGE = 10.0, 3e38
 WIDTH, SOURCE = 16, 40
-OVERFLOWS = {"inf": (LARGE, 0.0), "-inf": (-LARGE, 0.0), "nan": (LARGE, -LARGE)}
+OVERFLOWING_WEIGHTS = {"inf": (LARGE, 0.0), "-inf": (-LARGE, 0.0), "nan": (LARGE, -LARGE)}
 """The first two weights of a token, by its logit; the others are 0."""
 SEARCHES = {
     "greedy": SearchOptions(beam=1, max_length=6),
@@ -41,7 +41,7 @@ def overflowing_model(
     The last norm makes every feature the same, so that logits are sums of weights.
 
     Args:
-        overflows: kinds of logits that overflow, of ``OVERFLOWS``.
+        overflows: kinds of logits that overflow, of ``OVERFLOWING_WEIGHTS``.
         share: part of the tokens whose logits overflow.
     """
     rng = np.random.default_rng(seed)
@@ -63,7 +63,7 @@ def overflowing_model(
     output /= 10
     kinds = np.where(rng.random(vocabulary) < share, rng.choice(overflows or [""], vocabulary), "")
     logits = output.astype(np.float64).sum(1) * FEATURE + weights["output_bias"]
-    for kind, first_weights in OVERFLOWS.items():
+    for kind, first_weights in OVERFLOWING_WEIGHTS.items():
         output[kinds == kind] = 0
         output[kinds == kind, :2] = first_weights
         logits[kinds == kind] = float(kind)
@@ -85,7 +85,7 @@ def random_shortlist(rng, vocabulary):
 def check_overflow(rng, isa=None, precision=None):
     """Check that the steps of a random model agree with the reference, and that searches terminate."""
     vocabulary = int(rng.choice([9, 131, 8300]))
-    overflows = [kind for kind in OVERFLOWS if rng.integers(2)]
+    overflows = [kind for kind in OVERFLOWING_WEIGHTS if rng.integers(2)]
     decoder_only = rng.integers(4) == 0
     model, logits = overflowing_model(
         overflows,

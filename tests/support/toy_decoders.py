@@ -1,6 +1,6 @@
 """Small numpy decoders with the decoder interface, for tests of the search.
 
-Their rows do not depend on each other in any bit: sums run along an axis of fixed length, never through
+Their rows are bitwise independent of each other: sums run along an axis of fixed length, never through
 a BLAS whose order of summation depends on how many rows there are.
 """
 

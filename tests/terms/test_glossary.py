@@ -144,7 +144,9 @@ def test_glossary_file_formats_are_read(tmp_path):
 
 
 BOMB = '<!DOCTYPE martif [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><martif><term>&b;</term></martif>'
-OUTSIDE = '<!DOCTYPE martif [<!ENTITY x SYSTEM "file:///etc/passwd">]><martif><term>&x;</term></martif>'
+EXTERNAL_ENTITY = (
+    '<!DOCTYPE martif [<!ENTITY x SYSTEM "file:///etc/passwd">]><martif><term>&x;</term></martif>'
+)
 
 
 def test_glossary_lines_without_tabs_are_reported(tmp_path, caplog):
@@ -169,7 +171,7 @@ def test_glossary_lines_without_tabs_are_reported(tmp_path, caplog):
         ("a.csv", 'a,b\n"house,Haus', "line 2: not comma-separated"),
         ("a.docx", "house\tHaus\n", "a .tsv, .csv or .tbx file"),
         ("a.tbx", BOMB, "declares the entity 'a'"),
-        ("a.tbx", OUTSIDE, "declares the entity 'x'"),
+        ("a.tbx", EXTERNAL_ENTITY, "declares the entity 'x'"),
         ("a.tbx", "<html></html>", "not a TBX file: its root is <html>"),
         ("a.tbx", "<martif><body>", "line 1: not a complete TBX file"),
         (

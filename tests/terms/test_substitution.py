@@ -131,7 +131,7 @@ def test_M27_term_that_begins_translation_may_be_capitalised():
         assert [use.applied for use in terms.find_uses((), text)] == [applied]
 
 
-FAULTS = (
+SUBSTITUTION_CASES = (
     ("Add the shoes to your cart.", "Adicione os sapatos ao seu carrinho.", "cart", "carrinho de compras"),
     ("Delete your account.", "Excluir sua conta.", "account", "cadastro"),
     ("Delete account", "Excluir conta", "account", "cadastro"),
@@ -157,7 +157,7 @@ FAULTS = (
     ],
 )
 def test_M27_missing_terms_and_other_changes_count_as_errors(case, text, errors):
-    source, usual, word, target = FAULTS[case]
+    source, usual, word, target = SUBSTITUTION_CASES[case]
     replaced = "carrinho" if case == 0 else "conta"
     judge = term_sentence(source, usual, {word: target}, [replaced])
     assert judge.count_errors(hypothesis(text), text) == errors

@@ -18,7 +18,7 @@ from uwaga.errors import DataError, ModelError
 from uwaga.tokenizers.decoder_families import read_decoder_tokeniser
 from uwaga.tokenizers.pretrained import TokenIds
 
-KIND = pytest.mark.parametrize("kind", SPECIAL_TOKENS)
+EACH_KIND = pytest.mark.parametrize("kind", SPECIAL_TOKENS)
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
@@ -38,7 +38,7 @@ def special_texts(kind):
     return [f"{first}the dog {second} and{second}{first} " for first in tokens for second in tokens]
 
 
-@KIND
+@EACH_KIND
 def test_ids_and_texts_match_transformers(kind):
     uwaga_tokeniser, peer = read_both(folder(kind), spare=7)
     for text in [*PLAIN_TEXTS, *ODD_TEXTS, *LINES[::5], *special_texts(kind)]:
@@ -58,14 +58,14 @@ def test_end_symbol_declared_by_the_model_is_preferred():
     assert (end(), end(0), end(0, 2), end(1, 0)) == (2, 0, 2, 1)  # <|im_end|> is 2
 
 
-@KIND
+@EACH_KIND
 @given(ANY_TEXT)
 def test_encoding_any_text_matches_transformers(kind, text):
     uwaga_tokeniser, peer = cached_both(kind)
     assert ids(uwaga_tokeniser, text) == peer(text).input_ids
 
 
-@KIND
+@EACH_KIND
 @given(st.data())
 def test_decoding_any_ids_matches_transformers(kind, data):
     uwaga_tokeniser, peer = cached_both(kind)
@@ -99,7 +99,7 @@ def random_lines(count, seed=0):
 
 
 @pytest.mark.release
-@KIND
+@EACH_KIND
 def test_ten_thousand_lines_match_transformers(kind):
     uwaga_tokeniser, peer = cached_both(kind)
     lines = random_lines(10_000)
@@ -108,7 +108,7 @@ def test_ten_thousand_lines_match_transformers(kind):
     assert [uwaga_tokeniser.decode(row) for row in rows] == peer.batch_decode(rows, skip_special_tokens=True)
 
 
-@KIND
+@EACH_KIND
 def test_texts_survive_round_trip(kind):
     uwaga_tokeniser, _ = cached_both(kind)
     for text in [*LINES[::11], "naïve 🚗\n日本語\t x"]:

@@ -39,7 +39,7 @@ def test_loss_shares_of_prediction_streams_match_hand_calculation() -> None:
 
 @pytest.mark.numerical
 def test_M29_loss_is_the_weighted_sum_over_prediction_streams() -> None:
-    """``L = -Σ_j α_j Σ_t log p_j(y_t | y_<t-j, x)`` (Qi 2020); in evaluation mode only the next token counts."""
+    """``L = -Σ_j α_j Σ_t log p_j(y_t | y_<t-j, x)`` (Qi 2020); in evaluation only the next token counts."""
     torch.manual_seed(2)
     settings = ProphetNetSettings(**SMALL, ngram=3, ngram_decay=0.5)
     model = build_model(settings, SYMBOLS, 23, 23)

@@ -170,7 +170,7 @@ RARE_WORDS = """
     ⠓⠊ a\u00adb \u2068Ana\u2069 \u200e \u202e \x07 \u0378\U000e0fff \ue000 ▁ 𝗮𝗯 ℝ ｈｉ！ ＄ ﾊ Ⓐ①
     за\u0301мок \ufffd
 """.split()  # noqa: SIM905
-RARE = st.one_of(
+RARE_TEXTS = st.one_of(
     st.builds(str.__add__, st.sampled_from("1#aZé.“😀 "), MARKS),
     st.sampled_from(RARE_WORDS),
     st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp"]), max_size=4).filter(
@@ -179,7 +179,7 @@ RARE = st.one_of(
 )
 
 
-@given(st.lists(st.one_of(RARE, st.sampled_from(["dog", " ", " the ", ", "])), max_size=8))
+@given(st.lists(st.one_of(RARE_TEXTS, st.sampled_from(["dog", " ", " the ", ", "])), max_size=8))
 def test_rare_characters_copied_by_the_model_are_kept_or_reported(translator, parts):
     model = translator.model
     text = Text((f"The {''.join(parts)} sleeps.",), "text 1")

@@ -32,9 +32,9 @@ TEXT = (
 
 
 FIRST, SECOND = chained_model("pt", "en", 1), chained_model("en", "de", 2)
-THIRD = chained_model("de", "pt", 3)
-SHORT = chained_model("en", "de", 2, max_length=8)
-CHAINS = [(FIRST, SECOND), (FIRST, SECOND, THIRD)]
+GERMAN_TO_PORTUGUESE = chained_model("de", "pt", 3)
+ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT = chained_model("en", "de", 2, max_length=8)
+CHAINS = [(FIRST, SECOND), (FIRST, SECOND, GERMAN_TO_PORTUGUESE)]
 
 
 def translate_by_steps(chain, texts, **options):
@@ -143,10 +143,10 @@ def test_stream_equals_greedy_translation(chain, text):
 
 
 def test_later_model_of_a_chain_cuts_overlong_sentences():
-    pivot = FIRST.then(SHORT)
+    pivot = FIRST.then(ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT)
     first = FIRST.translate(TEXTS[2])
     translation = pivot.translate(TEXTS[2])
-    expected = SHORT.translate(first.text)
+    expected = ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT.translate(first.text)
     assert translation.text == expected.text
     assert translation.warnings == tuple(f"{warning} (in the step en → de)" for warning in expected.warnings)
     assert any("parts" in warning for warning in translation.warnings)
@@ -159,7 +159,7 @@ def test_later_model_of_a_chain_cuts_overlong_sentences():
 @pytest.mark.parametrize("on_error", ["return", "copy"])
 def test_failing_text_does_not_affect_other_texts_of_the_chain(on_error):
     """A text may fail in the first model (invalid Unicode, too long) or in a later one (too long)."""
-    pivot = FIRST.then(SHORT)
+    pivot = FIRST.then(ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT)
     texts = ["42", TEXTS[2], "a \ud800", "one " * 60, 7, "42"]
     translations = pivot.translate(
         texts, split="never", on_error=on_error, prefix=["", "a", "b", "c", "d", "x"]

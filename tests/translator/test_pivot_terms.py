@@ -18,8 +18,8 @@ from uwaga.translator import Model, Request
 from uwaga.translator.split import divide_text
 
 FIRST, SECOND = chained_model("pt", "en", 1), chained_model("en", "de", 2)
-THIRD = chained_model("de", "pt", 3)
-SHORT = chained_model("en", "de", 2, max_length=8)
+GERMAN_TO_PORTUGUESE = chained_model("de", "pt", 3)
+ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT = chained_model("en", "de", 2, max_length=8)
 TEXTS = [
     "I want to buy a car.",
     "",
@@ -27,7 +27,7 @@ TEXTS = [
     "3.14",
     "Do you know what time it is? My brother never drinks coffee.",
 ]
-CHAINS = [(FIRST, SECOND), (FIRST, SECOND, THIRD), (FIRST, SHORT)]
+CHAINS = [(FIRST, SECOND), (FIRST, SECOND, GERMAN_TO_PORTUGUESE), (FIRST, ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT)]
 TERMS = {"car": "Wagen", "cat": "Katze|Katzen", "coffee": "Kaffee", "dog": "dog", "time": "die zeit"}
 WORDS = sorted({word for text in TEXTS for word in re.findall(r"\w+", text)})
 
@@ -57,7 +57,9 @@ def test_terms_are_applied_in_the_last_translation_of_a_chain(chain):
     pivot, glossary = chain[0].then(*chain[1:]), Glossary.from_argument(TERMS)
     translations = pivot.translate(TEXTS, glossary=TERMS)
     for text, translation in zip(TEXTS, translations, strict=True):
-        check_terms(glossary, text, translation, whole_words=chain[-1] is not SHORT)
+        check_terms(
+            glossary, text, translation, whole_words=chain[-1] is not ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT
+        )
     assert [pivot.translate(text, glossary=TERMS) for text in TEXTS] == translations
     assert list(pivot.run((Request(text, glossary=glossary) for text in TEXTS), window=2)) == translations
     unconstrained = pivot.translate(TEXTS)
@@ -88,7 +90,7 @@ def test_arbitrary_terms_are_applied_in_a_chain(texts, terms, chain):
 
 
 def test_term_that_equals_its_translation_is_kept_by_every_model():
-    translation = FIRST.then(SECOND, THIRD).translate(TEXTS[2], glossary={"dog": "dog"})
+    translation = FIRST.then(SECOND, GERMAN_TO_PORTUGUESE).translate(TEXTS[2], glossary={"dog": "dog"})
     assert all(count("dog", step.text) for step in translation.steps)
     assert [step.terms for step in translation.steps[:2]] == [(), ()]
     assert translation.terms == (TermUse("dog", "dog", True),) * 2
