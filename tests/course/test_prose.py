@@ -202,12 +202,12 @@ def unverified_in_paragraph(paragraph: str, shown: list[str], before: list[str])
 
 def unverified_numbers(text: str) -> list[str]:
     """Return the decimal numbers of a page's prose that neither it nor a linked page shows."""
-    computed_text = NUMBER.findall(evidence_text(text))
+    computed_numbers = NUMBER.findall(evidence_text(text))
     unverified = []
     for paragraph in prose(text):
         if not SOURCED_PARAGRAPH.search(paragraph):
             linked = "\n".join(linked_pages(paragraph))
-            unverified += unverified_in_paragraph(paragraph, computed_text + NUMBER.findall(linked), [])
+            unverified += unverified_in_paragraph(paragraph, computed_numbers + NUMBER.findall(linked), [])
     return unverified
 
 
@@ -581,7 +581,7 @@ def test_most_wrong_digits_in_chapters_are_detected():
     caught = total = 0
     for page in CHAPTERS:
         text = page.read_text(encoding="utf-8")
-        computed_text = NUMBER.findall(evidence_text(text))
+        computed_numbers = NUMBER.findall(evidence_text(text))
         for paragraph in prose(text):
             if SOURCED_PARAGRAPH.search(paragraph):
                 continue
@@ -592,7 +592,7 @@ def test_most_wrong_digits_in_chapters_are_detected():
                     wrong = f"{abs(value(number)) + 10**-digits:.{digits}f}"
                     changed = paragraph[: match.start()] + wrong + paragraph[match.end() :]
                     total += 1
-                    caught += not is_rounded_from(wrong, computed_text) and not is_calculated(
+                    caught += not is_rounded_from(wrong, computed_numbers) and not is_calculated(
                         wrong, before, changed
                     )
                 before.append(number)
