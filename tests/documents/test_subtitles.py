@@ -107,7 +107,7 @@ def test_vtt_header_style_and_notes_are_unchanged():
     assert rendered == text.replace("Salt &amp; <00:01.500>pepper", "sALT &amp; <00:01.500>PEPPER")
 
 
-def test_files_without_cues_or_header_are_rejected():
+def test_subtitle_files_without_cues_or_header_are_rejected():
     with pytest.raises(DataError, match="contains no time"):
         texts("a.srt", b"just text")
     with pytest.raises(DataError, match="begin with WEBVTT"):

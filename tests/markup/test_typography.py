@@ -47,7 +47,7 @@ def test_inverse_edits_restore_original_typography(parts):
 
 
 @given(TEXTS)
-def test_edits_move_spans_with_their_words(text):
+def test_typography_edits_move_spans_with_their_words(text):
     edits = ascii_edits(text, WITHOUT_TYPOGRAPHY)
     plain = plain_text(apply_edits((text,), edits))
     spans = [(i, i + 1) for i, character in enumerate(text) if character.isalnum()]
@@ -73,11 +73,11 @@ def test_edits_move_spans_with_their_words(text):
         ("Cafe\u0300", "Cafe\u0300"),
     ],
 )
-def test_unknown_typography_is_replaced_by_plain_characters(text, plain):
+def test_typography_unknown_to_the_model_is_replaced_by_plain_characters(text, plain):
     assert plain_text(apply_edits((text,), ascii_edits(text, WITHOUT_TYPOGRAPHY))) == plain
 
 
-def test_known_typography_is_not_replaced():
+def test_typography_known_to_the_model_is_not_replaced():
     assert ascii_edits("“Hi” – it’s", unknown(PLAIN + "“”’–")) == []
     edits = ascii_edits("“Hi” it’s", unknown(PLAIN + "“’"))  # only ” is unknown
     assert plain_text(apply_edits(("“Hi” it’s",), edits)) == '"Hi" it’s'

@@ -36,7 +36,7 @@ def records(path: Path) -> list[dict[str, object]]:
     return [values for _, values in read_records(path)]
 
 
-def test_report_page_contains_the_logged_values(run: Path) -> None:
+def test_training_report_contains_the_logged_values(run: Path) -> None:
     text = (run / REPORT_FILE).read_text(encoding="utf-8")
     assert text == format_run_report(run)
     page = Page(text)
@@ -130,7 +130,7 @@ def test_training_report_accepts_arbitrary_logs(tmp_path_factory, rows, fault, t
         '{"step": 1, "part": "train", "loss": 1e308}\n{"step": 2, "part": "train", "loss": -1e308}',
     ],
 )
-def test_report_page_accepts_malformed_records(tmp_path: Path, line: str) -> None:
+def test_training_report_accepts_malformed_records(tmp_path: Path, line: str) -> None:
     (tmp_path / METRICS_FILE).write_text(f'{line}\n{{"step": 3, "part": "train", "loss": 2.0}}\n')
     (tmp_path / SAMPLES_FILE).write_text(line)
     (tmp_path / "data/train").mkdir(parents=True)
@@ -138,7 +138,7 @@ def test_report_page_accepts_malformed_records(tmp_path: Path, line: str) -> Non
     assert Page(format_run_report(tmp_path)).shows("3 updates.")
 
 
-def test_pipes_in_a_run_folder_do_not_block(tmp_path: Path) -> None:
+def test_pipes_in_a_run_folder_do_not_block_the_report(tmp_path: Path) -> None:
     (tmp_path / METRICS_FILE).write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
     (tmp_path / "data/train").mkdir(parents=True)
     for name in (SAMPLES_FILE, "settings.yaml", "data/train/store.json"):
@@ -146,7 +146,7 @@ def test_pipes_in_a_run_folder_do_not_block(tmp_path: Path) -> None:
     assert "Loss per target token" in format_run_report(tmp_path)
 
 
-def test_files_of_a_run_are_not_overwritten(tmp_path: Path) -> None:
+def test_report_does_not_overwrite_files_of_a_run(tmp_path: Path) -> None:
     log = tmp_path / METRICS_FILE
     log.write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
     result = CliRunner().invoke(app, ["report", str(tmp_path), "-o", str(log)])
