@@ -136,7 +136,7 @@ def test_translator_and_command_line_accept_several_models(folders: dict[str, Pa
     assert not isinstance(single.decoder, Ensemble)
 
 
-def test_different_tokenisers_are_rejected(folders: dict[str, Path]) -> None:
+def test_ensemble_members_with_different_tokenisers_are_rejected(folders: dict[str, Path]) -> None:
     with pytest.raises(SettingsError, match=r"alien: its source tokeniser differs from that of .*rnn"):
         Translator.load([folders["rnn"], folders["alien"]], device="cpu")
 
