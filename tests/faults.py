@@ -39,14 +39,14 @@ from uwaga.training.checkpoint import checkpoint_path, checkpoint_steps, read_ch
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
 MODEL = ROOT / "tests/support/models/numbers-en-de"
-INSTALLED = "firefox-en-pt-tiny"
+CATALOGUE_MODEL = "firefox-en-pt-tiny"
 MAX_SECONDS = 120.0  # seconds that no process may take
 DISK_FULL_MESSAGES = "no space left", "No space left", "File too large"
 
 
 @dataclass
 class Outcome:
-    """Results of a kind of fault: their number, how many hit a running process, and the failures."""
+    """Results of a kind of fault: number of faults, number that hit a running process, and failures."""
 
     name: str
     faults: int = 0
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def start(*arguments: object, limit: int | None = None, cwd: Path) -> subprocess.Popen[str]:
-    """Start ``uwaga`` with these arguments; ``limit`` is the maximum size of a file in bytes."""
+    """Start ``uwaga`` with the given arguments; ``limit`` is the maximum file size in bytes."""
 
     def limit_file_size() -> None:
         if limit is not None:
@@ -79,7 +79,7 @@ def start(*arguments: object, limit: int | None = None, cwd: Path) -> subprocess
 
 
 def wait(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Return the exit status and output of a process; kill one that does not end, with status 124."""
+    """Return the exit status and output of a process; one that does not end is killed, with status 124."""
     try:
         out, errors = process.communicate(timeout=MAX_SECONDS)
     except subprocess.TimeoutExpired:
@@ -90,7 +90,7 @@ def wait(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def kill_at_random(rng: random.Random, duration: float, *arguments: object, cwd: Path) -> bool:
-    """Start a process, ``kill -9`` it at a random moment, and return whether it was still running."""
+    """Start a process, ``kill -9`` it at a random moment, and return True if it was still running."""
     process = start(*arguments, cwd=cwd)
     time.sleep(rng.uniform(0.2 * duration, duration))
     process.send_signal(signal.SIGKILL)
@@ -126,7 +126,7 @@ def check_checkpoints(run: Path, outcome: Outcome) -> None:
 
 
 def check_finished_run(run: Path, reference: dict[str, bytes], outcome: Outcome) -> None:
-    """Check that a finished run has the reference's model, one line per validation, and no other files."""
+    """Check that a finished run has the expected model, one line per validation, and no other files."""
     expected_names = {"settings.yaml", "metrics.jsonl", "samples.jsonl", "report.html", "finished.json"}
     expected_names |= {"text", "data", "checkpoints", "logs", "model"}
     leftovers = {path.name for path in run.iterdir()} - expected_names
@@ -202,7 +202,7 @@ def kill_ranks(folder: Path, count: int, rng: random.Random) -> Outcome:
 
 
 def kill_output(name: str, folder: Path, count: int, rng: random.Random, *arguments: object) -> Outcome:
-    """Kill a command whose last argument is its output, which exists in every other case."""
+    """Kill a command whose last argument is its output file, which already exists in half of the cases."""
     outcome = Outcome(f"kill -9 in {name}")
     out = folder / "place" / "out"
     out.parent.mkdir()
@@ -246,7 +246,7 @@ def kill_translate(folder: Path, count: int, rng: random.Random) -> Outcome:
 
 
 def kill_download(folder: Path, count: int, rng: random.Random) -> Outcome:
-    """Kill downloads from a server on loopback or limit the size of files; some downloads are concurrent."""
+    """Kill downloads from a server on this machine, or limit file sizes; some downloads are concurrent."""
     outcome = Outcome("kill -9 in models download")
     files = model_files("en-pt", 2_000_000)
     home = folder / "models"
@@ -272,7 +272,9 @@ def kill_download(folder: Path, count: int, rng: random.Random) -> Outcome:
                     any(word in output for word in DISK_FULL_MESSAGES), f"another reason: {output[-300:]}"
                 )
             visible = list(home.glob("[!.]*"))
-            outcome.expect([path.name for path in visible] in ([], [INSTALLED]), f"left behind: {visible}")
+            outcome.expect(
+                [path.name for path in visible] in ([], [CATALOGUE_MODEL]), f"left behind: {visible}"
+            )
             for installed in visible:
                 downloaded = folder_content(installed)
                 outcome.expect(all(downloaded.get(name) == data for name, data in files.items()), "not whole")
@@ -280,14 +282,14 @@ def kill_download(folder: Path, count: int, rng: random.Random) -> Outcome:
         code, output = wait(start(*arguments, cwd=folder))
         outcome.expect(code == 0, output)
     remaining = sorted(path.name for path in home.iterdir())
-    outcome.expect(remaining == [".incomplete", ".locks", INSTALLED], f"left behind: {remaining}")
+    outcome.expect(remaining == [".incomplete", ".locks", CATALOGUE_MODEL], f"left behind: {remaining}")
     outcome.expect(not list((home / ".incomplete").iterdir()), "parts are left behind")
     return outcome
 
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: int) -> Iterator[bool]:
-    """Mount a disk of ``size`` bytes on ``folder``; yield whether this is permitted."""
+    """Mount a disk of ``size`` bytes on ``folder``; yield False if this is not permitted."""
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
     try:
@@ -370,7 +372,7 @@ FAULT_KINDS: dict[str, tuple[FaultFunction, int]] = {
     "disk": (disk_full, 5),
     "two": (run_two_processes, 5),
 }
-"""Kinds of faults: the function, and the divisor of COUNT."""
+"""Kinds of faults by name: the function that injects them, and the divisor of COUNT."""
 
 
 def main() -> None:

@@ -22,8 +22,8 @@ MAX_GROWTH = 0.03
 WORDS = (Path(__file__).parents[1] / "docs/sample.en").read_text(encoding="utf-8").split()
 
 
-def resident() -> float:
-    """Return the resident memory of this process in MiB."""
+def resident_mebibytes() -> float:
+    """Return the resident memory size of this process in MiB."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
@@ -97,7 +97,7 @@ def main() -> None:
             with lock:
                 total += translated
                 if total >= options.count * (len(readings) + 1) / 20:
-                    readings.append((total, resident()))
+                    readings.append((total, resident_mebibytes()))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(options.threads)]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""Word aligner and symmetrisation of two directions."""
+"""The statistical word aligner, and the symmetrisation of the links of two directions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINKS = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)))
 def random_corpus(
     pairs: int, swapped: bool
 ) -> tuple[list[list[str]], list[list[str]], list[frozenset[tuple[int, int]]]]:
-    """Return sources, their translations by a dictionary, optionally with swapped words, and the links."""
+    """Return random sources, their word-by-word translations, optionally reordered, and the word links."""
     rng = random.Random(3)
     dictionary = {f"{letter}s": f"{letter}t" for letter in "abcdefghijklmnopqrstuvwxyz"}
     sources, targets, links = [], [], []
@@ -37,12 +37,12 @@ def random_corpus(
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_alignment_recovers_a_dictionary(swapped: bool) -> None:
+def test_aligner_recovers_the_links_of_a_generated_corpus(swapped: bool) -> None:
     sources, targets, links = random_corpus(400, swapped)
     assert align_corpus(sources, targets) == links
 
 
-def test_lexicon_recovers_a_dictionary() -> None:
+def test_lexicon_recovers_the_dictionary_of_a_generated_corpus() -> None:
     sources, targets, _ = random_corpus(400, True)
     lexicon = corpus_lexicon(sources, targets)
     assert set(lexicon.translations) == {word for source in sources for word in source}
@@ -91,7 +91,9 @@ def test_grow_diagonal_matches_hand_calculation() -> None:
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.floats(0.1, 14.0))
-def test_position_prior_sums_to_one_and_decreases_with_distance(source, target, tension) -> None:
+def test_position_prior_sums_to_one_and_decreases_with_distance_from_the_diagonal(
+    source, target, tension
+) -> None:
     deviations = distances(source, target)
     prior = diagonal_prior(deviations, tension)
     np.testing.assert_allclose(prior.sum(axis=1), 1.0, rtol=1e-5)
@@ -100,6 +102,6 @@ def test_position_prior_sums_to_one_and_decreases_with_distance(source, target, 
         assert (np.diff(row[np.argsort(row_deviations, kind="stable")]) <= 1e-6).all()
 
 
-def test_digamma_matches_torch() -> None:
+def test_digamma_function_matches_torch() -> None:
     x = np.concatenate([np.linspace(0.005, 10.0, 300), [100.0, 1e6]])
     np.testing.assert_allclose(digamma(x), torch.digamma(torch.from_numpy(x)).numpy(), rtol=1e-6, atol=1e-7)

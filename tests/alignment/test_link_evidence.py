@@ -1,4 +1,4 @@
-"""Link probabilities from several attention heads: shapes, bounds and features."""
+"""Probabilities of word links computed from several attention heads: shapes, bounds and features."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_number_of_features_equals_number_of_weights(heads):
     assert second_evidence(np.zeros((1, 1))).shape == (1, 1, SECOND_WEIGHTS - 1)
 
 
-def test_spelling_features_mark_equal_words_prefixes_and_punctuation():
+def test_spelling_features_recognise_equal_words_prefixes_and_punctuation():
     first = first_evidence(np.zeros((1, 4, 5)), SOURCE, TARGET)
     equal, prefixes, punctuation = first[..., 2], first[..., 3], first[..., 4]
     assert set(map(tuple, np.argwhere(equal).tolist())) == {(0, 0), (3, 4)}
@@ -134,7 +134,7 @@ def test_links_have_probabilities_above_one_half():
     assert align_words([pieces], *spans).likely == ()
 
 
-def test_composed_links_have_noisy_or_probability():
+def test_composed_links_have_noisy_or_probabilities():
     first = WordAlignment(((0, 1),), ((0, 1), (2, 3)), ((0, 0),), ((0, 0, 0.8), (0, 1, 0.4)))
     second = WordAlignment(first.target, ((0, 1),), ((0, 0),), ((0, 0, 0.5), (1, 0, 0.5)))
     composed = compose_alignments([first, second])

@@ -1,4 +1,4 @@
-"""Spans of pieces in their text, for various texts and tokenisers."""
+"""Character spans of subword pieces in their text, for various texts and tokenisers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TEXTS = st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=4)), max_siz
 
 
 class PieceTokeniser:
-    """A tokeniser with the given pieces, whose indices are the token ids."""
+    """A tokeniser whose token ids are indices into a given list of pieces."""
 
     def __init__(self, pieces: list[str], unknown: int = -4) -> None:
         self.symbols = Symbols(-1, -2, -3, unknown)
@@ -93,7 +93,7 @@ def is_encodable(text: str) -> bool:
 @given(TEXTS.filter(is_encodable))
 @example("▁ ▁a")
 @example("He LIKES ﬁne Straßencafés, ½ … 😀 e\u0301")
-def test_spans_contain_all_encoded_characters(text):
+def test_piece_spans_contain_all_encoded_characters(text):
     for normalisation in ("identity", "nfkc"):
         tokeniser = tiny.tokeniser(normalisation=normalisation)
         ids = tokeniser.add_special_tokens(tokeniser.encode(text))
@@ -111,7 +111,7 @@ def test_spans_contain_all_encoded_characters(text):
 
 
 @given(TEXTS.filter(is_encodable))
-def test_spans_contain_all_decoded_characters(text):
+def test_piece_spans_contain_all_decoded_characters(text):
     tokeniser = tiny.tokeniser()
     ids = tokeniser.encode(text)
     decoded = tokeniser.decode(ids)
@@ -132,7 +132,7 @@ def family(name: str):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS.filter(is_encodable))
 @example(text="The naïve dog's HOUSE, İstanbul")
-def test_spans_are_valid_for_all_tokeniser_families(name, text):
+def test_piece_spans_are_valid_for_all_tokeniser_families(name, text):
     for tokeniser in family(name):
         ids = tokeniser.add_special_tokens(tokeniser.encode(text))
         check_spans(text, piece_spans(text, ids, tokeniser))
@@ -142,7 +142,7 @@ def test_spans_are_valid_for_all_tokeniser_families(name, text):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_spans_cover_plain_words_exactly(name):
+def test_piece_spans_join_to_the_words_of_a_simple_text(name):
     for tokeniser in family(name):
         text = "the dog sees the cat"
         ids = tokeniser.add_special_tokens(tokeniser.encode(text))
@@ -150,7 +150,7 @@ def test_spans_cover_plain_words_exactly(name):
         assert "".join(texts) == text.replace(" ", "")
 
 
-def test_spans_match_worked_examples():
+def test_piece_spans_match_worked_examples():
     assert span_texts("Hello you", spans_of_pieces("Hello you", "▁Hel", "lo", "▁", "you")) == [
         "Hel",
         "lo",
@@ -194,7 +194,7 @@ def test_spans_match_worked_examples():
     assert spans_of_pieces("", *[]) == []
 
 
-def test_long_unequal_texts_are_aligned_evenly():
+def test_spans_of_pieces_unlike_a_long_text_divide_it_evenly():
     text, pieces = "ab" * 4000, ["xy" * 2000]
     assert spans_of_pieces(text, *pieces) == [(0, len(text))]
 
@@ -217,7 +217,7 @@ def test_words_of_various_scripts_are_split():
     assert split_words("don't go-there, 3.5") == ["don't", "go-there", ",", "3", ".", "5"]
 
 
-def test_words_are_linked_by_largest_weights():
+def test_words_are_linked_by_their_largest_attention_weights():
     import numpy as np
 
     source, target = "a bc .", "x yz"
@@ -240,7 +240,7 @@ def test_composed_alignments_link_source_to_final_target():
     assert compose_alignments([first]) == first and compose_alignments([first, None]) is None
 
 
-def test_unlinked_source_words_are_linked_by_largest_weight():
+def test_unlinked_source_words_are_linked_by_their_largest_attention_weight():
     import numpy as np
 
     def links(weights, target="Children run ."):

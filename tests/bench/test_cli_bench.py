@@ -1,4 +1,4 @@
-"""``uwaga bench``: tables, JSON, and comparison of reports."""
+"""The command ``uwaga bench``: tables, JSON output, and comparison of reports."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def run(*arguments, code=0):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A report of this machine."""
+    """Return the report of a benchmark on this machine."""
     path = tmp_path_factory.mktemp("bench") / "mine.json"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "memory_size", lambda: 1 << 26)
@@ -55,7 +55,7 @@ def test_comparing_a_report_with_itself_gives_ratios_of_one(report):
     assert {row[-1] for row in rows} == {"1.00"}
 
 
-def test_invalid_report_fails_before_measuring(report, tmp_path, monkeypatch):
+def test_invalid_report_is_rejected_before_measuring(report, tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "measure", lambda *_: pytest.fail("measured"))
     values = json.loads(report.read_text())
     values["machine"]["cores"] = "many"
@@ -66,7 +66,7 @@ def test_invalid_report_fails_before_measuring(report, tmp_path, monkeypatch):
         assert f"error: {invalid}: machine.cores" in error and "Traceback" not in error
 
 
-def test_markup_in_report_is_not_interpreted(report, tmp_path):
+def test_markup_in_report_values_is_printed_literally(report, tmp_path):
     values = json.loads(report.read_text())
     values["machine"]["processor"] = "[bold red]a[/] :smile: processor"
     other = tmp_path / "other.json"

@@ -57,7 +57,7 @@ def test_report_lists_all_measurements():
     assert report.model.name == "numbers-en-de" and report.machine.threads == 2
 
 
-def test_kernel_share_is_its_rate_divided_by_the_limit():
+def test_kernel_share_is_the_kernel_rate_divided_by_the_hardware_limit():
     report = run_measure()
     memory = next(rate.all_threads for rate in report.memory if rate.name == machine.BEYOND_CACHES)
     products = {rate.numbers: rate.operations_per_second for rate in report.peaks}
@@ -120,7 +120,7 @@ def test_missing_model_is_rejected(tmp_path):
 
 
 @given(st.one_of(transformer_settings(), recurrent_settings()), st.sampled_from(["int8", "float32"]))
-def test_each_matrix_is_counted_once(settings, numbers):
+def test_work_estimate_counts_each_matrix_once(settings, numbers):
     stored = stored_shapes(settings, 23, 23)
     packed = pack(settings, (23, 23), lambda name: np.ones(stored[name], np.float32), numbers)
     work = Work.from_weights(packed)
@@ -132,7 +132,7 @@ def test_each_matrix_is_counted_once(settings, numbers):
     assert work.per_batch_bytes >= width * work.per_batch and work.step_bytes >= width * work.step
 
 
-def test_search_fixed_generates_the_requested_number_of_tokens():
+def test_fixed_length_search_generates_the_requested_number_of_tokens():
     model = to_engine(read(MODEL), "int8")
     assert isinstance(model, NativeModel)
     for batch in (1, 5):
@@ -143,7 +143,7 @@ def test_search_fixed_generates_the_requested_number_of_tokens():
             )
 
 
-def test_shortest_time_is_limited_by_memory_or_products():
+def test_shortest_time_is_bound_by_memory_or_compute():
     limits = Limits(100.0, {"int8": 1000.0, "float32": 10.0})
     assert limits.shortest(100.0, 500.0, "int8") == (1.0, "memory")
     assert limits.shortest(100.0, 2000.0, "int8") == (2.0, "products")
@@ -151,7 +151,7 @@ def test_shortest_time_is_limited_by_memory_or_products():
     assert Limits(100.0, {}).shortest(100.0, 2000.0, "int8") == (1.0, "memory")
 
 
-def test_memory_size_exceeds_caches_within_cgroup_limit(tmp_path, monkeypatch):
+def test_memory_test_size_exceeds_caches_and_respects_cgroup_limit(tmp_path, monkeypatch):
     monkeypatch.undo()
     index = tmp_path / "index3"
     index.mkdir()

@@ -1,4 +1,4 @@
-"""The report of ``uwaga bench``: as JSON, compared, and from untrusted files."""
+"""Reports of ``uwaga bench``: conversion to JSON, comparison, and reading of untrusted files."""
 
 import copy
 import json
@@ -76,7 +76,7 @@ def path(tmp_path):
 
 
 def key_paths(values, prefix=()):
-    """Yield the path of keys to each value, object and list."""
+    """Yield the sequence of keys that leads to each value, object and list in a JSON document."""
     keys = values.items() if isinstance(values, dict) else enumerate(values)
     for key, value in keys:
         yield (*prefix, key)
@@ -85,7 +85,7 @@ def key_paths(values, prefix=()):
 
 
 def changed_report(key_path, value):
-    """Return a copy of the report with another value."""
+    """Return a copy of the report with one value replaced."""
     report = copy.deepcopy(REPORT)
     group = report
     for key in key_path[:-1]:
@@ -95,7 +95,7 @@ def changed_report(key_path, value):
 
 
 def error_message(path, content):
-    """Return the error message for a file with this content."""
+    """Return the error message that reading a report file with the given content causes."""
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     with pytest.raises(DataError) as error:
         read_report(path)
@@ -117,7 +117,7 @@ def test_comparing_a_report_with_itself_gives_ratios_of_one():
     assert len(ratios) == 6 and {comparison.ratio for comparison in ratios} == {1.0}
 
 
-def test_comparison_contains_ratios_of_the_rates_of_two_reports():
+def test_comparison_contains_rate_ratios_of_two_reports():
     faster = changed_report(("memory", 0, "all_threads"), 1e11)
     faster["peaks"] = []
     ratios = {
@@ -129,7 +129,7 @@ def test_comparison_contains_ratios_of_the_rates_of_two_reports():
     assert ratios["int8 in registers"].first is None and ratios["int8 in registers"].ratio is None
 
 
-def test_rates_of_different_models_have_no_ratio():
+def test_rates_of_different_models_are_not_compared():
     other = changed_report(("model", "weights"), 70_000_000)
     comparisons = compare(Report.model_validate(REPORT), Report.model_validate(other))
     searches = [comparison for comparison in comparisons if comparison.unit == "tokens/s"]
@@ -139,7 +139,7 @@ def test_rates_of_different_models_have_no_ratio():
 @pytest.mark.parametrize(
     "key_path", list(key_paths(REPORT)), ids=lambda key_path: ".".join(map(str, key_path))
 )
-def test_invalid_value_is_reported_with_its_key(path, key_path):
+def test_invalid_value_error_names_its_key(path, key_path):
     hostile = [-1, math.nan, math.inf, 10**400, 1e300, {"a": []}, [[]], "\x1b[2J", "x" * 10**5]
     for value in hostile:
         message = error_message(path, changed_report(key_path, value))
@@ -184,7 +184,7 @@ def test_newer_report_version_is_rejected(path):
     assert "install a newer uwaga" in error_message(path, changed_report(("version",), VERSION + 1))
 
 
-def test_too_large_report_is_rejected(path):
+def test_oversized_report_is_rejected(path):
     assert "larger than" in error_message(path, b" " * (MAX_REPORT_BYTES + 1))
 
 

@@ -1,4 +1,4 @@
-"""The alignment head, stored with models of all formats."""
+"""Storage of the alignment head with models of all formats."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def model(tmp_path):
     return tmp_path / "model"
 
 
-def test_head_survives_conversion_and_rewriting(model, tmp_path):
+def test_alignment_head_survives_conversion_and_rewriting(model, tmp_path):
     assert formats.read(model).alignment_head == HEAD
     assert Translator.load(model, device="cpu").model.alignment_head == HEAD
     quantise(model, tmp_path / "int8")
@@ -53,7 +53,7 @@ def test_head_survives_conversion_and_rewriting(model, tmp_path):
     assert Translator.load(tmp_path / "marian", device="cpu").model.alignment_head == HEAD
 
 
-def test_model_without_alignment_head_writes_no_head_file(model, tmp_path, cache_folder):
+def test_model_without_alignment_head_is_saved_without_head_file(model, tmp_path, cache_folder):
     (model / HEAD_FILE).unlink()
     before = sorted(model.iterdir())
     translator = Translator.load(model, device="cpu")
@@ -88,13 +88,13 @@ def test_alignment_head_of_a_read_only_folder_is_cached(model, cache_folder, mon
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"layer": 0}', '{"layer": 1, "heads": 2}', '{"layer": 1, "step": "x"}']
 )
-def test_damaged_head_file_is_rejected(model, content):
+def test_damaged_alignment_head_file_is_rejected(model, content):
     (model / HEAD_FILE).write_text(content)
     with pytest.raises(ModelError, match=HEAD_FILE):
         formats.read(model)
 
 
-def test_head_outside_the_decoder_is_rejected(model):
+def test_alignment_head_outside_the_decoder_is_rejected(model):
     (model / HEAD_FILE).write_text('{"layer": 9, "head": 1}')
     message = "the stored alignment head is 9.1 predicting, but the decoder has"
     with pytest.raises(ModelError, match=message):
@@ -107,7 +107,7 @@ def test_alignment_head_has_documented_json_and_string_forms(model):
     assert str(HEAD) == "2.1 reading" and str(AlignmentHead(layer=1)) == "1.mean predicting"
 
 
-def test_guided_alignment_settings_determine_the_head():
+def test_guided_alignment_settings_determine_the_alignment_head():
     values = {"run": "run", "data": {"train": ["a", "b"], "dev": ["a", "b"], "languages": ["en", "de"]}}
     values["model"] = {"family": "transformer", "decoder_layers": 3}
     assert guided_head(parse(Settings, values, "settings")) is None

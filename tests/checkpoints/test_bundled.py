@@ -37,7 +37,9 @@ def test_example_sentence_translates_as_expected(translator: Translator) -> None
 
 
 @pytest.mark.parametrize("text", ["i want to buy a car.", "I want to buy a car", "i want to buy a car"])
-def test_text_without_capitals_and_full_stop_keeps_its_meaning(translator: Translator, text: str) -> None:
+def test_text_without_capitals_and_full_stop_is_translated_with_the_same_meaning(
+    translator: Translator, text: str
+) -> None:
     words = translator.translate(text).text.rstrip(".!").casefold().split()
     assert words[0] == "ich" and words[-3:] == ["ein", "auto", "kaufen"]
 
@@ -99,7 +101,7 @@ def test_bundled_model_is_small_and_credits_its_data() -> None:
 
 
 def test_M1_word_with_low_attention_weight_can_change_the_translation(translator: Translator) -> None:
-    """*den* gives *letter* a weight below 0.01, but another noun in its place changes the article."""
+    """The weight of *letter* for *den* is below 0.01, yet replacing this noun changes the article."""
     text, target = "The man reads the letter.", "Der Mann liest den Brief."
     found = translator.translate(text, attention=True)
     assert found.text == target

@@ -1,4 +1,4 @@
-"""CTranslate2 folders and Argos packages: equality with CTranslate2; rejection of invalid files."""
+"""CTranslate2 folders and Argos packages: agreement with CTranslate2, and rejection of invalid files."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ FORMATS = ["float32", "float16", "bfloat16", "int8", "int16", "int8_float16"]
 
 @pytest.fixture(scope="module")
 def marian(tmp_path_factory):
-    """Return a Marian folder with equal numbers of heads, as CTranslate2's converter requires."""
+    """Return a Marian folder whose encoder and decoder have equally many heads, as CTranslate2 requires."""
     folder = tmp_path_factory.mktemp("ct2") / "marian"
     make(folder, decoder_attention_heads=3, end=3.0)
     return folder
@@ -50,7 +50,7 @@ def converted(marian, folder, quantisation):
 
 
 def greedy(loaded, folder, texts=TEXTS, **options):
-    """Return the pieces of greedy search in uwaga and in CTranslate2."""
+    """Return the pieces that greedy search generates in uwaga and in CTranslate2."""
     peer = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32", intra_threads=1)
     sources = [loaded.source.add_special_tokens(loaded.source.encode(text)) for text in texts]
     results = peer.translate_batch(
@@ -65,7 +65,7 @@ def greedy(loaded, folder, texts=TEXTS, **options):
 @pytest.mark.sampled(5)
 @pytest.mark.numerical
 @pytest.mark.parametrize("quantisation", FORMATS)
-def test_marian_model_matches_ctranslate2(marian, tmp_path, quantisation):
+def test_converted_marian_model_matches_ctranslate2(marian, tmp_path, quantisation):
     folder = converted(marian, tmp_path / "m", quantisation)
     loaded = load_torch(folder)
     actual, expected = greedy(loaded, folder)
@@ -97,7 +97,7 @@ def test_marian_model_matches_ctranslate2(marian, tmp_path, quantisation):
     )
 
 
-FUSED = {"self_attn": ("q_proj", "k_proj", "v_proj"), "encoder_attn": ("k_proj", "v_proj")}
+FUSED_PROJECTIONS = {"self_attn": ("q_proj", "k_proj", "v_proj"), "encoder_attn": ("k_proj", "v_proj")}
 
 
 def dequantise(name, weights, quantisation):
@@ -115,7 +115,7 @@ def dequantise(name, weights, quantisation):
         return (weight * scale).round() / scale
     if quantisation == "int16":
         owner, _, layer = name.removesuffix(".weight").rpartition(".")
-        fused = FUSED.get(owner.rpartition(".")[2], ())
+        fused = FUSED_PROJECTIONS.get(owner.rpartition(".")[2], ())
         group = (
             [weights[f"{owner}.{projection}.weight"] for projection in fused] if layer in fused else [weight]
         )
@@ -135,7 +135,7 @@ def test_int16_weight_has_a_single_scale(marian, tmp_path):
 
 
 def spec(folder, seed=0, pre_norm=True, encodings=None, scale=True, size=24, **changes):
-    """Save a random model of CTranslate2's specification, like those of OpenNMT's converters."""
+    """Save a random model with CTranslate2's model specification, as OpenNMT's converters do."""
     from ctranslate2.specs import transformer_spec
 
     specification = transformer_spec.TransformerSpec.from_config((2, 1), 2, pre_norm=pre_norm, **changes)
@@ -193,7 +193,7 @@ SPECIFICATIONS = {
 
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_converter_variants_match_ctranslate2(tmp_path, name):
+def test_model_with_each_specification_matches_ctranslate2(tmp_path, name):
     folder = spec(tmp_path / "m", **SPECIFICATIONS[name])
     loaded = load_torch(folder)
     options = {"suppress_sequences": [["<s>"]]}  # uwaga's search never produces the start symbol
@@ -223,7 +223,7 @@ def test_config_determines_start_and_end_symbols(tmp_path):
 
 
 def rewrite(path, version=6, revision=7, name="TransformerSpec", drop=(), add=None, aliases=True):
-    """Rewrite a file in another format version, by the layout of CTranslate2's sources."""
+    """Rewrite a model file in another format version, with the layout defined in CTranslate2's sources."""
     file = read_model_file(path)
     numbers = {"float32": 0, "int8": 1, "int16": 2, "int32": 3, "float16": 4}
 
@@ -274,8 +274,8 @@ def replaced(path, old, new, count=1):
     path.write_bytes(content.replace(old, new, count))
 
 
-def claim(path):
-    """State an axis of four billion rows."""
+def overstate_axis(path):
+    """Change the header so that it states an axis of four billion rows."""
     content = path.read_bytes()
     position = content.index(b"decoder/embeddings/weight\0") + len("decoder/embeddings/weight\0") + 1
     path.write_bytes(content[:position] + struct.pack("<I", 0xFFFFFFFF) + content[position + 4 :])
@@ -294,7 +294,7 @@ INVALID_FOLDERS = {
         (f / "model.bin").read_bytes() + b"\0\0"
     ),
     r"model\.bin: the file is empty": lambda f: (f / "model.bin").write_bytes(b""),
-    r"of shape \(4294967295, 24\) needs \d+ bytes": lambda f: claim(f / "model.bin"),
+    r"of shape \(4294967295, 24\) needs \d+ bytes": lambda f: overstate_axis(f / "model.bin"),
     r"CTranslate2 format 7, or not a CTranslate2 file": lambda f: replaced(
         f / "model.bin", b"\6\0\0\0", b"\7\0\0\0"
     ),
@@ -344,7 +344,7 @@ def test_invalid_folder_is_rejected(opennmt, tmp_path, message):
 
 @given(st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damaged_header_is_read_or_rejected(opennmt, tmp_path, data):
+def test_damaged_model_file_is_read_or_raises_model_error(opennmt, tmp_path, data):
     """Truncated or changed files are read or raise ModelError."""
     content = bytearray((opennmt / "model.bin").read_bytes())
     if data.draw(st.booleans()):
@@ -379,7 +379,7 @@ def package(folder, path, metadata=None, skip=(), extra=()):
     return path
 
 
-def test_argos_packages_translate(opennmt, tmp_path):
+def test_argos_package_is_loaded_and_translates(opennmt, tmp_path):
     path = package(opennmt, tmp_path / "en_de.argosmodel")
     translator = uwaga.load(path, device="cpu")
     assert translator.languages == ("en", "de")

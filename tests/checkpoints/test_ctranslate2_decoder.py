@@ -1,4 +1,4 @@
-"""GPT-2 in CTranslate2's format: equality with the original model; rejection of invalid folders."""
+"""GPT-2 in CTranslate2's format: agreement with the original model, and rejection of invalid folders."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""CTranslate2 folders of old versions, and folders for segmented text."""
+"""CTranslate2 folders of old format versions, and folders that expect pre-segmented text."""
 
 import json
 import struct
@@ -13,7 +13,7 @@ from uwaga.checkpoints.formats.ctranslate2.binary import read_model_file
 from uwaga.checkpoints.registry import describe
 
 ctranslate2 = pytest.importorskip("ctranslate2")
-SUPPRESSED = {"suppress_sequences": [["<s>"]]}  # our search never makes the start symbol
+SUPPRESS_START = {"suppress_sequences": [["<s>"]]}  # our search never makes the start symbol
 OLD_NAMES = [
     *(("encoder/embeddings/weight", "transformer/encoder/w_embs:0"),),
     *(("decoder/embeddings/weight", "transformer/decoder/w_embs:0"),),
@@ -56,11 +56,11 @@ def rewrite_as_format_1(folder):
 
 
 @pytest.mark.parametrize("pre_norm", [True, False])
-def test_format_1_models_match_ctranslate2(tmp_path, pre_norm):
+def test_models_of_format_version_1_match_ctranslate2(tmp_path, pre_norm):
     folder = spec(tmp_path / "m", pre_norm=pre_norm)
     rewrite_as_format_1(folder)
     assert read_model_file(folder / "model.bin").version == 1
-    actual, expected = greedy(load_torch(folder), folder, **SUPPRESSED)
+    actual, expected = greedy(load_torch(folder), folder, **SUPPRESS_START)
     assert actual == expected
     assert not pre_norm or len({tuple(row) for row in actual}) > 1
     assert describe(folder).sizes["format version"] == 1
@@ -76,12 +76,12 @@ def test_missing_unknown_token_is_appended(tmp_path):
     loaded = load_torch(folder)
     assert loaded.source.symbols.unknown == len(pieces) - 1
     texts = ["the dog sees the cat", "Hi €"]
-    actual, expected = greedy(loaded, folder, texts, **SUPPRESSED)
+    actual, expected = greedy(loaded, folder, texts, **SUPPRESS_START)
     assert actual == expected
     assert describe(folder).vocabulary == (len(pieces), len(pieces))
 
 
-def test_segmented_text_matches_ctranslate2(tmp_path):
+def test_targets_of_presegmented_text_match_ctranslate2(tmp_path):
     folder = spec(tmp_path / "m", encodings=50)
     (folder / "sentencepiece.model").unlink()
     path = folder / "shared_vocabulary.json"
@@ -93,7 +93,7 @@ def test_segmented_text_matches_ctranslate2(tmp_path):
     texts = [" ".join(pieces[9:13]), f"{pieces[40]} nowhere {pieces[51]}", pieces[30]]
     loaded = load_torch(folder)
     assert loaded.source.encode(f"{pieces[9]}  nowhere") == [9, 0]
-    actual, expected = greedy(loaded, folder, texts, **SUPPRESSED)
+    actual, expected = greedy(loaded, folder, texts, **SUPPRESS_START)
     assert actual == expected
     translator = uwaga.load(folder, engine="native")
     translation = translator.translate(texts[0], beam=1, max_length=14, placeholders=False)

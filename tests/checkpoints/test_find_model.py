@@ -18,7 +18,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """Return an empty Hugging Face cache and the list of requests; there is no network."""
+    """Return an empty Hugging Face cache and a list that records requests; no network is available."""
     path = tmp_path / "cache"
     path.mkdir()
     real = huggingface_hub.snapshot_download
@@ -42,7 +42,7 @@ def save(folder):
 
 
 def snapshot(cache_folder, owner, name):
-    """Return the folder of a commit in a cache with the layout of huggingface_hub's."""
+    """Return the folder of a commit in a cache with the layout that huggingface_hub uses."""
     repository = cache_folder / f"models--{owner}--{name}"
     (repository / "refs").mkdir(parents=True)
     (repository / "refs/main").write_text(COMMIT)

@@ -24,12 +24,12 @@ from uwaga.models.build import build_model
 from uwaga.settings import LuongSettings
 
 GUIDE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
-RUN = CliRunner()
+RUNNER = CliRunner()
 
 
 @pytest.fixture
 def guide(monkeypatch):
-    """Run the examples of the guide; what they register is removed after the test."""
+    """Run the examples of the guide; remove the formats they register after the test."""
     monkeypatch.setattr(formats.FORMATS, "_added", {})
     monkeypatch.setattr(registry.FAMILIES, "_added", {})
     text = GUIDE.read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def guide(monkeypatch):
 
 
 @pytest.fixture
-def plain(guide, tmp_path):
+def custom_and_uwaga_folders(guide, tmp_path):
     """Return a folder of the custom format, and a uwaga folder of the same model."""
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
@@ -59,8 +59,8 @@ def plain(guide, tmp_path):
     return folder, tmp_path / "ours"
 
 
-def test_custom_format_is_loaded_described_and_converted(plain, tmp_path):
-    folder, original = plain
+def test_custom_format_is_loaded_described_and_converted(custom_and_uwaga_folders, tmp_path):
+    folder, original = custom_and_uwaga_folders
     assert formats.detect(folder).name == "plain" and formats.detect(original).name == "uwaga"
     for engine in ("native", "torch"):
         loaded, expected = (uwaga.load(path, device="cpu", engine=engine) for path in (folder, original))
@@ -68,31 +68,31 @@ def test_custom_format_is_loaded_described_and_converted(plain, tmp_path):
         assert loaded.translate(tiny.ENGLISH, beam=3) == expected.translate(
             tiny.ENGLISH, beam=3, max_length=256
         )
-    document = json.loads(RUN.invoke(app, ["info", str(folder), "--json"]).stdout)
+    document = json.loads(RUNNER.invoke(app, ["info", str(folder), "--json"]).stdout)
     assert (document["format"], document["sizes"]["width"], document["decoding"]["beam"]) == ("plain", 16, 2)
-    result = RUN.invoke(app, ["convert", "--int8", str(folder), str(tmp_path / "int8")])
+    result = RUNNER.invoke(app, ["convert", "--int8", str(folder), str(tmp_path / "int8")])
     assert result.exit_code == 0, result.output
     rounded = uwaga.load(tmp_path / "int8")
     assert rounded.decoder.precision == "int8" and rounded.options().beam == 2
     assert rounded.translate(tiny.ENGLISH) == uwaga.load(folder, dtype="int8").translate(tiny.ENGLISH)
 
 
-def test_model_format_of_a_plugin_is_read_and_converted(plain, tmp_path, monkeypatch):
-    """The command line reads it only with the plugin; the converted folder loads without the plugin."""
-    folder, _ = plain
+def test_model_format_of_a_plugin_is_read_and_converted(custom_and_uwaga_folders, tmp_path, monkeypatch):
+    """The command line reads the format only with the plugin; the converted folder loads without it."""
+    folder, _ = custom_and_uwaga_folders
     plugin = plugin_file("Add a model format", tmp_path)
     forget_plugins(monkeypatch, formats.FORMATS)
     monkeypatch.setattr(formats.FORMATS, "_added", {})
-    assert RUN.invoke(app, ["info", str(folder)]).exit_code == 1
+    assert RUNNER.invoke(app, ["info", str(folder)]).exit_code == 1
     arguments = ["--plugin", str(plugin), "convert", "--int8", str(folder), str(tmp_path / "stored")]
-    assert RUN.invoke(app, arguments).exit_code == 0
+    assert RUNNER.invoke(app, arguments).exit_code == 0
     monkeypatch.setattr(formats.FORMATS, "_added", {})
-    result = RUN.invoke(app, ["translate", "--model", str(tmp_path / "stored"), tiny.ENGLISH[0]])
+    result = RUNNER.invoke(app, ["translate", "--model", str(tmp_path / "stored"), tiny.ENGLISH[0]])
     assert result.exit_code == 0, result.output
 
 
-def test_damaged_custom_format_is_rejected(plain):
-    folder, _ = plain
+def test_damaged_custom_format_is_rejected(custom_and_uwaga_folders):
+    folder, _ = custom_and_uwaga_folders
     arrays = dict(np.load(folder / "plain.npz"))
     for change, message in (
         (
@@ -113,10 +113,12 @@ def test_damaged_custom_format_is_rejected(plain):
         uwaga.load(folder)
 
 
-def test_hub_fetches_only_files_of_custom_format(plain, tmp_path, monkeypatch):
+def test_only_files_of_the_custom_format_are_fetched_from_the_hub(
+    custom_and_uwaga_folders, tmp_path, monkeypatch
+):
     """Other files of the repository are not fetched."""
     huggingface_hub = pytest.importorskip("huggingface_hub")
-    folder, _ = plain
+    folder, _ = custom_and_uwaga_folders
     (folder / "train.py").write_text("raise SystemExit")
 
     def download(name, *, allow_patterns, local_files_only=False):
@@ -136,7 +138,7 @@ def test_hub_fetches_only_files_of_custom_format(plain, tmp_path, monkeypatch):
     assert uwaga.load("someone/plain", device="cpu").translate("the dog").text
 
 
-def test_custom_family_of_the_guide_is_read(guide, tmp_path, monkeypatch):
+def test_custom_family_from_the_guide_is_read(guide, tmp_path, monkeypatch):
     """A pre-norm variant of BART, which equals mBART."""
     pytest.importorskip("transformers")
     import fairseq_models
@@ -277,7 +279,7 @@ FOLDERS = {
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
-def test_description_equals_loaded_model(tmp_path, kind):
+def test_description_agrees_with_the_loaded_model(tmp_path, kind):
     if "uwaga" not in kind:
         pytest.importorskip("transformers")
     if kind in ("CTranslate2", "Argos Translate"):

@@ -1,4 +1,4 @@
-"""Fuzz cases that failed before return or raise a UwagaError, within time and memory limits."""
+"""Fuzz cases that once failed: each returns or raises a UwagaError within time and memory limits."""
 
 import json
 import sys

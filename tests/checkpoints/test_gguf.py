@@ -24,7 +24,7 @@ from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.tokenizers.prompt import choose_prompt
 
-RUN = CliRunner()
+RUNNER = CliRunner()
 
 
 def peer_dequantise(kind, rows):
@@ -66,7 +66,7 @@ def test_weights_larger_than_a_chunk_are_dequantised_exactly(number):
 
 
 FORMATS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"]
-"""Formats that the package gguf can quantise."""
+"""Number formats to which the package ``gguf`` can quantise."""
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -152,7 +152,7 @@ def test_logits_match_transformers(tmp_path, case):
 
 
 @pytest.mark.parametrize(("case", "layers", "scale"), [("gemma2", 46, 0.25), ("gemma3", 62, 0.25)])
-def test_largest_gemma_scales_scores_by_width_and_heads(tmp_path, case, layers, scale):
+def test_largest_gemma_models_derive_score_scale_from_width_and_heads(tmp_path, case, layers, scale):
     """The model is identified only by its number of layers; its heads are wider than width / heads."""
     model = gguf_files.peer(case)
     empty = np.zeros((1, 1), np.float32)
@@ -246,7 +246,7 @@ def test_unsupported_metadata_is_rejected(tmp_path, case, metadata, words):
         assert str(path) in str(caught.value)
 
 
-def test_split_model_equals_single_file(tmp_path):
+def test_split_model_equals_single_file_model(tmp_path):
     model = gguf_files.peer("llama")
     single = read_gguf(gguf_files.write(tmp_path / "whole.gguf", "llama", model, "Q8_0"))
     split = read_gguf(gguf_files.write(tmp_path / "m.gguf", "llama", model, "Q8_0", part=8))
@@ -289,7 +289,7 @@ def test_inconsistent_parts_are_rejected(tmp_path, number, replacement, words):
         formats.read(first)
 
 
-def test_part_other_than_the_first_is_rejected(tmp_path):
+def test_path_of_a_part_other_than_the_first_is_rejected(tmp_path):
     first = gguf_files.write(tmp_path / "m.gguf", part=8)
     with pytest.raises(ModelError, match=f"not the first of 5 parts of a model; give {first.name}"):
         formats.read(tmp_path / "m-00004-of-00005.gguf")
@@ -318,20 +318,20 @@ def test_inconsistent_tensors_are_rejected(tmp_path, tensors, words):
         read_gguf(gguf_files.write(tmp_path / "m.gguf", tensors=tensors))
 
 
-def test_info_shows_metadata(tmp_path):
+def test_info_command_shows_gguf_metadata(tmp_path):
     metadata = {
         "general.license": "apache-2.0",
         "general.languages": ["en", "no"],
         "general.name": 'A "model"',
     }
     path = gguf_files.write(tmp_path / "m.gguf", "gemma3", form="Q8_0", metadata=metadata)
-    document = json.loads(RUN.invoke(app, ["info", str(path), "--json"]).stdout)
+    document = json.loads(RUNNER.invoke(app, ["info", str(path), "--json"]).stdout)
     assert (document["format"], document["family"], document["licence"]) == ("GGUF", "gemma3", "apache-2.0")
     assert document["weights"]["formats"] == ["F32", "Q8_0"] and document["sizes"]["window"] == 8
     assert document["languages"]["source"] == ["en", "no"]
 
 
-def test_chat_template_is_read(tmp_path):
+def test_chat_template_is_read_from_metadata(tmp_path):
     text = "{{ bos_token }}{% for one in messages %}{{ one.content }}{{ eos_token }}{% endfor %}"
     metadata = {"tokenizer.chat_template": text, "general.name": "Hunyuan-MT-7B"}
     chat = formats.read(gguf_files.write(tmp_path / "m.gguf", metadata=metadata)).chat
@@ -365,7 +365,7 @@ def test_engine_continuations_match_torch(tmp_path, case):
     ("form", "precision"),
     [("F32", "float32"), ("Q8_0", "int8"), ("Q5_1", "int8"), ("Q4_0", "int4"), ("Q4_1", "int4")],
 )
-def test_quantised_files_run_in_the_matching_precision(tmp_path, form, precision):
+def test_quantised_files_are_loaded_in_the_matching_precision(tmp_path, form, precision):
     path = gguf_files.write(tmp_path / "m.gguf", "llama", form=form)
     loaded = uwaga.TextGenerator.load(path, device="cpu")
     assert loaded.decoder.precision == precision
@@ -376,7 +376,7 @@ def test_quantised_files_run_in_the_matching_precision(tmp_path, form, precision
 
 
 @pytest.mark.parametrize("tokens", ["sentencepiece", "byte-level"])
-def test_files_are_converted_to_int8(tmp_path, tokens):
+def test_gguf_files_are_converted_to_int8(tmp_path, tokens):
     """The folder equals the file loaded in int8, for both kinds of tokenisers."""
     byte_level, tensors = tokens == "byte-level", {}
     tokeniser = gguf_files.byte_level_metadata() if byte_level else gguf_files.sentencepiece_metadata()
@@ -389,13 +389,13 @@ def test_files_are_converted_to_int8(tmp_path, tokens):
             for name in ("token_embd.weight", "output.weight")
         }
     path = gguf_files.write(tmp_path / "m.gguf", "llama", form="Q8_0", tensors=tensors, tokeniser=tokeniser)
-    result = RUN.invoke(app, ["convert", "--int8", str(path), str(tmp_path / "int8")])
+    result = RUNNER.invoke(app, ["convert", "--int8", str(path), str(tmp_path / "int8")])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "int8" / ("tokenizer.json" if byte_level else "source.spm")).is_file()
     folder = uwaga.TextGenerator.load(tmp_path / "int8")
     assert folder.decoder.symbols.ends == folder.tokeniser.symbols.ends == (2 - 2 * byte_level, 9)
     rounded = uwaga.TextGenerator.load(path, dtype="int8")
     assert folder.generate(PROMPTS, max_length=12) == rounded.generate(PROMPTS, max_length=12)
-    generated = RUN.invoke(app, ["generate", str(path), "abcd", "--max-length", "5", "--dtype", "int8"])
+    generated = RUNNER.invoke(app, ["generate", str(path), "abcd", "--max-length", "5", "--dtype", "int8"])
     assert generated.exit_code == 0, generated.output
     assert generated.stdout.rstrip("\n") == rounded.generate("abcd", max_length=5).full_text.rstrip("\n")

@@ -15,20 +15,20 @@ from uwaga.checkpoints.formats.gguf.read import read_gguf
 from uwaga.errors import ModelError
 
 MAX_MEMORY = 8 << 20
-"""Maximum bytes of memory for a rejected file."""
+"""Maximum number of bytes of memory used to reject a file."""
 
 
-def text(content):
+def encoded_string(content):
     content = content if isinstance(content, bytes) else content.encode()
     return struct.pack("<Q", len(content)) + content
 
 
 def entry(key, kind, content):
-    return text(key) + struct.pack("<I", kind) + content
+    return encoded_string(key) + struct.pack("<I", kind) + content
 
 
 def info(name="t", shape=(4,), form=0, offset=0):
-    return text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, form, offset)
+    return encoded_string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, form, offset)
 
 
 def header(metadata=(), infos=(), version=3, counts=None):
@@ -41,42 +41,50 @@ def gguf(metadata=(), infos=(), data=256, **options):
     return content + bytes(-len(content) % 32 + data)
 
 
-HUGE = 1 << 60
+HUGE_NUMBER = 1 << 60
 CASES = {
     "empty": (b"", "needs 4 bytes, but 0 are left: the file is cut short"),
     "other": (b"PK\3\4" + bytes(99), "not a GGUF file"),
     "version 1": (gguf(version=1), "GGUF version 1; uwaga reads versions 2 and 3"),
     "big-endian": (gguf(version=3 << 24), "big-endian"),
     "cut in the counts": (b"GGUF" + bytes((3, 0, 0, 0, 1)), "the count of tensors needs 8 bytes"),
-    "more metadata than bytes": (gguf(counts=(0, HUGE)), "'' occurs twice|a key of the metadata"),
-    "more tensors than bytes": (gguf(counts=(HUGE, 0)), "tensor '' has 0 axes"),
-    "a long key": (gguf([struct.pack("<Q", HUGE)]), "a key of the metadata has 1152921504606846976 bytes"),
+    "more metadata than bytes": (gguf(counts=(0, HUGE_NUMBER)), "'' occurs twice|a key of the metadata"),
+    "more tensors than bytes": (gguf(counts=(HUGE_NUMBER, 0)), "tensor '' has 0 axes"),
+    "a long key": (
+        gguf([struct.pack("<Q", HUGE_NUMBER)]),
+        "a key of the metadata has 1152921504606846976 bytes",
+    ),
     "a long string": (
-        gguf([text("k") + struct.pack("<IQ", 8, HUGE)]),
+        gguf([encoded_string("k") + struct.pack("<IQ", 8, HUGE_NUMBER)]),
         "the value of 'k' has 1152921504606846976",
     ),
     "a string beyond the end": (
         gguf([entry("k", 8, struct.pack("<Q", 5000))]),
         "the value of 'k' needs 5000",
     ),
-    "not UTF-8": (gguf([entry("k", 8, text(b"\xff"))]), "the value of 'k' is not UTF-8"),
-    "a key that is not UTF-8": (gguf([entry(b"\xff", 8, text("v"))]), "a key of the metadata is not UTF-8"),
+    "not UTF-8": (gguf([entry("k", 8, encoded_string(b"\xff"))]), "the value of 'k' is not UTF-8"),
+    "a key that is not UTF-8": (
+        gguf([entry(b"\xff", 8, encoded_string("v"))]),
+        "a key of the metadata is not UTF-8",
+    ),
     "an unknown type": (gguf([entry("k", 13, bytes(8))]), "the value of 'k' is of the unknown type 13"),
-    "a long array": (gguf([entry("k", 9, struct.pack("<IQ", 4, HUGE))]), "the value of 'k' needs"),
+    "a long array": (gguf([entry("k", 9, struct.pack("<IQ", 4, HUGE_NUMBER))]), "the value of 'k' needs"),
     "an array of 2^64": (
         gguf([entry("k", 9, struct.pack("<IQ", 12, (1 << 64) - 1))]),
         "the value of 'k' needs",
     ),
     "many empty strings": (
-        gguf([entry("k", 9, struct.pack("<IQ", 8, HUGE))]),
+        gguf([entry("k", 9, struct.pack("<IQ", 8, HUGE_NUMBER))]),
         r"entry \d+ of 'k' needs 8 bytes",
     ),
     "a string of an array": (
-        gguf([entry("k", 9, struct.pack("<IQ", 8, 2) + text("a") + struct.pack("<Q", HUGE))]),
+        gguf(
+            [entry("k", 9, struct.pack("<IQ", 8, 2) + encoded_string("a") + struct.pack("<Q", HUGE_NUMBER))]
+        ),
         "entry 1 of 'k' has 1152921504606846976 bytes",
     ),
     "an array that is not UTF-8": (
-        gguf([entry("k", 9, struct.pack("<IQ", 8, 2) + text("a") + text(b"\xff"))]),
+        gguf([entry("k", 9, struct.pack("<IQ", 8, 2) + encoded_string("a") + encoded_string(b"\xff"))]),
         "entry 1 of 'k' is not UTF-8",
     ),
     "an array of arrays": (
@@ -91,10 +99,16 @@ CASES = {
     "a tensor twice": (gguf(infos=[info(), info(offset=32)]), "the tensor 't' occurs twice"),
     "no axes": (gguf(infos=[info(shape=())]), "tensor 't' has 0 axes"),
     "many axes": (gguf(infos=[info(shape=(1,) * 5)]), "tensor 't' has 5 axes"),
-    "2^32 axes": (gguf(infos=[text("t") + b"\xff" * 4]), "tensor 't' has 4294967295 axes"),
+    "2^32 axes": (gguf(infos=[encoded_string("t") + b"\xff" * 4]), "tensor 't' has 4294967295 axes"),
     "an empty axis": (gguf(infos=[info(shape=(4, 0))]), r"tensor 't' has the shape \(0, 4\)"),
-    "a huge axis": (gguf(infos=[info(shape=(HUGE, HUGE, HUGE, HUGE))]), "ends beyond the end of the file"),
-    "a huge axis of blocks": (gguf(infos=[info(shape=(HUGE, HUGE), form=8)]), "ends beyond the end"),
+    "a huge axis": (
+        gguf(infos=[info(shape=(HUGE_NUMBER, HUGE_NUMBER, HUGE_NUMBER, HUGE_NUMBER))]),
+        "ends beyond the end of the file",
+    ),
+    "a huge axis of blocks": (
+        gguf(infos=[info(shape=(HUGE_NUMBER, HUGE_NUMBER), form=8)]),
+        "ends beyond the end",
+    ),
     "a tensor beyond the end": (gguf(infos=[info(offset=256)]), "'t' .*ends beyond the end"),
     "a tensor at 2^64": (gguf(infos=[info(offset=(1 << 64) - 32)]), "'t' .*ends beyond the end"),
     "unaligned": (
@@ -118,7 +132,10 @@ CASES = {
     ),
     "alignment 7": (gguf([entry("general.alignment", 4, b"\7\0\0\0")]), "'general.alignment' must be"),
     "alignment 2^31": (gguf([entry("general.alignment", 4, b"\0\0\0\x80")]), "'general.alignment' must be"),
-    "alignment in words": (gguf([entry("general.alignment", 8, text("32"))]), "'general.alignment' must be"),
+    "alignment in words": (
+        gguf([entry("general.alignment", 8, encoded_string("32"))]),
+        "'general.alignment' must be",
+    ),
     "no architecture": (gguf(), "'general.architecture' must be a string, not missing"),
     "architecture 7": (gguf([entry("general.architecture", 4, b"\7\0\0\0")]), "must be a string, not 7"),
 }
@@ -146,7 +163,10 @@ def test_metadata_of_all_types_and_versions_is_read(tmp_path):
         entry(f"a{kind}", 9, struct.pack("<IQ", kind, 3) + struct.pack("<" + form[1] * 3, 1, 2, 3))
         for kind, form in numbers.items()
     ]
-    metadata += [entry("yes", 7, b"\1"), entry("words", 9, struct.pack("<IQ", 8, 2) + text("é") + text(""))]
+    metadata += [
+        entry("yes", 7, b"\1"),
+        entry("words", 9, struct.pack("<IQ", 8, 2) + encoded_string("é") + encoded_string("")),
+    ]
     metadata += [
         entry("truths", 9, struct.pack("<IQ", 7, 2) + b"\1\0"),
         entry("tenth", 6, struct.pack("<f", 0.1)),
@@ -168,8 +188,8 @@ def test_metadata_of_all_types_and_versions_is_read(tmp_path):
 @given(blocks=st.integers(1, 64), words=st.lists(st.text(max_size=9), max_size=30))
 def test_strings_across_block_boundaries_are_decoded(tmp_path_factory, blocks, words):
     path = tmp_path_factory.mktemp("blocks") / "m.gguf"
-    content = struct.pack("<IQ", 8, len(words)) + b"".join(map(text, words))
-    path.write_bytes(gguf([entry("words", 9, content), entry("end", 8, text("end"))]))
+    content = struct.pack("<IQ", 8, len(words)) + b"".join(map(encoded_string, words))
+    path.write_bytes(gguf([entry("words", 9, content), entry("end", 8, encoded_string("end"))]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gguf_file, "BLOCK_BYTES", blocks)
         metadata = read_file(path).metadata
@@ -180,7 +200,7 @@ def test_strings_across_block_boundaries_are_decoded(tmp_path_factory, blocks, w
 
 
 def test_gguf_header_is_read_once(tmp_path, monkeypatch):
-    """Reads are limited to the size of the header and a block."""
+    """The number of bytes read is at most the size of the header plus one block."""
     monkeypatch.setattr(gguf_file, "BLOCK_BYTES", 4096)
     read, part = [], gguf_file.PrivateFile.part
 
@@ -190,7 +210,7 @@ def test_gguf_header_is_read_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(gguf_file.PrivateFile, "part", counted)
     names = [f"n{number}" for number in range(3000)]
-    words = struct.pack("<IQ", 8, len(names)) + b"".join(map(text, names))
+    words = struct.pack("<IQ", 8, len(names)) + b"".join(map(encoded_string, names))
     metadata = [entry("words", 9, words), *(entry(name, 4, bytes(4)) for name in names)]
     infos = [info(name, offset=32 * index) for index, name in enumerate(names)]
     path = tmp_path / "m.gguf"
@@ -233,7 +253,7 @@ BOUNDARY_VALUES = [
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_mutated_file_is_read_or_rejected(valid_file, data):
+def test_mutated_file_is_read_or_raises_model_error(valid_file, data):
     content, path = valid_file
     mutated = bytearray(content)
     tensors = len(content) - 10_000

@@ -1,4 +1,4 @@
-"""Tokenisers in GGUF files: equality of ids with the original models."""
+"""Tokenisers in GGUF files: their ids equal those of the original models."""
 
 import io
 import json
@@ -28,7 +28,7 @@ SAMPLE = [
     "    def f(x):\n        return x + 1\n\n\n",
     "日本語のテキスト、そして漢字。 한국어",
 ] * 3
-ANY = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.lists(
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.lists(
     st.sampled_from(
         [
             "the",
@@ -52,7 +52,7 @@ ANY = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.lists(
 
 
 def read(path, **metadata):
-    """Return the tokeniser of a file with this metadata."""
+    """Return the tokeniser read from a GGUF file with the given metadata."""
     model = gguf_files.peer("llama")
     size = len(metadata["tokenizer.ggml.tokens"])
     tensors = {name: np.zeros((size, 64), np.float32) for name in ("token_embd.weight", "output.weight")}
@@ -60,7 +60,7 @@ def read(path, **metadata):
 
 
 def train_sentencepiece(byte_fallback, dummy_prefix):
-    """Train and return a SentencePiece model of BPE."""
+    """Train a SentencePiece model of type BPE and return it."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SAMPLE),
@@ -111,7 +111,7 @@ def sentencepieces(request, tmp_path_factory):
     return tokeniser, model
 
 
-@given(text=ANY)
+@given(text=ANY_TEXT)
 def test_sentencepiece_ids_match_original_model(sentencepieces, text):
     tokeniser, model = sentencepieces
     text = re.sub(r"</?s>|<unk>", "", text).replace("\0", "")
@@ -139,7 +139,7 @@ def split(pattern):
 
 
 DIGITS = pre_tokenizers.Digits(individual_digits=True)
-PEERS = {
+PEER_PRE_TOKENISERS = {
     "gpt-2": pre_tokenizers.ByteLevel(add_prefix_space=False),
     "smollm": pre_tokenizers.Sequence([DIGITS, pre_tokenizers.ByteLevel(add_prefix_space=False)]),
     "llama-bpe": split(
@@ -148,13 +148,13 @@ PEERS = {
     ),
     "qwen2": split(PRETOKENIZE_REGEX),
 }
-"""The pre-tokenisers of the models' tokenizer.json."""
+"""The pre-tokenisers in the ``tokenizer.json`` of the original models, by llama.cpp's names."""
 
 
 def byte_level(name):
-    """Return a trained byte-level tokeniser with the peer's pre-tokenisation, and its metadata."""
+    """Return a trained byte-level tokeniser with the named pre-tokeniser, and its GGUF metadata."""
     model = tokenizers.Tokenizer(tokenizers.models.BPE(ignore_merges=PRE_TOKENISERS[name].whole_words))
-    model.pre_tokenizer = PEERS.get(name, PEERS["gpt-2"])
+    model.pre_tokenizer = PEER_PRE_TOKENISERS.get(name, PEER_PRE_TOKENISERS["gpt-2"])
     model.decoder = tokenizers.decoders.ByteLevel()
     if PRE_TOKENISERS[name].nfc:
         model.normalizer = tokenizers.normalizers.NFC()
@@ -182,13 +182,13 @@ def byte_level(name):
     }
 
 
-@pytest.fixture(scope="module", params=PEERS)
+@pytest.fixture(scope="module", params=PEER_PRE_TOKENISERS)
 def byte_levels(request, tmp_path_factory):
     model, metadata = byte_level(request.param)
     return read(tmp_path_factory.mktemp("bpe") / "m.gguf", **metadata), model
 
 
-@given(text=ANY)
+@given(text=ANY_TEXT)
 def test_byte_level_bpe_ids_match_original_model(byte_levels, text):
     tokeniser, model = byte_levels
     expected = model.encode(text, add_special_tokens=False).ids
@@ -204,7 +204,7 @@ def test_byte_level_bpe_does_not_split_special_and_added_tokens(byte_levels):
 
 
 @pytest.mark.parametrize("name", PRE_TOKENISERS)
-def test_pre_tokenisation_is_lossless(tmp_path, name):
+def test_texts_survive_round_trip_with_each_pre_tokeniser(tmp_path, name):
     _, metadata = byte_level(name)
     tokeniser = read(tmp_path / "m.gguf", **metadata)
     for text in SAMPLE:
@@ -226,8 +226,8 @@ def test_metadata_determines_special_tokens(tmp_path):
     assert spaced.encode("the cat") == spaced.encode(" the cat")
 
 
-KEY = "tokenizer.ggml."
-BYTE_LEVEL_FAULTS = [
+KEY_PREFIX = "tokenizer.ggml."
+INVALID_BYTE_LEVEL_METADATA = [
     ({"pre": "bloom"}, "pre' is 'bloom', a pre-tokenisation that uwaga does not know; it knows gpt-2"),
     ({"pre": None}, "pre' must be a string, not missing"),
     ({"model": "rwkv"}, "model' is 'rwkv', which is not supported"),
@@ -240,7 +240,7 @@ BYTE_LEVEL_FAULTS = [
     ({"token_type": [1, 1]}, "token_type' must be an array of"),
     ({"add_bos_token": 1}, "add_bos_token' must be true or false, not 1"),
 ]
-PIECES_FAULTS = [
+INVALID_SENTENCEPIECE_METADATA = [
     ({"scores": None}, "scores' must be an array of 276 numbers, not missing"),
     ({"scores": [0.0] * 275 + [float("nan")]}, "scores' must be an array of 276 numbers"),
     ({"token_type": [7] * 276}, "token_type' has types other than 1 to 6"),
@@ -259,13 +259,13 @@ PIECES_FAULTS = [
 @pytest.mark.parametrize(
     ("tokens", "changes", "words"),
     [
-        *(("gpt2", *fault) for fault in BYTE_LEVEL_FAULTS),
-        *(("llama", *fault) for fault in PIECES_FAULTS),
+        *(("gpt2", *fault) for fault in INVALID_BYTE_LEVEL_METADATA),
+        *(("llama", *fault) for fault in INVALID_SENTENCEPIECE_METADATA),
     ],
 )
 def test_invalid_tokeniser_metadata_is_rejected(tmp_path, tokens, changes, words):
     metadata = byte_level("smollm")[1] if tokens == "gpt2" else gguf_files.sentencepiece_metadata()
-    metadata |= {f"{KEY}{name}": value for name, value in changes.items()}
+    metadata |= {f"{KEY_PREFIX}{name}": value for name, value in changes.items()}
     with pytest.raises(ModelError, match=words) as caught:
         read(tmp_path / "m.gguf", **metadata)
     assert str(tmp_path / "m.gguf") in str(caught.value)
@@ -285,7 +285,7 @@ def test_byte_level_bpe_requires_tokenizers_library(tmp_path, monkeypatch):
 
 
 def test_sentencepiece_tokeniser_is_stored_as_a_sentencepiece_model(sentencepieces):
-    """An int8 folder contains only the SentencePiece model and the special tokens around texts."""
+    """Besides the SentencePiece model, an int8 folder stores only the special tokens added to texts."""
     tokeniser, _ = sentencepieces
     files = tokeniser_files(tokeniser, tokeniser)
     assert list(files) == ["source.spm"] and tokeniser_kind(tokeniser) == "sentencepiece"

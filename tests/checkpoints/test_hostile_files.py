@@ -1,4 +1,4 @@
-"""Untrusted files: archives that unpack to gigabytes, broken streams, pipes instead of files."""
+"""Untrusted files: archives that unpack to gigabytes, malformed pickles, pipes in place of files."""
 
 import io
 import json
@@ -143,7 +143,7 @@ def test_invalid_array_headers_are_rejected(header, tmp_path):
     assert_rejected(path, [read_npz, describe], "m.npz")
 
 
-STREAMS = [
+MALFORMED_PICKLES = [
     b"",
     b".",
     b"(",
@@ -153,7 +153,7 @@ STREAMS = [
     b"\x80\x02K\x01K\x02R.",
     b"\x80\x02h\xff.",
 ]
-STREAMS += [
+MALFORMED_PICKLES += [
     b"\x80\x02}K\x01s.",
     b"\x80\x02cos\nsystem\n.",
     b"\x80\x02]K\x01\x86.",
@@ -162,8 +162,8 @@ STREAMS += [
 ]
 
 
-@pytest.mark.parametrize("stream", STREAMS)
-def test_broken_pickle_stream_raises_model_error(stream, tmp_path):
+@pytest.mark.parametrize("stream", MALFORMED_PICKLES)
+def test_malformed_pickle_raises_model_error(stream, tmp_path):
     torch = pytest.importorskip("torch")
     path = tmp_path / "pytorch_model.bin"
     torch.save({"a": torch.zeros(4)}, path)
@@ -262,7 +262,7 @@ def test_quoted_file_contents_are_truncated_in_messages(tmp_path):
     assert len(str(caught.value)) < 400 + len(str(path))
 
 
-def test_valid_archive_is_read(tmp_path):
+def test_valid_torch_archive_is_read(tmp_path):
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         path = write_zip(tmp_path / "m.npz", [("é.npy", npy(np.arange(5)))], method)
         assert list(read_npz(path)) == ["é"]
@@ -270,16 +270,21 @@ def test_valid_archive_is_read(tmp_path):
             archive.check_sums()
 
 
-LARGE = {"max_position_embeddings": 10**9, "encoder_layers": 10**6, "vocab_size": 10**9, "d_model": 10**9}
+LARGE_SIZES = {
+    "max_position_embeddings": 10**9,
+    "encoder_layers": 10**6,
+    "vocab_size": 10**9,
+    "d_model": 10**9,
+}
 
 
-@pytest.mark.parametrize("key", [*LARGE, "decoder_layers", "encoder_ffn_dim"])
+@pytest.mark.parametrize("key", [*LARGE_SIZES, "decoder_layers", "encoder_ffn_dim"])
 def test_config_sizes_are_checked_against_weights_before_allocation(key, tmp_path):
     from marian_folders import make
 
     make(tmp_path / "m")
     path = tmp_path / "m" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {key: LARGE.get(key, 10**6)}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: LARGE_SIZES.get(key, 10**6)}))
     assert_rejected(tmp_path / "m", [uwaga.load, describe], "m")
 
 
@@ -392,7 +397,7 @@ def test_bit_flips_in_a_float_folder_are_detected(tmp_path):
     )  # a folder from before checksums
 
 
-def test_config_contains_checksum_of_weights(tmp_path):
+def test_saved_config_contains_checksum_of_weights(tmp_path):
     import hashlib
 
     import tiny_models as tiny

@@ -1,4 +1,4 @@
-"""``uwaga info``: descriptions of models of all formats from settings and headers, without torch."""
+"""The command ``uwaga info``: descriptions of models of all formats, read without torch."""
 
 import dataclasses
 import json
@@ -31,11 +31,11 @@ from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.library.hub import find_model
 
-RUN = CliRunner()
+RUNNER = CliRunner()
 
 
-def show(*arguments):
-    result = RUN.invoke(app, ["info", *map(str, arguments)])
+def info_output(*arguments):
+    result = RUNNER.invoke(app, ["info", *map(str, arguments)])
     assert result.exit_code == 0, result.output
     return " ".join(result.output.split())
 
@@ -66,7 +66,7 @@ def test_uwaga_folder_is_described(tmp_path):
     assert description.languages == (("en",), ("de",))
     assert description.decoding["beam"] == 3
     assert description.problems == ()
-    text = show(tmp_path / "m")
+    text = info_output(tmp_path / "m")
     for part in (
         "transformer",
         "CC BY 2.0",
@@ -74,20 +74,20 @@ def test_uwaga_folder_is_described(tmp_path):
         f"vocabulary {source.size} pieces",
     ):
         assert part in text
-    document = json.loads(show(tmp_path / "m", "--json"))
+    document = json.loads(info_output(tmp_path / "m", "--json"))
     assert document["languages"] == {"source": ["en"], "target": ["de"]}
     assert document["weights"]["parameters"] == description.weights.parameters
 
 
 def test_bundled_model_is_described_by_default():
-    document = json.loads(show("--json"))
+    document = json.loads(info_output("--json"))
     assert (document["place"], document["licence"]) == (str(BUNDLED), "several-listed-in-card")
     assert document["languages"] == {"source": ["en"], "target": ["de"]}
-    assert "uwaga" in show()
-    assert json.loads(show("bundled", "--json")) == document
+    assert "uwaga" in info_output()
+    assert json.loads(info_output("bundled", "--json")) == document
 
 
-def test_folder_named_bundled_takes_precedence(tmp_path, monkeypatch):
+def test_folder_named_bundled_takes_precedence_over_the_bundled_model(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_model("bundled") == BUNDLED
     (tmp_path / "bundled").mkdir()
@@ -128,7 +128,7 @@ def test_hugging_face_marian_folder_is_described(marian):
     assert (description.decoding["beam"], description.decoding["max_length"]) == (4, 13)
     write_json(folder / "tokenizer_config.json", {"source_lang": "eng", "target_lang": "mul"})
     assert describe(folder).languages == (("eng",), ("deu", "fra"))
-    text = show(folder)
+    text = info_output(folder)
     assert "deu fra" in text and "apache-2.0" in text and "13" in text
 
 
@@ -136,10 +136,10 @@ def test_info_reads_languages_from_multilingual_family_or_card(tmp_path):
     model_folder(tmp_path / "m", "mbart50")
     description = describe(tmp_path / "m")
     assert len(description.languages[0]) == 52 and "sl_SI" in description.languages[1]
-    assert "and 28 more" in show(tmp_path / "m") and "zh_CN" not in show(tmp_path / "m")
-    assert "zh_CN" in show(tmp_path / "m", "--json")
+    assert "and 28 more" in info_output(tmp_path / "m") and "zh_CN" not in info_output(tmp_path / "m")
+    assert "zh_CN" in info_output(tmp_path / "m", "--json")
     t5_folder(tmp_path / "t5")
-    assert "not stated" in show(tmp_path / "t5")
+    assert "not stated" in info_output(tmp_path / "t5")
     (tmp_path / "t5/README.md").write_text("---\nlanguage: [en, fr]\n---\n")
     description = describe(tmp_path / "t5")
     assert (description.languages, description.licence) == ((("en", "fr"), ("en", "fr")), None)
@@ -153,7 +153,7 @@ def test_describe_reports_damaged_weights_as_notes_and_raises_other_errors(maria
     (folder / "model.safetensors").unlink()
     description = describe(folder)
     assert "holds neither" in description.problems[0] and description.licence == "apache-2.0"
-    assert "note" in show(folder)
+    assert "note" in info_output(folder)
     (folder / "pytorch_model.bin").write_bytes(b"x" * 70)  # only torch could read it
     assert describe(folder).weights == WeightSummary(None, 70, ())
     config = json.loads((folder / "generation_config.json").read_text())
@@ -245,7 +245,7 @@ def test_marian_npz_files_are_described_or_rejected(tmp_path):
 def test_unrecognised_paths_are_rejected(tmp_path):
     with pytest.raises(ModelError, match="not a recognised model"):
         describe(tmp_path)
-    result = RUN.invoke(app, ["info", str(tmp_path / "nowhere")])
+    result = RUNNER.invoke(app, ["info", str(tmp_path / "nowhere")])
     assert result.exit_code == 1 and "no such folder" in result.output
     broken = tmp_path / "x.argosmodel"
     broken.write_bytes(b"junk")
@@ -268,9 +268,9 @@ def test_describe_does_not_import_torch():
     assert {field.name for field in dataclasses.fields(Description)} == set(json.loads(first))
 
 
-def test_int8_description_states_original_parameters(tmp_path):
-    """The description states the parameters of the original model."""
-    result = RUN.invoke(app, ["convert", "--int8", "bundled", str(tmp_path / "int8"), "--keep", "output"])
+def test_int8_description_states_parameter_count_of_the_original_model(tmp_path):
+    """An int8 folder is described with the number of parameters of the model it was converted from."""
+    result = RUNNER.invoke(app, ["convert", "--int8", "bundled", str(tmp_path / "int8"), "--keep", "output"])
     assert result.exit_code == 0, result.output
     description, original = describe(tmp_path / "int8"), describe(BUNDLED)
     assert (description.format, description.family) == ("uwaga int8", "transformer")
@@ -284,8 +284,8 @@ def test_int8_description_states_original_parameters(tmp_path):
         describe(tmp_path / "int8")
 
 
-def test_info_shows_facts_before_settings():
-    text = show()
+def test_info_shows_licence_and_aligner_before_network_settings():
+    text = info_output()
     names = {name: text.index(f" {name} ") for name in ("licence", "words aligned by", "width")}
     assert names["licence"] < names["words aligned by"] < names["width"]
 
@@ -293,8 +293,8 @@ def test_info_shows_facts_before_settings():
 def test_adapters_are_described(tmp_path):
     factors = {"decoder.0.query": (np.zeros((2, 6), np.float32), np.zeros((4, 2), np.float32))}
     write_adapter(tmp_path, Adapter(tmp_path, "base-model", "0" * 64, 2, 4.0, factors), "# card\n")
-    document = json.loads(show(tmp_path, "--json"))
+    document = json.loads(info_output(tmp_path, "--json"))
     assert (document["base"], document["rank"], document["parameters"]) == ("base-model", 2, 20)
-    assert "base-model" in show(tmp_path) and "decoder.0.query" in show(tmp_path)
+    assert "base-model" in info_output(tmp_path) and "decoder.0.query" in info_output(tmp_path)
     with pytest.raises(ModelError, match="an adapter: give it with --adapter, and"):
         describe(tmp_path)

@@ -1,4 +1,4 @@
-"""Choice of languages: by the tokeniser, a forced first token, or a token or text before each source."""
+"""Language selection by tokeniser, by forced first token, or by a token or text before each source."""
 
 import dataclasses
 import json
@@ -35,7 +35,7 @@ def direction_of(tokenisers, source=None, target=None, first=None, config=None):
     return languages.direction(source, target)
 
 
-def test_multilingual_directions_are_resolved_or_rejected():
+def test_language_pairs_of_multilingual_models_are_resolved_or_rejected():
     case = older_format("m2m100")
     plain = read_m2m100_tokeniser(case.folder, case.ids)
     direction = direction_of(plain, "en", "fr")
@@ -54,7 +54,7 @@ def test_multilingual_directions_are_resolved_or_rejected():
         direction_of(plain, "en", "xx")
 
 
-def test_mbart_target_starts_with_the_language_token():
+def test_mbart_target_starts_with_its_language_token():
     case = older_format("mbart")
     plain = read_mbart_tokeniser(case.folder, case.ids)
     direction = direction_of(plain, "en", "ro_RO", first=plain.target.languages["de_DE"])
@@ -62,7 +62,7 @@ def test_mbart_target_starts_with_the_language_token():
     assert direction.first is None  # a language forced besides would stand there twice
 
 
-def test_languages_select_the_task_prefix_of_t5():
+def test_languages_select_the_t5_task_prefix():
     tokenisers = older_format("t5").sides
     direction = direction_of(tokenisers, "en", "fr", config=TASKS)
     assert direction.source.encode("the dog") == tokenisers.source.encode(
@@ -124,7 +124,7 @@ def test_marian_prepends_target_language_token(marian, tmp_path):
 
 
 def test_cached_opus_model_loads_without_network(marian, tmp_path, monkeypatch):
-    """The cache has the layout of huggingface_hub's."""
+    """The cache has the layout that huggingface_hub uses."""
     commit = "0123456789abcdef0123456789abcdef01234567"
     repository = tmp_path / "cache/models--Helsinki-NLP--opus-mt-en-de"
     (repository / "refs").mkdir(parents=True)
@@ -145,7 +145,7 @@ def test_cached_opus_model_loads_without_network(marian, tmp_path, monkeypatch):
     assert document["weights"]["parameters"] > 1000
 
 
-def test_tokeniser_copies_keep_the_language():
+def test_copies_of_a_tokeniser_keep_its_language():
     tokeniser = older_format("m2m100").uwaga
     assert dataclasses.replace(tokeniser, clean=True).language == "de"
     assert tokeniser.with_language("fr").with_language("de") == tokeniser

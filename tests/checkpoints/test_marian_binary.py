@@ -1,4 +1,4 @@
-"""Marian's binary models and shortlists (M26): equality with the equations; rejection of damaged files."""
+"""Marian's binary models and shortlists (M26): agreement with numpy, and rejection of damaged files."""
 
 import shutil
 import struct
@@ -34,7 +34,7 @@ def ids(checkpoint, text=TEXTS[0]):
 
 
 def check_logits(student, folder):
-    """Assert that a folder's logits in torch equal those of the student written to it."""
+    """Assert that the logits of a folder in torch equal those of the numpy student model written to it."""
     loaded = load_torch(folder)
     model, source, target = loaded.model.double(), ids(loaded), [5, 9, 77, 200, 31]
     with torch.no_grad():
@@ -48,13 +48,13 @@ def check_logits(student, folder):
 @pytest.mark.numerical
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-def test_logits_match_the_equations(tmp_path, kind, shared):
+def test_logits_match_the_numpy_implementation(tmp_path, kind, shared):
     check_logits(write_student(tmp_path, kind, shared=shared), tmp_path)
 
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("gate", [True, False])
-def test_average_attention_of_npz_matches_the_equations(tmp_path, gate):
+def test_average_attention_of_npz_models_matches_the_numpy_implementation(tmp_path, gate):
     """M35 in Marian's format."""
     student = write_student(tmp_path, "float32", common=None)
     student.make_average(gate)
@@ -84,8 +84,8 @@ def test_engine_matches_torch(tmp_path, kind):
     assert len({actual.tokens for (actual,) in native_results}) > 1
 
 
-def test_greedy_search_matches_the_equations_within_the_shortlist(tmp_path):
-    """float32 with the file's shortlist: candidates in the order of token ids, without the unknown token."""
+def test_greedy_search_within_the_shortlist_matches_the_numpy_implementation(tmp_path):
+    """Compare in float32 with the shortlist of the folder; the unknown token is never a candidate."""
     student = write_student(tmp_path, "float32", common=20)
     translator = uwaga.load(tmp_path, engine="native")
     shortlist = translator.decoder.shortlist
@@ -134,7 +134,7 @@ def test_int8_weights_equal_stored_integers(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["folder", "file"])
-def test_student_is_loaded_described_and_converted(tmp_path, kind):
+def test_student_model_is_described_loaded_and_converted(tmp_path, kind):
     folder = tmp_path / "student"
     write_student(folder)
     name = folder if kind == "folder" else folder / "model.ende.intgemm.alphas.bin"
@@ -155,7 +155,7 @@ def test_student_is_loaded_described_and_converted(tmp_path, kind):
 
 
 @pytest.mark.parametrize(("setting", "layer"), [("last", 2), (1, 1), (None, 2)])
-def test_guided_alignment_layer_determines_the_head(tmp_path, setting, layer):
+def test_guided_alignment_layer_determines_the_alignment_head(tmp_path, setting, layer):
     write_student(tmp_path / "student", options={"transformer-guided-alignment-layer": setting})
     checkpoint = formats.read(tmp_path / "student")
     assert str(checkpoint.alignment_head) == f"{layer}.1 predicting"
@@ -173,7 +173,7 @@ def test_guided_alignment_layer_outside_the_decoder_is_rejected(tmp_path, settin
         formats.read(tmp_path)
 
 
-def test_line_is_split_into_sentences(tmp_path):
+def test_line_is_translated_sentence_by_sentence(tmp_path):
     write_student(tmp_path)
     translator = uwaga.load(tmp_path, shortlist="none")
     sentences = ["The dog sleeps.", "A car is here."]
@@ -248,7 +248,7 @@ def test_damaged_header_is_rejected(tmp_path, offset, value, message):
 
 
 @given(st.data())
-def test_truncated_or_flipped_file_is_read_or_rejected(tmp_path_factory, data):
+def test_file_with_truncation_or_bit_flips_is_read_or_raises_model_error(tmp_path_factory, data):
     folder = tmp_path_factory.getbasetemp() / "flipped-student"
     if not folder.exists():
         write_student(folder)
@@ -273,7 +273,7 @@ def test_truncated_or_flipped_file_is_read_or_rejected(tmp_path_factory, data):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0, -1.0])
-def test_invalid_multiplier_is_rejected(tmp_path, value):
+def test_invalid_quantisation_multiplier_is_rejected(tmp_path, value):
     write_student(tmp_path)
     path = tmp_path / "model.ende.intgemm.alphas.bin"
     content = path.read_bytes()
@@ -283,7 +283,7 @@ def test_invalid_multiplier_is_rejected(tmp_path, value):
         uwaga.load(tmp_path)
 
 
-def test_missing_multiplier_is_rejected(tmp_path):
+def test_missing_quantisation_multiplier_is_rejected(tmp_path):
     write_student(tmp_path)
     weights = {
         "encoder_l1_self_Wq": np.ones((4, 4), np.float32),
@@ -336,7 +336,7 @@ def test_damaged_shortlist_is_rejected(tmp_path, content, message):
     st.lists(st.integers(0, 59), min_size=1, max_size=9), st.integers(1, 9), st.booleans(), st.integers(1, 20)
 )
 def test_shortlist_is_the_union_padded_with_the_lowest_token_ids(source, multiple, copies, common):
-    """The lists of Marian's code for a single sentence."""
+    """The expected lists are those that Marian computes for a single sentence."""
     rng = np.random.default_rng(5)
     lists = [sorted(rng.choice(60, 4, replace=False).tolist()) for _ in range(60)]
     first = np.arange(0, 4 * 60 + 1, 4, dtype=np.int32)

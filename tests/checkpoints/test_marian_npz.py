@@ -1,4 +1,4 @@
-"""Marian's `.npz` files: equality with transformers with Marian's arithmetic; rejection of invalid files."""
+"""Marian's `.npz` files: agreement with transformers, and rejection of invalid files."""
 
 import io
 import json
@@ -63,7 +63,7 @@ def marian_sinusoids(positions, width):
 
 
 def with_marian_arithmetic(peer):
-    """Return a model of transformers with Marian's sinusoids and norm epsilon of 1e-6."""
+    """Return a transformers model that uses Marian's sinusoids and layer-norm epsilon (1e-6)."""
     for stack in (peer.model.encoder, peer.model.decoder):
         table = marian_sinusoids(*stack.embed_positions.weight.shape)
         stack.embed_positions.weight.data.copy_(table)
@@ -74,7 +74,7 @@ def with_marian_arithmetic(peer):
 
 
 def marian_weights(peer, pre=False):
-    """Return the weights of a model of transformers with Marian's names and layout."""
+    """Return the weights of a transformers model under Marian's names and in Marian's layout."""
     weights, suffix = {}, "_pre" if pre else ""
     for stack in ("encoder", "decoder"):
         module = getattr(peer.model, stack)
@@ -108,7 +108,7 @@ def save(folder, arrays, options):
 
 
 def write_models(tmp_path, shared=True, tied=True, source_tied=False, options=None, **changes):
-    """Write a Marian model for transformers and, without the padding row, for Marian."""
+    """Write a Marian model in the format of transformers and, without the padding row, in Marian's format."""
     peer = with_marian_arithmetic(
         make(
             tmp_path / "hf",
@@ -175,7 +175,7 @@ def test_logits_and_tokens_match_transformers(tmp_path, shared, tied):
 
 @pytest.mark.numerical
 def test_pre_norm_blocks_and_learned_positions_match_pegasus(tmp_path):
-    """Pegasus has Marian's pre-norm layout; Marian does not scale embeddings with learned positions."""
+    """Pegasus models have Marian's pre-norm layout; with learned positions, embeddings are not scaled."""
     torch.manual_seed(4)
     tokeniser = tiny.tokeniser(size=340)
     sizes = {"d_model": 18, "encoder_layers": 2, "decoder_layers": 1, "vocab_size": 341}
@@ -210,7 +210,7 @@ def test_pre_norm_blocks_and_learned_positions_match_pegasus(tmp_path):
     assert loaded.source.decode(loaded.source.encode("the cat")) == "the cat"
 
 
-def test_decoder_settings_apply_and_command_line_translates(tmp_path):
+def test_decoder_yml_sets_search_options_and_command_line_translates(tmp_path):
     _, folder = write_models(tmp_path)
     decoder_settings = {
         "models": ["model.npz"],
@@ -275,7 +275,7 @@ def folder(tmp_path_factory):
     return write_models(tmp_path_factory.mktemp("npz"))[1]
 
 
-ALTERNATIVES = {
+UNSUPPORTED_SETTINGS = {
     "type": "s2s",
     "transformer-no-projection": True,
     "transformer-tied-layers": [1, 1],
@@ -292,7 +292,7 @@ ALTERNATIVES = {
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        *((name, value, f"{name} = .* is not supported") for name, value in ALTERNATIVES.items()),
+        *((name, value, f"{name} = .* is not supported") for name, value in UNSUPPORTED_SETTINGS.items()),
         ("transformer-ffn-activation", "gelu", "'gelu' is not supported"),
         ("transformer-postprocess", "dhn", "transformer-postprocess 'dhn'.*uwaga has norms"),
         ("transformer-heads", 5, "dim-emb 18 is not a multiple of transformer-heads 5"),
@@ -315,8 +315,8 @@ def add_member(path, name, content):
         file.writestr(name, content)
 
 
-def false_header(shape):
-    """Return an array whose header states another shape than its data has."""
+def array_with_false_header(shape):
+    """Return the bytes of an array whose header states a shape that its data does not have."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
     return file.getvalue() + bytes(16)
@@ -330,10 +330,12 @@ INVALID_FILES = {
     r"damaged or not a \.npz file": lambda f: truncate(f / "model.npz", 3000),
     r"model\.npz: damaged or not": lambda f: (f / "model.npz").write_bytes(b"\x93NUMPY"),
     r"'x\.npy' of shape \(4000000000, 4000\) needs": lambda f: add_member(
-        f / "model.npz", "x.npy", false_header((4_000_000_000, 4000))
+        f / "model.npz", "x.npy", array_with_false_header((4_000_000_000, 4000))
     ),
     r"would unpack from \d+ to 33554432": lambda f: add_member(f / "model.npz", "x.npy", bytes(1 << 25)),
-    r"weights 'x': .* of a feature": lambda f: add_member(f / "model.npz", "x.npy", false_header((2, 2))),
+    r"weights 'x': .* of a feature": lambda f: add_member(
+        f / "model.npz", "x.npy", array_with_false_header((2, 2))
+    ),
     r"expected one model .*, found none": lambda f: (f / "model.npz").unlink(),
     r"found model\.npz, other\.npz": lambda f: shutil.copy(f / "model.npz", f / "other.npz"),
     r"expected one vocabulary": lambda f: (f / "opus.vocab.yml").unlink(),

@@ -105,7 +105,7 @@ def test_loaded_model_equals_the_saved_model(tmp_path, changes):
 
 
 def test_models_without_decoder_self_attention_are_written_as_version_3(tmp_path):
-    """Folders that readers of version 2 can read do not contain settings that these readers lack."""
+    """Readers of version 2 lack the settings of these models; version 3 makes them raise an error."""
     for kind, version in (("attention", 1), ("ssru", 3), ("aan", 3)):
         save_folder(tmp_path / kind, self_attention=kind)
         config = json.loads((tmp_path / kind / "config.json").read_text())
@@ -206,7 +206,7 @@ def test_loading_keeps_random_state_and_disables_gradients(folder):
 
 
 @pytest.mark.slow
-def test_loading_does_not_import_the_compiler_of_torch(folder):
+def test_loading_does_not_import_the_torch_compiler(folder):
     code = (
         "import sys; from pathlib import Path; from uwaga.checkpoints.registry import read; "
         "from uwaga.checkpoints.to_torch import to_torch; to_torch(read(Path(sys.argv[1]))); "
@@ -365,7 +365,7 @@ def test_hugging_face_folder_is_recognised(folder):
 
 
 @given(data=st.data())
-def test_flipped_config_byte_is_rejected_or_harmless(tmp_path_factory, data):
+def test_changed_config_byte_is_harmless_or_raises_model_error(tmp_path_factory, data):
     folder = tmp_path_factory.getbasetemp() / "flipped"
     if not folder.exists():
         save_folder(folder)
@@ -384,7 +384,7 @@ def test_flipped_config_byte_is_rejected_or_harmless(tmp_path_factory, data):
         path.write_bytes(content)
 
 
-def test_missing_device_raises_model_error(folder):
+def test_unavailable_device_raises_model_error(folder):
     with pytest.raises(ModelError, match="cuda:99"):
         load_model(folder, device="cuda:99")
 
@@ -392,7 +392,7 @@ def test_missing_device_raises_model_error(folder):
 # --- writing
 
 
-def test_saving_replaces_older_model(folder):
+def test_saving_replaces_an_existing_model(folder):
     model = save_folder(folder, joint=False, tie="none")
     assert torch.equal(load_model(folder).model.output_weight, model.output_weight)
     save_folder(folder)
@@ -427,7 +427,7 @@ def test_model_is_saved_into_empty_or_missing_folders(tmp_path):
     load_model(tmp_path / "a/b/c")
 
 
-def test_leftovers_of_killed_writers_are_removed(tmp_path):
+def test_temporary_files_of_killed_writers_are_removed(tmp_path):
     old = tmp_path / ".m.00000000.old"
     save_folder(old)
     before = {path.name: path.read_bytes() for path in old.iterdir()}

@@ -1,4 +1,4 @@
-"""Folders of models with attention scores."""
+"""Model folders that name an attention score."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""BERT folders: equality with ``transformers`` in states and logits; rejection of invalid folders."""
+"""BERT folders: states and logits equal those of ``transformers``; invalid folders are rejected."""
 
 import shutil
 
@@ -97,7 +97,7 @@ def test_M17_states_are_independent_of_the_batch(folder):
 
 
 def test_M17_every_state_depends_on_the_whole_text(folder):
-    """M8: no look-ahead mask."""
+    """The encoder has no look-ahead mask (M8)."""
     model = load_torch(folder).model
     first, second = model.encode([[2, 9, 10, 11, 3], [2, 9, 10, 12, 3]])
     assert float((first[0] - second[0]).abs().max()) > 1e-3
@@ -110,8 +110,8 @@ def test_text_longer_than_the_positions_is_rejected(folder):
         model.encode([[5], [5] * 21])
 
 
-def test_weight_names_of_early_checkpoints_are_read(folder, tmp_path):
-    """Norms with gamma and beta, tied copies of the output, position indices, and the next-sentence head."""
+def test_checkpoints_with_earlier_weight_names_are_read(folder, tmp_path):
+    """They name norm weights gamma and beta, and store tied weights, position ids and a further head."""
     shutil.copytree(folder, tmp_path / "old")
     values = load_file(folder / "model.safetensors")
     old = {
@@ -173,6 +173,6 @@ def test_unknown_head_and_missing_weight_are_rejected(folder, tmp_path):
         load_torch(tmp_path / "bad")
 
 
-def test_translator_error_names_the_class_to_use(folder):
+def test_loading_an_encoder_as_translator_names_the_class_to_use(folder):
     with pytest.raises(ModelError, match="an encoder-only model, which uwaga"):
         uwaga.Translator.load(folder, device="cpu")

@@ -13,7 +13,7 @@ import uwaga
 from uwaga.cli.main import app
 
 transformers = pytest.importorskip("transformers")
-RUN = CliRunner()
+RUNNER = CliRunner()
 FOLDERS = {
     "llama3": ("llama", {}),
     "smollm2": ("llama", {"tie_word_embeddings": True}),
@@ -29,7 +29,7 @@ PROMPTS = ["the dog sees", "Frau Müller kauft 3,000 cars", "naïve 🚗 café\n
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Return the folders, with the tokeniser's start and end, and without the last row for Gemma."""
+    """Return the model folders by family; Gemma's embeddings lack the last token of its tokeniser."""
     paths = {}
     for name, (family, changes) in FOLDERS.items():
         path = tmp_path_factory.mktemp("whole") / name.replace(" ", "-")
@@ -71,11 +71,11 @@ def test_continuations_match_transformers(folders, name):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_are_described_and_converted(folders, tmp_path, name):
-    result = RUN.invoke(app, ["info", str(folders[name])])
+    result = RUNNER.invoke(app, ["info", str(folders[name])])
     assert result.exit_code == 0 and FOLDERS[name][0] in result.output, result.output
     for flag in ("--int8", "--int4"):
         out = tmp_path / flag
-        conversion = RUN.invoke(app, ["convert", flag, str(folders[name]), str(out)])
+        conversion = RUNNER.invoke(app, ["convert", flag, str(folders[name]), str(out)])
         assert conversion.exit_code == 0, conversion.output
         converted, original = uwaga.load(out), uwaga.load(folders[name], device="cpu")
         for prompt in PROMPTS:

@@ -1,4 +1,4 @@
-"""Decoder-only folders: equality with ``transformers`` in numbers and tokens; invalid folders."""
+"""Decoder-only folders: logits and tokens equal those of ``transformers``; invalid folders are rejected."""
 
 import json
 import shutil
@@ -72,7 +72,7 @@ def test_M37_M41_outputs_match_transformers(tmp_path, version):
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """A folder of each family."""
+    """Return a model folder of each family."""
     root = tmp_path_factory.mktemp("decoders")
     versions = {version.family: version for version in VARIANTS}
     for family, version in versions.items():
@@ -80,7 +80,7 @@ def folders(tmp_path_factory):
     return root
 
 
-def same_settings(path, family, folders):
+def assert_same_settings(path, family, folders):
     """Assert that two folders have equal settings and weights."""
     loaded, original = load_torch(path), load_torch(folders / family)
     assert loaded.checkpoint.settings == original.checkpoint.settings
@@ -104,7 +104,7 @@ def test_configuration_of_transformers_4_is_read(tmp_path, folders, family):
     kind = positions.pop("rope_type")
     values["rope_scaling"] = None if kind == "default" else {**positions, "type": kind}
     path.write_text(json.dumps(values))
-    same_settings(folder, family, folders)
+    assert_same_settings(folder, family, folders)
 
 
 def test_language_model_of_multimodal_gemma3_is_read(tmp_path, folders):
@@ -125,7 +125,7 @@ def test_language_model_of_multimodal_gemma3_is_read(tmp_path, folders):
             for key, value in load_file(path / "model.safetensors").items()
         }
         save_file(values, path / "model.safetensors")
-        same_settings(path, "gemma3_text", folders)
+        assert_same_settings(path, "gemma3_text", folders)
     save_file({"vision_tower.x": torch.zeros(3)}, path / "model.safetensors")
     with pytest.raises(ModelError, match=r"missing|no weights of a language model|only 1 weights"):
         load_torch(path)
@@ -248,7 +248,7 @@ INVALID_CONFIGS = {
     r"'use_cla' = True is not supported": ("hunyuan_v1_dense", {"use_cla": True}),
     r"'use_qk_norm' = False is not supported": ("hunyuan_v1_dense", {"use_qk_norm": False}),
 }
-POSITIONS = {
+INVALID_ROTARY_SETTINGS = {
     r"the type 'longrope' is unknown; uwaga has default, linear, dynamic, llama3, yarn": {
         "rope_type": "longrope"
     },
@@ -263,7 +263,7 @@ POSITIONS = {
     r"'rope_theta' must be a number above 0": {"rope_theta": float("nan")},
 }
 CASES = INVALID_CONFIGS | {
-    message: ("llama", {"rope_parameters": values}) for message, values in POSITIONS.items()
+    message: ("llama", {"rope_parameters": values}) for message, values in INVALID_ROTARY_SETTINGS.items()
 }
 
 
@@ -277,21 +277,21 @@ def test_invalid_config_is_rejected(folders, tmp_path, message):
         load_torch(tmp_path / "bad")
 
 
-def test_huge_alpha_of_rotary_positions_is_rejected(folders, tmp_path):
+def test_overflowing_rotary_alpha_is_rejected(folders, tmp_path):
     shutil.copytree(folders / "hunyuan_v1_dense", tmp_path / "bad")
     edit_config(tmp_path / "bad", rope_parameters={**HUNYUAN, "alpha": 1e300})
     with pytest.raises(ModelError, match=r"'alpha' = .* is too large"):
         load_torch(tmp_path / "bad")
 
 
-def test_rotary_positions_allocate_no_tables(folders, tmp_path):
+def test_rotary_positions_allocate_no_table_of_all_positions(folders, tmp_path):
     shutil.copytree(folders / "llama", tmp_path / "m")
     edit_config(tmp_path / "m", max_position_embeddings=16_000_000)
     assert load_torch(tmp_path / "m").model.max_source == 16_000_000
 
 
-def sharded(folders, tmp_path):
-    """Return a folder with shards, and its index."""
+def sharded_folder(folders, tmp_path):
+    """Return a folder whose weights are divided into shards, and the index of the shards."""
     model = transformers.AutoModelForCausalLM.from_pretrained(folders / "llama")
     model.save_pretrained(tmp_path / "m", max_shard_size="20KB")
     return tmp_path / "m", json.loads((tmp_path / "m/model.safetensors.index.json").read_text())
@@ -299,7 +299,7 @@ def sharded(folders, tmp_path):
 
 @pytest.mark.parametrize("file", ["../secret.safetensors", "/etc/passwd", "..", "sub/x.safetensors", ""])
 def test_shard_outside_the_folder_is_rejected(folders, tmp_path, file):
-    path, index = sharded(folders, tmp_path)
+    path, index = sharded_folder(folders, tmp_path)
     save_file({"model.norm.weight": torch.zeros(36)}, tmp_path / "secret.safetensors")
     index["weight_map"]["model.norm.weight"] = file
     (path / "model.safetensors.index.json").write_text(json.dumps(index))
@@ -308,7 +308,7 @@ def test_shard_outside_the_folder_is_rejected(folders, tmp_path, file):
 
 
 def test_damaged_shards_are_rejected(folders, tmp_path):
-    path, index = sharded(folders, tmp_path)
+    path, index = sharded_folder(folders, tmp_path)
     files = sorted(path.glob("model-*.safetensors"))
     content = files[1].read_bytes()
     files[1].unlink()

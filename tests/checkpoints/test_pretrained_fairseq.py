@@ -1,4 +1,4 @@
-"""BART, mBART, Pegasus, M2M100 and NLLB folders: equality with ``transformers`` in numbers and tokens."""
+"""BART, mBART, Pegasus, M2M100 and NLLB folders: logits and tokens equal those of ``transformers``."""
 
 import pytest
 

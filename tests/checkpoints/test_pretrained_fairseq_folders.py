@@ -1,4 +1,4 @@
-"""Folders of BART's family with tokenisers: texts, languages, older files, invalid folders."""
+"""Folders of the BART family with tokenisers: texts, languages, older files and invalid folders."""
 
 import json
 import shutil
@@ -157,7 +157,7 @@ def test_untied_embeddings_are_read(tmp_path, monkeypatch, kind, changes):
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_original_files_and_shards_give_the_same_weights(tmp_path, monkeypatch, name):
+def test_original_and_sharded_files_give_the_same_weights(tmp_path, monkeypatch, name):
     """``pytorch_model.bin`` with tied copies, version numbers and position tables; a model without head."""
     read_as_numbers(monkeypatch)
     peer = make(tmp_path / "m", name)
@@ -186,7 +186,7 @@ def test_original_files_and_shards_give_the_same_weights(tmp_path, monkeypatch, 
             assert torch.equal(state_read[key], torch.zeros_like(tensor) if zero else tensor), (folder, key)
 
 
-def test_weights_are_not_copied(tmp_path, monkeypatch):
+def test_reading_does_not_copy_weights(tmp_path, monkeypatch):
     read_as_numbers(monkeypatch)
     make(tmp_path / "m", "mbart-large-en-ro")
     loaded = load_torch(tmp_path / "m")
@@ -197,7 +197,7 @@ def test_weights_are_not_copied(tmp_path, monkeypatch):
     assert model.output_weight is model.source_embedding.weight is model.target_embedding.weight
 
 
-def test_options_have_defaults_without_generation_config(tmp_path, monkeypatch):
+def test_options_are_read_from_config_without_generation_config(tmp_path, monkeypatch):
     read_as_numbers(monkeypatch)
     make(tmp_path / "m", "bart-large-cnn")
     (tmp_path / "m/generation_config.json").unlink()
@@ -276,7 +276,7 @@ def test_position_table_of_another_model_is_rejected(tmp_path, monkeypatch):
             load_torch(tmp_path / name)
 
 
-GRID = 40_000
+GRID_POINTS = 40_000
 
 
 @pytest.mark.sampled(3)
@@ -289,8 +289,8 @@ GRID = 40_000
         {"temperature": 1.7, "top_k": 7, "top_p": 0.8},
     ],
 )
-def test_sampling_has_the_distribution_of_transformers(tmp_path, monkeypatch, shape):
-    """Total variation from the distribution of ``generate``: of the first token, exactly, and of samples."""
+def test_samples_follow_the_distribution_of_transformers(tmp_path, monkeypatch, shape):
+    """Compare the exact distribution of the first token, and frequencies of samples, with ``generate``."""
     read_as_numbers(monkeypatch)
     peer = make(tmp_path / "m", "bart-large-cnn", vocab_size=12)
     with torch.no_grad():
@@ -311,11 +311,13 @@ def test_sampling_has_the_distribution_of_transformers(tmp_path, monkeypatch, sh
     for sample in samples:
         frequencies[sample.tokens] += 1 / len(samples)
     exact = np.zeros((12, 12))
-    state = model.start(model.encode([source]), GRID)
-    draws = Sampling((np.arange(GRID) + 0.5) / GRID, options.temperature, options.top_k, options.top_p)
-    banned = np.stack([np.arange(GRID), np.full(GRID, 1)], axis=1)
-    step = model.step(np.full(GRID, 2), state, Choice(1, banned=banned, sampling=draws))
-    first_frequencies = np.bincount(step.tokens[:, 0], minlength=12) / GRID
+    state = model.start(model.encode([source]), GRID_POINTS)
+    draws = Sampling(
+        (np.arange(GRID_POINTS) + 0.5) / GRID_POINTS, options.temperature, options.top_k, options.top_p
+    )
+    banned = np.stack([np.arange(GRID_POINTS), np.full(GRID_POINTS, 1)], axis=1)
+    step = model.step(np.full(GRID_POINTS, 2), state, Choice(1, banned=banned, sampling=draws))
+    first_frequencies = np.bincount(step.tokens[:, 0], minlength=12) / GRID_POINTS
     for token in range(12):
         generated = peer.generate(
             torch.tensor([source]),
@@ -329,6 +331,6 @@ def test_sampling_has_the_distribution_of_transformers(tmp_path, monkeypatch, sh
         torch.tensor([source]), output_scores=True, return_dict_in_generate=True, **sampling
     )
     first = generated.scores[0].softmax(-1)[0].numpy()
-    assert np.abs(first_frequencies - first).sum() / 2 < 12 / GRID
+    assert np.abs(first_frequencies - first).sum() / 2 < 12 / GRID_POINTS
     assert np.abs(frequencies - first[:, None] * exact).sum() / 2 < 0.06
     assert (first > 0.02).sum() >= 2

@@ -1,4 +1,4 @@
-"""GPT-2 folders: equality with ``transformers`` in numbers and tokens; rejection of invalid folders."""
+"""GPT-2 folders: logits and tokens equal those of ``transformers``; invalid folders are rejected."""
 
 import json
 import shutil
@@ -113,7 +113,7 @@ def test_M21_reordered_and_selected_rows_continue_unchanged(folder):
     np.testing.assert_allclose(actual.log_probs, expected.log_probs[rows], **tolerance(expected.log_probs))
 
 
-def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
+def test_M25_samples_follow_the_distribution_of_transformers(tmp_path):
     peer = make(tmp_path / "m", vocab_size=9, bos_token_id=8, eos_token_id=8)
     loaded = load_torch(tmp_path / "m")
 
@@ -125,7 +125,7 @@ def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
         assert distance < 0.04
 
 
-def test_positions_limit_the_length(folder):
+def test_number_of_positions_limits_generated_length(folder):
     loaded = load_torch(folder)
     options = loaded.options.changed({"min_length": 5, "max_length": 6})
     assert search(loaded.model, inputs([[1] * 35]), options)  # the last generated token needs no position
@@ -135,8 +135,8 @@ def test_positions_limit_the_length(folder):
         loaded.model.encode([[1] * 41])
 
 
-def test_weight_names_of_older_checkpoints_are_read(folder, tmp_path):
-    """The names of the original GPT-2 and of DistilGPT2."""
+def test_checkpoints_with_earlier_weight_names_are_read(folder, tmp_path):
+    """The weights are named as in the original GPT-2 and in DistilGPT2."""
     expected = load_torch(folder).model.state_dict()
     mask = torch.ones(40, 40).tril()[None, None]
     for number, masks in enumerate((("bias",), ("bias", "masked_bias"))):
@@ -155,7 +155,7 @@ def test_weight_names_of_older_checkpoints_are_read(folder, tmp_path):
         assert all(torch.equal(state[name], weight) for name, weight in expected.items())
 
 
-def test_length_limits_are_read_from_the_folder_or_default(folder, tmp_path):
+def test_length_limit_is_read_from_the_folder_or_set_to_the_default(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     assert load_torch(folder).options.max_length == 11
     for generation, expected in (
@@ -167,7 +167,7 @@ def test_length_limits_are_read_from_the_folder_or_default(folder, tmp_path):
         assert load_torch(tmp_path / "m").options.max_length == expected
 
 
-def test_fused_weights_are_not_copied(folder):
+def test_fused_weights_are_split_without_copying(folder):
     loaded = load_torch(folder)
     block = loaded.model.decoder[0].attention
     stored = loaded.checkpoint.weights.stored["h.0.attn.c_attn.weight"].values
@@ -193,6 +193,6 @@ def test_fused_projection_of_invalid_shape_is_rejected(folder, tmp_path):
         load_torch(tmp_path / "bad")
 
 
-def test_mask_filler_error_names_the_class_to_use(folder):
+def test_loading_a_decoder_as_mask_filler_names_the_class_to_use(folder):
     with pytest.raises(ModelError, match="decoder-only model, which uwaga"):
         uwaga.MaskFiller.load(folder, device="cpu")

@@ -1,4 +1,4 @@
-"""Marian folders: equality with ``transformers`` in numbers, tokens and texts; invalid folders."""
+"""Marian folders: logits, tokens and texts equal those of ``transformers``; invalid ones are rejected."""
 
 import json
 import pickle

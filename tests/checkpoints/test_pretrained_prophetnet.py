@@ -1,4 +1,4 @@
-"""ProphetNet folders: equality with ``transformers`` in numbers and texts; properties of streams."""
+"""ProphetNet folders: logits and texts equal those of ``transformers``; properties of its streams."""
 
 import dataclasses
 import json
@@ -143,7 +143,7 @@ def test_M29_steps_match_teacher_forcing(tmp_path):
 
 
 @pytest.mark.usefixtures("numbers")
-def test_M29_each_further_stream_depends_on_one_token_fewer(tmp_path):
+def test_M29_each_later_prediction_stream_depends_on_one_token_fewer(tmp_path):
     make(tmp_path / "m", "three")
     model = load_torch(tmp_path / "m").model
     ids, position = torch.tensor([SOURCES[0]]), 4

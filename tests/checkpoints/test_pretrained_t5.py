@@ -1,4 +1,4 @@
-"""T5 folders: equality with ``transformers`` in numbers and tokens; rejection of invalid folders."""
+"""T5 folders: logits and tokens equal those of ``transformers``; invalid folders are rejected."""
 
 import json
 import shutil
@@ -120,7 +120,7 @@ def test_M19_outputs_match_transformers(tmp_path, version):
     assert len(outputs) > len(SOURCES) and len({len(tokens) for tokens in outputs}) > 1
 
 
-def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
+def test_M25_samples_follow_the_distribution_of_transformers(tmp_path):
     peer = make(tmp_path / "m", "t5 1.1", vocab_size=9)
     loaded = load_torch(tmp_path / "m")
 

@@ -105,7 +105,7 @@ def madlad(tmp_path_factory, request):
     return path, peer, network
 
 
-def test_madlad_translates_into_tagged_language(madlad):
+def test_madlad_translates_into_the_language_of_the_tag(madlad):
     path, peer, network = madlad
     pieces = SentencePieceProcessor(model_file=str(path / "spiece.model"))
     translator = uwaga.load(path, device="cpu")

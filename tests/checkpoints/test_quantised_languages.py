@@ -1,4 +1,4 @@
-"""int8 and int4 folders of multilingual models: the languages and translations of the original."""
+"""int8 and int4 folders of multilingual models have the languages and translations of the original."""
 
 import pytest
 
@@ -23,13 +23,13 @@ KINDS = (*PAIRS, "pegasus")
 
 @pytest.fixture(params=["older_format", "newer_format"])
 def either_format(request, monkeypatch):
-    """Let folders have a SentencePiece model, or ``tokenizer.json``."""
+    """Run each test with a SentencePiece model, and with ``tokenizer.json``, in the folders."""
     for kind, (published, _) in MODEL_KINDS.items():
         monkeypatch.setitem(MODEL_KINDS, kind, (published, getattr(pretrained_tokenisers, request.param)))
 
 
 def quantised(folder, kind, precision="int8"):
-    """Write a random model, and its quantised folder without a comparison."""
+    """Write a random model and its quantised folder, without the comparison of translations."""
     model_folder(folder / "m", kind)
     quantise(folder / "m", folder / "q", precision=precision, check=False)
     return folder / "m", folder / "q"
@@ -73,7 +73,7 @@ def test_missing_and_unknown_languages_are_refused(tmp_path, kind):
         uwaga.load(folder).translate("Hi")
 
 
-def test_agreement_is_measured_between_two_languages(tmp_path):
+def test_agreement_of_multilingual_models_is_measured_on_one_language_pair(tmp_path):
     model_folder(tmp_path / "m", "m2m100")
     agreement = quantise(tmp_path / "m", tmp_path / "q")
     assert agreement.sentences >= 5
@@ -81,7 +81,7 @@ def test_agreement_is_measured_between_two_languages(tmp_path):
         quantise(tmp_path / "m", tmp_path / "r", sample=["A sentence."])
 
 
-def test_quantised_folder_keeps_tasks(tmp_path):
+def test_quantised_folder_keeps_task_prefixes(tmp_path):
     model_folder(tmp_path / "m", "pegasus")
     tasks = {
         "translation_en_to_de": {"prefix": "to German: "},
@@ -106,7 +106,7 @@ def test_quantised_folder_keeps_tasks(tmp_path):
         (lambda frame: frame["special"][0].update(text=""), "special"),
     ],
 )
-def test_damaged_tokeniser_frames_are_refused(tmp_path, edit, message):
+def test_invalid_special_token_settings_are_refused(tmp_path, edit, message):
     _, folder = quantised(tmp_path, "m2m100")
     config = json.loads((folder / "config.json").read_text())
     edit(config["frame"])

@@ -1,4 +1,4 @@
-"""safetensors files: agreement with the library in reading, writing and rejecting them."""
+"""safetensors files are read, written and rejected as by the library ``safetensors``."""
 
 import json
 

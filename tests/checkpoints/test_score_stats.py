@@ -21,7 +21,7 @@ from uwaga.training.validation import validate
 from uwaga.translator import Model, Translator
 
 
-def test_score_stats_are_stored_and_older_folders_load(tmp_path):
+def test_score_stats_are_stored_and_optional_in_older_folders(tmp_path):
     score_stats = ScoreStats(mean=-0.5, low=-1.5, sentences=200)
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
@@ -67,7 +67,7 @@ def test_training_measures_score_stats_on_the_dev_set():
 
 
 @pytest.mark.parametrize("lora", [False, True])
-def test_validation_on_the_engine_matches_torch(lora, monkeypatch):
+def test_validation_scores_of_engine_and_torch_are_equal(lora, monkeypatch):
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
     if lora:

@@ -53,7 +53,7 @@ def moses(links) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
-def test_text_files_tsv_and_pipe_give_the_same_links(folder):
+def test_text_files_tsv_file_and_pipe_give_the_same_links(folder):
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
     expected = [str(alignment) for alignment in uwaga.Translator.load("ende", device="cpu").align(pairs)]
     assert lines("align", "test.en", "test.de", "-m", "ende") == expected
@@ -90,7 +90,7 @@ def test_statistical_aligner_works_without_a_model(folder):
     ]
 
 
-def test_selected_alignment_head_is_printed_and_stored(folder):
+def test_alignment_head_selected_by_choose_option_is_printed_and_stored(folder):
     output = lines("align", "--choose", "pairs.tsv", "-m", "ende")
     assert "each head against uwaga's own aligner, 8 pairs" in output[0]
     assert output[2].split() == ["head", "predicting", "reading"]
@@ -104,12 +104,12 @@ def test_selected_alignment_head_is_printed_and_stored(folder):
     assert "each head against gold, 8 pairs" in output[0]
 
 
-def test_choose_option_translates_sources_without_targets(folder):
+def test_choose_option_translates_sources_if_no_targets_are_given(folder):
     output = lines("align", "--choose", "test.en", "-m", "ende")
     assert "8 pairs" in output[0] and Path("ende", HEAD_FILE).is_file()
 
 
-def test_alignments_option_writes_links(folder):
+def test_alignments_option_writes_links_to_a_file(folder):
     arguments = ("translate", "-m", "ende", "--input", "test.en", "--output", "out.de")
     lines(*arguments)
     before = Path("out.de").read_text()

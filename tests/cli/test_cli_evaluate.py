@@ -1,4 +1,4 @@
-"""``uwaga evaluate``: its output, and errors of this and other verbs."""
+"""The command ``uwaga evaluate``: its output, and errors of this and other commands."""
 
 import contextlib
 import gzip
@@ -105,7 +105,7 @@ def test_evaluate_reads_standard_input(folder):
     assert scores("-", "-r", "test.de", stdin=piped) == scores("output.de", "-r", "test.de")
 
 
-def test_only_a_newline_ends_a_line(folder):
+def test_only_line_feeds_end_lines(folder):
     odd = ["eine\u2028Zeile\x0bmit\x85Zeichen", "zwei\r"]
     write("odd.de", odd)
     assert scores("odd.de", "-r", "odd.de")["chrf"] == pytest.approx(100)
@@ -169,7 +169,7 @@ def test_usage_errors_exit_with_2(arguments):
     assert "Traceback" not in result.stderr
 
 
-def test_command_help_has_examples():
+def test_evaluate_help_has_examples():
     for command in app.registered_commands:
         assert command.name is not None
         result = run(command.name, "--help")
@@ -204,7 +204,7 @@ def test_errors_print_a_message_and_set_the_exit_status(error, status, stderr, c
     assert capsys.readouterr().err == stderr
 
 
-def test_unexpected_errors_keep_traceback():
+def test_unexpected_errors_are_raised_with_their_traceback():
     with pytest.raises(ZeroDivisionError):
         stop_with(ZeroDivisionError())()
     with pytest.raises(OSError, match="strange"):

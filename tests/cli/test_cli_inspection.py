@@ -60,7 +60,7 @@ def test_attend_prints_a_heat_map(folders):
     assert columns == [*TEXT.split(), "</s>"]
 
 
-def test_attend_compares_models(folders, tmp_path):
+def test_attend_compares_attention_of_several_models(folders, tmp_path):
     models = ["-m", f"One={folders / 'bahdanau' / 'model'}", "-m", folders / "luong" / "model"]
     output = call("attend", TEXT, *models, "--target", TARGET).stdout
     assert "One\n" in output and "luong\n" in output
@@ -80,7 +80,7 @@ def test_attend_compares_models(folders, tmp_path):
         (["-m", "nowhere/model"], "nowhere"),
     ],
 )
-def test_attend_reports_invalid_arguments(folders, tmp_path, monkeypatch, arguments, words):
+def test_attend_command_reports_invalid_arguments(folders, tmp_path, monkeypatch, arguments, words):
     monkeypatch.chdir(tmp_path)
     paths = {name: str(folders / name / "model") for name in ("cho", "luong")}
     result = call("attend", TEXT, *(argument.format(**paths) for argument in arguments), code=1)
@@ -192,7 +192,7 @@ def test_lengths_command_reports_invalid_arguments(files, monkeypatch, arguments
     assert sorted(files.iterdir()) == before
 
 
-def test_path_arguments_get_short_labels(tmp_path):
+def test_path_arguments_are_labelled_by_short_names(tmp_path):
     odd = tmp_path / "a=b"
     odd.mkdir()
     values = ["N=x/y", "runs/luong/model", "out/cho.tok.de", str(odd)]
@@ -210,7 +210,7 @@ def attend(*arguments, code=0):
     return call("attend", "-m", NUMBERS, "--threads", "1", "forty-two", *arguments, code=code)
 
 
-def test_attend_selects_matrices(tmp_path):
+def test_attend_options_select_attention_matrices(tmp_path):
     everything = [
         "--kind",
         "encoder",
@@ -250,12 +250,12 @@ def test_attend_selects_matrices(tmp_path):
         (["--head", "99"], "head 99: the model has"),
     ],
 )
-def test_attend_refuses_missing_matrices(arguments, words):
+def test_attend_refuses_nonexistent_attention_matrices(arguments, words):
     result = attend(*arguments, code=1)
     assert words in result.stderr and "Traceback" not in result.stderr
 
 
-def test_heat_map_is_printed_in_the_c_locale():
+def test_heat_map_can_be_printed_in_the_c_locale():
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     command = [sys.executable, "-m", "uwaga", "attend", "The doors are open."]
     finished = subprocess.run(command, env=environment, capture_output=True, check=True)

@@ -1,4 +1,4 @@
-"""``uwaga models``: all models on the machine, intact or damaged, without a network."""
+"""The command ``uwaga models`` lists all models on the machine, intact or damaged, without a network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A cache with an intact model, a damaged one, an incomplete one, and a data set."""
+    """Create a cache with an intact, a damaged and an incomplete model, and a data set."""
     cache = tmp_path / "hub"
     sound = cache / "models--owner--sound"
     for commit in ("aaa", "bbb"):

@@ -1,4 +1,4 @@
-"""Output files of verbs: written atomically, and compressed by suffix."""
+"""Output files of commands are written atomically, and compressed according to their suffix."""
 
 import contextlib
 import gzip
@@ -64,7 +64,7 @@ def test_planted_symbolic_links_are_not_followed(tmp_path, monkeypatch):
     assert victim.read_text() == "precious"
 
 
-def test_file_mode_and_link_are_kept(tmp_path):
+def test_overwriting_a_file_keeps_its_mode_and_symbolic_link(tmp_path):
     real = tmp_path / "real"
     real.write_text("old")
     real.chmod(0o640)
@@ -96,7 +96,7 @@ def test_failed_write_keeps_the_old_file(tmp_path):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_leftovers_of_dead_processes_are_removed(tmp_path):
+def test_temporary_files_of_dead_processes_are_removed(tmp_path):
     leftover = tmp_path / f".out.{'a' * 16}.part"
     leftover.write_text("half")
     with new_file(tmp_path / "out") as first:
@@ -109,7 +109,7 @@ def test_leftovers_of_dead_processes_are_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_terminated_command_leaves_no_files(tmp_path):
+def test_terminated_command_leaves_no_temporary_files(tmp_path):
     command = [sys.executable, "-m", "uwaga", "score", "--output", "out", "--threads", "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
         process.stdin.write(b"Hello.\tHallo.\n")

@@ -61,7 +61,7 @@ def test_sentence_scores_match_sacrebleu(files):
 
 @pytest.fixture
 def comet(monkeypatch):
-    """A package with COMET's interface whose score is 1 for equal texts and 0 for others."""
+    """Install a package with COMET's interface whose score is 1 for equal texts and 0 otherwise."""
     package = ModuleType("comet")
 
     def predict(rows, batch_size, gpus, progress_bar):
@@ -121,7 +121,7 @@ def test_moses_format_lists_numbered_hypotheses(tmp_path):
     )
 
 
-def test_moses_format_escapes_bars():
+def test_moses_format_escapes_vertical_bars():
     assert moses_lines(Translation("a ||| b\nc", -1.0, (), ()), 3).count(" ||| ") == 3
 
 

@@ -1,4 +1,4 @@
-"""Closed or full standard output: all verbs print one line and exit with status 1."""
+"""Closed or full standard output: all commands print a one-line error and exit with status 1."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""`uwaga translate` and `uwaga score`: one line in, one line out, from texts, files and pipes."""
+"""`uwaga translate` and `uwaga score`: each input line of texts, files and pipes gives one output line."""
 
 import gzip
 import io
@@ -54,7 +54,7 @@ def run(folder):
     return run
 
 
-def out(result):
+def output_lines(result):
     """Return the lines of standard output, each of which ends in a line feed."""
     text = result.stdout_bytes.decode()
     assert text == "" or text.endswith("\n")
@@ -66,8 +66,8 @@ def texts(translator, sources, **options):
 
 
 def test_texts_given_as_arguments_are_translated(run, translator):
-    assert out(run("translate", *LINES[::2])) == texts(translator, LINES[::2])
-    assert out(run("translate", "--beam", 1, "--max-length", 4, LINES[0])) == texts(
+    assert output_lines(run("translate", *LINES[::2])) == texts(translator, LINES[::2])
+    assert output_lines(run("translate", "--beam", 1, "--max-length", 4, LINES[0])) == texts(
         translator, [LINES[0]], beam=1, max_length=4
     )
 
@@ -84,22 +84,22 @@ def test_draft_model_does_not_change_translations(run, folder):
     assert "a draft model needs greedy search" in failed.stderr
 
 
-def test_pipe_is_translated_line_by_line(run, translator):
+def test_piped_input_is_translated_line_by_line(run, translator):
     for end in ("\n", "\r\n"):
         for last in ("", end):
             result = run("translate", stdin=end.join(LINES) + last)
-            assert out(result) == texts(translator, LINES)
-    assert out(run("translate", stdin="")) == []
-    assert out(run("translate", stdin="\n\n")) == ["", ""]
+            assert output_lines(result) == texts(translator, LINES)
+    assert output_lines(run("translate", stdin="")) == []
+    assert output_lines(run("translate", stdin="\n\n")) == ["", ""]
 
 
-def test_unusual_line_separators_do_not_add_lines(run):
+def test_unusual_line_separators_do_not_start_new_lines(run):
     line = "a\x0bb\x0cc\x85d\u2028e\u2029f\rg\x1ch"
-    assert len(out(run("translate", stdin=f"{line}\n\ufeff{line}\n"))) == 2
+    assert len(output_lines(run("translate", stdin=f"{line}\n\ufeff{line}\n"))) == 2
 
 
 def test_byte_order_mark_is_removed(run):
-    assert out(run("translate", stdin="\ufeffHi\n")) == out(run("translate", stdin="Hi\n"))
+    assert output_lines(run("translate", stdin="\ufeffHi\n")) == output_lines(run("translate", stdin="Hi\n"))
 
 
 def test_input_and_output_files_are_read_and_written(run, translator, tmp_path):
@@ -124,13 +124,13 @@ def test_chunks_are_written_in_input_order(run, translator, tmp_path, monkeypatc
     monkeypatch.setattr(lines, "CHUNK_LINES", 4)
     sources = [LINES[number % len(LINES)] for number in range(11)]
     (tmp_path / "in").write_text("\n".join(sources), encoding="utf-8")
-    assert out(run("translate", "-i", tmp_path / "in")) == texts(translator, sources)
-    assert out(run("translate", stdin="\n".join(sources))) == texts(translator, sources)
+    assert output_lines(run("translate", "-i", tmp_path / "in")) == texts(translator, sources)
+    assert output_lines(run("translate", stdin="\n".join(sources))) == texts(translator, sources)
 
 
 def test_json_output_has_the_fields_of_the_translation(run, translator):
     result = run("translate", "--json", "--nbest", 2, "--attention", stdin="\n".join(LINES))
-    documents = [json.loads(line) for line in out(result)]
+    documents = [json.loads(line) for line in output_lines(result)]
     for document, translation in zip(
         documents, translator.translate(LINES, nbest=2, attention=True), strict=True
     ):
@@ -151,15 +151,17 @@ def test_json_output_has_the_fields_of_the_translation(run, translator):
 
 def test_nbest_list_is_printed_on_one_line(run, translator):
     result = run("translate", "--nbest", 3, stdin="\n".join(LINES))
-    for line, translation in zip(out(result), translator.translate(LINES, nbest=3), strict=True):
+    for line, translation in zip(output_lines(result), translator.translate(LINES, nbest=3), strict=True):
         expected = [translation.text, *(alternative.text for alternative in translation.alternatives)]
         assert line == "\t".join(text.replace("\t", " ") for text in expected)
 
 
 def test_streamed_output_equals_translation(run, translator):
-    assert out(run("translate", "--stream", *LINES)) == texts(translator, LINES, beam=1)
-    assert out(run("translate", "--stream", stdin="\n".join(LINES))) == texts(translator, LINES, beam=1)
-    sampled = out(run("translate", "--stream", "--sample", "--seed", 3, LINES[0]))
+    assert output_lines(run("translate", "--stream", *LINES)) == texts(translator, LINES, beam=1)
+    assert output_lines(run("translate", "--stream", stdin="\n".join(LINES))) == texts(
+        translator, LINES, beam=1
+    )
+    sampled = output_lines(run("translate", "--stream", "--sample", "--seed", 3, LINES[0]))
     assert sampled == texts(translator, [LINES[0]], sample=True, seed=3)
 
 
@@ -167,17 +169,19 @@ def test_search_options_are_passed_to_the_translator(run, translator):
     result = run(
         "translate", "--sample", "--seed", 7, "--temperature", 1.3, "--top-k", 20, "--top-p", 0.9, *LINES
     )
-    assert out(result) == texts(translator, LINES, sample=True, seed=7, temperature=1.3, top_k=20, top_p=0.9)
+    assert output_lines(result) == texts(
+        translator, LINES, sample=True, seed=7, temperature=1.3, top_k=20, top_p=0.9
+    )
     result = run("translate", "--prefix", "Der Hund", "--no-repeat-ngram", 1, "--min-length", 6, LINES[0])
     options = {"prefix": "Der Hund", "no_repeat_ngram": 1, "min_length": 6}
-    assert out(result) == texts(translator, [LINES[0]], **options)
+    assert output_lines(result) == texts(translator, [LINES[0]], **options)
     sentences = "Hi. Where is the station?"
-    assert out(run("translate", "--split", "sentences", sentences)) == texts(
+    assert output_lines(run("translate", "--split", "sentences", sentences)) == texts(
         translator, [sentences], split="sentences"
     )
     options = {"length_penalty": 0.2, "batch_tokens": 9}
     result = run("translate", "--length-penalty", 0.2, "--batch-tokens", 9, *LINES)
-    assert out(result) == texts(translator, LINES, **options)
+    assert output_lines(result) == texts(translator, LINES, **options)
 
 
 def test_truncated_translations_are_reported(run):
@@ -197,8 +201,8 @@ def test_text_that_names_a_file_is_refused(run, translator, tmp_path, monkeypatc
     error = run("translate", "talk.en", code=1).stderr
     assert "did you mean --input talk.en?" in error
     assert "-- talk.en" in error
-    assert out(run("translate", "--", "talk.en")) == texts(translator, ["talk.en"])
-    assert out(run("translate", "talk.fr", " " * 5000)) == [*texts(translator, ["talk.fr"]), ""]
+    assert output_lines(run("translate", "--", "talk.en")) == texts(translator, ["talk.en"])
+    assert output_lines(run("translate", "talk.fr", " " * 5000)) == [*texts(translator, ["talk.fr"]), ""]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +237,7 @@ def test_lines_before_invalid_line_are_written(run, tmp_path, translator, monkey
     for arguments, stdin in (([], content), (["-i", tmp_path / "in"], None)):
         (tmp_path / "in").write_bytes(content)
         result = run("translate", *arguments, stdin=stdin, code=1)
-        assert out(result) == texts(translator, ["Hi", "The dog."])
+        assert output_lines(result) == texts(translator, ["Hi", "The dog."])
         assert "line 3 is not UTF-8 at byte 3" in result.stderr
     result = run("translate", "-i", tmp_path / "in", "-o", tmp_path / "out", code=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.journal", "in"]
@@ -246,7 +250,7 @@ def test_lines_before_invalid_line_are_written(run, tmp_path, translator, monkey
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
-def test_too_long_line_is_reported_with_its_number(run):
+def test_overlong_line_is_reported_with_its_line_number(run):
     assert (
         "line 2: the sentence"
         in run("translate", "--split", "never", stdin="a\n" + "house " * 60, code=1).stderr
@@ -291,7 +295,7 @@ def test_devices_and_pipes_are_not_replaced(run, tmp_path):
 
 
 def test_standard_input_is_read_in_chunks():
-    """Each slow line is a chunk; waiting lines are combined, up to the maximum size."""
+    """Lines that arrive slowly are separate chunks; available lines form chunks up to the maximum size."""
     read_end, write_end = os.pipe()
     with os.fdopen(read_end, "rb") as reading, os.fdopen(write_end, "wb", buffering=0) as writing:
         chunks = lines._decode_chunks(lines._read_ahead(lines._raw_lines(reading)), "pipe")
@@ -308,7 +312,7 @@ def test_standard_input_is_read_in_chunks():
         assert max(len(chunk.lines) for chunk in remaining) <= lines.CHUNK_LINES
 
 
-def test_read_ahead_is_bounded():
+def test_number_of_lines_read_ahead_is_bounded():
     produced = []
 
     def endless():
@@ -381,16 +385,19 @@ def test_score_command_prints_scores_of_pairs(run, translator, tmp_path):
         ([tmp_path / "p.tsv"], None),
         ([tmp_path / "s", tmp_path / "t"], None),
     ):
-        rows = [tuple(map(float, line.split("\t"))) for line in out(run("score", *arguments, stdin=stdin))]
+        rows = [
+            tuple(map(float, line.split("\t")))
+            for line in output_lines(run("score", *arguments, stdin=stdin))
+        ]
         assert [
             row == pytest.approx(expected_row, abs=2e-4)
             for row, expected_row in zip(rows, expected, strict=True)
         ] == [True] * 4
-    for line, pair_score in zip(out(run("score", "--tokens", stdin=tsv)), scores, strict=True):
+    for line, pair_score in zip(output_lines(run("score", "--tokens", stdin=tsv)), scores, strict=True):
         cells = [cell.rpartition(":") for cell in line.split("\t")[2].split(" ")]
         assert [cell[0] for cell in cells] == [*pair_score.tokens, "</s>"]
         assert [float(cell[2]) for cell in cells] == pytest.approx(pair_score.token_scores, abs=2e-4)
-    for line, pair_score in zip(out(run("score", "--json", stdin=tsv)), scores, strict=True):
+    for line, pair_score in zip(output_lines(run("score", "--json", stdin=tsv)), scores, strict=True):
         document = json.loads(line)
         assert document["tokens"] == list(pair_score.tokens)
         assert document["token_scores"] == pytest.approx(pair_score.token_scores, abs=1e-4)
@@ -419,14 +426,14 @@ def test_infinite_score_is_null_in_json():
 
 
 @pytest.mark.parametrize("verb", ["translate", "score"])
-def test_help_has_examples(verb):
+def test_translate_help_has_examples(verb):
     result = CliRunner().invoke(app, [verb, "--help"])
     assert result.exit_code == 0
     assert result.output.count(f"uwaga {verb}") >= 4
 
 
 def test_mbr_options_are_applied_or_refused(run, translator):
-    output = out(run("translate", "--mbr", 6, "--seed", 2, "--utility", "bleu", *LINES[::2]))
+    output = output_lines(run("translate", "--mbr", 6, "--seed", 2, "--utility", "bleu", *LINES[::2]))
     assert output == texts(translator, LINES[::2], mbr=6, seed=2, utility="bleu")
     result = run("translate", "--mbr", 4, "--stream", LINES[0], code=1)
     assert "mbr compares several whole samples" in " ".join(result.output.split())

@@ -23,7 +23,7 @@ def test_version_is_printed_on_the_first_line():
     assert report()[0] == f"uwaga {uwaga.__version__}"
 
 
-def test_remaining_lines_describe_build_and_processor():
+def test_version_lines_after_the_first_describe_build_and_processor():
     names = [re.split(r"  +", line)[0] for line in report()[1:]]
     assert names == ["commit", "processor", "instruction set", "build", "python"]
 
@@ -48,7 +48,7 @@ def test_build_commit_is_a_hash_and_flags_contain_no_paths():
     assert "/" not in _core.FLAGS, "paths of the machine that built it"
 
 
-def test_installed_package_has_no_checkout_commit(tmp_path, monkeypatch):
+def test_installed_package_reports_no_commit(tmp_path, monkeypatch):
     monkeypatch.setattr(uwaga, "__file__", str(tmp_path / "lib/site-packages/uwaga/__init__.py"))
     assert checkout_commit() is None
 

@@ -19,8 +19,8 @@ from uwaga.cli.translate import DEMONSTRATION
 from uwaga.files.lines import open_bytes
 
 JOINT = tiny.tokeniser()
-LONG = "house " * 60
-TEXTS = ["I want to buy a car.", LONG.strip(), "Where is the station?"]
+OVERLONG_SENTENCE = "house " * 60
+TEXTS = ["I want to buy a car.", OVERLONG_SENTENCE.strip(), "Where is the station?"]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def texts(folder, sources):
 
 @pytest.mark.parametrize("stream", [[], ["--stream"]])
 @pytest.mark.parametrize("on_error", ["skip", "copy"])
-def test_failed_lines_are_skipped_or_copied(folder, on_error, stream, tmp_path):
+def test_untranslatable_lines_are_skipped_or_copied(folder, on_error, stream, tmp_path):
     beam = [] if stream else ["--beam", "1"]
     arguments = ["-m", folder, "--split", "never", "--on-error", on_error, *beam, *stream]
     result = run(*arguments, "-o", tmp_path / "out", stdin="\n".join(TEXTS * 2), code=1)
@@ -59,11 +59,11 @@ def test_failed_lines_are_skipped_or_copied(folder, on_error, stream, tmp_path):
     assert errors[2:] == ["error: 2 lines could not be translated"]
 
 
-def test_split_sentence_is_reported_as_a_warning(folder):
+def test_overlong_sentence_is_split_with_a_warning(folder):
     result = run("-m", folder, stdin="\n".join(TEXTS))
     assert "warning: line 2: the sentence 'house house" in result.stderr
     assert result.stdout.count("\n") == 3
-    document = json.loads(run("-m", folder, "--json", LONG).stdout)
+    document = json.loads(run("-m", folder, "--json", OVERLONG_SENTENCE).stdout)
     assert "parts" in document["warnings"][0]
 
 
@@ -76,7 +76,7 @@ def test_warnings_are_printed_for_at_most_three_lines(folder):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--model", "bundled"], ["--stream"]])
-def test_bundled_model_note_appears_only_for_unusual_texts(arguments):
+def test_demonstration_model_note_is_printed_only_for_unusual_texts(arguments):
     unusual = "Привет мир\n" * 5
     assert run(*arguments, stdin=unusual).stderr.count(DEMONSTRATION) == 1
     assert run(*arguments, stdin="I want to buy a car.\nWhere is Tom?\n").stderr == ""
@@ -113,7 +113,7 @@ SOURCES = [f"I want {number} cars." for number in range(6)]
         ("out.de", ["--stream"], signal.SIGKILL),
     ],
 )
-def test_interrupted_run_resumes_to_same_bytes(folder, tmp_path, name, options, signal_number):
+def test_interrupted_command_resumes_to_identical_output(folder, tmp_path, name, options, signal_number):
     options = [*options, "--beam", "1", "-o", tmp_path / name]
     links = [] if options[0] == "--stream" else ["--alignments", tmp_path / "links"]
     process = start_translation(folder, tmp_path, SOURCES[:3], *options, *links)
@@ -133,9 +133,9 @@ def test_interrupted_run_resumes_to_same_bytes(folder, tmp_path, name, options, 
         assert (tmp_path / "links").read_bytes() == expected[1].read_bytes()
 
 
-def test_resume_checks_input_and_options(folder, tmp_path):
+def test_resuming_with_other_input_or_options_is_refused(folder, tmp_path):
     out, arguments = tmp_path / "out", ["-m", folder, "-o", tmp_path / "out"]
-    failing = [*SOURCES, LONG.strip()]
+    failing = [*SOURCES, OVERLONG_SENTENCE.strip()]
     run(*arguments, "--split", "never", "--format", "markdown", stdin="\n".join(failing), code=1)
     assert names(tmp_path) == []  # nothing was finished
     process = start_translation(folder, tmp_path, SOURCES[:3], "-o", out)
@@ -160,7 +160,7 @@ def test_resume_checks_input_and_options(folder, tmp_path):
     assert "needs the --output" in run("-m", folder, "--resume", "Hi.", code=1).stderr
 
 
-def test_chunk_size_is_adjusted_to_about_one_second(tmp_path):
+def test_chunk_size_is_adjusted_to_about_one_second_per_chunk(tmp_path):
     (tmp_path / "in").write_text("x\n" * 5000)
     pace = lines.Pace()
     sizes = []

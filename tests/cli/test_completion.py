@@ -1,4 +1,4 @@
-"""Completion of values in shells."""
+"""Shell completion of option values."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from uwaga.settings import PRESETS
 
 
 def completions(line, folder, monkeypatch):
-    """Return what bash offers for the last word of a line."""
+    """Return the completions that bash offers for the last word of a line."""
     words = line.split(" ")
     monkeypatch.chdir(folder)
     environment = {

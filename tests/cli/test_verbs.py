@@ -1,4 +1,4 @@
-"""Verbs: lazy imports, help pages and errors of options."""
+"""Commands: lazy imports, help pages and errors in options."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_unknown_help_panel_error_lists_panels():
     assert "search" in result.output
 
 
-def test_help_shows_square_brackets():
+def test_help_shows_square_brackets_literally():
     assert "[MASK]" in CliRunner().invoke(app, ["fill", "--help"]).output
 
 
@@ -89,7 +89,7 @@ def test_commands_are_imported_lazily():
     assert "uwaga_server.cli.serve'" not in loaded
 
 
-POSITIONAL = {
+COMMANDS_WITH_POSITIONAL_MODEL = {
     "generate": ["text"],
     "fill": ["text", "text"],
     "convert": ["folder"],
@@ -98,13 +98,13 @@ POSITIONAL = {
     "distil": ["corpus", "-o", "out"],
     "backtranslate": ["text", "-o", "out"],
 }
-"""Verbs whose first argument is a model, and their other arguments."""
+"""Commands whose first argument is a model, and their other arguments."""
 
 
-@pytest.mark.parametrize("name", POSITIONAL)
+@pytest.mark.parametrize("name", COMMANDS_WITH_POSITIONAL_MODEL)
 def test_model_can_be_given_as_option_or_argument(name: str, monkeypatch: pytest.MonkeyPatch):
     command = Commands()[name]
-    others = POSITIONAL[name]
+    others = COMMANDS_WITH_POSITIONAL_MODEL[name]
     contexts = []
     monkeypatch.setattr(command, "invoke", lambda context: contexts.append(context.params))
     for arguments in (
@@ -117,8 +117,8 @@ def test_model_can_be_given_as_option_or_argument(name: str, monkeypatch: pytest
     assert contexts == contexts[:1] * 4
 
 
-@pytest.mark.parametrize("name", sorted({*VERBS} - {*POSITIONAL}))
-def test_other_commands_take_the_model_only_as_an_option(name: str):
+@pytest.mark.parametrize("name", sorted({*VERBS} - {*COMMANDS_WITH_POSITIONAL_MODEL}))
+def test_commands_with_other_arguments_take_the_model_only_as_an_option(name: str):
     assert getattr(Commands()[name], "positional_model", None) is None
 
 
@@ -151,7 +151,7 @@ def test_model_option_requires_a_value():
         ["merge", "adapter"],
     ],
 )
-def test_folders_with_files_are_replaced_only_with_force(arguments, tmp_path):
+def test_existing_folders_are_replaced_only_with_force(arguments, tmp_path):
     (tmp_path / "file").write_text("kept")
     result = CliRunner().invoke(app, [*arguments, str(tmp_path)])
     assert result.exit_code == 1 and "add --force" in result.output
@@ -160,7 +160,7 @@ def test_folders_with_files_are_replaced_only_with_force(arguments, tmp_path):
     assert (tmp_path / "file").read_text() == "kept"
 
 
-def test_convert_replaces_a_model_with_force(tmp_path):
+def test_convert_replaces_a_model_only_with_force(tmp_path):
     arguments = ["convert", "--int8", "--no-check", "bundled", str(tmp_path / "m")]
     assert CliRunner().invoke(app, arguments).exit_code == 0
     (tmp_path / "m" / "card.md").write_text("older")

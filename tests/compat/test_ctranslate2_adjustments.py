@@ -1,4 +1,4 @@
-"""CTranslate2's penalties, suppressed sequences and biased prefixes, in cases computed by hand."""
+"""CTranslate2's penalties, suppressed sequences and biased prefixes, compared with hand calculations."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from uwaga_compat.ctranslate2.adjusted import (
     suppress_sequences,
 )
 
-NEVER = -np.inf
+MINUS_INFINITY = -np.inf
 
 
 def adjusted(adjust, logits, written):
@@ -23,16 +23,16 @@ def adjusted(adjust, logits, written):
 def test_repetition_penalty_divides_positive_logits_and_multiplies_negative_ones_once():
     logits, written = [[4.0, -1.0, 3.0], [4.0, -1.0, 3.0]], [[0, 1, 0], [2, 2, 2]]
     assert adjusted(repetition_penalty(2), logits, written).tolist() == [[2, -2, 3], [4, -1, 1.5]]
-    assert adjusted(repetition_penalty(2), [[1.0, NEVER]], [[1]]).tolist() == [[1, NEVER]]
+    assert adjusted(repetition_penalty(2), [[1.0, MINUS_INFINITY]], [[1]]).tolist() == [[1, MINUS_INFINITY]]
 
 
 def test_last_token_of_a_suppressed_sequence_is_banned_after_its_prefix():
     logits = [[1.0, 2.0, 3.0]] * 3
     table = adjusted(suppress_sequences([[0, 1], [2, 0, 2]]), logits, [[2, 0], [0, 2], [1, 1]])
-    assert table.tolist() == [[1, NEVER, NEVER], [1, 2, 3], [1, 2, 3]]
+    assert table.tolist() == [[1, MINUS_INFINITY, MINUS_INFINITY], [1, 2, 3], [1, 2, 3]]
     # Longer than what is written; a single token is always suppressed.
     table = adjusted(suppress_sequences([[2, 2, 0], [1]]), logits[:1], [[2]])
-    assert table.tolist() == [[1, NEVER, 3]]
+    assert table.tolist() == [[1, MINUS_INFINITY, 3]]
 
 
 def test_bias_moves_probability_to_the_next_token_of_the_prefix():
@@ -83,7 +83,7 @@ def test_prefix_bias_is_applied_after_bans(prefix, expected):
     assert {token: p for token, p in probabilities.items() if p} == pytest.approx(expected)
 
 
-def test_forced_token_also_consumes_a_random_number():
+def test_each_forced_token_consumes_one_random_number():
     draws = {}
     for forced in (-1, 2):
         decoder = AdjustedDecoder(FixedDecoder(), [], 5)

@@ -33,9 +33,9 @@ HELLO, HALLO = ["▁Hello", ".", "</s>"], ["▁Hallo", "."]
 STATION = ["▁Where", "▁is", "▁the", "▁station", "?", "</s>"]
 SOURCES, TARGETS = [CAR, HELLO], [AUTO, HALLO]
 TOLERANCE = 1e-4
-"""For scores in float32."""
-UNPRODUCED = [["<pad>"]]
-"""The start token, which CTranslate2 may produce: suppressed, so that the others share all probability."""
+"""Relative tolerance for scores computed in float32."""
+NEVER_GENERATED = [["<pad>"]]
+"""The start token, which CTranslate2 may generate and uwaga does not; it is suppressed in both."""
 
 
 def convert(folder, out, quantisation=None):
@@ -47,7 +47,7 @@ def convert(folder, out, quantisation=None):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The bundled model, by uwaga's exporter and CTranslate2's converter."""
+    """Convert the bundled model with uwaga's exporter and CTranslate2's converter."""
     root = tmp_path_factory.mktemp("ctranslate2")
     export(BUNDLED, root / "pegasus", "pegasus")
     return convert(root / "pegasus", root / "model")
@@ -55,7 +55,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def decoder(tmp_path_factory):
-    """A random GPT-2 in CTranslate2's format."""
+    """Return the folder of a random GPT-2 in CTranslate2's format."""
     root = tmp_path_factory.mktemp("gpt2")
     pieces = pretrained_tokenisers.older_format("gpt2")
     end = pieces.peer.eos_token_id
@@ -311,18 +311,18 @@ def empty_translation(library, folder, tmp_path):
     assert translator(library, folder).translate_batch([]) == []
 
 
-IMPOSSIBLE = {"min_decoding_length": 10, "max_decoding_length": 5}
+CONTRADICTORY_LENGTHS = {"min_decoding_length": 10, "max_decoding_length": 5}
 
 
 @case
 def invalid_translation_options(library, folder, tmp_path):
     with pytest.raises(ValueError, match="is greater than"):
-        translator(library, folder).translate_batch([CAR], **IMPOSSIBLE)
+        translator(library, folder).translate_batch([CAR], **CONTRADICTORY_LENGTHS)
 
 
 @case
 def invalid_translation_options_async(library, folder, tmp_path):
-    [result] = translator(library, folder).translate_batch([CAR], **IMPOSSIBLE, asynchronous=True)
+    [result] = translator(library, folder).translate_batch([CAR], **CONTRADICTORY_LENGTHS, asynchronous=True)
     for _ in range(2):
         with pytest.raises(ValueError, match="is greater than"):
             result.result()
@@ -561,7 +561,7 @@ def suppress_sequences_with_vmap(library, folder, tmp_path):
 
 @case
 def logging(library, folder, tmp_path):
-    """The log goes to the process's stderr, which a child process shows."""
+    """The library logs to the stderr of its process, so the case runs in a child process."""
     program = (
         f"import logging, sys, {library.__name__} as library\n"
         f"library.Translator({folder!r}); before = library.get_log_level()\n"
@@ -652,7 +652,7 @@ def test_translations_match_ctranslate2(options, folder, translators):
     for sources in batches:
         prefixes = options.get("target_prefix")
         call = options | ({"target_prefix": prefixes[: len(sources)]} if prefixes else {})
-        call["suppress_sequences"] = options.get("suppress_sequences", []) + UNPRODUCED
+        call["suppress_sequences"] = options.get("suppress_sequences", []) + NEVER_GENERATED
         results, expected = (
             model.translate_batch(sources, return_scores=True, **call) for model in (uwaga_model, peer_model)
         )
@@ -690,7 +690,7 @@ def test_scores_match_ctranslate2(options, translators):
     ids=str,
 )
 def test_samples_with_a_seed_match_ctranslate2(options, folder):
-    """In CTranslate2 a new thread draws from the seed: it is set before the translator is loaded."""
+    """CTranslate2's threads use the seed at their start, so it is set before the translator is loaded."""
     drawn = []
     for library in (uwaga_ctranslate2, peer_ctranslate2):
         library.set_random_seed(46)
@@ -707,7 +707,7 @@ def test_generated_tokens_match_ctranslate2(translators):
     for prefix in (None, ["▁Wir", "▁wollen"]):
         steps = []
         for model in translators:
-            options = {"max_decoding_length": 6, "suppress_sequences": UNPRODUCED}
+            options = {"max_decoding_length": 6, "suppress_sequences": NEVER_GENERATED}
             reported = model.generate_tokens(CAR, prefix, return_log_prob=True, **options)
             steps.append(list(reported))
         for step, other in zip(*steps, strict=True):
@@ -718,8 +718,8 @@ def test_generated_tokens_match_ctranslate2(translators):
 
 
 @pytest.mark.numerical
-def test_callback_stops_like_ctranslate2(translators):
-    stopped = {"beam_size": 1, "return_scores": True, "suppress_sequences": UNPRODUCED}
+def test_callback_stops_generation_as_in_ctranslate2(translators):
+    stopped = {"beam_size": 1, "return_scores": True, "suppress_sequences": NEVER_GENERATED}
     stopped["callback"] = lambda step: step.step == 1
     results, expected = (model.translate_batch([*SOURCES, STATION], **stopped) for model in translators)
     for result, other in zip(results, expected, strict=True):
@@ -758,7 +758,7 @@ def test_vocabulary_map_restricts_targets_as_in_ctranslate2(folder, tmp_path):
                 with pytest.raises(UwagaError, match=message):
                     uwaga_model.translate_batch(source, **options)
                 continue
-            options |= {"suppress_sequences": UNPRODUCED, **call}
+            options |= {"suppress_sequences": NEVER_GENERATED, **call}
             [result], [expected] = (
                 model.translate_batch(source, **options) for model in (uwaga_model, peer_model)
             )

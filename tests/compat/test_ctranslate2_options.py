@@ -1,4 +1,4 @@
-"""CTranslate2's interface with models of any format: refused options, and results of uwaga's models."""
+"""CTranslate2's interface with models of any format: refused options, and results of models."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ def translator():
     return ct2.Translator("bundled", intra_threads=1)
 
 
-def test_bundled_model_translates_like_translator(translator):
+def test_compatible_translator_matches_uwaga_translator(translator):
     texts = ["I want to buy a car.", "Hello."]
     expected = uwaga.Translator.load().translate(texts, beam=2, split="never", max_ratio=100.0)
     results = translator.translate_batch([CAR, HELLO])
@@ -71,7 +71,7 @@ def test_random_seed_makes_samples_reproducible(translator):
         assert sample_steps[-1].is_last
 
 
-def test_callback_receives_tokens_of_result(translator):
+def test_callback_receives_the_tokens_of_the_result(translator):
     prefix = ["▁Ich", "▁will"]
     steps = []
     greedy = {"beam_size": 1, "return_scores": True, "return_end_token": True}
@@ -191,7 +191,7 @@ def test_asynchronous_result_is_not_done_before_the_next_call(monkeypatch):
     assert translator.model_is_loaded and result.result().hypotheses
 
 
-def test_models_load_from_memory_and_in_each_compute_type(translator):
+def test_models_are_loaded_from_memory_and_in_each_compute_type(translator):
     files = {path.name: path.read_bytes() for path in BUNDLED.iterdir()}
     from_memory = ct2.Translator("memory", files=files)
     assert from_memory.compute_type == "float32"
@@ -201,7 +201,7 @@ def test_models_load_from_memory_and_in_each_compute_type(translator):
     assert quantised.translate_batch([HELLO]) == translator.translate_batch([HELLO])
 
 
-def test_output_is_unchanged_after_an_error(translator, tmp_path):
+def test_output_file_is_unchanged_after_an_error(translator, tmp_path):
     source, out = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("▁Hello .\n" + "▁a " * 3000 + "\n", encoding="utf-8")
     out.write_text("before\n")
@@ -289,7 +289,7 @@ def test_attention_of_recurrent_models_is_returned_or_refused(tmp_path, name, at
     assert {len(row) for row in result.attention[0]} == {len(source)}
 
 
-def test_import_forms_used_by_scripts_work():
+def test_both_import_statements_for_the_module_work():
     code = (
         "from uwaga.compat import ctranslate2\n"
         "import uwaga.compat.ctranslate2 as ctranslate2\n"

@@ -24,7 +24,7 @@ TEXTS = ["the dog sees the cat", "Where is the station?", "a car"]
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Random models of three kinds, by name."""
+    """Return folders of random models of three kinds, by name."""
     folder = tmp_path_factory.mktemp("pipelines")
     marian_folders.make(folder / "marian", shared=False, **marian_folders.SEPARATE)
     words = pretrained_tokenisers.older_format("bert")
@@ -47,7 +47,7 @@ def models(tmp_path_factory):
 
 
 def calls(models):
-    """Return 60 or more calls of all tasks: task, model, inputs and arguments."""
+    """Return at least 60 calls of all tasks, each as task, model, inputs and arguments."""
     cases = []
     for task in ("translation", "summarization", "text2text-generation", "translation_en_to_de"):
         for options in (
@@ -85,7 +85,7 @@ def run_call(task, model, inputs, options, pipelines):
 
 
 def shape(value):
-    """Return the structure of a result, without texts and numbers."""
+    """Return the structure of a result: its types and keys without its texts and numbers."""
     if isinstance(value, list):
         return [shape(item) for item in value]
     return {key: type(field).__name__ for key, field in value.items()}
@@ -147,7 +147,7 @@ def test_pipeline_arguments_serve_as_defaults(models):
     assert pipe(TEXTS, num_beams=3) == plain(TEXTS, num_beams=3, max_new_tokens=4)
 
 
-def test_bundled_model_is_default():
+def test_pipelines_use_the_bundled_model_by_default():
     assert uwaga.pipeline("translation_en_to_de")("Hello.") == [{"translation_text": "Hallo."}]
 
 

@@ -1,4 +1,4 @@
-"""The agreement of two engines of a model, and the export to other formats."""
+"""Agreement of the translations of a model on two engines, and export to other formats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.loading import load_model
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
-RUN = CliRunner()
+RUNNER = CliRunner()
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,8 @@ def test_model_agrees_with_itself(exact):
     }
 
 
-def test_agreement_counts_equal_sentences_and_leading_tokens(exact):
-    """Compare with a direct count."""
+def test_agreement_counts_equal_sentences_and_equal_initial_tokens(exact):
+    """The agreement equals a direct count over the sentences."""
     rounded = uwaga.load(NUMBERS, engine="native", dtype="int8", threads=1).decoder
     sources = comparison_sources(None, exact.source, exact.decoder)
     agreement = measure_agreement(exact.decoder, rounded, sources)
@@ -66,7 +66,7 @@ def test_agreement_counts_equal_sentences_and_leading_tokens(exact):
     assert 0 < agreement.difference <= agreement.largest
 
 
-def test_comparison_sources_are_the_sample_or_random_pieces(exact):
+def test_comparison_sources_are_sample_sentences_or_random_tokens(exact):
     framed = exact.source.add_special_tokens(exact.source.encode("forty-two"))
     assert comparison_sources(["", " forty-two "], exact.source, exact.decoder) == [tuple(framed)]
     random_sources = comparison_sources(None, exact.source, exact.decoder)
@@ -109,15 +109,15 @@ def test_agreement_verdict_depends_on_log_probabilities():
 
 @pytest.mark.parametrize("precision", ["int8", "int4"])
 def test_agreement_check_can_be_skipped(tmp_path, monkeypatch, precision):
-    compared = RUN.invoke(app, ["convert", f"--{precision}", str(NUMBERS), str(tmp_path / "compared")])
+    compared = RUNNER.invoke(app, ["convert", f"--{precision}", str(NUMBERS), str(tmp_path / "compared")])
     assert compared.exit_code == 0, compared.output
     assert compared.stdout.splitlines()[-1].partition(":")[0] in ("good", "fair", "poor")
     monkeypatch.setattr("uwaga.conversion.quantise.measure_agreement", None)
     command = ["convert", f"--{precision}", "--no-check", str(NUMBERS), str(tmp_path / "unchecked")]
-    unchecked = RUN.invoke(app, command)
+    unchecked = RUNNER.invoke(app, command)
     assert unchecked.exit_code == 0 and len(unchecked.stdout.splitlines()) == 1, unchecked.output
     assert {path.name for path in (tmp_path / "compared").iterdir()} == {
         path.name for path in (tmp_path / "unchecked").iterdir()
     }
-    refused = RUN.invoke(app, [*command[:-1], str(tmp_path / "third"), "--sample", str(NUMBERS)])
+    refused = RUNNER.invoke(app, [*command[:-1], str(tmp_path / "third"), "--sample", str(NUMBERS)])
     assert refused.exit_code != 0

@@ -1,4 +1,4 @@
-"""`uwaga convert`: transformers and CTranslate2 load the exported folders and translate the same."""
+"""`uwaga convert`: transformers and CTranslate2 load exported folders and generate equal tokens."""
 
 import json
 import os
@@ -44,9 +44,9 @@ LINES = [
     "two hundred sixty one",
     "zero",
 ]
-POST = {"norm": "post", "sinusoids": "interleaved"}
+POST_NORM = {"norm": "post", "sinusoids": "interleaved"}
 CASES = {
-    "interleaved": POST,
+    "interleaved": POST_NORM,
     "halves": {"sinusoids": "halves", "activation": "silu", "output_bias": True},
     "tensor2tensor": {"sinusoids": "tensor2tensor", "embedding_scale": False, "activation": "gelu"},
     "learned": {"positions": "learned", "position_offset": 2, "activation": "gelu_tanh", "tie": "none"},
@@ -63,7 +63,7 @@ def random_model(seed=3, **changes):
     separate = changes.pop("two", False)
     source = tiny.tokeniser("source" if separate else "joint", size=330 if separate else 340)
     target = tiny.tokeniser("target", size=340) if separate else source
-    model_settings = tiny.TINY.model_copy(update={**POST, **changes})
+    model_settings = tiny.TINY.model_copy(update={**POST_NORM, **changes})
     model = tiny.transformer(model_settings, source, target, seed)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -75,8 +75,8 @@ def random_model(seed=3, **changes):
     return model, source, target
 
 
-def described(model, source, target, settings=DECODING):
-    """Return a model with its tokenisers, search options and text options."""
+def checkpoint_of(model, source, target, settings=DECODING):
+    """Return a model together with its tokenisers, search options and text options."""
     decoding, text = settings
     return Model(model, source, target, decoding, ("en", "de"), text=text)
 
@@ -85,12 +85,12 @@ def write_model(folder, case, **changes):
     options = {**CASES.get(case, {}), "two": case == "two vocabularies", **changes}
     model, source, target = random_model(**options)
     export_format = "pegasus" if model.settings.norm == "pre" else "marian"
-    write_hugging_face(folder, export_format, described(model, source, target))
+    write_hugging_face(folder, export_format, checkpoint_of(model, source, target))
     return model, source, target
 
 
 def to_ctranslate2(folder, out, *options):
-    """Run CTranslate2's converter, in this process since importing takes longer than converting."""
+    """Run CTranslate2's converter in this process, which saves the time of importing it again."""
     from ctranslate2.converters import TransformersConverter
 
     TransformersConverter(str(folder)).convert(str(out), *options)
@@ -100,7 +100,7 @@ def to_ctranslate2(folder, out, *options):
 @pytest.mark.sampled(3)
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", [*CASES, "pegasus"])
-def test_tokens_match_transformers(tmp_path, case):
+def test_transformers_generates_the_same_tokens_with_converted_model(tmp_path, case):
     changes = {"norm": "pre", "sinusoids": "interleaved"} if case == "pegasus" else {}
     model, source, target = write_model(tmp_path / "m", case, **changes)
     peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "m").eval()
@@ -137,7 +137,7 @@ def test_tokens_match_transformers(tmp_path, case):
 
 
 @pytest.mark.parametrize("case", ["interleaved", "halves", "learned", "no biases", "pegasus"])
-def test_greedy_tokens_match_ctranslate2(tmp_path, case):
+def test_ctranslate2_generates_the_same_tokens_with_converted_model(tmp_path, case):
     model, source, _ = write_model(tmp_path / "m", case, **({"norm": "pre"} if case == "pegasus" else {}))
     peer = to_ctranslate2(tmp_path / "m", tmp_path / "c")
     tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
@@ -180,7 +180,7 @@ def test_trained_model_survives_conversion_round_trip(tmp_path):
     assert texts == [translation.text for translation in original.translate(LINES, beam=1)]
 
 
-def test_deinterleaving_only_reorders_columns():
+def test_deinterleaving_weights_does_not_change_outputs():
     model, source, target = random_model(norm="pre", positions="sinusoidal", decoder_heads=4)
     reordered = build_model(
         model.settings.model_copy(update={"sinusoids": "halves"}), model.symbols, source.size, target.size
@@ -215,7 +215,7 @@ def test_unsupported_settings_are_rejected(tmp_path, message):
     export_format, changes = UNSUPPORTED[message]
     model, source, target = random_model(**changes)
     with pytest.raises(ModelError, match=message):
-        write_hugging_face(tmp_path / "m", export_format, described(model, source, target))
+        write_hugging_face(tmp_path / "m", export_format, checkpoint_of(model, source, target))
     assert not any(tmp_path.iterdir())
 
 
@@ -223,18 +223,18 @@ def test_unsupported_models_folders_and_options_are_rejected(tmp_path):
     model, source, target = random_model()
     recurrent = build_model(BahdanauSettings(embedding=8, hidden=8), model.symbols, source.size, source.size)
     with pytest.raises(ModelError, match=r"Bahdanau.* cannot be written as marian"):
-        write_hugging_face(tmp_path / "m", "marian", described(recurrent, source, target))
+        write_hugging_face(tmp_path / "m", "marian", checkpoint_of(recurrent, source, target))
     gnmt = from_settings(DecodingSettings(beam=4, length_formula="gnmt"))
     with pytest.raises(SettingsError, match=r"no equivalent of .* 'gnmt'"):
-        write_hugging_face(tmp_path / "m", "marian", described(model, source, target, gnmt))
+        write_hugging_face(tmp_path / "m", "marian", checkpoint_of(model, source, target, gnmt))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").write_text("mine")
     with pytest.raises(ModelError, match="is not empty, so it is not overwritten"):
-        write_hugging_face(tmp_path / "full", "marian", described(model, source, target))
+        write_hugging_face(tmp_path / "full", "marian", checkpoint_of(model, source, target))
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
     other = tiny.tokeniser("target", size=340)
     with pytest.raises(ModelError, match="their vocabularies differ"):
-        write_hugging_face(tmp_path / "m", "marian", described(model, source, other))
+        write_hugging_face(tmp_path / "m", "marian", checkpoint_of(model, source, other))
 
 
 def test_full_disk_leaves_no_partial_files(tmp_path, monkeypatch):
@@ -245,7 +245,7 @@ def test_full_disk_leaves_no_partial_files(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ModelError, match="no space left"):
-        write_hugging_face(tmp_path / "m", "marian", described(model, source, target))
+        write_hugging_face(tmp_path / "m", "marian", checkpoint_of(model, source, target))
     assert not any(tmp_path.iterdir())
 
 

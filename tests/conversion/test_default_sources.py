@@ -1,4 +1,4 @@
-"""The default sentences for the comparison of int8 with float32."""
+"""The default sentences on which int8 and float32 are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shortlists from a model's attention: learning, the file, the commands, and rejection of damaged files."""
+"""Shortlists learned from attention: learning, storage, commands, and rejection of damaged files."""
 
 import json
 import re
@@ -26,9 +26,9 @@ sys.path.insert(0, str(MODELS))
 from make import english, german, held_out
 
 MODEL = MODELS / "numbers-en-de"
-UNSEEN = held_out()
-PAIRS = [(english(number), german(number)) for number in range(0, 1000, 3) if number not in UNSEEN]
-HELD_OUT = [(english(number), german(number)) for number in UNSEEN]
+UNSEEN_NUMBERS = held_out()
+PAIRS = [(english(number), german(number)) for number in range(0, 1000, 3) if number not in UNSEEN_NUMBERS]
+HELD_OUT = [(english(number), german(number)) for number in UNSEEN_NUMBERS]
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def path(translator, learned, tmp_path_factory):
     return path
 
 
-def test_learned_shortlist_counts_attention(translator):
-    """Compare with a direct loop over steps, tokens and source positions."""
+def test_learned_shortlist_matches_direct_attention_counts(translator):
+    """The counts equal those of a direct loop over steps, tokens and source positions."""
     pairs, model = PAIRS[5:25], translator.decoder
     learned = learn_shortlist(translator, [*pairs, ("", "x"), ("x", " ")], frequent=4, per_word=3)
     assert (learned.pairs, learned.skipped) == (len(pairs), 2)
@@ -80,7 +80,7 @@ def test_learned_shortlist_counts_attention(translator):
         assert learned.shortlist.targets[first:last].tolist() == sorted({*best, token})
 
 
-def test_held_out_numbers_are_translated(translator, learned):
+def test_shortlist_preserves_translations_of_held_out_numbers(translator, learned):
     trial = evaluate_shortlist(translator, learned.shortlist, HELD_OUT, translator.options(beam=1))
     sizes = [
         len(learned.shortlist.allowed_tokens(translator.pair_ids([pair])[0].source)) for pair in HELD_OUT
@@ -137,7 +137,7 @@ def test_shortlist_survives_file_round_trip(translator, learned, path):
 
 
 def rewrite(path, output, tensors=None, **changed):
-    """Write a copy of a file with other tensors or metadata."""
+    """Write a copy of a file with its tensors or metadata changed."""
     with safe_open(path, framework="np") as file:
         metadata = file.metadata()
         values = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -271,7 +271,7 @@ def corpus(tmp_path):
     return tmp_path
 
 
-def test_command_creates_evaluates_and_uses_a_shortlist(corpus):
+def test_shortlist_command_creates_and_evaluates_a_usable_shortlist(corpus):
     output = corpus / "numbers.shortlist"
     files = (corpus / "train.en", corpus / "train.de")
     options = ("--output", output, "--frequent", 12, "--per-word", 8, "--threads", 1)

@@ -1,4 +1,4 @@
-"""Cleaning corpora: results, independence of processes and blocks, atomic writing, settings and commands."""
+"""Cleaning of corpora: results for any processes and blocks, atomic writing, settings and commands."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_each_line_is_kept_unchanged_or_reported(tmp_path):
 
 
 @pytest.mark.slow
-def test_result_is_independent_of_the_number_of_jobs(tmp_path):
+def test_cleaning_result_is_independent_of_the_number_of_jobs(tmp_path):
     path = write(tmp_path / "in.tsv", corpus(30_000))
     rules = [*BASIC_RULES, "letters", "mojibake"]
     single, parallel = run(path, rules), run(path, rules, jobs=2)
@@ -104,7 +104,7 @@ def test_result_is_independent_of_the_number_of_jobs(tmp_path):
     assert single[0].to_dict() == parallel[0].to_dict()
 
 
-def test_result_is_independent_of_block_size(tmp_path, monkeypatch):
+def test_cleaning_result_is_independent_of_block_size(tmp_path, monkeypatch):
     path = write(tmp_path / "in.tsv", corpus(2000))
     first = run(path)
     monkeypatch.setattr(blocks, "BLOCK_LINES", 64)
@@ -115,7 +115,7 @@ def test_result_is_independent_of_block_size(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
-def test_two_files_and_moses_prefix_are_cleaned(tmp_path, ending):
+def test_corpora_given_as_two_files_or_moses_prefix_are_cleaned(tmp_path, ending):
     source = write(tmp_path / f"c.en{ending}", ["a tree", "b\tin", "same", ""])
     target = write(tmp_path / f"c.de{ending}", ["ein Baum", "b In die", "same", "x"])
     settings = CleaningSettings.from_rules(["identical"], ("en", "de"))
@@ -222,7 +222,7 @@ def test_settings_template_survives_round_trip(languages):
     assert parsed.to_dict() == cleaning.to_dict()
 
 
-def test_memory_is_independent_of_corpus_size(tmp_path, monkeypatch):
+def test_memory_use_is_independent_of_corpus_size(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_LINES", 1024)
     peaks = []
     for count in (4000, 16_000):
@@ -297,7 +297,7 @@ def test_dual_cross_entropy_keeps_pairs_within_the_limit(tmp_path):
 
 
 @given(HOSTILE_TEXTS, HOSTILE_TEXTS)
-def test_report_page_escapes_text(source, target):
+def test_report_page_escapes_corpus_text(source, target):
     count = RuleCount("length", "too long", 1, [Example(7, source, target)])
     text = report_page(CleaningReport(source, {"languages": ["en", "de"], "rules": {}}, [count], 10, 9, 1.0))
     page = Page(text)

@@ -1,4 +1,4 @@
-"""The cleaning rule in a file of the user's own that the guide shows."""
+"""The cleaning rule that the guide defines in a plugin file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of cleaning: what each rejects, and properties of all rules in the registry."""
+"""Cleaning rules: the pairs that each rejects, and properties of all registered rules."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rejects(name: str, source: str, target: str, **values: object) -> bool:
 
 @pytest.mark.parametrize("name", FAST_RULES)
 @given(st.lists(st.tuples(TEXT | WORDS, TEXT | WORDS), max_size=6))
-def test_rules_judge_pairs_independently(name, pairs):
+def test_rules_judge_each_pair_independently_of_other_pairs(name, pairs):
     rule = make_rule(name)
     separately = [bool(make_rule(name).rejects(PairBlock.from_pairs([pair], LANGUAGES))[0]) for pair in pairs]
     in_block = rule.rejects(PairBlock.from_pairs(pairs, LANGUAGES)).tolist()
@@ -82,14 +82,14 @@ def test_text_column_statistics_match_python(texts):
 
 
 @given(st.lists(TEXT | WORDS, min_size=2, max_size=6))
-def test_folds_as_matches_comparison_of_folded_texts(texts):
+def test_equals_folded_matches_comparison_of_folded_texts(texts):
     left, right = Side.from_texts(texts[:-1]), Side.from_texts(texts[1:])
     assert left.equals_folded(right).tolist() == left.folded.equals(right.folded).tolist()
 
 
 @given(st.lists(TEXT, max_size=20))
 @settings(deadline=None)
-def test_keys_are_equal_only_for_equal_texts(texts):
+def test_hash_keys_are_equal_only_for_equal_texts(texts):
     keys = Side.from_texts(texts).keys.tolist()
     assert len(set(keys)) == len(set(texts))
 
@@ -223,13 +223,13 @@ def test_key_set_grows_beyond_its_initial_size():
     assert len(keys) == 50_000
 
 
-def test_dual_cross_entropy_adds_difference_and_mean():
+def test_dual_cross_entropy_adds_difference_and_mean_of_both_directions():
     scores = dual_cross_entropy(np.array([1.0, 2.0, 1.0]), np.array([1.0, 2.0, 5.0]))
     assert scores.tolist() == [1.0, 2.0, 7.0]
 
 
 @given(st.lists(st.floats(0, 100, width=32), min_size=1, max_size=50), st.data())
-def test_smallest_threshold_keeps_the_requested_number(values, data):
+def test_smallest_threshold_keeps_the_requested_number_of_pairs(values, data):
     scores = np.array(values, np.float32)
     count = data.draw(st.integers(1, len(values)))
     limit, equals = smallest_threshold(scores, count)

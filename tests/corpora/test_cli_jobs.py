@@ -1,4 +1,4 @@
-"""`uwaga distil` and `uwaga backtranslate`: training pairs, in parts, with resumption."""
+"""`uwaga distil` and `uwaga backtranslate` write training pairs in parts, and can be resumed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run(*arguments, code=0):
 
 
 def rows(folder):
-    """Return the pairs of all parts."""
+    """Return the sentence pairs of all output parts."""
     content = b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("part-*")))
     return [tuple(line.split("\t")) for line in content.decode().split("\n")[:-1]]
 
@@ -122,7 +122,7 @@ def test_distil_chooses_the_best_candidate_without_references(workspace, folders
             assert sampled[index][1] == samples[rank_by_utility(samples)[0][0]]
 
 
-def test_distil_refuses_overwriting_and_non_finite_options(workspace, folders):
+def test_distil_refuses_to_overwrite_files_and_non_finite_options(workspace, folders):
     before = (workspace / "pairs.tsv").read_bytes()
     result = run("distil", folders[0], "pairs.tsv", "-o", "out", "--join", "pairs.tsv", code=1)
     assert "pairs.tsv is the input" in result.output and (workspace / "pairs.tsv").read_bytes() == before
@@ -133,7 +133,7 @@ def test_distil_refuses_overwriting_and_non_finite_options(workspace, folders):
     assert not (workspace / "out").exists()
 
 
-def test_distil_translates_with_ensemble_or_pool(workspace, folders):
+def test_distil_translates_with_an_ensemble_or_several_processes(workspace, folders):
     run("distil", *folders[:2], "c.en", "-o", "both", "--choose", "model")
     ensemble = uwaga.load(folders[:2], device="cpu")
     assert [target for _, target in rows(workspace / "both")] == [
@@ -184,7 +184,7 @@ def test_backtranslate_reads_the_chosen_column(workspace, folders):
     assert rows(workspace / "second") == rows(workspace / "plain")
 
 
-def test_failed_lines_are_reported_and_kept(workspace, folders):
+def test_untranslatable_lines_are_reported_and_kept(workspace, folders):
     (workspace / "bad").write_bytes(b"Hallo.\n\xff\xfe\xfa\n\nGut.\n")
     result = run("backtranslate", folders[0], "bad", "-o", "out")
     assert "line 2: bad UTF-8" in result.output
@@ -251,7 +251,7 @@ def test_invalid_input_does_not_create_a_job(workspace, folders, arguments, mess
 
 
 @pytest.mark.slow
-def test_killed_job_resumes_to_same_bytes(workspace, folders):
+def test_killed_job_resumes_to_identical_output(workspace, folders):
     (workspace / "many").write_text(
         "\n".join(f"{text} {n}" for n in range(400) for text in REFERENCES), encoding="utf-8"
     )

@@ -1,4 +1,4 @@
-"""Jobs over corpora: line numbers, resuming, and rejected inputs."""
+"""Jobs over corpora: line numbers, resumption, and rejected inputs."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ def part_bytes(folder: Path) -> dict[str, bytes]:
 
 
 def written_lines(folder: Path) -> list[str]:
-    """The lines of all parts."""
+    """Return the lines of all output parts."""
     content = b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("part-*.tsv.gz")))
     return content.decode().split("\n")[:-1]
 
 
-def test_output_lines_match_input_lines(tmp_path, text):
+def test_output_lines_correspond_to_input_lines(tmp_path, text):
     progress = RecordingProgress()
     manifest = run(job(tmp_path / "out", text), progress=progress)
     assert written_lines(tmp_path / "out") == [
@@ -135,7 +135,7 @@ def test_M32_back_translation_keeps_text_as_target(tmp_path, text):
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 2, 3])
-def test_interrupted_job_resumes_to_same_bytes(tmp_path, text, tasks):
+def test_interrupted_job_resumes_to_identical_output(tmp_path, text, tasks):
     run(job(tmp_path / "whole", text))
     interrupt_job(tmp_path / "out", text, tasks)
     assert len(list((tmp_path / "out").glob("part-*"))) == tasks
@@ -219,7 +219,7 @@ def test_locked_folder_is_rejected(tmp_path, text):
         run(job(tmp_path / "out", text))
 
 
-def test_joined_parts_equal_the_lines_of_the_parts(tmp_path, text):
+def test_joined_file_contains_the_lines_of_all_parts(tmp_path, text):
     manifest = run(job(tmp_path / "out", text))
     join_parts(tmp_path / "out", manifest, tmp_path / "all.tsv")
     join_parts(tmp_path / "out", manifest, tmp_path / "all.tsv.gz")
@@ -247,7 +247,7 @@ def test_join_does_not_overwrite_input_or_parts(tmp_path, text, output):
 
 
 @pytest.mark.parametrize("name", ["../text", "/dev/zero", "part-99999.tsv.gz"])
-def test_foreign_files_in_manifest_are_not_touched(tmp_path, text, name):
+def test_files_outside_the_job_named_in_the_manifest_are_not_changed(tmp_path, text, name):
     run(job(tmp_path / "out", text))
     before, values = part_bytes(tmp_path / "out"), json.loads((tmp_path / "out" / MANIFEST).read_text())
     values["parts"][name] = values["parts"]["part-00000.tsv.gz"]
@@ -286,7 +286,7 @@ def test_invalid_tag_is_rejected(tag):
     assert len(str(e.value)) < 200 and str(e.value).isprintable()
 
 
-def test_corpus_formats_give_texts_and_references(tmp_path):
+def test_texts_and_references_are_read_from_each_corpus_format(tmp_path):
     (tmp_path / "a.tsv").write_text("one\teins\tein\ntwo\n\tdrei\nfour\t \n", encoding="utf-8")
     assert [
         (line.text, line.references) for line in corpus_input(tmp_path / "a.tsv", None, ("en", "de")).read()

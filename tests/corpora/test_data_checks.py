@@ -23,7 +23,7 @@ ENGLISH = ["The dog runs across the road.", "The woman reads a book.", "We go ho
 def write_corpus(
     folder: Path, missing: str = "", line: int = 1, languages: tuple[str, str] = ("en", "de")
 ) -> None:
-    """Write ``train.en`` and ``train.de``; ``missing`` lacks the line, the other file the last line."""
+    """Write ``train.en`` and ``train.de``: file ``missing`` lacks one line, and the other the last line."""
     draw = random.Random(1)
     sides: dict[str, list[str]] = {"en": [], "de": []}
     for _ in range(400):
@@ -49,7 +49,7 @@ def clean_corpus(folder: Path) -> str:
 
 @pytest.mark.parametrize("line", [1, 200])
 @pytest.mark.parametrize(("missing", "longer"), [("en", "de"), ("de", "en")])
-def test_shift_by_one_line_is_reported(tmp_path: Path, missing: str, longer: str, line: int) -> None:
+def test_corpus_shifted_by_one_line_is_reported(tmp_path: Path, missing: str, longer: str, line: int) -> None:
     write_corpus(tmp_path, missing, line)
     output = clean_corpus(tmp_path)
     [reported_line] = [int(text.split()[0]) for text in output.split("from about line ")[1:]]
@@ -57,12 +57,12 @@ def test_shift_by_one_line_is_reported(tmp_path: Path, missing: str, longer: str
     assert f"delete the extra line of {tmp_path / 'train'}.{longer}" in output
 
 
-def test_aligned_corpus_has_no_warning(tmp_path: Path) -> None:
+def test_aligned_corpus_causes_no_warning(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     assert "warning" not in clean_corpus(tmp_path)
 
 
-def test_wrong_languages_are_reported(tmp_path: Path) -> None:
+def test_texts_in_wrong_languages_are_reported(tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     write_corpus(tmp_path, "en", 50, languages=("de", "en"))
     output = clean_corpus(tmp_path)

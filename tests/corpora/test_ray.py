@@ -1,4 +1,4 @@
-"""Jobs on Ray clusters on loopback, some of whose nodes are killed."""
+"""Jobs on Ray clusters on this machine, in which some nodes are killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def cluster():
-    """A head without cores, and two nodes with one each."""
+    """Start a Ray cluster: a head node without cores, and two nodes with one core each."""
     from ray.cluster_utils import Cluster
 
     cluster_ = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
@@ -45,7 +45,7 @@ def test_killed_nodes_do_not_lose_or_duplicate_rows(cluster, tmp_path: Path) -> 
     assert part_bytes(tmp_path / "out") == part_bytes(tmp_path / "whole")
 
 
-def test_missing_cluster_is_reported(tmp_path: Path, monkeypatch) -> None:
+def test_missing_ray_cluster_is_reported(tmp_path: Path, monkeypatch) -> None:
     source = tmp_path / "in.txt"
     source.write_text("A dog.\n", encoding="utf-8")
     monkeypatch.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "1")
@@ -55,7 +55,7 @@ def test_missing_cluster_is_reported(tmp_path: Path, monkeypatch) -> None:
     assert "no Ray cluster at auto" in result.output.strip().splitlines()[-1]
 
 
-def test_local_ray_runs_without_a_cluster(tmp_path: Path) -> None:
+def test_job_runs_on_local_ray_without_a_cluster(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("\n".join(sentences(40)) + "\n", encoding="utf-8")
     run(source, tmp_path / "whole", part_rows=8)

@@ -1,4 +1,4 @@
-"""Table formats: blocks that can be read from any row on, unchanged content, and damaged files."""
+"""Table formats: blocks are read from any starting row, content is unchanged, damage is reported."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def test_blocks_end_at_the_first_row_that_fills_them(sizes: list[int], rows: int
 
 
 @given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 9), st.integers(1, 120), st.data())
-def test_blocks_do_not_depend_on_the_starting_block(sizes: list[int], rows: int, size: int, data) -> None:
+def test_blocks_are_the_same_whichever_block_is_read_first(
+    sizes: list[int], rows: int, size: int, data
+) -> None:
     block_sizes = blocks(sizes, rows, size)
     start = data.draw(st.integers(0, len(block_sizes)))
     assert (
@@ -72,7 +74,7 @@ def write_rows(folder: Path, kind: str, texts: list[str | None]) -> SourceFile:
 
 
 @pytest.mark.parametrize("kind", ["text", "jsonl", "parquet"])
-def test_reading_may_start_at_any_block(kind: str, tmp_path: Path) -> None:
+def test_rows_can_be_read_from_any_block(kind: str, tmp_path: Path) -> None:
     texts: list[str | None] = [f"{'word ' * (i * 7 % 23)}{i}" for i in range(40)]
     texts[5] = None if kind != "text" else ""
     file, columns = write_rows(tmp_path, kind, texts), TEXT if kind == "text" else ROWS
@@ -105,7 +107,7 @@ class CountingFile(io.FileIO):
         return size
 
 
-def test_parquet_reads_only_pages_of_the_block(tmp_path: Path) -> None:
+def test_reading_a_parquet_block_reads_only_its_pages(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     texts = [os.urandom(100_000).hex() for _ in range(100)]
     path = tmp_path / "rows"
@@ -122,7 +124,7 @@ def test_parquet_reads_only_pages_of_the_block(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(1, 60), max_size=40), st.integers(1, 7), st.integers(1, 100))
-def test_windows_respect_limits_unless_they_hold_a_single_text(
+def test_text_windows_stay_within_limits_unless_they_contain_one_text(
     sizes: list[int], limit: int, characters: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:

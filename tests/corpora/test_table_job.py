@@ -1,4 +1,4 @@
-"""Jobs over tables: each input row is written once, after kills, full disks and damaged files too."""
+"""Jobs over tables write each input row once, even after kills, full disks and damaged files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def expected(texts: list[str]) -> list[str]:
     return translate_texts(texts)
 
 
-def test_text_files_translate_line_by_line(texts: list[str], expected: list[str], tmp_path: Path) -> None:
+def test_text_files_are_translated_line_by_line(
+    texts: list[str], expected: list[str], tmp_path: Path
+) -> None:
     folder = tmp_path / "in"
     (folder / "b").mkdir(parents=True)
     (folder / "a.txt.gz").write_bytes(gzip.compress("\n".join(texts[:13]).encode()))
@@ -61,7 +63,9 @@ def test_text_files_translate_line_by_line(texts: list[str], expected: list[str]
     assert sorted(path.name for path in (tmp_path / "out").iterdir())[0] == "manifest.json"
 
 
-def test_json_lines_get_scores_and_alignment(texts: list[str], expected: list[str], tmp_path: Path) -> None:
+def test_json_lines_output_contains_scores_and_alignment(
+    texts: list[str], expected: list[str], tmp_path: Path
+) -> None:
     rows = [{"id": row_id, "text": text, "title": None} for row_id, text in enumerate(texts)]
     rows[3] = {"id": 3, "text": 17, "title": "A dog."}
     rows[4] = {"id": 4}
@@ -84,7 +88,9 @@ def test_json_lines_get_scores_and_alignment(texts: list[str], expected: list[st
     assert (rows_out[24]["de"], rows_out[24]["de_score"]) == ("", None)
 
 
-def test_parquet_keeps_its_columns(texts: list[str], expected: list[str], tmp_path: Path) -> None:
+def test_parquet_output_keeps_the_input_columns(
+    texts: list[str], expected: list[str], tmp_path: Path
+) -> None:
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     before = arrow.table(
@@ -121,7 +127,7 @@ def _run_and_kill(source: Path, target: Path, after: int) -> None:
 
 
 @pytest.mark.slow
-def test_killed_job_resumes_to_same_bytes(tmp_path: Path) -> None:
+def test_killed_job_resumes_to_identical_output(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("\n".join(sentences(120)) + "\n", encoding="utf-8")
     run(source, tmp_path / "whole", part_rows=2, count=1)
@@ -138,7 +144,7 @@ def test_killed_job_resumes_to_same_bytes(tmp_path: Path) -> None:
     assert "120 rows in 60 parts" in rerun.output
 
 
-def test_missing_parts_are_rewritten_and_changed_parts_rejected(tmp_path: Path) -> None:
+def test_missing_output_parts_are_rewritten_and_changed_ones_rejected(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("\n".join(sentences(30)) + "\n", encoding="utf-8")
     run(source, tmp_path / "out", part_rows=5)
@@ -214,7 +220,7 @@ def test_worker_with_different_model_or_version_is_rejected(change: str, message
 
 
 def error_of(*words: object) -> str:
-    """Return the only line that a failing command prints."""
+    """Run a command that must fail, and return its one-line error."""
     result = CliRunner().invoke(app, ["batch", *map(str, words)])
     assert result.exit_code == 1, result.output
     [line] = result.output.strip().splitlines()
@@ -246,7 +252,7 @@ def test_invalid_arguments_are_rejected_in_one_line(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_job_without_parts_may_be_replaced(tmp_path: Path) -> None:
+def test_job_that_has_written_no_parts_may_be_replaced(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("A dog.\n\n", encoding="utf-8")
     assert "beam must be" in error_of(source, tmp_path / "out", "--beam", 0)
@@ -341,7 +347,7 @@ def test_job_resumes_after_file_is_repaired(count: int | None, tmp_path: Path) -
     assert part_bytes(tmp_path / "out") == expected
 
 
-def test_repaired_file_may_have_fewer_rows(tmp_path: Path) -> None:
+def test_job_resumes_after_repaired_file_has_fewer_rows(tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     folder.mkdir()
     (folder / "a.txt").write_text("A dog.\n" * 4, encoding="utf-8")
@@ -401,7 +407,7 @@ def test_skipped_lines_and_files_are_reported(tmp_path: Path, monkeypatch) -> No
     assert part_bytes(tmp_path / "out") == all_parts
 
 
-def test_second_process_is_rejected(tmp_path: Path) -> None:
+def test_second_process_of_a_job_is_rejected(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("A dog.\n", encoding="utf-8")
     from uwaga.errors import RunInUseError

@@ -28,7 +28,7 @@ def invoke(verb: str, *words: object, fails: bool = False) -> str:
 
 
 def batch_and_translate(source: Path, folder: Path, *words: object) -> tuple[list[str], list[str]]:
-    """Return the rows of ``uwaga batch`` with two processes, and those of ``uwaga translate``."""
+    """Return the rows written by ``uwaga batch`` with two processes, and those of ``uwaga translate``."""
     invoke("batch", source, folder / "out", "--part-rows", 7, "--workers", 2, *words)
     invoke("translate", "--input", source, "--output", folder / "out.txt", *words)
     return text_rows(folder / "out"), (folder / "out.txt").read_text(encoding="utf-8").splitlines()
@@ -53,7 +53,7 @@ def install(machine: Path, source: str, target: str, seed: int) -> Path:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch) -> Path:
-    """A data folder with a chain of two installed models."""
+    """Set up a data folder with a chain of two installed models."""
     for name, folder in (("XDG_DATA_HOME", "data"), ("UWAGA_HOME", "uwaga"), ("HF_HUB_CACHE", "hub")):
         monkeypatch.setenv(name, str(tmp_path / folder))
     install(tmp_path / "data", "qaa", "en", 1)
@@ -75,7 +75,7 @@ def test_changed_glossary_is_rejected_on_resume(source: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_rows_are_matched_by_their_keys(tmp_path: Path, suffix: str) -> None:
+def test_rows_are_matched_with_memory_pairs_by_key(tmp_path: Path, suffix: str) -> None:
     arrow = pytest.importorskip("pyarrow.json") if suffix == "parquet" else None
     memory = Memory.create(tmp_path / "a.uwm", "en", "de")
     memory.add([Pair("Open", "Öffnen", key="7"), Pair("Open", "Geöffnet", key="8"), Pair("Close", "Zu")])

@@ -1,4 +1,4 @@
-"""Jobs on an object store that is slow and fails some of its requests."""
+"""Jobs that read from an object store which is slow and fails some requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uwaga.files.store import hide_credentials, open_store
 
 pytest.importorskip("s3fs")
 pytestmark = pytest.mark.slow
-SECRET = "testing"
+SECRET_KEY = "testing"
 
 
 class FaultyStore:
@@ -45,7 +45,7 @@ class FaultyStore:
 
 @pytest.fixture(scope="module")
 def faulty_store():
-    """An S3 server that fails and delays requests as configured; the environment points to it."""
+    """Yield an S3 server that fails and delays requests; environment variables name its address."""
     pytest.importorskip("moto.server")
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
@@ -55,8 +55,8 @@ def faulty_store():
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     environment = {
-        "AWS_ACCESS_KEY_ID": SECRET,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_ACCESS_KEY_ID": SECRET_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
         "AWS_MAX_ATTEMPTS": "1",
@@ -78,7 +78,9 @@ def upload(url: str, files: dict[str, bytes]) -> None:
         system.pipe_file(f"{url}/{name}", content)
 
 
-def test_slow_and_faulty_object_store_gives_the_same_rows(faulty_store, tmp_path: Path, monkeypatch) -> None:
+def test_rows_from_a_slow_and_faulty_object_store_are_the_same(
+    faulty_store, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setattr(uwaga.files.store, "PAUSE", 0.01)
     lines = [f"{line}\n" for line in sentences(120)]
     files = {"a.txt": "".join(lines[:50]).encode(), "b/c.txt": "".join(lines[50:]).encode()}
@@ -105,7 +107,7 @@ def test_slow_and_faulty_object_store_gives_the_same_rows(faulty_store, tmp_path
     for file in store.files():
         with store.open(file.name) as stream:
             contents[file.name] = stream.read()
-    assert contents.pop("manifest.json").count(SECRET.encode()) == 0  # no keys in it
+    assert contents.pop("manifest.json").count(SECRET_KEY.encode()) == 0  # no keys in it
     assert contents == part_bytes(tmp_path / "whole")
     assert manifest.finished
 
@@ -122,7 +124,7 @@ def test_parquet_is_read_from_an_object_store(faulty_store, tmp_path: Path) -> N
     assert part_bytes(tmp_path / "out") == part_bytes(tmp_path / "whole")
 
 
-def test_store_errors_hide_credentials(faulty_store, tmp_path: Path, monkeypatch) -> None:
+def test_object_store_errors_hide_credentials(faulty_store, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(uwaga.files.store, "PAUSE", 0.01)
     monkeypatch.setattr(uwaga.files.store, "MAX_ATTEMPTS", 2)
     result = CliRunner().invoke(app, ["batch", "s3://nobucket/in", str(tmp_path / "out")])
@@ -138,14 +140,14 @@ def test_store_errors_hide_credentials(faulty_store, tmp_path: Path, monkeypatch
     assert result.exit_code == 1
     [line] = result.output.strip().splitlines()
     assert "s3://table/two: the object store" in line
-    assert SECRET not in line
+    assert SECRET_KEY not in line
     assert (
         "one is inside the other"
         in CliRunner().invoke(app, ["batch", "s3://table/two", "s3://table/two/out"]).output
     )
 
 
-def test_credentials_and_options_of_url_are_hidden() -> None:
+def test_credentials_and_options_in_a_url_are_hidden() -> None:
     assert hide_credentials("s3://key:secret@bucket/a/?region=x") == "s3://bucket/a"
     with pytest.raises(DataError, match="no-such-kind://host/a"):
         open_store("no-such-kind://host/a")

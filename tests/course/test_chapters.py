@@ -63,7 +63,7 @@ def test_pictures_have_alternative_text(page):
 
 SCRIPTS = sorted(path for path in FIGURES.glob("c*.py"))
 SLOW = {"c05_gradient", "c08_shift", "c13_widths"}
-"""Figures that take seconds to compute."""
+"""Scripts of figures that take seconds to run."""
 
 
 @pytest.fixture(autouse=True)
@@ -93,8 +93,8 @@ def test_figure_equals_output_of_its_script(script):
 
 
 @pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree holds no bundled model")
-def test_model_figures_show_the_bundled_model():
-    """Pages quote numbers from these figures: a new model requires new figures and new text."""
+def test_model_figures_are_drawn_from_the_bundled_model():
+    """Pages quote numbers from these figures, so a new model requires new figures and new text."""
     model = hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest()
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.svg")]
     drawn_from = [match for text in texts for match in re.findall(r"<metadata>(.*?)</metadata>", text)]

@@ -1,4 +1,4 @@
-"""The comparison of four models, the frames of their training, and the toy model, in a browser."""
+"""The page that compares four models, with frames of their training and a toy model, in a browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Training</
 <uwaga-frames data-frames='{"model": "transformer", "sentence": 0}'>still</uwaga-frames>
 <uwaga-train data-train='{"task": "TASK", "score": "scaled", "seed": 1}'>still</uwaga-train>
 </main></html>"""
-LOADED = "!document.querySelector('uwaga-lab .lab-bar[role=group]').closest('[hidden]')"
+HAS_LOADED = "!document.querySelector('uwaga-lab .lab-bar[role=group]').closest('[hidden]')"
 SHOWN_NUMBERS = """async (changes) => {
   const lab = document.querySelector("uwaga-lab");
   await lab.change(changes);
@@ -42,7 +42,7 @@ def comparison_page(browser, site):
     page = start_laboratory(browser, site[1])
     page.get_by_role("tab", name="Compare").click()
     page.get_by_role("button", name="Load the models").click()
-    page.wait_for_function(LOADED)
+    page.wait_for_function(HAS_LOADED)
     yield page
     assert page.errors == []
     page.close()
@@ -84,7 +84,7 @@ def test_browser_models_compute_the_same_results_as_python(comparison_page, site
 
 
 @pytest.mark.slow
-def test_length_buttons_change_text_and_python_program_gives_the_same_result(comparison_page, monkeypatch):
+def test_length_buttons_change_text_and_python_program_matches_the_page(comparison_page, monkeypatch):
     monkeypatch.setenv("UWAGA_ISA", "portable")
     monkeypatch.chdir(ROOT)
     comparison_page.get_by_role("button", name="Longer sentence").click()
@@ -117,14 +117,14 @@ def test_length_buttons_change_text_and_python_program_gives_the_same_result(com
 
 @pytest.fixture
 def training(site):
-    """Write pages with the frames and the toy for each task; return their base URL."""
+    """Write pages with the training frames and the toy model of each task; yield their base URL."""
     for task in ("reverse", "copy", "sort"):
         (site[0] / f"{task}.html").write_text(PAGE.replace("TASK", task), encoding="utf-8")
     return site[1].rpartition("/")[0]
 
 
 def frame(name, view, update, sentence):
-    """Return the recorded weights (target, source), from 0 to 1."""
+    """Return the recorded attention weights (target, source), between 0 and 1."""
     run = FRAMES["runs"][name]
     values = np.frombuffer(base64.b64decode(run["views"][view]["weights"]), np.uint8)
     shapes = [(len(sentence["target"]), len(sentence["source"])) for sentence in FRAMES["sentences"]]
@@ -134,7 +134,7 @@ def frame(name, view, update, sentence):
     return row[first : first + sizes[sentence]].reshape(shapes[sentence]) / 255
 
 
-def test_frames_selected_by_keyboard_show_recorded_weights(browser, training):
+def test_training_frames_selected_by_keyboard_show_recorded_weights(browser, training):
     page = open_page(browser, f"{training}/copy.html")
     frames = page.locator("uwaga-frames")
     slider = frames.get_by_role("slider")
@@ -177,7 +177,7 @@ def test_frames_selected_by_keyboard_show_recorded_weights(browser, training):
 
 
 @pytest.mark.slow
-def test_frames_advance_with_reduced_motion(browser, training):
+def test_training_frames_advance_with_reduced_motion(browser, training):
     page = open_page(browser, f"{training}/copy.html", reduced_motion="reduce")
     frames = page.locator("uwaga-frames")
     frames.get_by_role("button", name="Next frame").click()
@@ -187,8 +187,8 @@ def test_frames_advance_with_reduced_motion(browser, training):
 
 
 @pytest.mark.slow
-def test_toy_task_is_learned_in_the_page(browser, training):
-    """Train one of the tasks; page/tests/training.test.ts has all."""
+def test_toy_task_is_learned_in_the_browser(browser, training):
+    """One task is trained here; page/tests/training.test.ts trains all of them."""
     page = open_page(browser, f"{training}/sort.html")
     toy = page.locator("uwaga-train")
     toy.get_by_role("button", name="Train").press("Enter")
@@ -226,7 +226,7 @@ def test_comparison_is_accessible_and_fits_a_phone(browser, site, training, sche
     lab = start_laboratory(browser, site[1], **settings)
     lab.get_by_role("tab", name="Compare").click()
     lab.get_by_role("button", name="Load the models").click()
-    lab.wait_for_function(LOADED)
+    lab.wait_for_function(HAS_LOADED)
     for page in (lab, open_page(browser, f"{training}/copy.html", **settings)):
         page.wait_for_selector("svg")
         for summary in page.locator("summary").all():

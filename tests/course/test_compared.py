@@ -1,4 +1,4 @@
-"""The comparison with fifteen other courses on fourteen points, with sources."""
+"""The page that compares this course with fifteen other courses on fourteen points, with sources."""
 
 import json
 import re
@@ -29,7 +29,7 @@ OTHER_COURSES = {
 
 
 def tables(text=TEXT):
-    """Return the tables of the page: the names of their columns, and their rows by course."""
+    """Return the tables of the page as pairs: the column names, and the rows by course."""
     parsed = []
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         lines = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in block.splitlines()]
@@ -56,7 +56,7 @@ LIVE = r"\blive\b|en vivo|działają|可运行"
 
 
 def wrong_rows_about_uwaga(text):
-    """Return what the page, in any language, says of this course and the repository does not hold."""
+    """Return the statements about this course in a page, in any language, that the repository contradicts."""
     *comparisons, _ = tables(text)
     cells = [cell for _, rows in comparisons for cell in rows[UWAGA]]
     learn = ROOT / "docs/learn"

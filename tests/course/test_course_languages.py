@@ -1,4 +1,4 @@
-"""The course in other languages: pages, exercises and labels with the structure of the English ones."""
+"""Translations of the course: pages, exercises and labels have the structure of the English ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEARN = ROOT / "docs/learn"
 FIGURES = ROOT / "docs/figures/learn"
 LANGUAGES = sorted({path.parent.name for path in LEARN.glob("*/*.md")})
 ENGLISH_ONLY = {"glossary.md"}
-"""The glossary, which is one page for all languages."""
+"""Pages that exist only in English: the glossary, which serves all languages."""
 PAGES = [page for language in LANGUAGES for page in sorted((LEARN / language).glob("*.md"))]
 CHAPTERS = [path for language in LANGUAGES for path in sorted((FOLDER.parent / language).glob("*.yaml"))]
 FENCE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$", re.DOTALL | re.MULTILINE)
@@ -31,7 +31,7 @@ def name(path):
 
 
 def fences(text):
-    """Return the fences of a page; those of ``predict`` without the texts of their options."""
+    """Return the fenced blocks of a page; those of kind ``predict`` without the texts of their options."""
     blocks = [match[0] for match in FENCE.finditer(text)]
     options = re.compile(r"^( *[-+]) .*$", re.MULTILINE)
     return [
@@ -41,7 +41,7 @@ def fences(text):
 
 @pytest.fixture
 def languages(monkeypatch):
-    """Return the documentation's hooks for languages."""
+    """Return the module with the documentation's hooks for languages."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     import languages
 
@@ -49,7 +49,7 @@ def languages(monkeypatch):
 
 
 def anchors(text):
-    """Return the anchors of the headings: explicit ones, or those derived from their texts."""
+    """Return the anchors of all headings, which are explicit or derived from their texts."""
     from markdown.extensions.toc import slugify, unique
 
     slugs: set[str] = set()
@@ -63,7 +63,7 @@ def anchors(text):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_page_has_structure_of_english_page(page):
+def test_translated_page_has_the_structure_of_its_english_page(page):
     text = page.read_text(encoding="utf-8")
     english = (LEARN / page.name).read_text(encoding="utf-8")
     assert fences(text) == fences(english)
@@ -89,7 +89,7 @@ def test_page_has_structure_of_english_page(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_pictures_have_text_and_prose_is_translated(page):
+def test_pictures_have_alternative_text_and_prose_is_translated(page):
     translation = page.read_text(encoding="utf-8")
     for text in re.findall(r"!\[([^\]]*)\]\(", translation):
         assert len(text.split()) >= 8 or (page.parent.name == "zh" and len(text) >= 16), text
@@ -106,7 +106,7 @@ def test_pictures_have_text_and_prose_is_translated(page):
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=name)
-def test_exercises_correspond_to_english_ones(path):
+def test_translated_exercises_correspond_to_english_exercises(path):
     texts = read_texts(path)
     chapter = str(int(path.stem))
     numbers = [number for number in all_exercises() if number.partition(".")[0] == chapter]
@@ -126,7 +126,7 @@ def test_exercises_correspond_to_english_ones(path):
 
 
 def check_same_verdicts(english: Exercise, translated_exercise: Exercise) -> None:
-    """Check that answers get the same verdicts as in English."""
+    """Check that a translated exercise gives the same verdicts on answers as the English one."""
     assert (translated_exercise.kind, translated_exercise.number) == (english.kind, english.number)
     if english.kind == "number":
         answers = [[str(number)] for number in (english.answer, *(wrong.answer for wrong in english.wrong))]
@@ -225,7 +225,7 @@ def test_missing_exercise_is_reported(tmp_path):
         translate(all_exercises()["3.1"], read_texts(path))
 
 
-def test_languages_have_all_pages_exercises_and_figures():
+def test_each_language_has_all_pages_exercises_and_figures():
     missing = [
         f"{language}/{part}"
         for language in LANGUAGES

@@ -1,4 +1,4 @@
-"""Right answers to exercises pass, likely wrong ones get a remark, in Python and in the page."""
+"""Correct answers to exercises pass and likely wrong answers get a remark, in Python and in the page."""
 
 import contextlib
 import io
@@ -30,13 +30,13 @@ OTHER_EXERCISES = [exercise for exercise in ALL if not isinstance(exercise, Code
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    """Keep progress in a folder of the test, and speak English."""
+    """Store progress in a temporary folder, and select English messages."""
     monkeypatch.setenv("UWAGA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
 
 
 def command_words(exercise, answer):
-    """Return an answer as command line arguments."""
+    """Return an answer as a list of command-line arguments."""
     if isinstance(exercise, OrderExercise):
         return [str(alphabetical_items(exercise).index(item) + 1) for item in answer]
     if isinstance(exercise, TableExercise):
@@ -45,7 +45,7 @@ def command_words(exercise, answer):
 
 
 def answers(exercise):
-    """Return the right answer, and the wrong ones with their remarks."""
+    """Return the correct answer, and the wrong answers with their remarks."""
     if isinstance(exercise, ChoiceExercise):
         numbered = list(enumerate(exercise.options, start=1))
         [right] = [index for index, option in numbered if option.remark is None]
@@ -55,7 +55,7 @@ def answers(exercise):
 
 
 def exercise_parameter(exercise):
-    """Return a test parameter; exercises that train a model are slow."""
+    """Return the test parameter of an exercise; it is marked slow if the exercise trains a model."""
     marks = [pytest.mark.slow] if "train(" in exercise.tests else []
     return pytest.param(exercise, id=exercise.number, marks=marks)
 
@@ -73,8 +73,8 @@ def test_correct_answers_pass_and_wrong_answers_get_remarks(exercise):
         assert check(exercise, ["12345.678"]).remark == exercise.otherwise
 
 
-def test_remark_on_a_table_describes_the_mistake_with_most_cells():
-    """A mistake is recognised by the cells that it changes; the one with most cells is reported."""
+def test_table_remark_describes_the_mistake_that_affects_most_cells():
+    """Several mistakes may match a table; the remark is that of the mistake that changes most cells."""
     shapes = find_exercise("7.6")
     transposed, swapped, narrow = (shapes.wrong[index] for index in (0, 1, 3))
     assert check(shapes, ["8 6 5 4 3 5 9 9"]).remark == transposed.remark
@@ -106,13 +106,13 @@ def test_answers_with_fewer_than_three_digits_get_a_rounding_remark():
 
 
 def check_in_this_process(exercise, program):
-    """Return the verdict of :func:`check_program`."""
+    """Return the verdict of :func:`check_program`, called in this process."""
     with contextlib.redirect_stdout(io.StringIO()), torch.enable_grad():
         return describe(exercise, judge(program, exercise.tests), "", "en")
 
 
 @pytest.mark.parametrize("exercise", [exercise_parameter(exercise) for exercise in CODE_EXERCISES])
-def test_solution_passes_and_wrong_programs_fail(exercise, tmp_path):
+def test_model_solution_passes_and_wrong_programs_fail(exercise, tmp_path):
     assert check_in_this_process(exercise, exercise.program).right
     assert not check_in_this_process(exercise, exercise.start).right
     for mistake in exercise.wrong:
@@ -289,14 +289,14 @@ NUMBERS = [
 
 
 def value(text):
-    """Return the number that a text means, or its readings."""
+    """Return the number that a text denotes, or all numbers that it may denote."""
     try:
         return read_number(text)
     except UnclearNumberError as error:
         return list(error.readings)
 
 
-def test_numbers_are_read_as_documented():
+def test_answers_with_documented_number_formats_are_read():
     table = (ROOT / "src/uwaga_course/numbers.py").read_text(encoding="utf-8").split("=\n")[2]
     for text in re.findall(r"``([^`]+)``", table):
         assert isinstance(value(text), float), text
@@ -314,7 +314,7 @@ console.log(JSON.stringify({ verdicts, numbers: texts.map(value) }));
 """
 
 
-def test_page_gives_the_same_verdicts_as_python(tmp_path):
+def test_browser_checks_answers_like_python(tmp_path):
     esbuild = ROOT / "page/node_modules/.bin/esbuild"
     if shutil.which("node") is None or not esbuild.exists():
         pytest.skip("node or esbuild is missing: npm --prefix page ci")

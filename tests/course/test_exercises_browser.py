@@ -23,13 +23,13 @@ PAGE = """<!doctype html><html lang="{language}"><meta charset="utf-8"><title>Ex
 NUMBERS = ("1.1", "3.1", "2.5", "3.5", "18.5")
 PREDICTION = "- a dog\n+ a *cat* $x_1$\n- a bird"
 ANSWER = "<details class='question'><summary>Answer</summary><p>It is a cat.</p></details>"
-SETTLED = "document.getElementById('exercise-{number}').querySelector('.lab-remark').textContent"
-WAITING = "/^$|Loading|Running|Cargando|ejecuci/"
+REMARK_TEXT = "document.getElementById('exercise-{number}').querySelector('.lab-remark').textContent"
+UNFINISHED_REMARK = "/^$|Loading|Running|Cargando|ejecuci/"
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Serve exercises in English and Spanish; yield the URL and the sizes of what programs load."""
+    """Serve exercises in English and Spanish; yield the URL and the sizes of files that programs load."""
     folder = tmp_path_factory.mktemp("site")
     hooks = write_laboratory(folder)
     chapters = "".join(
@@ -61,16 +61,16 @@ def page(browser, site):  # noqa: F811
 
 
 def run(page, number: str, program: str) -> str:
-    """Run a program with the button; return the remark."""
+    """Run a program by pressing the button, and return the remark on it."""
     section = page.locator(f"[id='exercise-{number}']")
     section.locator("textarea").fill(program)
     section.locator(".exercise-bar button").first.click()
-    settled = SETTLED.replace("{number}", number)
-    page.wait_for_function(f"!{WAITING}.test({settled})", timeout=120_000)
+    settled = REMARK_TEXT.replace("{number}", number)
+    page.wait_for_function(f"!{UNFINISHED_REMARK}.test({settled})", timeout=120_000)
     return section.locator(".lab-remark").inner_text()
 
 
-def test_programs_run_in_the_page(page, site):
+def test_exercise_programs_run_in_the_browser(page, site):
     if "3.5" not in site[1]:
         pytest.skip("Pyodide or its NumPy is missing: make page-python")
     requests: list[str] = []
@@ -95,7 +95,7 @@ def test_programs_run_in_the_page(page, site):
         assert (output.inner_text() == "seen\n") if "print" in program else not output.is_visible()
     section.locator("textarea").fill("while True: pass")
     section.locator("textarea").press("Control+Enter")
-    page.wait_for_function(f"/Running/.test({SETTLED.replace('{number}', '3.5')})")
+    page.wait_for_function(f"/Running/.test({REMARK_TEXT.replace('{number}', '3.5')})")
     section.get_by_role("button", name="Stop").click()
     assert section.get_by_role("button", name="Run", exact=True).is_visible()
     assert run(page, "2.5", find_exercise("2.5").program).startswith("Right.")
@@ -166,7 +166,7 @@ def test_tab_key_indents_while_writing_and_moves_focus_otherwise(page, site):
     assert page.evaluate(focused) == "BUTTON"
 
 
-def test_answer_opens_only_after_a_prediction_is_chosen(page):
+def test_answer_is_revealed_only_after_a_prediction_is_chosen(page):
     answer, hint = page.locator("details.question"), page.locator(".predict-hint")
     options = page.locator("fieldset.predict input")
     assert "Choose an option" in hint.inner_text()

@@ -1,4 +1,4 @@
-"""The course's NumPy file: a page long, equal to the engine, and runnable in each chapter's state."""
+"""The NumPy program of the course: its length, its agreement with the engine, and its chapters."""
 
 import ast
 import importlib
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree h
 
 
 def functions_of(page: Path) -> list[str]:
-    """Return the functions of the file that a chapter shows, in the order of the page."""
+    """Return the functions of the program that a chapter shows, in the order of the page."""
     return re.findall(r"^ *examples/attention\.py::(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def namespace_after_chapter(last: int) -> dict:
-    """Return the functions that the chapters up to a number have written."""
+    """Return the namespace after the code of all chapters up to the given number has been run."""
     names = {name for page in CHAPTERS if int(page.name[:2]) <= last for name in functions_of(page)}
     functions = [node for name, node in FUNCTIONS.items() if name in names]
     namespace = {"np": np}
@@ -52,19 +52,19 @@ def translator():
     return uwaga.load()
 
 
-def test_file_is_short_and_uses_only_numpy():
+def test_course_program_is_short_and_uses_only_numpy():
     assert len(SOURCE.splitlines()) <= 60
     imports = re.findall(r"^(?:import|from) (\w+)", SOURCE, re.MULTILINE)
     assert imports == ["numpy", "safetensors", "uwaga"]  # the last two load the weights and the tokeniser
 
 
-def test_chapters_show_every_function_exactly_once():
+def test_chapters_show_every_function_of_the_program_exactly_once():
     names = [name for page in CHAPTERS for name in functions_of(page)]
     assert sorted(names) == sorted(FUNCTIONS)
 
 
 def log_prob(state, model, source, target):
-    """Return the log-probability of a target (with its start and end) that a state of the file computes."""
+    """Return the log-probability of a target (with start and end symbols) according to a namespace."""
     memory = state["stack"](model, "encoder", 4, source)
     mask = state["look_ahead"](len(target) - 1)
     rows = state["stack"](model, "decoder", 2, target[:-1], memory, mask)
@@ -88,7 +88,7 @@ VERBS = (
 
 
 @pytest.mark.slow
-def test_file_equals_the_engine_on_a_hundred_sentences(code, model, translator):
+def test_course_program_equals_the_engine_on_a_hundred_sentences(code, model, translator):
     decoder, largest = translator.decoder, 0.0
     sources = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS]
     assert len(sources) == 100
@@ -102,7 +102,7 @@ def test_file_equals_the_engine_on_a_hundred_sentences(code, model, translator):
     assert largest < 1e-5
 
 
-def test_file_translates_like_greedy_search(code, model, translator):
+def test_course_program_translates_like_greedy_search(code, model, translator):
     for text in ("I want to buy a car.", "The old man sits on the bench.", "Thank you."):
         source = translator.source.add_special_tokens(translator.source.encode(text))
         ids = code.translate(model, source)

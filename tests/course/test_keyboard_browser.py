@@ -54,7 +54,7 @@ COUNT_FOCUSABLE = """() => {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Iterator[str]:
-    """Serve a page with the laboratory, all calculators, and an exercise of each kind."""
+    """Serve a page with the laboratory, all calculators, and one exercise of each kind."""
     folder = tmp_path_factory.mktemp("site")
     build = write_laboratory(folder)
     exercises = "".join(build._exercise(number) for number in EXERCISE_NUMBERS)
@@ -92,7 +92,7 @@ def tab_through(page, limit: int = 400) -> list[dict]:
 
 
 def arrow_to(page, name: str) -> None:
-    """Move to a tab of the laboratory with the arrow keys."""
+    """Press arrow keys until the named tab of the laboratory is selected."""
     for _ in range(6):
         if page.evaluate(FOCUSED_ELEMENT)["name"] == f"button {name}":
             page.wait_for_timeout(300)
@@ -102,7 +102,7 @@ def arrow_to(page, name: str) -> None:
 
 
 def tab_to(page, name: str, key: str = "Tab") -> None:
-    """Press Tab until an element with this name has the focus."""
+    """Press Tab until the element with the given name has the focus."""
     names = []
     for _ in range(120):
         page.keyboard.press(key)
@@ -115,7 +115,7 @@ def tab_to(page, name: str, key: str = "Tab") -> None:
     raise AssertionError(f"{name} is not reached: {names[-12:]}")
 
 
-def test_text_field_has_focus_after_laboratory_starts(page):
+def test_starting_the_laboratory_focuses_its_text_field(page):
     assert page.evaluate(FOCUSED_ELEMENT)["name"] == "textarea English"
 
 
@@ -130,7 +130,7 @@ def test_tab_key_reaches_all_controls(page, view):
     assert [stop["name"] for stop in stops if not (stop["seen"] and stop["inside"])] == []
 
 
-def test_views_are_operated_by_keyboard(page):
+def test_laboratory_views_are_operated_by_keyboard(page):
     keys = page.keyboard
     tab_to(page, "^button The Transformer$")
     keys.press("End")
@@ -185,7 +185,7 @@ def test_views_are_operated_by_keyboard(page):
     page.wait_for_function("/look_inside/.test(document.querySelector('.lab-keep pre').textContent)")
 
 
-def test_drawing_is_operated_by_keyboard(page):
+def test_model_drawing_is_operated_by_keyboard(page):
     keys = page.keyboard
     tab_to(page, "^button Encoder: embedding$")
     for key, name in (

@@ -1,4 +1,4 @@
-"""The laboratory, the calculator and the exercises in a browser: exactly the numbers of Python."""
+"""The laboratory, calculators and exercises in a browser show exactly the numbers that Python computes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>The labora
 <h2>Exercises</h2>EXERCISES</main></html>"""
 
 LANGUAGES = ("es", "pl", "zh")
-WIDE = {"width": 1280, "height": 900}
+WIDE_VIEWPORT = {"width": 1280, "height": 900}
 
 
 def messages(language):
@@ -49,7 +49,7 @@ def messages(language):
 
 
 def write_laboratory(folder):
-    """Write the files of the laboratory to a folder; return the hooks of the documentation."""
+    """Write the files of the laboratory to a folder; return the documentation's module of hooks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "docs"))
         build = importlib.import_module("hooks")
@@ -114,7 +114,7 @@ ARRAYS = ("cross.2.weights", "encoder.1.scores", "decoder.2.value", "cross.1.que
 
 
 def check_numbers(page, translator, text, target, edits, interventions, rng):
-    """Check that a table of the laboratory shows the numbers of Python."""
+    """Check that a table of the laboratory shows the numbers that Python computes."""
     edited = intervene(translator, *interventions) if interventions else translator
     array = rng.choice(ARRAYS)
     head = rng.randrange(4)
@@ -204,7 +204,7 @@ OPEN_BOX = """async (index) => {
 
 
 def check_box(page, index, arrays):
-    """Check that a box opens its arrays; return their names."""
+    """Check that a box of the drawing shows its arrays when opened; return their names."""
     box = page.evaluate(OPEN_BOX, index)
     assert box["label"]
     for name, rows in box["tables"].items():
@@ -219,8 +219,8 @@ def check_box(page, index, arrays):
     return set(box["tables"])
 
 
-def test_each_box_of_the_drawing_opens_its_arrays(browser, site, translator):
-    page = start_laboratory(browser, site[1], viewport=WIDE)
+def test_each_box_of_the_model_drawing_shows_its_arrays(browser, site, translator):
+    page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     page.add_style_tag(content=".lab-panel { display: none }")  # laying out the tables takes most of the time
     arrays = look_inside(translator, "A dog runs.", translator.translate("A dog runs.", beam=1).text).arrays
     boxes = page.locator(".lab-box")
@@ -234,8 +234,8 @@ def test_each_box_of_the_drawing_opens_its_arrays(browser, site, translator):
     page.close()
 
 
-def test_selected_step_highlights_its_path(browser, site, translator):
-    page = start_laboratory(browser, site[1], viewport=WIDE)
+def test_selected_step_highlights_its_path_in_the_drawing(browser, site, translator):
+    page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     translation = translator.translate("A dog runs.", beam=1)
     count = len(translation.tokens) + 1
     states = """() => ({
@@ -267,8 +267,8 @@ def test_selected_step_highlights_its_path(browser, site, translator):
     page.close()
 
 
-def test_changed_box_is_marked(browser, site):
-    page = start_laboratory(browser, site[1], viewport=WIDE)
+def test_edited_box_of_the_drawing_is_marked(browser, site):
+    page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     page.get_by_role("button", name="Encoder, block 2: self-attention").click()
     page.get_by_role("button", name="silence").click()
     page.wait_for_selector(".lab-box.edited")
@@ -299,7 +299,7 @@ COUNT_CUT = """() => [...document.querySelectorAll(".lab-row, .lab-box, .lab-pan
   .filter((box) => box.left < 0 || box.right > innerWidth).length"""
 
 
-def test_opened_box_fits_on_the_screen(browser, site):
+def test_opened_box_of_the_drawing_fits_on_the_screen(browser, site):
     page = start_laboratory(browser, site[1])
     names = ("Encoder, block 1: self-attention", "Decoder, block 2: feed-forward", "Encoder: norm")
     for width, name in product((390, 690, 1280), names):
@@ -343,7 +343,7 @@ def test_starting_one_laboratory_starts_all_on_the_page(browser, site):
 
 
 @pytest.mark.slow
-def test_url_restores_state_and_python_program_gives_the_same_result(browser, site, translator):
+def test_url_restores_state_and_python_program_reproduces_numbers(browser, site, translator):
     page = start_laboratory(browser, site[1])
     heads = {"kind": "cross", "layer": 2, "head": 1, "weights": "uniform"}
     changes = {"text": 'Say "no"!', "array": "cross.2.weights", "head": 1}
@@ -366,7 +366,7 @@ def test_url_restores_state_and_python_program_gives_the_same_result(browser, si
     page.close()
 
 
-SETTLED = "!document.querySelector('uwaga-lab').running"
+IS_SETTLED = "!document.querySelector('uwaga-lab').running"
 SHOWN_EDITS = """() => {
   const lab = document.querySelector("uwaga-lab");
   const numbers = (selector) => [...lab.querySelectorAll(selector)].map((cell) => Number(cell.title));
@@ -383,7 +383,7 @@ SHOWN_EDITS = """() => {
 
 
 class Editor:
-    """A reader who edits the matrix and the positions by pointer and by keyboard."""
+    """Edits the attention matrix and the positions by pointer and keyboard, as a reader would."""
 
     def __init__(self, page, rng):
         self.page, self.rng = page, rng
@@ -395,7 +395,7 @@ class Editor:
             " return lab.change(changes); }",
             {"text": text, "edits": [], "beam": 1},
         )
-        self.page.wait_for_function(SETTLED)
+        self.page.wait_for_function(IS_SETTLED)
 
     def choose_heads(self, settings):
         self.kind = self.rng.choice(["cross", "cross", "encoder", "decoder"])
@@ -436,7 +436,7 @@ class Editor:
 
     def edit(self, name):
         getattr(self, name)(*self.random_cell())
-        self.page.wait_for_function(SETTLED)
+        self.page.wait_for_function(IS_SETTLED)
 
     def click(self, row, column):
         self.page.get_by_role("button", name="Mask", exact=True).click()
@@ -461,7 +461,7 @@ class Editor:
         self.focus(row, column)
         for _ in range(self.rng.randint(1, 4)):
             self.page.keyboard.press(self.rng.choice("+-"))
-            self.page.wait_for_function(SETTLED)
+            self.page.wait_for_function(IS_SETTLED)
 
     def swap_positions(self, row, column):
         chips = self.page.locator(".lab-chip")
@@ -496,7 +496,7 @@ EDITS = ("click", "paint", "pull", "press_space", "press_plus", "swap_positions"
 
 
 def to_interventions(edits):
-    """Return the interventions of edits in JSON."""
+    """Return the interventions in Python that correspond to edits in JSON."""
 
     def table(value, dtype):
         return value if value is None or isinstance(value, str) else np.array(value, dtype)
@@ -523,7 +523,7 @@ def plain_results(translator, text):
 
 
 def check_edits(translator, text, display, editor):
-    """Check a translation with edits, its log-probability, the matrix and the effect: bit for bit."""
+    """Check that translation, log-probability, matrix and effect of edits are bit-identical to Python's."""
     plain, plain_score, plain_attentions = plain_results(translator, text)
     expected, attentions = plain, plain_attentions
     if display["edits"]:
@@ -551,8 +551,10 @@ def check_edits(translator, text, display, editor):
 
 
 @pytest.mark.parametrize(("sentences", "edits"), [(2, 7), pytest.param(100, 2, marks=pytest.mark.slow)])
-def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, translator, sentences, edits):
-    page, rng = start_laboratory(browser, site[1], viewport=WIDE), random.Random(7)
+def test_edits_by_pointer_and_keyboard_match_python_interventions(
+    browser, site, translator, sentences, edits
+):
+    page, rng = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT), random.Random(7)
     editor, changed, milliseconds = Editor(page, rng), 0, []
     names = [name for _ in range(sentences * edits // len(EDITS) + 1) for name in EDITS]
     for number, text in enumerate(SENTENCES[:sentences]):
@@ -573,7 +575,7 @@ def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, transl
 
 @pytest.mark.slow
 def test_tabs_use_the_same_row_names_and_minus_signs(browser, site):
-    page = start_laboratory(browser, site[1], viewport=WIDE)
+    page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     tabs = {}
     for tab, names in (
         ("Attention", page.get_by_role("listbox", name="cross attention, queries").get_by_role("option")),
@@ -591,11 +593,11 @@ def test_tabs_use_the_same_row_names_and_minus_signs(browser, site):
 
 @pytest.mark.slow
 def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
-    page = start_laboratory(browser, site[1], viewport=WIDE)
+    page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     editor = Editor(page, random.Random(1))
     editor.open("I want to buy a car.")
     editor.click(3, 5)
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert editor.cell(3, 5).inner_text() == "×"
     assert re.fullmatch(r"ein → \S+, car: 0.00, masked", editor.cell(3, 5).get_attribute("aria-label"))
     assert "changed" in editor.cell(3, 4).get_attribute("class")
@@ -605,47 +607,47 @@ def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
         .endswith("cross attention, all layers, all heads: mask (1 cell)")
     )
     editor.click(3, 5)
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.evaluate("document.querySelector('uwaga-lab').state.edits") == []
     page.locator(".lab-editable [data-column='5']").click()
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.locator(".lab-editable .masked").count() == page.locator(".lab-editable tbody tr").count()
     page.get_by_role("button", name="silence", exact=True).click()
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.locator(".lab-outcome mark").all_inner_texts() != []
     page.get_by_role("button", name="silence", exact=True).click()
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     editor.focus(1, 5)
     page.keyboard.press("Shift+Space")
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     page.get_by_label("layer", exact=True).select_option("2")
     page.get_by_label("head", exact=True).select_option("1")
     editor.focus(1, 3)
     start = float(editor.cell(1, 3).get_attribute("title"))
     page.keyboard.press("+")
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     weight = float(editor.cell(1, 3).get_attribute("title"))
     assert weight == pytest.approx(round((start + 0.05) / 0.05) * 0.05)
     display = page.evaluate(SHOWN_EDITS)
     assert sum(display["after"][1]) == pytest.approx(1, abs=1e-5)
     assert display["after"][0] == pytest.approx(display["before"][0], abs=1e-6)
     page.get_by_role("button", name="all positions 0").click()
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.locator(".lab-chip small").all_inner_texts() == ["0"] * 8
     page.get_by_role("button", name="Remove all").click()
     page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.locator(".lab-chip small").all_inner_texts() == [str(place) for place in range(8)]
     page.locator(".lab-chip").nth(2).click()
     page.get_by_role("button", name="stop counting").click()
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     assert page.locator(".lab-chip small").all_inner_texts() == [*"01222222"]
     assert page.errors == []
     page.close()
 
 
 class DrawingEditor(Editor):
-    """A reader who edits the matrix of a box of the drawing."""
+    """Edits the matrix of a box of the drawing, as a reader would."""
 
     def open(self, text):
         self.page.evaluate(
@@ -653,7 +655,7 @@ class DrawingEditor(Editor):
             " return lab.change(changes); }",
             {"text": text, "edits": [], "beam": 1},
         )
-        self.page.wait_for_function(SETTLED)
+        self.page.wait_for_function(IS_SETTLED)
 
     def choose_heads(self, settings):
         self.kind = self.rng.choice(["cross", "encoder", "decoder"])
@@ -676,8 +678,8 @@ class DrawingEditor(Editor):
     ("sentences", "edits"),
     [(1, 5), pytest.param(100, 200, marks=pytest.mark.slow)],
 )
-def test_edits_in_the_drawing_equal_interventions(browser, site, translator, sentences, edits):
-    page, rng = start_laboratory(browser, site[1], viewport=WIDE), random.Random(8)
+def test_edits_in_the_drawing_match_python_interventions(browser, site, translator, sentences, edits):
+    page, rng = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT), random.Random(8)
     editor, names = DrawingEditor(page, rng), cycle(EDITS[:5])
     for index in range(sentences):
         editor.open(SENTENCES[index % len(SENTENCES)])
@@ -702,7 +704,7 @@ def test_edits_in_the_drawing_equal_interventions(browser, site, translator, sen
     page.close()
 
 
-def test_calculator_computes_worked_example(browser, site):
+def test_calculator_reproduces_worked_example(browser, site):
     page = open_page(browser, site[1])
     numbers = page.locator("uwaga-toy .lab-numbers").all_inner_texts()
     assert "0.964" in numbers[0] and "1.523" in numbers[0] and "1.726" in numbers[0]
@@ -717,7 +719,7 @@ def test_calculator_computes_worked_example(browser, site):
 
 
 def test_dragging_arrows_updates_the_numbers(browser, site):
-    page = open_page(browser, site[1], viewport=WIDE)
+    page = open_page(browser, site[1], viewport=WIDE_VIEWPORT)
     tip = page.get_by_role("slider", name="k2")
     tip.scroll_into_view_if_needed()
     box, plane = tip.bounding_box(), page.locator(".lab-plane").bounding_box()
@@ -743,7 +745,7 @@ def test_dragging_arrows_updates_the_numbers(browser, site):
 @pytest.mark.parametrize(
     "language", ["pl", *(pytest.param(language, marks=pytest.mark.slow) for language in ("es", "zh"))]
 )
-def test_laboratory_uses_language_of_page(browser, site, language):
+def test_laboratory_uses_the_language_of_the_page(browser, site, language):
     translated, english = messages(language), messages("en")
     page = start_laboratory(browser, site[1].replace("index", language))
     text_shown = ""
@@ -790,7 +792,7 @@ def test_exercises_are_checked_and_saved(browser, site):
 
 
 @pytest.mark.slow
-def test_remark_shows_emphasis(browser, site):
+def test_exercise_remark_shows_emphasis(browser, site):
     page = open_page(browser, site[1])
     exercise = page.locator("#exercise-0\\.1")
     wrong = next(option for option in find_exercise("0.1").options if "*" in (option.remark or ""))
@@ -823,7 +825,7 @@ def test_laboratory_is_accessible_and_fits_a_phone(browser, site, scheme):
     page.close()
 
 
-def test_committed_script_is_current(tmp_path):
+def test_committed_script_matches_its_sources(tmp_path):
     if not (ROOT / "page/node_modules/esbuild").exists():
         pytest.skip("esbuild is not installed: npm --prefix page ci")
     subprocess.run(["node", ROOT / "page/build.mjs", tmp_path], check=True, cwd=ROOT / "page")

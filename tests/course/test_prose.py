@@ -1,4 +1,4 @@
-"""Numbers in the course's prose agree with what stands beside them, and names with the code that is shown."""
+"""Numbers in the course's prose agree with its samples and figures, and names with the code shown."""
 
 import ast
 import contextlib
@@ -44,15 +44,15 @@ FIGURE = re.compile(r"!\[(.*?)\]\((\S+?\.svg)\)", re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.,^{])[-−]?\d+\.\d+(?![\w]|\.\d)")
 ROW = re.compile(r"^ *\|.*\|$", re.MULTILINE)
 WIDGET = re.compile(r"<(uwaga-\w+)((?:[^>']|'[^']*')*)>(.*?)</\1>", re.DOTALL)
-CURVES = {f"../figures/learn/{name}.svg" for name in ("c02_gradient", "c08_shift")}
-"""Figures whose numbers only their lines show."""
+UNLABELLED_FIGURES = {f"../figures/learn/{name}.svg" for name in ("c02_gradient", "c08_shift")}
+"""Figures that show numbers only as curves, without labels."""
 PERCENTAGE = re.compile(r"(?<![\w.,])(\d+(?:\.\d+)?)\s?%")
 ANY_NUMBER = re.compile(r"(?<![\w.,^])[-−]?\d+(?:\.\d+)?(?![\w]|\.\d)")
 
 
 @cache
 def shown_source(fence: str) -> str:
-    """Return the code that a ``source`` fence shows."""
+    """Return the code that a fenced block of kind ``source`` shows."""
     file, _, name = fence.strip().partition("::")
     text = (ROOT / file).read_text(encoding="utf-8")
     node: ast.AST = ast.parse(text)
@@ -84,17 +84,17 @@ def figure_text(figure: str) -> str:
 
 
 @cache
-def computed(text: str) -> str:
-    """Return what is computed for a page: samples, outputs, figures and known statements."""
+def computed_text(text: str) -> str:
+    """Return the computed text of a page: samples, outputs, figures and known statements."""
     parts = page_code(text) + [figure_text(name) for _, name in FIGURE.findall(text)]
     parts += [match[0] for _, match in statements(text)]
     return "\n".join(parts)
 
 
-def evidence(text: str) -> str:
-    """Return the computed text of a page with its tables and its texts of pictures and widgets."""
+def evidence_text(text: str) -> str:
+    """Return the computed text of a page together with its tables, alternative texts and widgets."""
     parts = [alternative for alternative, _ in FIGURE.findall(text)] + ROW.findall(text)
-    return "\n".join([computed(text), *parts, *(match[0] for match in WIDGET.finditer(text))])
+    return "\n".join([computed_text(text), *parts, *(match[0] for match in WIDGET.finditer(text))])
 
 
 def prose(text: str) -> Iterator[str]:
@@ -106,7 +106,7 @@ def prose(text: str) -> Iterator[str]:
 
 @cache
 def load_yaml(text: str) -> Any:
-    """Parse a file of exercises in C, for all checks of it; the caller must not change the result."""
+    """Return the content of an exercise file, parsed once; the caller must not change the result."""
     return yaml.load(text, yaml.CSafeLoader)
 
 
@@ -115,7 +115,7 @@ def value(number: str) -> float:
 
 
 def is_rounded_from(number: str, numbers: list[str]) -> bool:
-    """Return True if one of the numbers rounds to a number, ignoring signs."""
+    """Return True if a number is one of the given numbers rounded, ignoring signs."""
     digits = len(number.partition(".")[2])
     tolerance = 0.5 * 10**-digits * (1 + 1e-9)
     return any(
@@ -129,11 +129,13 @@ FUNCTIONS = (
     *(lambda x: 1 - x, lambda x: 2**x, lambda x: x / (1 + math.exp(-x)), lambda x: 1 / (1 + math.exp(-x))),
     lambda x: math.exp(-x) / (1 + math.exp(-x)) ** 2,
 )
-STATED = re.compile(r"`(?:experiments|recipes|benchmarks|docs)/[^`]+`|\b(?:19|20)\d\d\b|^Sources:|§")
-"""A paragraph that names the script of its numbers, or the paper."""
+SOURCED_PARAGRAPH = re.compile(
+    r"`(?:experiments|recipes|benchmarks|docs)/[^`]+`|\b(?:19|20)\d\d\b|^Sources:|§"
+)
+"""Pattern of paragraphs that name the script or the paper from which their numbers are."""
 
 
-def results(terms: list[float]) -> Iterator[float]:
+def derived_numbers(terms: list[float]) -> Iterator[float]:
     """Yield numbers derived from the numbers of a paragraph: functions, pairs, sums and products."""
     for x in terms:
         for function in FUNCTIONS:
@@ -155,7 +157,7 @@ EXPRESSION = re.compile(r"([-+*/(). 0-9]|\b(?:exp|log|sqrt|tanh|cos|sin)\b)+")
 
 
 def formulas_as_python(text: str) -> str:
-    """Return a text with its formulas as Python writes them."""
+    """Return a text whose formulas are rewritten in Python's notation."""
     for old, new in {"\\ln": "log", "−": "-", "\\cdot": "*", "·": "*", "^": "**", "{": "(", "}": ")"}.items():
         text = text.replace(old, new)
     text = re.sub(r"(?<=\d) +\\?(?=(?:exp|log|sqrt|tanh)\()", "*", text)
@@ -163,7 +165,7 @@ def formulas_as_python(text: str) -> str:
 
 
 def calculations(paragraph: str) -> Iterator[tuple[float, str]]:
-    """Yield the value of each calculation that a paragraph writes, and its result as written."""
+    """Yield the value of each calculation in a paragraph, and the result that is written after it."""
     for statement in re.split(r"[,;:] |\. |\band\b|\n", formulas_as_python(paragraph)):
         *terms, result = re.split(r"=|≈", statement)
         number = re.match(r"\s*(-?\d+\.\d+)", result)
@@ -177,15 +179,15 @@ def calculations(paragraph: str) -> Iterator[tuple[float, str]]:
 
 
 def is_calculated(number: str, before: list[str], paragraph: str) -> bool:
-    """Return True if a number is a result of the rounded numbers before it, or of a written calculation."""
+    """Return True if a number follows from the numbers before it or from a written calculation."""
     tolerance = 0.55 * 10 ** -len(number.partition(".")[2])
     written = [value for value, result in calculations(paragraph) if result == number.replace("−", "-")]
-    candidates = itertools.chain(results([*map(value, before)]), written)
+    candidates = itertools.chain(derived_numbers([*map(value, before)]), written)
     return any(abs(abs(result) - abs(value(number))) <= tolerance for result in candidates)
 
 
 def unverified_in_paragraph(paragraph: str, shown: list[str], before: list[str]) -> list[str]:
-    """Return the decimal numbers of a paragraph that are not shown and do not follow from others."""
+    """Return the decimal numbers of a paragraph that are neither shown nor derivable from shown numbers."""
     unverified, before = [], [*before]
     for number in ANY_NUMBER.findall(paragraph):
         if (
@@ -200,12 +202,12 @@ def unverified_in_paragraph(paragraph: str, shown: list[str], before: list[str])
 
 def unverified_numbers(text: str) -> list[str]:
     """Return the decimal numbers of a page's prose that neither it nor a linked page shows."""
-    computed = NUMBER.findall(evidence(text))
+    computed_numbers = NUMBER.findall(evidence_text(text))
     unverified = []
     for paragraph in prose(text):
-        if not STATED.search(paragraph):
+        if not SOURCED_PARAGRAPH.search(paragraph):
             linked = "\n".join(linked_pages(paragraph))
-            unverified += unverified_in_paragraph(paragraph, computed + NUMBER.findall(linked), [])
+            unverified += unverified_in_paragraph(paragraph, computed_numbers + NUMBER.findall(linked), [])
     return unverified
 
 
@@ -217,10 +219,10 @@ STATED_PERCENTAGES = {
 
 def unverified_percentages(text: str, path: Path) -> list[str]:
     """Return the percentages of a page's prose that it does not show and that cannot be derived."""
-    known = evidence(text)
+    known = evidence_text(text)
     unverified = []
     for paragraph in prose(text):
-        if STATED.search(paragraph) or not PERCENTAGE.search(paragraph):
+        if SOURCED_PARAGRAPH.search(paragraph) or not PERCENTAGE.search(paragraph):
             continue
         shown = "\n".join([known, *linked_pages(paragraph)])
         terms = [*map(value, ANY_NUMBER.findall(paragraph))]
@@ -237,13 +239,15 @@ def unverified_percentages(text: str, path: Path) -> list[str]:
 
 
 def unverified_numbers_in_pictures_and_widgets(text: str) -> list[str]:
-    """Return the numbers in alternative texts that the pictures and widgets do not show."""
+    """Return the numbers in alternative texts and widgets that the pictures and widgets do not show."""
     rows = [[*map(value, NUMBER.findall(row))] for row in ROW.findall(text)]
     ratios = [x / y for row in rows for x, y in itertools.pairwise(row) if y]
-    shown = NUMBER.findall("\n".join([computed(text), *ROW.findall(text)])) + [f"{x:.8f}" for x in ratios]
+    shown = NUMBER.findall("\n".join([computed_text(text), *ROW.findall(text)])) + [
+        f"{x:.8f}" for x in ratios
+    ]
     unverified = []
     for alternative, name in FIGURE.findall(text):
-        if name not in CURVES:
+        if name not in UNLABELLED_FIGURES:
             unverified += unverified_in_paragraph(alternative, NUMBER.findall(figure_text(name)), [])
     for _, attributes, content in WIDGET.findall(text):
         inputs = "".join(re.findall(r"data-toy='(.*?)'", attributes, re.DOTALL))
@@ -254,9 +258,9 @@ def unverified_numbers_in_pictures_and_widgets(text: str) -> list[str]:
 
 
 def unverified_table_cells(text: str, path: Path) -> list[str]:
-    """Return the decimal numbers of a page's tables that nothing shows or calculates."""
+    """Return the decimal numbers in a page's tables that are neither shown nor calculated."""
     chapter = path.name[:2]
-    numbers = [*NUMBER.findall(computed(text)), *MEASURED.get(chapter, ())]
+    numbers = [*NUMBER.findall(computed_text(text)), *MEASURED.get(chapter, ())]
     known = {abs(value(number)) for number in numbers}
     numbers += [f"{number:.12f}" for number in (*known, *BY_HAND.get(chapter, ()))]
     return [
@@ -277,7 +281,7 @@ def linked_pages(paragraph: str) -> list[str]:
 
 @cache
 def measured_numbers(exercise: str) -> list[str]:
-    """Return the numbers of the bundled model or of a guide that an exercise requires."""
+    """Return the computed numbers of the bundled model, or of a guide, to which an exercise refers."""
     if exercise in ("0.3", "10.3") and not BUNDLED.exists():
         pytest.skip("this source tree holds no bundled model")
     if exercise == "0.3":
@@ -300,8 +304,8 @@ def measured_numbers(exercise: str) -> list[str]:
     return []
 
 
-CODE = {"answer", "start", "program", "tests", "messages", "number", "kind"}
-"""Fields of an exercise without text."""
+FIELDS_WITHOUT_PROSE = {"answer", "start", "program", "tests", "messages", "number", "kind"}
+"""Fields of an exercise that contain no prose."""
 
 
 def exercise_texts(exercise: object) -> Iterator[str]:
@@ -313,7 +317,7 @@ def exercise_texts(exercise: object) -> Iterator[str]:
             yield from exercise_texts(part)
     elif isinstance(exercise, dict):
         for key, part in exercise.items():
-            if key not in CODE:
+            if key not in FIELDS_WITHOUT_PROSE:
                 yield from exercise_texts(part)
 
 
@@ -326,7 +330,7 @@ def unverified_numbers_in_exercises(text: str) -> list[str]:
         code = json.dumps([exercise.get(key) for key in ("answer", "start", "program", "tests")])
         code += json.dumps([wrong["answer"] for wrong in exercise.get("wrong", ())])
         stated = f"{question} {exercise.get('answer')} {exercise['hint']}"
-        shown = NUMBER.findall("\n".join([page, evidence(page), question, code]))
+        shown = NUMBER.findall("\n".join([page, evidence_text(page), question, code]))
         before = ANY_NUMBER.findall(stated) if exercise["kind"] in ("number", "table") else []
         for part in exercise_texts({key: part for key, part in exercise.items() if key != "question"}):
             for paragraph in part.split("\n\n"):
@@ -343,8 +347,8 @@ NAME = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 MODEL = re.compile(
     r"BERT|BART|GPT-2|T5|GNMT|ProphetNet|MARGE|Marian|Llama?|Mistral|Qwen|Gemma|\bCho\b|Bahdanau|Luong"
 )
-UNCOUNTED = re.compile(r"\]\([^)]*\)|\{#[^}]*\}|^ *\d+\. ", re.MULTILINE)
-"""Links, anchors and the numbers of lists."""
+NOT_COMPARED = re.compile(r"\]\([^)]*\)|\{#[^}]*\}|^ *\d+\. ", re.MULTILINE)
+"""Pattern of text whose numbers are not compared: links, anchors and list numbers."""
 CHAPTER = re.compile(r"[Cc]hapter|[Cc]apítulo|[Rr]ozdzia|(?<!文)章")
 CHAPTER_NUMBERS = {str(int(page.name[:2])) for page in CHAPTERS}
 
@@ -354,7 +358,7 @@ def numbers_and_names(text: str, digits: int) -> Counter[str]:
 
     Models, and integers of so many digits, are counted once: words can replace them.
     """
-    text = SEPARATOR.sub("", UNCOUNTED.sub("", text))
+    text = SEPARATOR.sub("", NOT_COMPARED.sub("", text))
     names = [name for name in NAME.findall(text) if re.search(r"[A-Za-z_]", name)]
     models = {name.replace("Llama", "Llam") for name in MODEL.findall(text)}
     integers = {number for number in INTEGER.findall(text) if len(number) >= digits}
@@ -368,7 +372,7 @@ def paragraphs(page: str) -> list[str]:
 
 
 def differences_from_english(text: str, path: Path) -> list[str]:
-    """Return the numbers and names whose counts in a paragraph or exercise differ from English."""
+    """Return the numbers and names that a translation contains more or less often than the English text."""
     folder = EXERCISES / "en" if path.suffix == ".yaml" else LEARN
     english = (folder / path.name).read_text(encoding="utf-8")
     if path.suffix == ".yaml":
@@ -391,7 +395,7 @@ PACKAGES = {"numpy", "torch", "transformers", "uwaga"}
 
 
 def passages(section: str) -> Iterator[tuple[str, str]]:
-    """Yield each passage of prose between fences, with the code right before and right after it."""
+    """Yield each passage of prose between fenced blocks, with the code directly before and after it."""
     parts = FENCE.split(section)
     texts, codes = [parts[0]], ["", ""]
     for language, content, text in zip(parts[2::4], parts[3::4], parts[4::4], strict=True):
@@ -404,7 +408,7 @@ def passages(section: str) -> Iterator[tuple[str, str]]:
 
 
 def unknown_names(text: str) -> list[str]:
-    """Return the names in backticks that the adjacent code of a page's section on code lacks."""
+    """Return the names in backticks that do not occur in the adjacent code."""
     section = text.partition("\n## In code\n")[2].partition("\n## ")[0]
     unknown = []
     for passage, code in passages(section):
@@ -452,7 +456,7 @@ CHECKS = [
     (words_missing_from_picture, [ROOT / "docs/guides/confidence.md"]),
     (messages_without_data_set, (ROOT / "page/src/lab/messages").glob("*.ts")),
 ]
-"""Functions that return what is wrong with the text of a file, and the files of each."""
+"""Functions that return the errors in the text of a file, with the files that each one checks."""
 CHECKS_BY_FILE: dict[Path, list] = {}
 for check, files in CHECKS:
     for file in sorted(files):
@@ -460,7 +464,7 @@ for check, files in CHECKS:
 
 
 def errors_in(text: str, path: Path) -> list[str]:
-    """Return the errors that all checks of a file find in a text."""
+    """Return the errors that all checks of a file find in the given text."""
     return [
         f"{check.__name__}: {fault}"
         for check in CHECKS_BY_FILE[path]
@@ -477,7 +481,7 @@ WEIGHTS_TEST = (
     "tests/checkpoints/test_bundled.py::test_M1_word_with_low_attention_weight_can_change_the_translation"
 )
 MASKS_TEST = "tests/models/test_attention.py::test_M1_M8_attention_is_masked_normalised_and_order_independent"
-WRONG = [
+KNOWN_ERRORS = [
     ("E1", "docs/learn/09*.md", "::MultiHeadAttention.queries\n", "::MultiHeadAttention.forward\n"),
     ("E1", "docs/learn/09*.md", "`transpose` moves", "`of_heads` moves"),
     ("E2", "docs/learn/14*.md", "The row *ein* finds", "Some rows never look at their word. It finds"),
@@ -538,8 +542,8 @@ E9 to E12, E21 to E23 and E25 are faults of programs, which other tests detect. 
 """
 
 
-@pytest.mark.parametrize(("error", "file", "right", "wrong"), WRONG)
-def test_errors_found_by_a_review_are_detected(error, file, right, wrong):
+@pytest.mark.parametrize(("error", "file", "right", "wrong"), KNOWN_ERRORS)
+def test_errors_found_by_an_earlier_review_are_detected(error, file, right, wrong):
     [path] = ROOT.glob(file)
     text = path.read_text(encoding="utf-8")
     assert right in text
@@ -547,7 +551,7 @@ def test_errors_found_by_a_review_are_detected(error, file, right, wrong):
 
 
 def test_test_that_does_not_check_its_claim_is_detected(monkeypatch):
-    """Error E16 of the review: the test checked only that the weights of a row sum to one."""
+    """Error E16 of the review was a test that checked only that the weights of a row sum to one."""
 
     def test_only_sums(translator):
         weights = translator.translate("The man reads the letter.", attention=True).attention
@@ -572,14 +576,14 @@ def test_known_statements_occur_and_wrong_digits_in_them_are_detected():
             assert wrong_statements(match[0].replace(number.lstrip("−-"), wrong)), pattern
 
 
-def test_most_wrong_digits_are_detected():
+def test_most_wrong_digits_in_chapters_are_detected():
     """A number whose last digit is off by one may match another number by accident."""
     caught = total = 0
     for page in CHAPTERS:
         text = page.read_text(encoding="utf-8")
-        computed = NUMBER.findall(evidence(text))
+        computed_numbers = NUMBER.findall(evidence_text(text))
         for paragraph in prose(text):
-            if STATED.search(paragraph):
+            if SOURCED_PARAGRAPH.search(paragraph):
                 continue
             before: list[str] = []
             for match in ANY_NUMBER.finditer(paragraph):
@@ -588,7 +592,7 @@ def test_most_wrong_digits_are_detected():
                     wrong = f"{abs(value(number)) + 10**-digits:.{digits}f}"
                     changed = paragraph[: match.start()] + wrong + paragraph[match.end() :]
                     total += 1
-                    caught += not is_rounded_from(wrong, computed) and not is_calculated(
+                    caught += not is_rounded_from(wrong, computed_numbers) and not is_calculated(
                         wrong, before, changed
                     )
                 before.append(number)

@@ -1,4 +1,4 @@
-"""The built documentation: self-contained small pages, which work without a network or JavaScript."""
+"""The built documentation: small self-contained pages that work without a network or JavaScript."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from browser import serve_folder as served_files
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE_CONTEXT = "{include: ['article'], exclude: ['.md-typeset__scrollwrap', '.md-code__nav']}"
-"""The elements that axe checks: without the theme's wrappers of wide tables and copy buttons."""
+"""The elements that axe checks: all except the theme's wrappers of wide tables and its copy buttons."""
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Return the folder of the documentation; in CI, that which `make docs` has built."""
+    """Return the folder of the built documentation; CI reuses the folder that `make docs` has built."""
     if "UWAGA_SITE" in os.environ:
         return Path(os.environ["UWAGA_SITE"])
     folder = tmp_path_factory.mktemp("site")
@@ -63,7 +63,7 @@ def test_site_is_small_and_self_contained(site):
         assert "$$" not in text
 
 
-def test_visited_pages_work_offline(site_url):
+def test_visited_pages_remain_readable_offline(site_url):
     with chromium() as browser:
         context = browser.new_context()
         allowed = (site_url, "data:", "blob:")
@@ -111,11 +111,11 @@ SEARCHES = {
     "learn/pl/": ("głowy", "learn/pl/09-heads/", "search_index.pl.json"),
     "learn/zh/": ("多头注意力", "learn/zh/09-heads/", "search_index.zh.json"),
 }
-"""What is searched on a page, the page that is found, and the index that is loaded."""
+"""Searches: the page with the search field, the query, the page found, and the index that is loaded."""
 
 
 def learning_pages(site):
-    """Return the names of all English pages of the course, and of some of each language."""
+    """Return the names of all English pages of the course, and of some pages in each other language."""
     english = [folder.name for folder in sorted((site / "learn").glob("*/")) if folder.name not in LANGUAGES]
     others = ("04-other-ways", "08-positions", "16-family", "compared")
     return [*english, *(f"{language}/{name}" for language in LANGUAGES for name in others)]
@@ -137,7 +137,7 @@ def test_site_search_finds_pages_of_the_selected_language(site_url, path):
         page.close()
 
 
-def test_colour_scheme_switch_changes_site_and_figures(site_url):
+def test_colour_scheme_switch_recolours_site_and_figures(site_url):
     pillow = pytest.importorskip("PIL.Image")
     with chromium() as browser:
         page = browser.new_page(color_scheme="light")
@@ -154,7 +154,7 @@ def test_colour_scheme_switch_changes_site_and_figures(site_url):
         page.close()
 
 
-CUT = """() => {
+LAYOUT_FAULTS = """() => {
   for (const fold of document.querySelectorAll('details')) fold.open = true;
   const widgets = 'uwaga-lab, uwaga-toy, uwaga-frames, uwaga-train, section.exercise';
   const all = (selector) => [...document.querySelectorAll(`article ${selector}`)].filter(
@@ -174,7 +174,7 @@ CUT = """() => {
     bullets: all('ul > li').filter((item) => getComputedStyle(item).overflowX !== 'visible').map(text),
   };
 }"""
-"""What is cut or has to be scrolled, figures that are too small, and list items without a bullet."""
+"""Script that returns clipped or scrolling elements, too small figures, and list items without bullet."""
 
 
 def test_equations_tables_and_figures_are_readable_on_a_phone(site_url, site):
@@ -184,7 +184,7 @@ def test_equations_tables_and_figures_are_readable_on_a_phone(site_url, site):
         for name in learning_pages(site):
             page.goto(f"{site_url}/learn/{name}/")
             page.evaluate("document.fonts.ready")
-            problems |= {f"{name}: {kind}": cut for kind, cut in page.evaluate(CUT).items() if cut}
+            problems |= {f"{name}: {kind}": cut for kind, cut in page.evaluate(LAYOUT_FAULTS).items() if cut}
         assert problems == {}
         page.close()
 
@@ -209,7 +209,7 @@ def test_home_page_starts_with_the_live_sentence_and_three_links(site_url):
         page.close()
 
 
-def test_font_is_loaded_only_for_equations(site_url):
+def test_mathematics_font_is_loaded_only_for_equations(site_url):
     with chromium() as browser:
         page = browser.new_page()
         fonts = []

@@ -1,4 +1,4 @@
-"""The statements of chapter 14 and its exercises about the frames are true."""
+"""Statements about training frames in chapter 14 and its exercises agree with the recorded frames."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def largest_by_update(recorded, name, view, row):
 
 
 def stable_since_update(words, word):
-    """Return the update from which the word keeps the largest weight."""
+    """Return the first update from which the given word always has the largest weight."""
     updates = [update for update, largest in words.items() if largest != word]
     return min(update for update in words if update > max(updates))
 
@@ -51,8 +51,8 @@ BECOMES_LARGEST = (
     rf"(?<=, from update )(?P<since>[\d,]+) {WORD} at {WORD}",
     rf"{WORD} looks at {WORD} from update (?P<since>[\d,]+)",
 )
-"""How the chapter says from which update on a row has its largest weight on a word."""
-LEAVES = re.compile(
+"""Pattern of statements from which update on a row has its largest weight on a given word."""
+CEASES_TO_BE_LARGEST = re.compile(
     rf"The row {WORD} .*?from update ([\d,]+) to ([\d,]+) it gives {WORD} the most\. From ([\d,]+) on it "
     rf"prefers {WORD}, except in some frames, the last at update ([\d,]+)\."
 )
@@ -72,7 +72,7 @@ def statements_that_contradict_frames(text):
             ):
                 wrong.append(match[0])
     wrong += [f"nothing on {row}" for row in ("möchte", "Auto", "kaufen") if row not in rows]
-    match = LEAVES.search(text)
+    match = CEASES_TO_BE_LARGEST.search(text)
     if match is None:
         return [*wrong, "nothing on ein"]
     row, first, last, word, since, later_word, exception = match.groups()
@@ -94,7 +94,7 @@ def number(text):
     return int(text.replace(",", ""))
 
 
-def test_attention_rows_form_in_the_order_stated_in_the_chapter(recorded):
+def test_attention_rows_become_stable_in_the_order_stated_in_the_chapter(recorded):
     assert statements_that_contradict_frames(TEXT) == []
     kaufen = largest_by_update(recorded, "transformer", "mean", "kaufen")
     assert stable_since_update(kaufen, "buy") == find_exercise("14.3").answer
@@ -123,7 +123,7 @@ def test_table_and_losses_of_chapter_match_recorded_frames(recorded):
     assert [round(loss[update], 1) for update in (0, 50, 150, 1000, 4000)] == [8.6, 6.1, 4.9, 2.4, 1.7]
 
 
-def test_table_of_updates_matches_recorded_frames(recorded):
+def test_chapter_table_of_updates_matches_recorded_frames(recorded):
     source, target = recorded.sentence(0)
     transformer = recorded.run("transformer")
     row = target.index("ein")
@@ -137,7 +137,7 @@ def test_table_of_updates_matches_recorded_frames(recorded):
         assert cells[f"*ein* on *{word}*"] == " | ".join(f"{weight:.2f}" for weight in weights)
 
 
-def test_models_are_small_and_share_tokeniser():
+def test_recorded_models_are_small_and_share_one_tokeniser():
     models = json.loads((MODELS / "models.json").read_text(encoding="utf-8"))
     assert [model["name"] for model in models] == ["cho", "bahdanau", "luong", "transformer"]
     assert len({(MODELS / model["name"] / "source.spm").read_bytes() for model in models}) == 1

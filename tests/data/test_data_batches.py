@@ -1,4 +1,4 @@
-"""Batches: each pair once, within the budget, in an order that depends only on seed and epoch."""
+"""Batches contain each pair once, within a token budget, in an order set by seed and epoch."""
 
 from __future__ import annotations
 
@@ -220,8 +220,10 @@ def test_joined_columns_return_the_requested_rows(rows: list[list[int]], data: s
 
 
 @pytest.mark.parametrize("growth", [1.0, 1.02, 5.0])
-def test_sampled_pools_fit_budget(corpus: PreparedCorpus, growth: float, monkeypatch) -> None:
-    """If the expected growth is far too small, stored rows replace long sampled ones."""
+def test_batches_of_sampled_segmentations_fit_the_token_budget(
+    corpus: PreparedCorpus, growth: float, monkeypatch
+) -> None:
+    """If sampled rows are much longer than expected, stored rows replace the longest of them."""
     monkeypatch.setattr(plans, "MIN_SAMPLED_POOL", 100)
     batches = corpus.batches("drawn")
     assert batches._sampler is not None

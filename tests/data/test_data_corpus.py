@@ -1,4 +1,4 @@
-"""Reading corpora: formats, compression, bad lines, damaged files and memory."""
+"""Reading of corpora: formats, compression, invalid lines, damaged files and memory use."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write(path: Path, raw: bytes | str) -> Path:
 
 
 @pytest.mark.parametrize("ending", list(COMPRESSORS))
-def test_all_formats_are_read_with_compression(tmp_path: Path, ending: str) -> None:
+def test_corpora_of_all_formats_are_read_with_each_compression(tmp_path: Path, ending: str) -> None:
     tsv = write(tmp_path / f"c.tsv{ending}", "a b\tA\tB\t\nc\tC\r\n\u2028d\x85\tD")
     expected = [Pair("a b", ("A", "B"), 1), Pair("c", ("C",), 2), Pair("\u2028d\x85", ("D",), 3)]
     assert read([tsv]) == (expected, CorpusReport(str(tsv), read=3, kept=3))
@@ -75,7 +75,7 @@ def test_byte_order_mark_is_removed(tmp_path: Path) -> None:
     assert read([write(tmp_path / "a", "\ufeffa\tb\n")])[0] == [Pair("a", ("b",), 1)]
 
 
-def test_bad_lines_are_counted(tmp_path: Path) -> None:
+def test_invalid_lines_are_counted(tmp_path: Path) -> None:
     lines = [
         b"a\tb",
         b"",
@@ -117,7 +117,7 @@ def test_bad_lines_are_counted(tmp_path: Path) -> None:
         (b"a\t" + b"b" * (1 << 20), "line over 1 MiB"),
     ],
 )
-def test_bad_line_error_names_file_and_line(tmp_path: Path, line: bytes, fault: str) -> None:
+def test_invalid_line_error_names_file_and_line_number(tmp_path: Path, line: bytes, fault: str) -> None:
     path = write(tmp_path / "bad.tsv", b"a\tb\n" * 300 + line + b"\na\tb\n")
     with pytest.raises(DataError, match=rf"bad\.tsv, line 301: {fault}"):
         read([path], bad_lines="stop")
@@ -221,7 +221,7 @@ def test_zstd_bomb_is_decompressed_in_blocks(tmp_path: Path) -> None:
     assert peak < 1 << 28
 
 
-def test_memory_is_limited_while_reading(tmp_path: Path) -> None:
+def test_memory_use_is_limited_while_reading(tmp_path: Path) -> None:
     path = write(tmp_path / "large.tsv", ("some source sentence " * 30 + "\tein Zielsatz\n") * 10_000)  # 6 MB
     tracemalloc.start()
     try:
@@ -237,7 +237,7 @@ LINE = st.text(st.characters(blacklist_characters="\n\r", blacklist_categories=[
 
 
 @given(st.lists(LINE, max_size=12), st.sampled_from(list(COMPRESSORS)), st.booleans())
-def test_read_lines_returns_the_written_lines(
+def test_reading_lines_returns_the_written_lines(
     tmp_path_factory: pytest.TempPathFactory, lines, ending, final
 ) -> None:
     padding = ["text " * 400]  # so that no example looks like a binary file

@@ -1,4 +1,4 @@
-"""Word alignments of a corpus become alignments of the subwords of a batch."""
+"""Conversion of the word alignments of a corpus to alignments of the subwords in a batch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINKS = ["0-0 1-1 2-2 3-3", "0-0 2-2 6-6", "0-0 1-1 2-2 3-3", "0-0 1-1 1-2"]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.data())
-def test_piece_ranges_contain_all_pieces_that_overlap_the_word(words, data) -> None:
+def test_piece_range_of_a_word_contains_all_overlapping_pieces(words, data) -> None:
     total = sum(words)
     cuts = sorted(data.draw(st.sets(st.integers(1, total - 1), max_size=total - 1))) if total > 1 else []
     edges = [0, *cuts, total]
@@ -137,13 +137,15 @@ def test_links_connect_pieces_of_linked_words(tmp_path: Path, mode: str, tag: st
         (["0-5", *LINKS[1:]], r"c.links, line 1: a link to target word 5, but the target has 5"),
     ],
 )
-def test_mismatched_links_are_reported(tmp_path: Path, links: list[str], message: str) -> None:
+def test_links_that_do_not_fit_the_corpus_are_reported(
+    tmp_path: Path, links: list[str], message: str
+) -> None:
     corpus_settings, file = corpus(tmp_path, links)
     with pytest.raises(DataError, match=message):
         list(read_corpus(corpus_settings, links=file))
 
 
-def test_link_lines_of_skipped_pairs_are_skipped(tmp_path: Path) -> None:
+def test_link_lines_of_skipped_pairs_are_skipped_too(tmp_path: Path) -> None:
     corpus_settings, file = corpus(tmp_path)
     path = tmp_path / "c.tsv"
     path.write_text("\tempty\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
@@ -154,7 +156,7 @@ def test_link_lines_of_skipped_pairs_are_skipped(tmp_path: Path) -> None:
     ]
 
 
-def test_store_is_rebuilt_for_other_links(tmp_path: Path) -> None:
+def test_store_is_rebuilt_when_links_change(tmp_path: Path) -> None:
     tokeniser_ = tokeniser()
     data = DataSettings(train=["c.tsv"], dev=["c.tsv"])
 

@@ -37,7 +37,7 @@ def lines(count: int, salt: int) -> list[tuple[str, str]]:
 
 
 class SizedStore(Store):
-    """A store with a number of pairs and no content."""
+    """A store that has a number of pairs but no content."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -62,7 +62,7 @@ def store(tokeniser: Tokeniser, path: Path, folder: Path, keep_text: bool = Fals
 
 
 @given(st.integers(1, 5000), st.integers(0, 2**64 - 1), st.integers(0, 9))
-def test_permutation_is_complete_and_allows_random_access(size: int, seed: int, salt: int) -> None:
+def test_permutation_contains_every_index_and_allows_random_access(size: int, seed: int, salt: int) -> None:
     permutation = permute(np.arange(size), size, make_key(seed, salt))
     assert sorted(permutation.tolist()) == list(range(size))
     positions = np.random.default_rng(salt).integers(0, size, 20)
@@ -79,7 +79,7 @@ def test_permutations_are_uniform() -> None:
     assert ((counts - 300) ** 2 / 300).sum() < 23 + 6 * np.sqrt(46)
 
 
-def test_neighbours_are_uncorrelated_after_permutation() -> None:
+def test_permuted_neighbours_are_uncorrelated() -> None:
     size = 100_003
     order = permute(np.arange(size), size, make_key(1))
     assert abs(np.corrcoef(order[:-1], order[1:])[0, 1]) < 5 / np.sqrt(size)
@@ -125,7 +125,7 @@ def test_temperature_draws_approximate_the_exact_shares(sizes: list[int], temper
     assert (np.abs(np.array(draws) - exact) <= len(sizes)).all()
 
 
-def test_orders_differ_by_seed_and_epoch() -> None:
+def test_pair_order_differs_by_seed_and_epoch() -> None:
     mixture = Mixture([SizedStore(50), SizedStore(50)])
     orders = {tuple(mixture.order(seed, epoch, 0, 100)) for seed in range(5) for epoch in range(5)}
     assert len(orders) == 25
@@ -213,7 +213,7 @@ def test_tag_missing_from_the_vocabulary_is_rejected(tokeniser: Tokeniser, tmp_p
     assert tag_ids(tokeniser, "") == ()
 
 
-def test_length_filters_are_set_per_corpus(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_length_filters_apply_to_their_corpus(tokeniser: Tokeniser, tmp_path: Path) -> None:
     rows = [("dog", "cat"), ("dog", "dog"), ("dog cat tree", "house"), ("dog " * 30, "cat " * 30)]
     path = write(tmp_path, "a.tsv", rows)
     loose = store(tokeniser, path, tmp_path / "loose", filters=FilterSettings(max_ratio=99))

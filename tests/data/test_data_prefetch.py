@@ -53,7 +53,7 @@ def test_prefetch_depth_limits_the_number_of_prefetched_items() -> None:
     prefetched.close()
 
 
-def test_closing_the_prefetcher_stops_thread_and_source() -> None:
+def test_closing_the_prefetcher_stops_its_thread_and_source() -> None:
     closed = threading.Event()
 
     def items():

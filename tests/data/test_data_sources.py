@@ -1,4 +1,4 @@
-"""Corpus formats with all compressions, from disk and by URL, complete, damaged and interrupted."""
+"""Reading of all corpus formats and compressions from disk and URLs, with damage and interruptions."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_invalid_tmx_is_rejected(
         read(tmp_path / "a.tmx")
 
 
-def test_memory_for_a_long_segment_is_limited(tmp_path: Path) -> None:
+def test_memory_use_for_a_long_tmx_segment_is_limited(tmp_path: Path) -> None:
     import tracemalloc
 
     long_text = "x" * (1 << 23)
@@ -248,7 +248,7 @@ def test_memory_for_a_long_segment_is_limited(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_memory_for_a_long_unit_is_limited(tmp_path: Path) -> None:
+def test_memory_use_for_a_long_tmx_unit_is_limited(tmp_path: Path) -> None:
     import tracemalloc
 
     variant = b'<tuv xml:lang="en"><seg>' + b"x" * (1 << 19) + b"</seg></tuv>"
@@ -277,7 +277,7 @@ def test_lines_with_lone_surrogates_are_counted_as_invalid(tmp_path: Path) -> No
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("ending", list(COMPRESSORS)[1:])
 @pytest.mark.parametrize("kind", list(WRITERS))
-def test_truncated_files_are_rejected(tmp_path: Path, kind: str, ending: str) -> None:
+def test_truncated_corpus_files_are_rejected(tmp_path: Path, kind: str, ending: str) -> None:
     content = COMPRESSORS[ending](WRITERS[kind](PAIRS))
     path = tmp_path / f"c{kind}{ending}"
     for cut in (20, len(content) // 2, len(content) - 1):
@@ -290,7 +290,9 @@ LINE = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max
 
 
 @given(st.lists(st.tuples(LINE, LINE), min_size=1, max_size=8))
-def test_written_formats_are_read_back(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:
+def test_written_corpora_of_all_formats_are_read_back(
+    tmp_path_factory: pytest.TempPathFactory, pairs
+) -> None:
     folder = tmp_path_factory.mktemp("formats")
     for name, content in (("a.jsonl", jsonl(pairs)), ("a.parquet", parquet(pairs)), ("a.tmx", tmx(pairs))):
         (folder / name).write_bytes(content)
@@ -301,7 +303,7 @@ def test_written_formats_are_read_back(tmp_path_factory: pytest.TempPathFactory,
 
 
 class FaultyFile(io.BytesIO):
-    """A file of an object store whose reads fail at some positions."""
+    """A file of an object store whose reads fail at given positions."""
 
     def __init__(self, content: bytes, faults: list[int], fault: Exception | None) -> None:
         super().__init__(content)
@@ -317,7 +319,7 @@ class FaultyFile(io.BytesIO):
 
 
 class FaultyStore(fsspec.AbstractFileSystem):
-    """An object store in memory whose reads fail at the bytes in ``faults``."""
+    """An object store in memory whose reads fail at the byte positions in ``faults``."""
 
     protocol = "shaky"
     cachable = False
@@ -351,7 +353,7 @@ def test_interrupted_read_resumes(faulty_store, ending: str, fault) -> None:
     assert faulty_store.opened == 5
 
 
-def test_persistent_failure_is_reported_with_its_byte(faulty_store) -> None:
+def test_persistent_read_failure_is_reported_with_its_byte_position(faulty_store) -> None:
     faulty_store.content = tsv(PAIRS)
     faulty_store.fault = OSError("connection reset")
     faulty_store.faults = [8192] * store.MAX_ATTEMPTS
@@ -373,7 +375,7 @@ def test_object_changed_while_reading_is_rejected(faulty_store, monkeypatch) -> 
         list(reader)
 
 
-def test_missing_objects_are_rejected(memory, short_retry_delays: None, tmp_path: Path) -> None:
+def test_missing_remote_objects_are_rejected(memory, short_retry_delays: None, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"memory://nowhere\.tsv: no such object"):
         read("memory://nowhere.tsv")
     with pytest.raises(DataError, match="Protocol not known"):
@@ -383,7 +385,7 @@ def test_missing_objects_are_rejected(memory, short_retry_delays: None, tmp_path
         read("memory://d", format="tsv")
 
 
-def test_object_identity_changes_with_its_content(memory, tmp_path: Path) -> None:
+def test_object_identifier_changes_with_its_content(memory, tmp_path: Path) -> None:
     memory.pipe("/a", b"one")
     before = identify("memory://a")
     assert before == identify("memory://a") and before["size"] == 3
@@ -396,7 +398,7 @@ def test_object_identity_changes_with_its_content(memory, tmp_path: Path) -> Non
 
 
 class FaultyHandler(http.server.BaseHTTPRequestHandler):
-    """A handler that closes the connection in the middle of the first ``dropped_connections`` responses."""
+    """Closes the connection in the middle of each of the first ``dropped_connections`` responses."""
 
     content = tsv(PAIRS)
     ranges = True
@@ -471,5 +473,5 @@ VARIANTS = [("en", "E"), ("pt-PT", "P"), ("pt-BR", "B"), ("zh-CN", "S"), ("zh-TW
         *(("zh", "S"), ("zh_Hant", "T"), ("zho_Hans", "S"), ("zh-HK", "T"), ("sr", "L"), ("sr-Cyrl", "")),
     ],
 )
-def test_nearest_variant_of_a_language_is_chosen(requested: str, texts: str) -> None:
+def test_closest_regional_variant_of_a_language_is_chosen(requested: str, texts: str) -> None:
     assert "".join(nearest_variants(VARIANTS, requested)) == texts

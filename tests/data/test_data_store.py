@@ -1,4 +1,4 @@
-"""The store on disk: its content, when it is reused, and that it is written atomically."""
+"""The store of encoded pairs on disk: content, reuse, and atomic writes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_store_contains_all_pairs_of_the_corpus(tokeniser, corpus, monkeypatch, 
     assert (report.read, report.kept) == (90, 90)
 
 
-def test_filtered_pairs_are_counted(tokeniser, tmp_path: Path) -> None:
+def test_pairs_removed_by_filters_are_counted(tokeniser, tmp_path: Path) -> None:
     path = tmp_path / "c.tsv"
     path.write_text(
         "the dog\tder Hund\n" + "dog " * 40 + "\tHund\na\t" + "der Hund " * 3 + "\n", encoding="utf-8"
@@ -90,7 +90,7 @@ def test_filtered_pairs_are_counted(tokeniser, tmp_path: Path) -> None:
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["c.tsv", "store"]
 
 
-def test_too_long_form_is_replaced_by_plain_text(tokeniser, tmp_path: Path) -> None:
+def test_overlong_surface_form_is_replaced_by_the_original_text(tokeniser, tmp_path: Path) -> None:
     path = tmp_path / "c.tsv"
     path.write_text("".join(f"{source}\tder Hund\n" for source in SOURCES))
     max_tokens = int(np.median([len(tokeniser.encode(source.upper())) for source in SOURCES]))
@@ -153,7 +153,7 @@ def test_damaged_store_is_reported_and_rebuilt(tokeniser, corpus: Path, name: st
     assert rebuilt.source(5).tolist() == tokeniser.encode(PAIRS[5][0])
 
 
-def test_other_format_version_is_rejected(tokeniser, corpus: Path) -> None:
+def test_store_of_another_format_version_is_rejected(tokeniser, corpus: Path) -> None:
     store, _ = build(tokeniser, corpus)
     facts = store.folder / "store.json"
     facts.write_text(facts.read_text().replace('"format": 2', '"format": 99'))
@@ -163,7 +163,7 @@ def test_other_format_version_is_rejected(tokeniser, corpus: Path) -> None:
         Store.open(corpus.with_name("nowhere"))
 
 
-def test_missing_texts_are_reported(tokeniser, corpus: Path) -> None:
+def test_store_without_texts_is_reported_when_texts_are_needed(tokeniser, corpus: Path) -> None:
     store, _ = build(tokeniser, corpus)
     with pytest.raises(DataError, match="keep_text"):
         store.source_text(0)
@@ -192,7 +192,7 @@ def test_surface_form_shares_above_one_are_rejected(tokeniser, corpus: Path) -> 
         build(tokeniser, corpus, augment={"lower": 0.7, "upper": 0.7})
 
 
-def test_encoding_progress_counts_lines(tokeniser, corpus: Path, monkeypatch) -> None:
+def test_encoding_progress_counts_corpus_lines(tokeniser, corpus: Path, monkeypatch) -> None:
     monkeypatch.setattr(store_writer, "CHUNK_PAIRS", 40)
     settings = data_settings(corpus)
     line_counts: list[int] = []

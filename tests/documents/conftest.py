@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="module")
 def skip_fsync():
-    """Skip fsync, as thousands of small documents need not be durable."""
+    """Replace fsync by a function that does nothing, since these documents need not be durable."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: None)
         yield

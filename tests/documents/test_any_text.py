@@ -1,4 +1,4 @@
-"""Any text is read or rejected with an UwagaError, and written back unchanged."""
+"""Any text is either rejected with a UwagaError, or read and written back unchanged."""
 
 # ruff: noqa: E501 (a table of texts)
 
@@ -55,7 +55,7 @@ def test_strings_of_all_formats_survive_round_trip(name, text):
 
 @pytest.mark.parametrize("name", FILE_NAMES)
 @given(TEXTS)
-def test_document_is_read_or_rejected(name, text):
+def test_arbitrary_document_is_read_or_raises_uwaga_error(name, text):
     read = find_format(Path(name)).read
     data = text.encode("utf-8", "surrogatepass")
     try:
@@ -67,7 +67,7 @@ def test_document_is_read_or_rejected(name, text):
 
 
 @given(TEXTS)
-def test_placeholders_and_sentences_preserve_text(text):
+def test_splitting_into_placeholders_or_sentences_preserves_text(text):
     assert plain_text(resolve_placeholders(True).split(text)) == text
     line = text.replace("\n", " ").replace("\r", " ")
     assert "".join(split_sentences(line, "en")) == line

@@ -41,7 +41,7 @@ def test_force_option_replaces_output(tmp_path, capsys):
     assert "Hund" in target.read_text()
 
 
-def test_placeholders_are_escaped(tmp_path):
+def test_placeholders_are_escaped_in_translated_document(tmp_path):
     source, target = tmp_path / "a.html", tmp_path / "b.html"
     source.write_text("<p>Two men read <b>http://x.org/?a=1&amp;b=2</b> and {a&lt;b}.</p>\n")
     assert run("translate-file", source, target) == 0
@@ -150,7 +150,7 @@ PARAGRAPH = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
         ("a.html", lambda text: f"<p>A dog.</p>\n\n<p>{text}</p>".encode(), {"line 3"}),
     ],
 )
-def test_doubtful_texts_are_located_by_paragraph_or_cell(tmp_path, name, build, expected):
+def test_report_locates_doubtful_texts_by_paragraph_or_cell(tmp_path, name, build, expected):
     source, target, report = (tmp_path / file for file in (name, f"b{Path(name).suffix}", "doubts.tsv"))
     source.write_bytes(build("A man wearing jersey number 39 is playing hockey."))
     assert run("translate-file", source, target, "--report", report) == 0
@@ -158,7 +158,7 @@ def test_doubtful_texts_are_located_by_paragraph_or_cell(tmp_path, name, build, 
     assert places[0] == "place" and set(places[1:]) == expected
 
 
-def test_untranslated_texts_are_reported(tmp_path, capsys):
+def test_texts_left_untranslated_are_counted_by_reason(tmp_path, capsys):
     source = tmp_path / "a.html"
     source.write_text("<p>Two men run.</p><pre>code</pre><pre>more code</pre><p translate=no>Acme</p>")
     assert run("translate-file", source, tmp_path / "b.html") == 0

@@ -1,5 +1,5 @@
 # ruff: noqa: E501, SIM905 (documents and lists are shown as they are)
-"""Cases in which documents of users were damaged."""
+"""Documents and archives that earlier versions damaged."""
 
 import json
 
@@ -99,7 +99,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_documents_of_each_case_are_translated_as_expected(tmp_path, case):
+def test_documents_of_the_test_corpus_are_translated_as_expected(tmp_path, case):
     name, content, expected = CASES[case]
     options = DocumentOptions(source="en", target="de")
     assert run(tmp_path, name, content.encode(), swap_case, options).decode() == expected
@@ -108,19 +108,21 @@ def test_documents_of_each_case_are_translated_as_expected(tmp_path, case):
     assert run(tmp_path, name, content.encode(), identity).decode() == content
 
 
-RUN = '<w:r><w:t xml:space="preserve">{}</w:t></w:r>'.format
+format_run = '<w:r><w:t xml:space="preserve">{}</w:t></w:r>'.format
 ARCHIVES = [
     (
         "a.docx",
-        docx(f"<w:p>{RUN('One')}<w:r><w:tab/></w:r>{RUN('two')}<w:r><w:br/></w:r>{RUN('three')}</w:p>"),
+        docx(
+            f"<w:p>{format_run('One')}<w:r><w:tab/></w:r>{format_run('two')}<w:r><w:br/></w:r>{format_run('three')}</w:p>"
+        ),
         "word/document.xml",
         ["oNE", "<w:tab/>", "TWO", "<w:br/>", "THREE"],
     ),
     (
         "a.docx",
         docx(
-            f'<w:p><w:hyperlink r:id="1" xmlns:r="r">{RUN("One")}</w:hyperlink><w:hyperlink r:id="2" xmlns:r="r">'
-            f'{RUN("Two")}</w:hyperlink></w:p><w:p><w:r><w:rPr><w:b/><w:lang w:val="en-GB"/></w:rPr><w:t>x</w:t></w:r></w:p>'
+            f'<w:p><w:hyperlink r:id="1" xmlns:r="r">{format_run("One")}</w:hyperlink><w:hyperlink r:id="2" xmlns:r="r">'
+            f'{format_run("Two")}</w:hyperlink></w:p><w:p><w:r><w:rPr><w:b/><w:lang w:val="en-GB"/></w:rPr><w:t>x</w:t></w:r></w:p>'
         ),
         "word/document.xml",
         ["oNE", "</w:hyperlink>", "tWO", "</w:hyperlink>", '<w:lang w:val="de"/>'],
@@ -148,7 +150,7 @@ ARCHIVES = [
 
 
 @pytest.mark.parametrize(("name", "content", "member", "parts"), ARCHIVES)
-def test_archives_of_each_case_are_translated_as_expected(tmp_path, name, content, member, parts):
+def test_archives_of_the_test_corpus_are_translated_as_expected(tmp_path, name, content, member, parts):
     translated = run(tmp_path, name, content, swap_case, DocumentOptions(source="en", target="de"))
     text, position = read_zip(translated)[member].decode(), 0
     for part in parts:
@@ -165,7 +167,7 @@ PLACEHOLDERS = (
 PLACEHOLDER_TEXTS = ["1,000,000", "user.name", "%d.%m.%Y", "{a}, {b} - {c}", "42"]
 
 
-def test_placeholders_are_copied(tmp_path):
+def test_placeholders_of_the_test_corpus_are_copied(tmp_path):
     placeholders = [
         placeholder.replace("_", " ") if placeholder[0] in "0+(" else placeholder
         for placeholder in PLACEHOLDERS
@@ -188,7 +190,7 @@ def test_placeholders_are_copied(tmp_path):
 @pytest.mark.parametrize(
     "text", ["  {name} sleeps. ", "The man sees {x}\t", " 5 kg ", "{a}\n The man \n{b}  ", " https://a.b/c "]
 )
-def test_placeholders_do_not_affect_outer_spaces(text):
+def test_placeholders_do_not_affect_surrounding_white_space(text):
     with_placeholders, without = (
         uwaga.Translator.load().translate(text, placeholders=option).text for option in (True, False)
     )

@@ -93,7 +93,7 @@ def test_failed_translation_preserves_existing_output_file(document):
     assert sorted(path.name for path in document.iterdir()) == ["a.txt", "b.txt"]
 
 
-def test_concurrent_run_is_rejected(document):
+def test_concurrent_translation_of_the_same_document_is_rejected(document):
     with (
         open_journal(document / "b.txt", {"input": "x"}),
         pytest.raises(RunInUseError, match="another process"),

@@ -1,4 +1,4 @@
-"""A document is read in twenty times the memory of its unpacked text, or rejected with an error."""
+"""Reading a document takes at most twenty times the size of its unpacked text, or raises an error."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def read(path: Path) -> int:
     return sum(1 for _ in job_texts(document_job(path, path.with_stem("b"), options=options)))
 
 
-CHILD = """
+CHILD_PROGRAM = """
 import gc, resource, sys
 from pathlib import Path
 from uwaga_documents import DocumentOptions, document_job, job_texts
@@ -91,24 +91,24 @@ for path in map(Path, sys.argv[1:]):
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(path.parent.name, answer, peak, sep=",")
 """
-MODULE_MEMORY = 8
-"""MiB of the imported modules of formats."""
+MODULE_MEMORY_MIB = 8
+"""Memory use in MiB of the imported modules."""
 
 
 @pytest.mark.release
-def test_memory_used_for_long_texts_is_limited(tmp_path):
+def test_memory_use_for_long_texts_is_limited(tmp_path):
     paths = []
     for name, (suffix, template, repeated) in {"nothing": (".html", "{}", "a"), **TEXTS}.items():
         (folder := tmp_path / name).mkdir()
         size = MIB // 2 if paths else 1
         paths.append(str(write(folder, suffix, template.format(repeated * (size // len(repeated))))))
     process = subprocess.run(
-        [sys.executable, "-c", CHILD, *paths], capture_output=True, text=True, check=True
+        [sys.executable, "-c", CHILD_PROGRAM, *paths], capture_output=True, text=True, check=True
     )
     baseline, *results = [line.split(",") for line in process.stdout.splitlines()]
     assert len(results) == len(TEXTS)
     baseline_memory = int(baseline[-1])
-    excessive = [line for line in results if int(line[-1]) - baseline_memory > 10 + MODULE_MEMORY]
+    excessive = [line for line in results if int(line[-1]) - baseline_memory > 10 + MODULE_MEMORY_MIB]
     assert not excessive, (baseline_memory, excessive)
 
 
@@ -141,7 +141,7 @@ def test_size_of_archive_members_is_limited(tmp_path):
 
 
 @pytest.mark.slow
-def test_document_of_many_runs_is_translated(tmp_path):
+def test_document_with_many_text_runs_is_translated(tmp_path):
     paragraph = "<w:p>" + "".join(f"<w:r><w:t>word {number} </w:t></w:r>" for number in range(50)) + "</w:p>"
     path = write(tmp_path, ".docx", paragraph * 500)
     job = document_job(path, tmp_path / "b.docx", options=DocumentOptions(largest=1 << 24))
@@ -149,12 +149,12 @@ def test_document_of_many_runs_is_translated(tmp_path):
     assert report.texts == 500
 
 
-def test_paragraph_of_many_lines_is_read(tmp_path: Path):
+def test_paragraph_with_many_lines_is_read(tmp_path: Path):
     lines = "".join(f"Line {number}.<br>" for number in range(26_000))
     assert read(write(tmp_path, ".html", f"<p>{lines}</p>")) > 0
 
 
-def test_paragraph_of_many_text_boxes_is_read(tmp_path: Path):
+def test_paragraph_with_many_text_boxes_is_read(tmp_path: Path):
     run = "<w:r><w:rPr><w:b/><w:i/><w:sz w:val='20'/></w:rPr><w:t>word {} </w:t></w:r>"
 
     def anchor(number: int) -> str:

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (documents are shown as they are)
-"""Declared encodings and numbers of any length are read, or rejected with an error."""
+"""Files with any declared encoding and numbers of any length are read or rejected with an error."""
 
 import codecs
 import pkgutil
@@ -37,7 +37,7 @@ NUMBERS = {
 
 
 def read(name: str, content: bytes, options: DocumentOptions) -> None:
-    """Read a document and encode it again; only UwagaError may be raised."""
+    """Read a document and encode it again; only a UwagaError may be raised."""
     read_format = find_format(Path(name)).read
     assert read_format is not None
     reading = read_format(DocumentSource(name, content, options))
@@ -55,19 +55,19 @@ def can_read(name: str, content: bytes, options: DocumentOptions) -> bool:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_files_in_declared_encodings_are_read_or_rejected(name):
+def test_files_with_any_declared_encoding_are_read_or_rejected(name):
     for encoding in (*CODECS, "", "os", "a" * 5000, "utf-8.", "..", "windows-874"):
         can_read(name, DOCUMENTS[name].format(encoding).encode() + b"\n", DocumentOptions(target="de"))
 
 
-def test_random_bytes_are_read_or_rejected():
+def test_files_of_random_bytes_are_read_or_rejected():
     for encoding in (*CODECS, "", "a\0", "\ud800", "os.path"):
         rng = random.Random(encoding.encode("utf-8", "replace"))
         for size in (0, 1, 2, 7, 100):
             can_read("a.txt", rng.randbytes(size), DocumentOptions(encoding=encoding))
 
 
-def test_codecs_that_are_not_text_encodings_are_rejected():
+def test_declared_codecs_that_are_not_text_encodings_are_rejected():
     for name in ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "rot13", "base64"):
         with pytest.raises(UwagaError, match="is not a known text encoding"):
             normalise_encoding(name, "a.html")
@@ -86,7 +86,7 @@ def test_codecs_that_are_not_text_encodings_are_rejected():
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_long_numbers_are_read_or_rejected(name):
+def test_files_with_long_numbers_are_read_or_rejected(name):
     for digits in (1, 10, 19, 4300, 4301, 100_000):
         readable = can_read(name, NUMBERS[name].format("9" * digits).encode(), DocumentOptions(target="de"))
         assert readable or digits > 9

@@ -31,7 +31,7 @@ INLINE = st.deferred(
         ),
     )
 )
-SOUP = st.sampled_from(
+MALFORMED_MARKUP = st.sampled_from(
     ["<", "&", "</p>", "<p>", "<b>", "</i>", "<p class='x", "<!--", "<code>", "\0x", "<td", "]]>"]
 )
 BLOCK = st.one_of(
@@ -49,7 +49,7 @@ def test_html_page_survives_round_trip(blocks):
     check_laws("a.html", "<!DOCTYPE html>\n<html><body>{}</body></html>".format("".join(blocks)).encode())
 
 
-@given(st.lists(st.one_of(BLOCK, SOUP, INLINE), max_size=8))
+@given(st.lists(st.one_of(BLOCK, MALFORMED_MARKUP, INLINE), max_size=8))
 def test_malformed_html_survives_round_trip(blocks):
     page = "".join(blocks).replace("\0", "").encode()
     assert render("a.html", page, list) == page
@@ -67,7 +67,7 @@ over two lines.<p>Another <img alt="A cat" src=c.png> here
 <a title='it&#39;s'>Link</a></body></html>"""
 
 
-def test_titles_texts_and_attributes_are_translated():
+def test_html_titles_texts_and_attributes_are_translated():
     page_texts = [
         "".join(part if isinstance(part, str) else "*" for part in text) for text in texts("a.html", PAGE)
     ]
@@ -81,7 +81,7 @@ def test_titles_texts_and_attributes_are_translated():
     assert '<div class="notranslate">Left <b>alone</b></div>' in changed and 'var a = "text"' in changed
 
 
-def test_translations_are_escaped():
+def test_translations_are_escaped_in_html():
     page = render(
         "a.html", b"<p title='a'>one</p>", lambda inlines: [("<b> & 'x'",) for _ in inlines]
     ).decode()
@@ -117,7 +117,7 @@ def test_ruby_annotations_are_copied():
     assert b"<ruby>A<rt>x</rt>B<rt>y</rt></ruby> AND <ruby>C<rp>(<rt>z<rp>)</ruby>" in rendered
 
 
-def test_white_space_between_blocks_is_kept():
+def test_white_space_between_block_elements_is_kept():
     page = b'<p>\n\tOne\n\ttwo.\n</p>\n<!-- c -->\n\n<img alt="A"/>\n <form>\n  x<br>\n  y\n</form>\n'
     expected = b'<p>\n\toNE TWO.\n</p>\n<!-- c -->\n\n<img alt="a"/>\n <form>\n  X<br>\n  Y\n</form>\n'
     assert render("a.html", page, swap_case) == expected

@@ -9,7 +9,7 @@ from uwaga.errors import DataError
 from uwaga.markup import plain_text
 from uwaga_documents import DocumentOptions
 
-LEAF = st.one_of(
+SCALAR = st.one_of(
     st.text(max_size=15).filter(has_no_placeholders),
     st.integers(),
     st.floats(allow_nan=False),
@@ -18,7 +18,7 @@ LEAF = st.one_of(
 )
 KEY = st.text('abcäß"\\{ ', max_size=4)
 TREE = st.recursive(
-    LEAF,
+    SCALAR,
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEY, inner, max_size=3)),
     max_leaves=9,
 )
@@ -26,13 +26,13 @@ TREE = st.recursive(
 
 @settings(deadline=None)
 @given(TREE, st.sampled_from([None, 2, "\t"]), st.booleans())
-def test_only_string_values_are_translated(tree, indent, ascii_only):
+def test_only_json_string_values_are_translated(tree, indent, ascii_only):
     text = json.dumps(tree, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     assert render("a.json", text, identity) == text
     assert json.loads(render("a.json", text, swap_case)) == swap_case_in_tree(tree)
 
 
-def test_only_selected_keys_are_translated():
+def test_only_values_of_selected_json_keys_are_translated():
     text = b'{"menu": {"open": "Open {{name}}", "id": "x-id"}, "list": ["one", "two"], "n": 1}'
     options = DocumentOptions(keys=("open", "list.*"))
     assert texts("a.json", text, options) == [("Open {{name}}",), ("one",), ("two",)]
@@ -87,7 +87,7 @@ def test_i18next_plurals_get_the_forms_of_the_target_language(target, forms):
     assert json.loads(render("a.json", PLURALS.encode(), swap_case, options)) == swap_case_in_tree(expected)
 
 
-def test_incomplete_plurals_are_unchanged():
+def test_incomplete_plural_groups_are_unchanged():
     for text in (
         '{"a_one": "x", "b": "y", "a_other": "z"}',
         '{"a_one": "x", "a_few": "y"}',
@@ -103,7 +103,7 @@ def test_incomplete_plurals_are_unchanged():
 
 
 def tag_texts(inlines):
-    """Return the placeholders and the stand-ins in texts."""
+    """Return the texts of all tags, such as placeholders, in the given texts."""
     return [part.text for inline in inlines for part in inline if not isinstance(part, str)]
 
 
@@ -130,7 +130,7 @@ def test_only_message_values_of_chrome_files_are_translated():
     assert texts("a.json", formatjs) == [("Open it",)]
 
 
-def test_application_placeholders_are_replaced_by_tags():
+def test_application_placeholders_are_protected_by_tags():
     text = b'{"a": "Welcome :name at @:menu.home, :smile:", "b": "At 10:30", "c": ":name", "d": "%B %d, %Y"}'
     first, second = texts("a.json", text)
     assert tag_texts([first]) == [":name", "@:menu.home", ":smile:"] and tag_texts([second]) == []
@@ -152,7 +152,7 @@ def test_application_placeholders_are_replaced_by_tags():
         ("%s | car", ["car"]),
     ],
 )
-def test_plural_branches_are_translated_separately(message, branches):
+def test_plural_branches_of_a_message_are_translated_separately(message, branches):
     document = json.dumps({"key": message}).encode()
     assert [plain_text(inline) for inline in texts("a.json", document)] == branches
     written = json.loads(render("a.json", document, swap_case))["key"]
@@ -177,7 +177,7 @@ def test_plural_branches_are_translated_separately(message, branches):
         ("{n, plural, one {never closed}", "{N, PLURAL, ONE {NEVER CLOSED}"),
     ],
 )
-def test_message_branches_are_translated_as_texts(message, translated):
+def test_branches_of_icu_messages_are_translated(message, translated):
     text = json.dumps({"a": message}).encode()
     assert render("a.json", text, identity) == text
     assert json.loads(render("a.json", text, swap_case)) == {"a": translated}

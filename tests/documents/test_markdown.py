@@ -49,12 +49,12 @@ DOCUMENT = st.lists(BLOCK, max_size=6).map(
 
 
 @given(DOCUMENT)
-def test_document_survives_round_trip(text):
+def test_markdown_document_survives_round_trip(text):
     assert render("a.md", text.encode(), identity) == text.encode()
 
 
 def normalised_words(inlines):
-    """Return the words of texts, with the kinds of their tags."""
+    """Return the words of texts, with each tag replaced by its kind."""
     return [
         "".join(part if isinstance(part, str) else f"<{part.kind}>" for part in inline).split()
         for inline in inlines
@@ -69,7 +69,7 @@ def test_written_document_is_parsed_into_the_same_texts(text):
     )
 
 
-def test_structure_and_layout_are_preserved():
+def test_markdown_structure_and_layout_are_preserved():
     text = (
         "---\ntitle: The title # a comment\nlayout: page\n---\n\nSome *words* in a paragraph that is long\n"
         "enough for two lines.\n\n1. An item\n   going on\n2. Another\n\n> Quoted text\n> in two lines\n"
@@ -81,7 +81,7 @@ def test_structure_and_layout_are_preserved():
     )
 
 
-def test_translations_are_escaped():
+def test_translations_are_escaped_in_markdown():
     for markup in (
         "# no heading",
         "1. no item",
@@ -101,7 +101,7 @@ def test_translations_are_escaped():
         assert all(token.type in ("text", "text_special") for token in tokens[1].children)
 
 
-def test_bars_in_table_cells_are_escaped():
+def test_vertical_bars_in_table_cells_are_escaped():
     text = "| a \\| b | `c \\| d` |\n|---|---|\n| one \\| two | three |\n"
     assert render("a.md", text.encode(), identity).decode() == text
     assert texts("a.md", text.encode())[0] == ("a | b",)
@@ -188,7 +188,7 @@ def test_translated_link_titles_stay_inside_quotes():
     assert '!!! note "&#34;x&#34; ' in rendered and rendered.splitlines()[4].count("]") == 1
 
 
-def test_copied_blocks_are_counted_by_reason():
+def test_untranslated_blocks_are_counted_by_reason():
     document = '```\ncode\n```\n\n{{< figure title="A man sleeps" >}}\n\n> <div>words</div>\n\n`ls -l`\n'
     assert reasons("a.md", document.encode()) == {
         "code and forms": 1,

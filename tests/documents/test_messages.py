@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (documents are shown as they are)
-"""Strings of Android and Apple, and tables."""
+"""String resources of Android and Apple applications, and tables of texts."""
 
 import csv
 import io
@@ -89,7 +89,7 @@ def test_android_arguments_are_numbered_if_reordered():
 
 
 @given(st.lists(st.text("ab'\"\\@? \n&<é", min_size=1, max_size=15), min_size=1, max_size=4))
-def test_android_values_survive_round_trip(values):
+def test_escaped_android_values_survive_round_trip(values):
     content = "<resources>{}</resources>".format("<string name='a'>word</string>" * len(values)).encode()
     remaining = iter(values)
     rendered = render("strings.xml", content, lambda inlines: [(f"x{next(remaining)}x",) for _ in inlines])
@@ -166,7 +166,7 @@ CELL = st.text("abc ,;\"'\né|\t", max_size=10)
     st.sampled_from([",", ";", "\t"]),
     st.sampled_from(["\n", "\r\n"]),
 )
-def test_only_selected_columns_are_translated(rows, separator, end):
+def test_only_selected_table_columns_are_translated(rows, separator, end):
     stream = io.StringIO()
     csv.writer(stream, delimiter=separator, lineterminator=end).writerows([("id", "title", "note"), *rows])
     content, options = stream.getvalue().encode(), DocumentOptions(columns=("title",))
@@ -242,7 +242,7 @@ def test_placeholders_survive_translation():
         ("É&A", "É&A", "Datei"),
     ],
 )
-def test_access_keys_of_any_alphabet_are_marked_in_the_translation(message, text, marked):
+def test_access_keys_in_any_alphabet_are_marked_in_the_translation(message, text, marked):
     unit = message_unit(message, message, str, ANY_SYNTAX)
     assert unit.inlines == ((text,),)
     assert write_unit(unit, unit.inlines) == message

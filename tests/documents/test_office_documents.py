@@ -42,7 +42,7 @@ PARAGRAPH = st.lists(st.one_of(RUN, OTHER_CONTENT), max_size=6).map(
 
 
 def all_text(content, member, name):
-    """Return the texts of a member's elements with this name."""
+    """Return the texts of all elements with the given name in an archive member."""
     tree = etree.fromstring(read_zip(content)[member])
     return "".join(element.text or "" for element in tree.iter() if etree.QName(element).localname == name)
 
@@ -86,7 +86,7 @@ def test_word_documents_keep_their_structure(tmp_path, body):
     assert before["word/media/a.png"] == after["word/media/a.png"]
 
 
-def test_runs_of_equal_format_are_joined(tmp_path):
+def test_text_runs_with_equal_formatting_are_joined(tmp_path):
     write_run = "<w:r{}>{}<w:t>{}</w:t></w:r>".format
     body = (
         "<w:p>"
@@ -102,7 +102,7 @@ def test_runs_of_equal_format_are_joined(tmp_path):
     assert with_tag_kinds(texts(path)) == [("One sentence with ", ("open",), "bold", ("close",), " words.")]
 
 
-def test_runs_of_slides_are_joined_and_translated(tmp_path):
+def test_text_runs_of_slides_are_joined_and_translated(tmp_path):
     write_run = '<a:r><a:rPr lang="en-US" {}/><a:t>{}</a:t></a:r>'.format
     content = pptx(
         "<a:p>"
@@ -175,7 +175,7 @@ def test_epub_books_are_translated(tmp_path):
         ),
     ],
 )
-def test_line_break_ends_segment(tmp_path, name, content):
+def test_line_break_in_office_document_ends_a_segment(tmp_path, name, content):
     check_archive(tmp_path, name, content)
     lines = ["".join(part for part in line if isinstance(part, str)) for line in texts(tmp_path / name)]
     assert lines == ["Meu endereço", "Segunda linha longa"]
@@ -205,7 +205,7 @@ HOSTILE_ARCHIVES = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), HOSTILE_ARCHIVES)
-def test_hostile_archives_are_rejected(tmp_path, name, content, message):
+def test_hostile_office_archives_are_rejected(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=message):
         run_document_job(document_job(tmp_path / name, tmp_path / f"out-{name}"), identity)
@@ -214,7 +214,7 @@ def test_hostile_archives_are_rejected(tmp_path, name, content, message):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 3000), st.binary(min_size=1, max_size=4))
-def test_damaged_archives_are_read_or_rejected(tmp_path, offset, change):
+def test_damaged_office_archives_are_read_or_rejected(tmp_path, offset, change):
     content = bytearray(docx("<w:p><w:r><w:t>Some words</w:t></w:r></w:p>"))
     offset %= len(content)
     content[offset : offset + len(change)] = change
@@ -238,13 +238,13 @@ def test_book_language_is_set_to_the_target_language(tmp_path, declared):
     assert expected in changed["book.opf"].decode()
 
 
-S = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-C = "http://schemas.openxmlformats.org/drawingml/2006/chart"
+SPREADSHEET_NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+CHART_NAMESPACE = "http://schemas.openxmlformats.org/drawingml/2006/chart"
 TYPE = "application/vnd.openxmlformats-officedocument."
 
 
-def office(main, parts, types=None):
-    """Write an archive with parts whose content types are declared."""
+def office_archive(main, parts, types=None):
+    """Return an Office archive with the given parts and declared content types."""
     declared = "".join(
         f'<Override PartName="/{name}" ContentType="{TYPE}{kind}+xml"/>'
         for name, kind in (types or {}).items()
@@ -265,9 +265,9 @@ def copied_reasons(tmp_path, name, content):
 
 
 def test_unusual_part_names_and_namespaces_are_read(tmp_path):
-    sheet = f'<x:worksheet xmlns:x="{S}"><x:sheetData><x:c t="inlineStr"><x:is><x:t>A man</x:t></x:is></x:c></x:sheetData></x:worksheet>'
-    strings = f'<x:sst xmlns:x="{S}"><x:si><x:r><x:rPr><x:b/></x:rPr><x:t>Unit</x:t></x:r><x:r><x:t> two</x:t></x:r></x:si></x:sst>'
-    content = office(
+    sheet = f'<x:worksheet xmlns:x="{SPREADSHEET_NAMESPACE}"><x:sheetData><x:c t="inlineStr"><x:is><x:t>A man</x:t></x:is></x:c></x:sheetData></x:worksheet>'
+    strings = f'<x:sst xmlns:x="{SPREADSHEET_NAMESPACE}"><x:si><x:r><x:rPr><x:b/></x:rPr><x:t>Unit</x:t></x:r><x:r><x:t> two</x:t></x:r></x:si></x:sst>'
+    content = office_archive(
         "xl/workbook.xml",
         {"xl/worksheets/sheet.xml": sheet, "xl/strings.xml": strings},
         {
@@ -283,7 +283,7 @@ def test_unusual_part_names_and_namespaces_are_read(tmp_path):
     )
     word = W.replace("xmlns:w", "xmlns:ns0")
     body = "<ns0:document {}><ns0:p><ns0:r><ns0:t>Some </ns0:t></ns0:r><ns0:r><ns0:rPr><ns0:b/></ns0:rPr><ns0:t>text</ns0:t></ns0:r></ns0:p></ns0:document>"
-    content = office(
+    content = office_archive(
         "word/main.xml",
         {"word/main.xml": body.format(word)},
         {"word/main.xml": "wordprocessingml.document.main"},
@@ -298,12 +298,12 @@ def test_unusual_part_names_and_namespaces_are_read(tmp_path):
 
 def workbook(sheet, strings):
     cells = "".join(f"<si><t>{words}</t></si>" for words in strings)
-    return office(
+    return office_archive(
         "xl/workbook.xml",
         {
-            "xl/workbook.xml": f'<workbook xmlns="{S}"><sheets><sheet name="Stock" sheetId="1"/></sheets></workbook>',
-            "xl/sharedStrings.xml": f'<sst xmlns="{S}">{cells}</sst>',
-            "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{S}">{sheet}</worksheet>',
+            "xl/workbook.xml": f'<workbook xmlns="{SPREADSHEET_NAMESPACE}"><sheets><sheet name="Stock" sheetId="1"/></sheets></workbook>',
+            "xl/sharedStrings.xml": f'<sst xmlns="{SPREADSHEET_NAMESPACE}">{cells}</sst>',
+            "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{SPREADSHEET_NAMESPACE}">{sheet}</worksheet>',
         },
     )
 
@@ -319,7 +319,7 @@ def workbook(sheet, strings):
         ("<c><v>1</v></c>", []),
     ],
 )  # fmt: skip
-def test_cells_that_formulas_compare_are_copied(tmp_path, sheet, copied):
+def test_cell_texts_named_by_formulas_lists_or_filters_are_copied(tmp_path, sheet, copied):
     strings = ["Open", "Closed", "Red shoes", "Other"]
     content = workbook(sheet, strings)
     assert model_texts(tmp_path, "a.xlsx", content) == [words for words in strings if words not in copied]
@@ -341,7 +341,7 @@ def test_formula_results_and_headers_are_counted_as_untranslated(tmp_path):
 
 
 CHART = (
-    f'<c:chartSpace {A} xmlns:c="{C}"><c:title><a:p><a:r><a:t>Sales</a:t></a:r></a:p></c:title><c:ser><c:tx><c:strRef><c:f>Sheet1!B1</c:f>'
+    f'<c:chartSpace {A} xmlns:c="{CHART_NAMESPACE}"><c:title><a:p><a:r><a:t>Sales</a:t></a:r></a:p></c:title><c:ser><c:tx><c:strRef><c:f>Sheet1!B1</c:f>'
     "<c:strCache><c:pt><c:v>Series one</c:v></c:pt></c:strCache></c:strRef></c:tx><c:cat><c:multiLvlStrRef><c:multiLvlStrCache><c:lvl>"
     "<c:pt><c:v>First quarter</c:v></c:pt></c:lvl></c:multiLvlStrCache></c:multiLvlStrRef></c:cat><c:val><c:numRef><c:numCache>"
     '<c:pt><c:v>1.5E7</c:v></c:pt></c:numCache></c:numRef></c:val></c:ser><c:externalData r:id="rId1" xmlns:r="r"/></c:chartSpace>'
@@ -352,7 +352,7 @@ CHART = (
     ("name", "main"), [("a.docx", "word/document.xml"), ("a.pptx", "ppt/presentation.xml")]
 )
 def test_categories_and_series_of_charts_are_translated(tmp_path, name, main):
-    content = office(main, {f"{main.partition('/')[0]}/charts/chart1.xml": CHART})
+    content = office_archive(main, {f"{main.partition('/')[0]}/charts/chart1.xml": CHART})
     assert model_texts(tmp_path, name, content) == ["Sales", "Series one", "First quarter"]
     assert copied_reasons(tmp_path, name, content) == {"in the workbooks of charts": 1}
     changed = read_zip(run(tmp_path, name, content, swap_case))
@@ -360,7 +360,7 @@ def test_categories_and_series_of_charts_are_translated(tmp_path, name, main):
     assert b"<c:v>sERIES ONE</c:v>" in changed[chart] and b"<c:v>1.5E7</c:v>" in changed[chart]
 
 
-def test_content_controls_show_their_translation(tmp_path):
+def test_content_controls_contain_their_translation(tmp_path):
     control = (
         '<w:sdt><w:sdtPr><w:dataBinding w:xpath="{}" w:storeItemID="x"/></w:sdtPr><w:sdtContent><w:p><w:r><w:t>{}</w:t></w:r></w:p>'
         "</w:sdtContent></w:sdt>"
@@ -408,7 +408,7 @@ def test_subscripts_inside_words_keep_their_position(tmp_path):
 def test_only_fixed_texts_of_slide_masters_are_translated(tmp_path):
     shape = "<p:sp>{}<p:txBody><a:p><a:r><a:t>{}</a:t></a:r></a:p></p:txBody></p:sp>"
     master = f'<p:sldMaster {A} xmlns:p="p">{shape.format("<p:ph/>", "Click here")}{shape.format("", "Confidential")}</p:sldMaster>'
-    content = office("ppt/presentation.xml", {"ppt/slideMasters/slideMaster1.xml": master})
+    content = office_archive("ppt/presentation.xml", {"ppt/slideMasters/slideMaster1.xml": master})
     assert model_texts(tmp_path, "a.pptx", content) == ["Confidential"]
 
 

@@ -72,7 +72,7 @@ def test_missing_po_translations_are_added(entries):
     assert len(texts("a.po", complete, options)) >= len(texts("a.po", content))
 
 
-def test_entries_get_the_plural_forms_of_the_target_language():
+def test_po_entries_get_the_plural_forms_of_the_target_language():
     content = HEADER.format("nplurals=INTEGER; plural=EXPRESSION;") + (
         'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     )
@@ -93,7 +93,7 @@ def test_plural_expressions_select_every_form():
     assert singular_forms(plural_expression("ja")) == (False,)
 
 
-def test_comments_obsolete_entries_and_encoding_are_kept():
+def test_po_comments_obsolete_entries_and_encoding_are_kept():
     text = (
         HEADER.format("nplurals=2; plural=(n != 1);").replace("UTF-8", "ISO-8859-1")
         + '# Übersetzer\n#| msgid "old"\n#, fuzzy\nmsgid "new"\nmsgstr "alt"\n\n'
@@ -104,7 +104,7 @@ def test_comments_obsolete_entries_and_encoding_are_kept():
 
 
 @pytest.mark.parametrize("line", ["msgid foo", 'msgid "a\\"', "what is this"])
-def test_invalid_line_is_reported(line):
+def test_invalid_po_line_is_reported(line):
     with pytest.raises(DataError, match="line 2"):
         texts("a.po", f"# comment\n{line}\n".encode())
 
@@ -173,7 +173,7 @@ def test_catalogue_in_another_language_is_refused_or_retranslated():
         ("wrap", "!user x of @site and :url", ["!user", "@site", ":url"]),
     ],
 )
-def test_flags_select_the_placeholder_syntax(flag, text, placeholders):
+def test_po_flags_select_the_placeholder_syntax(flag, text, placeholders):
     [inline] = texts("a.po", f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'.encode())
     assert [part.text for part in inline if not isinstance(part, str)] == placeholders
 
@@ -214,7 +214,7 @@ def test_singular_may_omit_named_arguments():
         ("qt-format", "50% off", True),
     ],
 )
-def test_words_that_gettext_parses_as_conversions_are_unchanged(flag, text, is_translated):
+def test_texts_with_words_that_gettext_reads_as_conversions_are_unchanged(flag, text, is_translated):
     entry = f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'
     source = (HEADER.format("nplurals=2; plural=(n != 1);") + entry).encode()
     assert bool(texts("a.po", source)) is is_translated
@@ -245,7 +245,7 @@ def test_reordered_arguments_are_numbered(flag, text, reversed_text):
 
 
 @pytest.mark.parametrize("flag", ["python-format", "lua-format", "scheme-format"])
-def test_arguments_that_cannot_be_numbered_are_unchanged(flag):
+def test_texts_with_arguments_that_cannot_be_numbered_are_unchanged(flag):
     entry = f'#, {flag}\nmsgid "Copy %s to %d"\nmsgstr ""\n'.encode()
     assert "$" not in str(texts("a.po", entry)) + render("a.po", entry, swap_case).decode()
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (documents are shown as they are)
-"""Every text of a document is translated, or copied with a reason; none is passed over."""
+"""Every text of a document is translated, or copied and counted with a reason."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from office_samples import A, W, write_zip
 from uwaga.markup.units import untranslated_texts
 from uwaga_documents import DOCUMENT_FORMATS, DocumentOptions, document_job, run_document_job
 
-P = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
-FIELD = "".join(f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end"))
-BOX = "<w:r><w:pict><w:txbxContent>{}</w:txbxContent></w:pict></w:r>"
+PARAGRAPH = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
+FIELD_CODES = "".join(
+    f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end")
+)
+TEXT_BOX = "<w:r><w:pict><w:txbxContent>{}</w:txbxContent></w:pict></w:r>"
 DRAWING = "<a:p><a:r><a:t>{}</a:t></a:r></a:p>"
 CHART = "<c:strCache><c:pt><c:v>{}</c:v></c:pt></c:strCache>", "<c:tx><c:v>{}</c:v></c:tx>", DRAWING
 CHART_HEAD = f'<c:chartSpace {A} xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart">'
@@ -123,16 +125,16 @@ FILES = {
     "yaml": ("a: 1\n", ('k: "{}"\n', "x: {}\n", "o:\n  k: '{}'\n", "o:\n  - {}\n"), ""),
     "csv": ("k,x\n", ("{},1\n", "1,{}\n", '"{}",2\n'), ""),
 }  # fmt: skip
-"""For each format, or kind of file of a format, the start of a file, templates of a text in it, and the end."""
+"""For each kind of file: the start of a file, templates that each contain a text, and the end."""
 ARCHIVES = {
     "docx": {
         "word/document.xml": (
             f"<w:document {W}><w:body>",
             (
-                *(P, f"<w:tbl><w:tr><w:tc>{P}</w:tc></w:tr></w:tbl>", f"<w:sdt><w:sdtContent>{P}</w:sdtContent></w:sdt>"),
-                f"<w:p><w:r><w:t>1</w:t></w:r>{BOX.format(P)}</w:p>",
-                f"<w:p>{BOX.format(f'<w:p><w:r><w:t>{{}}</w:t></w:r>{FIELD}</w:p>')}</w:p>",
-                f"<w:p>{BOX.format(f'<w:p>{FIELD}</w:p>')}<w:r><w:t>{{}}</w:t></w:r></w:p>",
+                *(PARAGRAPH, f"<w:tbl><w:tr><w:tc>{PARAGRAPH}</w:tc></w:tr></w:tbl>", f"<w:sdt><w:sdtContent>{PARAGRAPH}</w:sdtContent></w:sdt>"),
+                f"<w:p><w:r><w:t>1</w:t></w:r>{TEXT_BOX.format(PARAGRAPH)}</w:p>",
+                f"<w:p>{TEXT_BOX.format(f'<w:p><w:r><w:t>{{}}</w:t></w:r>{FIELD_CODES}</w:p>')}</w:p>",
+                f"<w:p>{TEXT_BOX.format(f'<w:p>{FIELD_CODES}</w:p>')}<w:r><w:t>{{}}</w:t></w:r></w:p>",
                 *("<w:p><w:del><w:r><w:delText>{}</w:delText></w:r></w:del></w:p>", "<w:p><w:moveFrom><w:r><w:t>{}</w:t></w:r></w:moveFrom></w:p>"),
                 *('<w:p><w:r><w:drawing><wp:docPr descr="{}"/></w:drawing></w:r></w:p>', '<w:sdt><w:sdtPr><w:listItem w:displayText="{}"/></w:sdtPr></w:sdt>'),
                 "<w:p><w:hyperlink><w:r><w:t>{}</w:t></w:r></w:hyperlink></w:p>",
@@ -140,7 +142,7 @@ ARCHIVES = {
             ),
             "</w:body></w:document>",
         ),
-        "word/header1.xml": (f"<w:hdr {W}>", (P,), "</w:hdr>"),
+        "word/header1.xml": (f"<w:hdr {W}>", (PARAGRAPH,), "</w:hdr>"),
         "word/charts/chart1.xml": (CHART_HEAD, CHART, "</c:chartSpace>"),
         "docProps/core.xml": CORE,
     },
@@ -190,7 +192,7 @@ ARCHIVES = {
         "META-INF/container.xml": ("<container/>", (), ""),
     },
 }  # fmt: skip
-"""For each archive the same for its members."""
+"""For each kind of archive: the start, templates and end of each of its members."""
 SUFFIXES = {"markdown": ".md", "xliff": ".xlf", "yaml": ".yml"}
 OPTIONS = DocumentOptions(keys=("k",), columns=("k",))
 NUMBERS = st.lists(st.integers(0, 1000), min_size=1, max_size=8)
@@ -201,7 +203,7 @@ def word(number: int) -> str:
 
 
 def document(name: str, numbers: list[int]) -> tuple[bytes, list[str]]:
-    """Return a document with a word in each of some templates, and the words in another order."""
+    """Return a document with a word in each selected template, and the words that it contains."""
     words: list[str] = []
 
     def filled(template: str) -> str:
@@ -230,7 +232,7 @@ def document(name: str, numbers: list[int]) -> tuple[bytes, list[str]]:
 
 
 def filled_mappings(templates: tuple[str, ...], numbers: list[int], words: list[str]) -> list[str]:
-    """Return a mapping of YAML for each place, as keys are not repeated."""
+    """Return a YAML mapping for each placeholder in a template, since keys must not be repeated."""
     words.clear()
     mappings: list[str] = []
     for index, number in enumerate(numbers):
@@ -241,7 +243,7 @@ def filled_mappings(templates: tuple[str, ...], numbers: list[int], words: list[
 
 
 def base_format(name: str) -> str:
-    """Return the format of a kind of files."""
+    """Return the document format of a kind of file."""
     return name.split(" ")[0]
 
 
@@ -251,7 +253,7 @@ def test_samples_cover_every_document_format() -> None:
 
 @pytest.mark.parametrize("name", [*FILES, *ARCHIVES])
 @given(numbers=NUMBERS)
-def test_texts_are_translated_or_copied_with_a_reason(
+def test_every_text_is_translated_or_copied_with_a_reason(
     name: str, numbers: list[int], tmp_path_factory
 ) -> None:
     content, words = document(name, numbers)

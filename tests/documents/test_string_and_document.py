@@ -1,4 +1,4 @@
-"""A string and a document of the same format have the same units."""
+"""A string and a document of the same format are divided into the same units."""
 
 from itertools import product
 from pathlib import Path
@@ -68,7 +68,7 @@ def read_pieces(name: str, text: str) -> list[str | Unit]:
 @pytest.mark.parametrize(
     ("name", "format", "texts"), [("a.html", "html", HTML), ("a.md", "markdown", MARKDOWN)]
 )
-def test_strings_are_segmented_like_documents(name, format, texts):
+def test_string_is_segmented_like_a_document_with_the_same_text(name, format, texts):
     assert name != "a.html" or len(set(texts)) >= 190
     for text in texts:
         fragment = read_fragment(text, format)
@@ -89,13 +89,13 @@ def plain_texts(text: str, format: str) -> list[str]:
     return [plain_text(inline) for inline in read_fragment(text, format).inlines]
 
 
-def test_raw_elements_are_not_translated():
+def test_raw_text_elements_of_html_are_not_translated():
     for name in ("textarea", "xmp", "script", "style", "noembed", "noframes"):
         assert plain_texts(f"a word <{name}>x <b>y</{name}> z", "html") == ["a word", "z"]
         assert plain_texts(f"a word <{name}>x <b>y", "html") == ["a word"]
 
 
-def test_line_break_ends_segment():
+def test_html_line_break_ends_a_segment():
     text = "My <b>address:<br>Second</b> line"
     assert plain_texts(text, "html") == ["My address:", "Second line"]
     fragment = read_fragment(text, "html")
@@ -120,7 +120,7 @@ def test_adjacent_links_are_separate_segments():
     assert "></a>" not in translation.text
 
 
-def test_markdown_extensions_are_recognised():
+def test_markdown_extensions_are_recognised_in_strings():
     text = (
         "Line[^1] costs $x_1 * y_2$ :smile: or $5 and $10.\n\n[^1]: The text here\n\nTerm\n: Its definition\n"
     )
@@ -142,7 +142,7 @@ def test_markdown_extensions_are_recognised():
     )
 
 
-def test_translator_keeps_line_breaks_and_raw_elements():
+def test_translator_keeps_line_breaks_and_raw_text_elements():
     translated = (
         uwaga.Translator.load()
         .translate("<p>Good morning!<br>The house is old.</p><textarea>The house</textarea>", format="html")

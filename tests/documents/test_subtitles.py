@@ -48,7 +48,7 @@ def test_subtitle_times_and_words_are_preserved(cues, vtt):
 
 
 @given(st.lists(CUE, min_size=1, max_size=5), st.booleans(), st.sampled_from(["\r\n", "\r"]))
-def test_line_endings_are_preserved(cues, vtt, end):
+def test_subtitle_line_endings_are_preserved(cues, vtt, end):
     text = write_cues(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
     name = "a.vtt" if vtt else "a.srt"
     converted = text.replace("\n", end).encode()
@@ -58,7 +58,7 @@ def test_line_endings_are_preserved(cues, vtt, end):
     )
 
 
-FILM = """1
+SUBTITLE_FILE = """1
 00:00:01,000 --> 00:00:03,000
 <i>It was the best of times,</i>
 
@@ -77,19 +77,19 @@ of times.</i>
 def test_sentence_that_spans_cues_is_translated_as_a_single_text():
     cue_texts = [
         "".join(part if isinstance(part, str) else "|" for part in inline)
-        for inline in texts("a.srt", FILM.encode())
+        for inline in texts("a.srt", SUBTITLE_FILE.encode())
     ]
     assert cue_texts == [
         "|It was the best of times, it was the worst of times.|",
         "Who said that?",
         "Nobody.",
     ]
-    rendered = render("a.srt", FILM.encode(), swap_case).decode()
+    rendered = render("a.srt", SUBTITLE_FILE.encode(), swap_case).decode()
     assert "<i>iT WAS THE BEST OF TIMES,</i>\n\n2" in rendered
     assert "<i>IT WAS THE\nWORST OF TIMES.</i>" in rendered and "- wHO SAID THAT?\n- nOBODY.\n" in rendered
 
 
-def test_long_translations_are_balanced():
+def test_long_translations_are_divided_evenly_between_subtitle_lines():
     def lengthen(inlines):
         return [("word " * 16 + "end.",) for _ in inlines]
 
@@ -107,7 +107,7 @@ def test_vtt_header_style_and_notes_are_unchanged():
     assert rendered == text.replace("Salt &amp; <00:01.500>pepper", "sALT &amp; <00:01.500>PEPPER")
 
 
-def test_files_without_cues_or_header_are_rejected():
+def test_subtitle_files_without_cues_or_header_are_rejected():
     with pytest.raises(DataError, match="contains no time"):
         texts("a.srt", b"just text")
     with pytest.raises(DataError, match="begin with WEBVTT"):

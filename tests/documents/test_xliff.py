@@ -30,7 +30,7 @@ VERSION_2 = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0
 """
 
 
-def test_version_1_units_get_targets():
+def test_xliff_1_units_get_targets():
     rendered = render("a.xlf", VERSION_1.encode(), swap_case, DocumentOptions(target="de")).decode()
     etree.fromstring(rendered.encode())
     assert '<target>hELLO <g id="1">BOLD <x id="2"/></g> WORLD &amp; ALL</target>' in rendered
@@ -44,7 +44,7 @@ def test_version_1_units_get_targets():
     assert render("a.xlf", rendered.encode(), swap_case) == rendered.encode()
 
 
-def test_version_2_segments_get_targets():
+def test_xliff_2_segments_get_targets():
     rendered = render("a.xliff", VERSION_2.encode(), swap_case, DocumentOptions(target="de")).decode()
     assert (
         '<source>One <pc id="1">two</pc> <ph id="2"/></source><target>oNE <pc id="1">TWO</pc> <ph id="2"/></target>'
@@ -87,12 +87,12 @@ HOSTILE_DOCUMENTS = [
 
 
 @pytest.mark.parametrize(("text", "message"), HOSTILE_DOCUMENTS)
-def test_hostile_xml_is_rejected(text, message):
+def test_hostile_xliff_is_rejected(text, message):
     with pytest.raises(DataError, match=message):
         texts("a.xlf", text.encode())
 
 
-def test_branches_with_inline_codes_are_translated():
+def test_plural_branches_with_inline_codes_are_translated():
     document = (
         '<xliff version="1.2"><file source-language="en"><body><trans-unit id="1"><source>{V, plural, '
         '=1 {one <x id="1"/> car} other {<g id="2">many</g> cars of <x id="3"/>}} now</source></trans-unit>'

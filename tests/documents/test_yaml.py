@@ -30,7 +30,7 @@ TREE = st.recursive(
     st.booleans(),
     st.sampled_from([None, "'", '"', "|", ">"]),
 )
-def test_only_string_values_are_translated(tree, flow, style):
+def test_only_yaml_string_values_are_translated(tree, flow, style):
     text = yaml.safe_dump(
         tree, allow_unicode=True, default_flow_style=flow, default_style=style, sort_keys=False
     )
@@ -64,14 +64,14 @@ en:
 """
 
 
-def test_layout_and_comments_are_preserved():
+def test_yaml_layout_and_comments_are_preserved():
     changed = render("a.yml", YAML_FILE, swap_case).decode()
     assert "# a comment\nen:\n  title: a TITLE   # another\n  count: 12\n" in changed
     assert "  body: |\n    sEVERAL LINES\n    OF TEXT\n\n  folded: >-\n" in changed
     assert "    - 'IT''S TWO'\n" in changed
 
 
-def test_only_selected_keys_are_translated():
+def test_only_values_of_selected_yaml_keys_are_translated():
     assert texts("a.yml", YAML_FILE, DocumentOptions(keys=("title", "en.list.*"))) == [
         ("A title",),
         ("one",),

@@ -1,4 +1,4 @@
-"""libuwaga: results are bit-identical to Python's, and errors have a code and a message."""
+"""The C library libuwaga gives results bit-identical to Python's, and errors with code and message."""
 
 import ctypes
 import json
@@ -85,7 +85,7 @@ def folders(int8_folder, tmp_path_factory):
     "options",
     [{"beam": 1}, {"beam": 5, "nbest": 3}, {"length_formula": "gnmt", "max_ratio": 0.2, "max_extra": 1}],
 )
-def test_translations_match_python(library, folders, dtype, options):
+def test_c_library_translations_match_python(library, folders, dtype, options):
     folder = folders[dtype]
     translator = uwaga.load(folder, device="cpu", threads=1)
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -205,7 +205,7 @@ def test_transformer_variants_match_python(library, tmp_path, variant, stored):
 
 
 def check_marian(library, folder, options, **load_options):
-    """Check that a folder gives the same results in C, also from files in memory, and in Python."""
+    """Check that a folder gives equal results in C, from disk and from memory, and in Python."""
     translator = uwaga.load(folder, engine="native", device="cpu", threads=1, **load_options)
     texts = [*tiny.ENGLISH[:3], ">>fra<< yes", "  ☃ \u2581 x \u3000", "", "<pad> </s>"]
     sources = [translator.source.add_special_tokens(translator.source.encode(text)) for text in texts]
@@ -241,11 +241,15 @@ def test_firefox_models_match_python(library, tmp_path, kind, shared, common):
     check_marian(library, tmp_path, {"beam": 2}, dtype="int8")
 
 
-PRE = {"transformer-preprocess": "n", "transformer-postprocess": "da", "transformer-postprocess-top": "n"}
+PRE_NORM = {
+    "transformer-preprocess": "n",
+    "transformer-postprocess": "da",
+    "transformer-postprocess-top": "n",
+}
 MARIAN = [
     {"transformer-decoder-autoreg": "self-attention", "tied-embeddings-all": False},
-    PRE | {"tied-embeddings-all": False, "tied-embeddings": True},
-    PRE | {"transformer-decoder-autoreg": "self-attention", "transformer-ffn-activation": "swish"},
+    PRE_NORM | {"tied-embeddings-all": False, "tied-embeddings": True},
+    PRE_NORM | {"transformer-decoder-autoreg": "self-attention", "transformer-ffn-activation": "swish"},
     {"transformer-train-position-embeddings": True, "max-length": 40, "transformer-postprocess-emb": "nd"},
     {"tied-embeddings-all": False, "tied-embeddings-src": True, "transformer-decoder-dim-ffn": 28},
     {"transformer-guided-alignment-layer": "1", "enc-depth": 3},
@@ -359,13 +363,13 @@ def test_damaged_marian_files_are_rejected(library, tmp_path, pattern, change, m
 
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 4, "nbest": 4}])
-def test_bytes_of_outputs_are_characters(library, options):
-    """As in Python's search; ``tests/translator/test_characters.py`` shows that replacements are needed."""
+def test_byte_tokens_of_outputs_form_whole_characters(library, options):
+    """Results equal Python's; ``tests/translator/test_characters.py`` shows that invalid bytes occur."""
     texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
     check_answers(library.open(BUNDLED), uwaga.load(threads=1), texts, options)
 
 
-def test_streams_report_only_whole_characters(library):
+def test_streams_yield_only_whole_characters(library):
     texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
     events = [[] for _ in texts]
     callback = ON_TOKEN(lambda _, text, *event: events[text].append(event) or 0)
@@ -466,7 +470,7 @@ def test_invalid_options_are_rejected(library, options, message):
 
 
 def test_search_tree_contains_all_hypotheses(library):
-    """Each hypothesis is a path of the tree from a root, with the log-probabilities of the path."""
+    """Each hypothesis is a path that starts at a root of the tree, with equal log-probabilities."""
     model = library.open(BUNDLED)
     (nbest,) = model.translate(TEXTS[1:2], beam=4, nbest=4, tree=True)
     tree, end = nbest[0]["arrays"]["tree"], uwaga.load().decoder.symbols.end
@@ -487,7 +491,7 @@ def test_search_tree_contains_all_hypotheses(library):
     model.close()
 
 
-def test_too_large_requests_are_rejected(library):
+def test_oversized_requests_are_rejected(library):
     model = library.open(BUNDLED)
     for options in ({"insight": [], "memory": 10_000_000}, {"targets": ["Hund " * 300]}):
         with pytest.raises(CError) as error:
@@ -554,7 +558,7 @@ def test_cmake_and_pkg_config_find_the_library(built, tmp_path):
 
 @pytest.mark.release
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
-def test_sanitizers_report_no_errors(tmp_path, sanitizer, int8_folder):
+def test_c_library_passes_under_sanitizers(tmp_path, sanitizer, int8_folder):
     program = build_sanitised_check(tmp_path / "check", sanitizer)
     output = run(program, "load", int8_folder, "4", "48")
     assert output.startswith("wrong 0 ") and "cancelled 0" not in output
@@ -563,7 +567,7 @@ def test_sanitizers_report_no_errors(tmp_path, sanitizer, int8_folder):
         check_damaged(program, folders)
 
 
-def test_damaged_folders_give_error_codes(built, tmp_path):
+def test_damaged_model_folders_give_error_codes(built, tmp_path):
     program = compile_check(built, tmp_path / "check")
     check_damaged(program, damaged_models.make(tmp_path, 600))
 

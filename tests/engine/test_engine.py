@@ -1,4 +1,4 @@
-"""The native engine against torch: log-probabilities of all settings, choices and tokens."""
+"""Agreement of the native engine with torch in log-probabilities, for all settings and token choices."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_log_probs_of_all_instruction_sets_match_torch(name):
 
 
 def test_int8_log_probs_match_across_instruction_sets():
-    """Products are exact; only float sums around them may differ by rounding."""
+    """Integer products are exact; only the rounding of float sums may differ."""
     sources = sentences(4)
     first, *engines = (native_model(MODEL, "int8", isa=name) for name in available_isas())
     for engine in engines:
@@ -89,7 +89,7 @@ def test_int8_and_bfloat16_results_are_close_to_float32():
         assert 0 < np.mean(errors) < bound
 
 
-def test_keeping_matrices_in_bfloat16_reduces_the_error():
+def test_keeping_matrices_in_bfloat16_reduces_the_int8_error():
     model = random_model(BASE.model_copy(update={"width": 64}))
     exact, sources = native_model(model), sentences(6)
 
@@ -121,7 +121,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_search_matches_torch(options):
+def test_engine_search_matches_torch(options):
     options = SearchOptions(max_length=10, attention=True, **options)
     engine = native_model(MODEL)
     sources = sentences(12)
@@ -151,7 +151,7 @@ def test_search_matches_torch(options):
 
 
 @given(st.data())
-def test_native_token_choice_matches_reference(data):
+def test_native_token_choice_matches_the_reference(data):
     """The C++ code equals :func:`uwaga.search.choose` on the log-probabilities of the vocabulary."""
     engine = ENGINE[data.draw(st.sampled_from(sorted(ENGINE)))]
     rows, vocabulary = 4, engine.vocabulary

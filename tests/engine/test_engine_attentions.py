@@ -1,4 +1,4 @@
-"""Attention matrices of the engine and of torch: equality and properties."""
+"""Attention matrices recorded by the engine and by torch: agreement and properties."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_recording_attention_does_not_change_steps(precision):
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000), st.sampled_from(PRECISIONS), st.integers(1, 3))
 @example(BASE, 0, "float32", 1)
-def test_cross_attention_recording_of_one_head_equals_recording_of_all_heads(shape, seed, precision, threads):
+def test_recording_one_cross_attention_head_equals_recording_all_heads(shape, seed, precision, threads):
     engine = native_model(random_model(shape, seed), precision, threads=threads)
     sources, inputs = sentences(5, seed), [[SYMBOLS.start, *result] for result in sentences(5, seed + 1)]
     all_attentions = [result.cross for result in engine.attentions(sources, inputs)]
@@ -162,7 +162,7 @@ def test_cross_attention_recording_of_one_head_equals_recording_of_all_heads(sha
     assert all(map(np.array_equal, repeated, engine.cross_attention(sources, inputs, 0, 0)))
 
 
-def test_M10_torch_recording_of_one_head_equals_recording_of_all_heads():
+def test_M10_recording_one_head_in_torch_equals_recording_all_heads():
     for model in (MODEL, SSRU, RELATIVE):
         all_attentions = [result.cross for result in model.attentions(SOURCES, INPUTS)]
         for layer, head in ((0, 1), (1, None), (-2, 0), (-9, None)):
@@ -193,7 +193,7 @@ def test_cross_attention_of_decoder_only_models_covers_the_prompt():
         model.cross_attention([prompt], [inputs], 2, 0)
 
 
-def test_invalid_recordings_are_rejected():
+def test_invalid_attention_recording_requests_are_rejected():
     engine = native_model(MODEL)
     assert engine.attentions([], []) == MODEL.attentions([], []) == []
     with pytest.raises(DataError, match="target 1: no tokens"):
@@ -217,7 +217,7 @@ def test_invalid_recordings_are_rejected():
 
 
 @pytest.mark.slow
-def test_M18_attentions_of_gpt2_size_match_torch():
+def test_M18_attentions_of_a_gpt2_sized_model_match_torch():
     shape = DecoderOnlySettings(
         layers=12, width=768, heads=12, feed_forward=3072, max_length=64, norm="pre", activation="gelu_tanh"
     )

@@ -79,7 +79,7 @@ def test_log_probs_do_not_depend_on_the_batch(numbers, threads, beams):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_results_do_not_depend_on_columns_shared_by_threads(precision):
+def test_results_do_not_depend_on_how_threads_divide_columns(precision):
     """With few rows, each thread computes some columns of all rows; the vocabulary is divided into four."""
     wide = {"width": 64, "feed_forward": 100, "gated": True, "output_bias": True, "tie": "decoder"}
     model = random_model(SHAPE.model_copy(update=wide), spread=2.0, source=97, target=9001)
@@ -104,7 +104,7 @@ def test_results_do_not_depend_on_columns_shared_by_threads(precision):
                 assert np.array_equal(step.attention, steps[0].attention)
 
 
-def test_state_can_be_stepped_repeatedly():
+def test_stepping_a_state_does_not_modify_it():
     model = engine("float32")
     state = model.start(model.encode(SOURCES[:2]), 2)
     for token in (5, 6, 7):

@@ -1,4 +1,4 @@
-"""The engine beside other processes: late threads do not change results.
+"""The engine on busy processors: threads that start late do not change results.
 
 ``native/tests/workers_test.cpp`` tests the threads separately, some of them delayed on purpose.
 """
@@ -37,7 +37,7 @@ DECODER_ONLY = DecoderOnlySettings(
 
 
 def run_program(*settings, target="workers"):
-    """Build a C++ test program with these make settings, run it and return its output lines."""
+    """Build a C++ test program with the given make settings, run it and return its output lines."""
     if shutil.which("make") is None or shutil.which("g++") is None:
         pytest.skip("no make or no g++ here")
     command = ["make", "-C", ROOT / "native" / "tests", "CXX=g++", *settings, target]
@@ -53,13 +53,13 @@ def run_program(*settings, target="workers"):
 
 @pytest.mark.slow
 def test_threads_that_start_late_are_skipped():
-    """Teams shrink and grow again, threads that have not started are not awaited, errors reach the caller."""
+    """Teams of threads shrink and grow, do not wait for threads that start late, and pass on errors."""
     assert run_program(f"BUILD={ROOT / 'build' / 'workers'}", "OPTIMISE=-O2") >= EXPECTED_LINES
 
 
 @pytest.mark.slow
-def test_unused_pages_are_released():
-    """Pages of keys and values that are used repeatedly are retained; freed pages are not resident."""
+def test_unused_memory_pages_are_released():
+    """Memory pages of keys and values are retained while they are used, and released afterwards."""
     assert run_program(f"BUILD={ROOT / 'build' / 'pages'}", "OPTIMISE=-O2", target="pages") >= {
         "pages: passed"
     }
@@ -97,7 +97,7 @@ def busy_cores():
 
 
 @pytest.mark.slow
-def test_results_do_not_change_on_busy_cores(busy_cores):
+def test_results_do_not_depend_on_how_busy_the_cores_are(busy_cores):
     """Teams of two to four threads shrink and grow during a search."""
     model = random_model(SHAPE, spread=2.0, source=97, target=9001)  # four chunks of the vocabulary
     sources = sentences(4, seed=1, max_length=30, vocabulary=97)
@@ -113,7 +113,7 @@ def test_results_do_not_change_on_busy_cores(busy_cores):
 
 
 @pytest.mark.slow
-def test_results_of_prompts_do_not_change_on_busy_cores(busy_cores):
+def test_results_of_prompts_do_not_depend_on_how_busy_the_cores_are(busy_cores):
     model = random_decoder(DECODER_ONLY, spread=2.0, vocabulary=97)
     sources = prompts(12, seed=2, max_length=50, vocabulary=97)
     tokens = np.arange(12)

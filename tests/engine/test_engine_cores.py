@@ -1,4 +1,4 @@
-"""Cores that a process may use, by affinity and by control groups."""
+"""The number of processor cores that affinity and control groups allow a process to use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uwaga.engine.cpu import cgroup_quota, usable_cores
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity masks")
-def test_usable_cores_respects_the_affinity_mask() -> None:
+def test_number_of_usable_cores_respects_the_affinity_mask() -> None:
     core = min(os.sched_getaffinity(0))
     program = (
         f"import os; os.sched_setaffinity(0, [{core}]); os.cpu_count = lambda: 64\n"
@@ -43,7 +43,7 @@ def test_usable_cores_respects_the_affinity_mask() -> None:
         ("no such form", {}, math.inf),
     ],
 )
-def test_cgroup_quota_is_read_from_control_groups(
+def test_cpu_quota_is_read_from_control_groups(
     tmp_path: Path, lines: str, files: dict[str, str], quota: float
 ) -> None:
     cgroup_root, membership = tmp_path / "groups", tmp_path / "cgroup"
@@ -54,5 +54,5 @@ def test_cgroup_quota_is_read_from_control_groups(
     assert cgroup_quota(membership, cgroup_root) == quota
 
 
-def test_cgroup_quota_is_infinite_without_control_groups(tmp_path: Path) -> None:
+def test_cpu_quota_is_infinite_without_control_groups(tmp_path: Path) -> None:
     assert cgroup_quota(tmp_path / "nothing", tmp_path) == math.inf

@@ -1,4 +1,4 @@
-"""Beams that are equal before the first token are computed once, with unchanged results."""
+"""Beams that are equal before the first token are computed only once, which does not change results."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The int8 folder: it equals the engine in int8, and damaged folders are rejected."""
+"""int8 folders: agreement with quantisation in memory, and rejection of damaged folders."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def check_load_fails(folder, *words):
         assert word in message
 
 
-def test_int8_folder_gives_the_results_of_quantising_in_memory(folder):
+def test_int8_folder_gives_the_same_results_as_quantising_in_memory(folder):
     from uwaga.translator import Translator
 
     engine = native_model(MODEL, "int8", keep=("output",))
@@ -62,7 +62,7 @@ def test_int8_folder_gives_the_results_of_quantising_in_memory(folder):
     assert "int8" in (folder / "card.md").read_text()
 
 
-def test_weights_are_views_of_the_file_content(folder):
+def test_weights_are_read_only_views_of_the_file(folder):
     packed = read_quantised(folder).packed
     for matrix in packed.matrices.values():
         panels = matrix.arrays[0]
@@ -72,7 +72,7 @@ def test_weights_are_views_of_the_file_content(folder):
     assert {name for name, matrix in packed.matrices.items() if matrix.format == "bfloat16"} == {"output"}
 
 
-def test_weights_are_valid_safetensors(folder):
+def test_weight_file_is_valid_safetensors(folder):
     from safetensors.numpy import load_file
 
     expected = load_file(folder / WEIGHTS)
@@ -141,7 +141,7 @@ def test_config_is_checked_against_the_files(folder, keys, value, words):
 
 
 def rewrite_weights(folder, change):
-    """Change the tensors of the weight file, with its size and checksum in the configuration."""
+    """Change tensors of the weight file, and update its size and checksum in the configuration."""
     import hashlib
 
     from uwaga.checkpoints.storage.safetensors_files import aligned_bytes
@@ -197,7 +197,7 @@ def test_quantise_overwrites_only_quantised_models(original, tmp_path):
     assert "spread" not in json.loads((tmp_path / "twice" / CONFIG).read_text())["weights"]
 
 
-def test_quantised_marian_folder_gives_the_results_of_loading_in_int8(tmp_path):
+def test_quantised_marian_folder_gives_the_same_results_as_loading_in_int8(tmp_path):
     make_marian(tmp_path / "marian")
     report = quantise(tmp_path / "marian", tmp_path / "int8", sample=tiny.ENGLISH)
     assert report.sentences == len(tiny.ENGLISH)
@@ -207,7 +207,7 @@ def test_quantised_marian_folder_gives_the_results_of_loading_in_int8(tmp_path):
     assert loaded.translate(tiny.ENGLISH) == expected.translate(tiny.ENGLISH)
 
 
-def test_folder_with_tokenizers_library_file_is_quantised(tmp_path):
+def test_folder_with_tokenizer_json_is_quantised(tmp_path):
     pytest.importorskip("transformers")
     from fairseq_folders import model_folder
 
@@ -237,7 +237,7 @@ def test_convert_reports_agreement(original, tmp_path, capsys):
 
 
 def test_models_translate_without_torch(folder, original, tmp_path):
-    """Without torch, translate with a float folder, an int8 folder and the bundled model."""
+    """A float folder, an int8 folder and the bundled model translate where torch cannot be imported."""
     make_marian(tmp_path / "marian")
     quantise(tmp_path / "marian", tmp_path / "marian8")
     code = (

@@ -1,4 +1,4 @@
-"""Damaged files, invalid requests, interruption and forks: nothing crashes, hangs or is left incomplete."""
+"""No damaged file, invalid request, interruption or fork makes the engine crash, hang or stop halfway."""
 
 import os
 import resource
@@ -98,7 +98,7 @@ def test_overflowing_shortlist_offsets_are_rejected():
         )
 
 
-def test_int8_sums_and_levels_are_validated():
+def test_stored_int8_sums_and_levels_are_validated():
     rng = np.random.default_rng(0)
     for outputs, inputs in ((1, 1), (33, 70), (40, 5000)):
         panels, scales, sums = _core.pack_int8(rng.normal(size=(outputs, inputs)).astype(np.float32), 127)
@@ -147,7 +147,7 @@ def test_instruction_set_names_are_case_insensitive(monkeypatch):
         assert uwaga.load(MODEL, engine="native", threads=1).decoder.isa == "portable"
 
 
-FEW_THREADS = """
+FEW_THREADS_PROGRAM = """
 import resource, sys
 import numpy as np
 from uwaga.settings import TransformerSettings
@@ -182,12 +182,12 @@ print("done")
 """
 
 
-def test_too_few_threads_do_not_change_results():
+def test_results_do_not_change_if_too_few_threads_start():
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     if hard != resource.RLIM_INFINITY or not Path("/proc/self/statm").exists():
         pytest.skip("stacks of a gigabyte are not allowed here")
     process = subprocess.run(
-        [sys.executable, "-c", FEW_THREADS],
+        [sys.executable, "-c", FEW_THREADS_PROGRAM],
         capture_output=True,
         text=True,
         check=False,
@@ -198,7 +198,7 @@ def test_too_few_threads_do_not_change_results():
     assert (process.stdout, process.returncode) == ("done\n", 0), process.stderr
 
 
-def test_very_long_line_gives_a_short_error():
+def test_overlong_line_gives_a_short_error_message():
     process = subprocess.run(
         [sys.executable, "-m", "uwaga", "translate", "--split", "never", "--model", MODEL],
         input="twenty " * 100_000,
@@ -213,7 +213,7 @@ def test_very_long_line_gives_a_short_error():
     assert len(process.stderr) < 400
 
 
-FORK = """
+FORK_PROGRAM = """
 import os, sys, uwaga
 model = uwaga.load(sys.argv[1], engine="native", threads=4)
 texts = ["twenty one", "three hundred and five"] * 20
@@ -228,11 +228,11 @@ assert [one.text for one in model.translate(texts)] == expected
 
 
 def test_forked_process_translates():
-    process = python("-c", FORK, MODEL, seconds=60)
+    process = python("-c", FORK_PROGRAM, MODEL, seconds=60)
     assert process.returncode == 0, process.stderr
 
 
-INTERRUPTED = """
+TRANSLATING_PROGRAM = """
 import sys, uwaga
 model = uwaga.load(sys.argv[1], engine="native", threads=4)
 texts = ["nine hundred and ninety nine"] * 200_000
@@ -246,7 +246,7 @@ except KeyboardInterrupt:
 """
 
 
-LONG = """
+LONG_CALL_PROGRAM = """
 import sys
 import numpy as np
 from uwaga.settings import TransformerSettings
@@ -275,12 +275,12 @@ except KeyboardInterrupt:
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", ["1", "4"])
 def test_ctrl_c_stops_a_long_call(threads):
-    """A call that takes minutes checks for signals in the main thread, and all threads stop."""
-    check_interrupt("-c", LONG, threads)
+    """A call that takes minutes checks for signals in the main thread and stops all threads."""
+    check_interrupt("-c", LONG_CALL_PROGRAM, threads)
 
 
 def test_ctrl_c_stops_a_search_and_leaves_the_engine_usable():
-    check_interrupt("-c", INTERRUPTED, str(MODEL))
+    check_interrupt("-c", TRANSLATING_PROGRAM, str(MODEL))
 
 
 def check_interrupt(*arguments):
@@ -302,7 +302,7 @@ def check_interrupt(*arguments):
     assert time.monotonic() - start < 20  # a step is milliseconds; the machine may be busy
 
 
-KILLED = """
+KILLED_WRITER_PROGRAM = """
 import ctypes, os, signal, sys
 from pathlib import Path
 import numpy as np
@@ -385,7 +385,7 @@ for make, sound, ctypes.CDLL in cases:
 
 
 @pytest.mark.slow
-def test_killed_writes_leave_complete_files(tmp_path):
-    process = python("-c", KILLED, MODEL, tmp_path)
+def test_killed_writers_leave_only_complete_files(tmp_path):
+    process = python("-c", KILLED_WRITER_PROGRAM, MODEL, tmp_path)
     assert process.returncode == 0, process.stdout + process.stderr
     assert len(process.stdout.splitlines()) == 6

@@ -1,4 +1,4 @@
-"""Intermediate arrays of a translation: equality with torch, and bit by bit with encoding and steps."""
+"""Internal activations of a translation equal those of torch, and exactly those of single steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INPUTS = [SYMBOLS.start, *TARGET[:-1]]
 
 
 def array_names(shape):
-    """Return the names of all arrays of a model with these settings, in order of computation."""
+    """Return the names of all activations of a model with the given settings, in order of computation."""
     sizes, names = Sizes.from_settings(shape), []
     attention = ("query", "key", "value", "scores", "weights", "context", "attention")
     with_source = not isinstance(shape, DecoderOnlySettings)
@@ -55,7 +55,7 @@ def softmax(scores):
 
 
 def torch_outputs(model, source, inputs):
-    """Return outputs of torch's layers by insight name: projections, encoder and decoder outputs, logits."""
+    """Return outputs of torch's layers by activation name: projections, block outputs and logits."""
     outputs = {}
 
     def store_output(name, heads=None, part=None):
@@ -96,7 +96,7 @@ def torch_outputs(model, source, inputs):
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000))
-def test_recorded_arrays_match_torch_and_single_steps(shape, seed):
+def test_recorded_activations_match_torch_and_single_steps(shape, seed):
     model = random_model(shape, seed)
     [source], [target] = sentences(1, seed), sentences(1, seed + 1)
     inputs, engine = [SYMBOLS.start, *target[:-1]], native_model(model)
@@ -134,7 +134,7 @@ def test_low_precision_attention_weights_equal_those_of_single_steps(precision):
             )
 
 
-def test_recorded_arrays_reflect_edits():
+def test_recorded_activations_reflect_edits():
     edited = native_model(MODEL).with_interventions(
         Heads("encoder", 1, 1, "silent"), Heads("cross", 2, 2, scale=0.0)
     )
@@ -144,7 +144,7 @@ def test_recorded_arrays_reflect_edits():
     assert np.array_equal(arrays["encoder.1.scores"], plain["encoder.1.scores"])
 
 
-def test_selected_arrays_equal_the_arrays_of_a_full_request():
+def test_selected_activations_equal_those_of_a_request_for_all():
     engine = native_model(MODEL)
     all_arrays = engine.insight(SOURCE, INPUTS)
     selected = engine.insight(SOURCE, INPUTS, ["cross.2", "encoder.1.weights", "logits"])
@@ -152,7 +152,7 @@ def test_selected_arrays_equal_the_arrays_of_a_full_request():
     assert all(np.array_equal(selected[name], all_arrays[name]) for name in selected)
 
 
-def test_arrays_of_decoder_only_models_include_attention():
+def test_activations_of_decoder_only_models_include_attention():
     shape = DecoderOnlySettings(layers=2, width=24, heads=2, feed_forward=36, max_length=40, dropout=0.0)
     engine = native_decoder(random_decoder(shape, 1))
     arrays = engine.insight([], [5, 7, 4, 9])
@@ -177,7 +177,7 @@ def test_invalid_requests_are_rejected():
         engine.insight([], INPUTS)
 
 
-def test_look_inside_returns_arrays_of_a_translation():
+def test_look_inside_returns_activations_of_a_translation():
     translator = uwaga.load()
     insight = look_inside(translator, "The dog sleeps.", names=["cross.2.weights", "logits"])
     assert insight.arrays["cross.2.weights"].shape == (4, len(insight.fed), len(insight.source))

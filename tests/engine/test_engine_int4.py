@@ -1,4 +1,4 @@
-"""4-bit weights (M43): results are bit-identical to int8 with the same weights; folders; errors."""
+"""4-bit weights (M43): results bit-identical to int8 with equal weights, folders, and errors."""
 
 import json
 from dataclasses import replace
@@ -33,7 +33,7 @@ OPTIONS = SearchOptions(beam=3, nbest=2, max_length=10)
 
 
 def int8_panels(panels):
-    """Convert int4 panels to int8 panels, by the description of the format."""
+    """Convert int4 panels to int8 panels as the description of the format defines."""
     groups = panels.reshape(-1, GROUP_BYTES)
     pairs = groups[:, : 2 * PANEL].view(np.int8).reshape(-1, PANEL, 2).astype(int)
     nibbles = groups[:, 2 * PANEL :].reshape(-1, 4, PANEL, 4)
@@ -60,7 +60,7 @@ def as_int8(matrix):
 
 
 def int4_and_int8_engines(model, isa=None, threads=1, keep=()):
-    """Return the engine in int4, and in int8 with the same weights."""
+    """Return an engine in int4, and an engine in int8 with the same weights."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     source = getattr(model, "source_embedding", None)
     sizes = (model.vocabulary if source is None else source.num_embeddings, model.vocabulary)
@@ -147,7 +147,7 @@ def test_M43_keeping_matrices_in_int8_reduces_the_error():
 
 @pytest.mark.numerical
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (33, 70), (64, 256), (5, 1000)])
-def test_M43_errors_are_at_most_half_a_step(outputs, inputs):
+def test_M43_rounding_errors_are_at_most_half_a_quantisation_step(outputs, inputs):
     """The step belongs to the grid that spans the group: an integer multiple of the output's scale."""
     rng = np.random.default_rng(inputs)
     weight = rng.normal(size=(outputs, inputs)) * np.exp(rng.normal(size=(outputs, 1)))
@@ -223,7 +223,7 @@ def folder(original, tmp_path):
     return tmp_path / "int4"
 
 
-def test_M43_int4_folder_gives_the_results_of_quantising_in_memory(original, tmp_path, capsys):
+def test_M43_int4_folder_gives_the_same_results_as_quantising_in_memory(original, tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["convert", "--int4", str(original), str(tmp_path / "made")])
     assert end.value.code == 0
@@ -241,7 +241,7 @@ def test_M43_int4_folder_gives_the_results_of_quantising_in_memory(original, tmp
     assert end.value.code == 1
 
 
-def test_M43_folder_keeps_matrices_in_int8(folder):
+def test_M43_int4_folder_stores_kept_matrices_in_int8(folder):
     formats = {name: matrix.format for name, matrix in read_quantised(folder).packed.matrices.items()}
     assert {name for name, format_ in formats.items() if format_ == "int8"} == {"output"}
     assert set(formats.values()) == {"int4", "int8"}
@@ -260,7 +260,7 @@ def edit_config(folder, change):
 
 
 def rewrite_weights(folder, change):
-    """Change the tensors, with their size and checksum in the configuration."""
+    """Change tensors of the weight file, and update its size and checksum in the configuration."""
     import hashlib
 
     tensors = {name: np.array(tensor.values) for name, tensor in open_tensors(folder / WEIGHTS).items()}
@@ -271,22 +271,25 @@ def rewrite_weights(folder, change):
     edit_config(folder, lambda config: config["weights"].update(metadata))
 
 
-INNER = "encoder.0.feed_forward.inner"
-PANELS = f"{INNER}:panels"
+INNER_MATRIX = "encoder.0.feed_forward.inner"
+PANELS = f"{INNER_MATRIX}:panels"
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda tensors: tensors.pop(f"{INNER}:scales"), [f"{INNER}:scales"]),
-        (lambda tensors: tensors[f"{INNER}:scales"].__setitem__(3, np.nan), [INNER, "not finite"]),
-        (lambda tensors: tensors.update({f"{INNER}:panels": tensors[PANELS][:-64]}), [WEIGHTS]),
+        (lambda tensors: tensors.pop(f"{INNER_MATRIX}:scales"), [f"{INNER_MATRIX}:scales"]),
         (
-            lambda tensors: tensors.update({f"{INNER}:panels": tensors[PANELS].view(np.int8)}),
-            [INNER],
+            lambda tensors: tensors[f"{INNER_MATRIX}:scales"].__setitem__(3, np.nan),
+            [INNER_MATRIX, "not finite"],
+        ),
+        (lambda tensors: tensors.update({f"{INNER_MATRIX}:panels": tensors[PANELS][:-64]}), [WEIGHTS]),
+        (
+            lambda tensors: tensors.update({f"{INNER_MATRIX}:panels": tensors[PANELS].view(np.int8)}),
+            [INNER_MATRIX],
         ),
         (lambda tensors: tensors[PANELS].__setitem__(0, 99), ["grid of a group exceeds int8"]),
-        (lambda tensors: tensors[f"{INNER}:sums"].__setitem__(0, 1), ["sums: do not match"]),
+        (lambda tensors: tensors[f"{INNER_MATRIX}:sums"].__setitem__(0, 1), ["sums: do not match"]),
     ],
 )
 def test_M43_damaged_weights_are_rejected(folder, change, words):

@@ -1,4 +1,4 @@
-"""Edited attention on the engine: equality with torch, and in steps, batches and recordings."""
+"""Attention interventions on the engine: agreement with torch, and in steps, batches and recordings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def decoder_inputs(targets):
 
 
 def random_interventions(settings: TransformerSettings, source: int, target: int, rng: np.random.Generator):
-    """Draw one to three interventions for a sentence with these lengths."""
+    """Return one to three random interventions for a sentence pair with the given lengths."""
     kinds = [kind for kind in ATTENTION_KINDS if kind != "decoder" or settings.self_attention == "attention"]
     interventions = []
     for _ in range(rng.integers(1, 4)):
@@ -102,12 +102,12 @@ def test_random_edits_match_torch(shape, seed):
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 10_000))
-def test_200_random_edits_match_torch(shape, seed):
+def test_edits_of_200_random_seeds_match_torch(shape, seed):
     check_torch(shape, seed)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_empty_edits_change_nothing(precision):
+def test_empty_list_of_edits_changes_nothing(precision):
     plain = native_model(MODEL, precision)
     unchanged = (
         plain.with_interventions(),
@@ -153,7 +153,7 @@ def test_edited_results_do_not_depend_on_the_batch(precision, threads):
             )
 
 
-def test_edits_replace_mask_and_scale_attention_weights():
+def test_edits_replace_mask_or_scale_attention_weights():
     [source], [target] = SOURCES[:1], TARGETS[:1]
     mask = np.ones((len(target), len(source)), dtype=bool)
     mask[:, 1] = mask[2] = False
@@ -172,7 +172,7 @@ def test_edits_replace_mask_and_scale_attention_weights():
     np.testing.assert_allclose(attentions.cross[1, 1], 1 / len(source), atol=1e-6)
 
 
-def test_edits_accumulate_and_share_encoded_sources():
+def test_successive_edits_accumulate_and_share_encoded_sources():
     plain = native_model(MODEL).caching_sources()
     edited_twice = plain.with_interventions(EDITS[0]).with_interventions(*EDITS[1:])
     assert step_scorer(edited_twice)(PAIRS) == step_scorer(native_model(MODEL).with_interventions(*EDITS))(
@@ -200,7 +200,7 @@ def test_edits_of_decoder_only_models_are_applied():
         model.with_interventions(Heads("cross", 1))
 
 
-TABLE = np.random.default_rng(3).random((2, 40, 40))
+WEIGHT_TABLE = np.random.default_rng(3).random((2, 40, 40))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,10 @@ TABLE = np.random.default_rng(3).random((2, 40, 40))
         [Heads("decoder", None, 2, "uniform")],
         [Heads("decoder", 2, 1, "alone"), Heads("decoder", 1, None, "diagonal")],
         [Heads("decoder", 1, None, "silent")],
-        [Heads("decoder", 2, weights=np.tril(TABLE)), Heads("decoder", 1, 1, mask=TABLE[0] < 0.7)],
+        [
+            Heads("decoder", 2, weights=np.tril(WEIGHT_TABLE)),
+            Heads("decoder", 1, 1, mask=WEIGHT_TABLE[0] < 0.7),
+        ],
         [Heads("decoder", 1, 2, scale=0.3), Positions("target", (3, 1, 0, 2))],
     ],
     ids=["uniform", "alone", "silent", "tables", "positions"],
@@ -257,7 +260,7 @@ def test_invalid_edits_are_rejected(edit, message):
         native_model(MODEL).with_interventions(edit)
 
 
-def test_weight_tables_of_the_wrong_size_are_rejected():
+def test_replacement_weights_of_the_wrong_size_are_rejected():
     for kind in ATTENTION_KINDS:
         model = native_model(MODEL).with_interventions(Heads(kind, 1, weights=np.ones((2, 2))))
         with pytest.raises(SettingsError, match=f"2 rows and 2 columns for {kind} attention does not fit"):

@@ -1,4 +1,4 @@
-"""Logits that a decoder returns are its log-probabilities before normalisation."""
+"""The log-softmax of the logits that a decoder returns equals its log-probabilities."""
 
 import numpy as np
 import pytest

@@ -21,7 +21,7 @@ def test_steps_with_overflowing_logits_match_the_reference(precision, isa):
 
 
 def test_overflowing_weights_of_shortlisted_tokens_are_reported(tmp_path, monkeypatch):
-    """In a Firefox model, rows 5 and 39, whose tokens are in all shortlists, are finite but overflow."""
+    """In a damaged Firefox model, the weights of shortlisted tokens 5 and 39 are finite but overflow."""
     random_weights = marian_students.random_weights
 
     def large_rows(*arguments):

@@ -1,4 +1,4 @@
-"""Tables of positions equal the formula within one unit in the last place."""
+"""Tables of sinusoidal positions equal the formula within one unit in the last place."""
 
 import math
 
@@ -11,7 +11,7 @@ from uwaga.settings import TransformerSettings
 
 @pytest.mark.parametrize("order", ["interleaved", "halves", "tensor2tensor"])
 @pytest.mark.parametrize("offset", [0, 2])
-def test_sinusoids_match_the_formula(order, offset):
+def test_sinusoidal_positions_match_the_formula(order, offset):
     shape = TransformerSettings(width=96, heads=4, max_length=1200, sinusoids=order, position_offset=offset)
     half = shape.width // 2
     rates = np.arange(half) / (half - 1 if order == "tensor2tensor" else half)

@@ -1,4 +1,4 @@
-"""Decoder-only models on the engine: equality with torch, and bit-identical results in any batch."""
+"""Decoder-only models on the engine: agreement with torch, and bit-identical results in any batch."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -101,7 +101,7 @@ def test_M18_log_probs_of_all_instruction_sets_match_torch(name, isa):
 
 @pytest.mark.parametrize("search_kind", sorted(OPTIONS))
 def test_M18_search_matches_torch(search_kind):
-    """Sampled tokens are equal too, since the search makes the draws."""
+    """Sampled tokens are equal too, since the search draws the random numbers."""
     engine_results, torch_results = (
         search(model, inputs(PROMPTS[:40]), OPTIONS[search_kind]) for model in (engine(), MODEL)
     )
@@ -113,8 +113,8 @@ def test_M18_search_matches_torch(search_kind):
         np.testing.assert_allclose([search_kind.score for search_kind in nbest], scores, **tolerance(scores))
 
 
-def unspread(model):
-    """Return the engine in int8 without spread inputs."""
+def engine_without_spreading(model):
+    """Return an int8 engine with the weights of a torch model whose matrices do not spread inputs."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     sizes = (model.vocabulary, model.vocabulary)
     packed = pack(model.settings, sizes, state.__getitem__, "int8")
@@ -145,7 +145,7 @@ def test_int8_error_is_small_despite_a_few_large_inputs():
             )
         )
 
-    assert error(native_decoder(model, "int8")) < 0.7 * error(unspread(model))
+    assert error(native_decoder(model, "int8")) < 0.7 * error(engine_without_spreading(model))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -202,7 +202,7 @@ def test_prompts_of_several_blocks_equal_separate_prompts(name, precision):
 @pytest.mark.parametrize("name", ["gpt2", "gemma2", "gemma3"])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_prompts_with_shared_prefixes_equal_separate_prompts(name, precision):
-    """Nested prefixes of any length, equal prompts, and prompts that are prefixes of others."""
+    """Prompts may have nested prefixes of any length, be equal, or be prefixes of other prompts."""
     rng = np.random.default_rng(6)
     shape = MODELS[name].settings.model_copy(update={"max_length": 200})
     model = random_decoder(shape, vocabulary=97)
@@ -227,7 +227,7 @@ def test_prompts_with_shared_prefixes_equal_separate_prompts(name, precision):
         assert np.array_equal(log_probs, expected[rows])
 
 
-def test_shared_prefix_is_kept_until_its_last_prompt_finishes():
+def test_shared_prefix_is_stored_until_its_last_prompt_finishes():
     """Keys shared by several prompts are retained until the last of these finishes."""
     model = engine("int8", name="gemma3")
     texts = [(*range(1, 31), last_token) for last_token in (40, 41, 42)]
@@ -250,7 +250,7 @@ TEMPLATES += [
     [*TEMPLATES[0][:prefix_length], *range(suffix_length)]
     for prefix_length, suffix_length in ((31, 20), (16, 40), (0, 33), (15, 9))
 ]
-SHARING = {
+MODELS_WITH_SHARED_PREFIXES = {
     name: random_decoder(family_settings(name, max_length=120), spread=1.5, vocabulary=97)
     for name in FAMILIES
 }
@@ -259,7 +259,7 @@ SHARING = {
 @pytest.mark.parametrize("precision", PRECISIONS)
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    st.sampled_from(sorted(SHARING)),
+    st.sampled_from(sorted(MODELS_WITH_SHARED_PREFIXES)),
     st.lists(
         st.lists(
             st.tuples(st.sampled_from(TEMPLATES), st.lists(st.integers(0, 96), min_size=1, max_size=20)),
@@ -272,7 +272,7 @@ SHARING = {
     st.integers(1, 2),
 )
 def test_cached_prefixes_do_not_change_results(precision, name, calls, threads):
-    model = SHARING[name]
+    model = MODELS_WITH_SHARED_PREFIXES[name]
     parallel = native_decoder(model, precision, threads, shared_width=1)
     for call in calls:
         sources = [template + text for template, text in call]
@@ -283,7 +283,7 @@ def test_cached_prefixes_do_not_change_results(precision, name, calls, threads):
 
 
 def test_prefix_is_cached_from_the_second_call():
-    model = native_decoder(SHARING["gemma3"], "int8")
+    model = native_decoder(MODELS_WITH_SHARED_PREFIXES["gemma3"], "int8")
     template, other_template = TEMPLATES[0], TEMPLATES[3]
     kept_tokens = []
     for text in ([70, 1], [71, 2, 3], [72], [73, 4, 4, 4]):
@@ -297,7 +297,7 @@ def test_prefix_is_cached_from_the_second_call():
     assert model._core.kept_tokens == 0
 
 
-def test_prefix_cache_is_limited():
+def test_prefix_cache_size_is_limited():
     shape = family_settings("llama", max_length=2600, layers=1)
     model = native_decoder(random_decoder(shape, vocabulary=97))
     for length, expected_tokens in ((900, [900, 1800, 1800]), (2500, [2048])):
@@ -308,7 +308,7 @@ def test_prefix_cache_is_limited():
 
 
 def test_threads_share_cached_prefixes():
-    model = SHARING["qwen3"]
+    model = MODELS_WITH_SHARED_PREFIXES["qwen3"]
     shared = native_decoder(model, "int8", 2)
     rng = np.random.default_rng(8)
     sources = [TEMPLATES[i % 3] + rng.integers(0, 97, 9).tolist() for i in range(40)]
@@ -338,7 +338,7 @@ def test_M21_results_do_not_depend_on_the_batch(name, precision, search_kind):
         assert results == [expected[index] for index in order]
 
 
-def test_M21_states_can_be_started_from_memory_repeatedly():
+def test_M21_encoded_prompts_can_be_started_repeatedly():
     model = engine()
     memory = model.encode(PROMPTS[:3])
     assert memory.sentences == 3
@@ -385,7 +385,7 @@ def test_model_is_thread_safe():
     assert all(results[start] == expected[start::4] for start in range(4))
 
 
-def test_exceeding_position_limits_raises():
+def test_exceeding_the_number_of_positions_raises_an_error():
     model = engine()
     with pytest.raises(TextTooLongError, match=r"prompt 2: 41 tokens, .*at most 40"):
         model.encode([[1], [1] * 41])
@@ -418,7 +418,7 @@ def test_unsupported_settings_are_rejected():
         engine().with_shortlist(shortlist)
 
 
-def test_stored_shapes_of_decoder_only_models_match_torch():
+def test_weight_shapes_of_decoder_only_models_match_torch():
     state = {name: tensor.numpy() for name, tensor in MODEL.state_dict().items()}
     from uwaga.engine.layout import stored_shapes
 

@@ -1,4 +1,4 @@
-"""Recurrent models on the engine: equality with torch for all settings, and properties of decoders."""
+"""Recurrent models on the engine: agreement with torch for all settings, and properties of decoders."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ from uwaga.training.validation import validation_decoder
 
 pytestmark = pytest.mark.numerical
 
-QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
+ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 INPUTS = [[SYMBOLS.start, *source[:-1][::-1]] for source in sentences(7, seed=4)]
 OPTIONS = [
     {"beam": 1},
@@ -53,7 +53,7 @@ def single_steps(engine, source, tokens):
     return steps
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(recurrent_settings(), st.integers(0, 1000))
 def test_log_probs_and_attention_match_torch(shape, seed):
     model = random_model(shape, seed)
@@ -76,7 +76,7 @@ def test_log_probs_of_all_instruction_sets_match_torch(isa):
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", VARIANTS)
-def test_search_matches_torch(name):
+def test_recurrent_search_matches_torch(name):
     model = random_model(VARIANTS[name], spread=2.0)
     engine, sources = native_model(model), sentences(12)
     for options in OPTIONS:
@@ -117,7 +117,7 @@ def test_ensemble_search_matches_torch(options):
         ]
 
 
-def test_training_validation_runs_on_the_engine():
+def test_validation_during_training_runs_on_the_engine():
     model = random_model(VARIANTS["luong"], spread=2.0)
     engine = validation_decoder(model)
     assert isinstance(engine, NativeModel)
@@ -156,7 +156,7 @@ def test_results_do_not_depend_on_batch_and_threads(name, precision):
                     assert not step.attention[index, width:].any()
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(recurrent_settings(), st.integers(0, 1000), st.sampled_from(["float32", "int8"]))
 def test_recorded_attention_equals_stepwise_attention(shape, seed, precision):
     model = random_model(shape, seed)
@@ -189,7 +189,7 @@ def test_recorded_attention_equals_stepwise_attention(shape, seed, precision):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_states_are_immutable(name):
+def test_stepping_a_recurrent_state_does_not_modify_it(name):
     engine = native_model(random_model(VARIANTS[name]))
     state = engine.start(engine.encode(sentences(3)), 2)
     first, second = np.full(6, SYMBOLS.start), np.arange(4, 10)
@@ -236,7 +236,7 @@ def weights_of(shape):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_stored_shapes_match_torch(name):
+def test_weight_shapes_match_torch(name):
     model = random_model(VARIANTS[name])
     shapes = {key: tuple(value.shape) for key, value in model.state_dict().items()}
     stored = stored_shapes(VARIANTS[name], 23, 23)
@@ -268,7 +268,7 @@ def test_non_finite_weights_are_rejected(name):
         pack(shape, (23, 23), weights.__getitem__)
 
 
-def test_custom_scores_require_torch():
+def test_custom_attention_scores_require_torch():
     shape = BahdanauSettings(score="mine")
     assert engine_refusal(shape).endswith("not score: mine")
 

@@ -40,7 +40,7 @@ def folders(tmp_path_factory):
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SETTINGS)
-def test_int8_folder_gives_the_results_of_quantising_in_memory(folders, name, tmp_path):
+def test_int8_folder_gives_the_same_results_as_quantising_in_memory(folders, name, tmp_path):
     folder, models = folders
     quantise(folder / name, tmp_path / "int8", ("output",))
     engine = native_model(models[name], "int8", keep=("output",))
@@ -52,7 +52,7 @@ def test_int8_folder_gives_the_results_of_quantising_in_memory(folders, name, tm
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SETTINGS)
-def test_folder_on_the_engine_matches_torch(folders, name):
+def test_folder_loaded_by_the_engine_matches_torch(folders, name):
     folder = folders[0] / name
     engine_translator, torch_translator = uwaga.load(folder), uwaga.load(folder, engine="torch")
     assert isinstance(engine_translator.decoder, NativeModel)

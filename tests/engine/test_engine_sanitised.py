@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "uwaga"
 MEMORY, THREADS = "address,undefined", "thread"
 LIBRARIES = {MEMORY: ("libasan.so", "libubsan.so"), THREADS: ("libtsan.so",)}
 PYTHON = (sys.executable, "-S", "-P")
-"""Without `site`, which would find the installed core first, as the installation is editable."""
+"""Python without `site`, which would import the core of the editable installation."""
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -27,12 +27,12 @@ OPTIONS = {
 
 
 @pytest.mark.slow
-def test_sanitised_engine_program_passes_without_sanitizers():
+def test_engine_test_program_passes_without_sanitizers():
     run([sys.executable, SUPPORT / "engine_walk.py", "1", "8"], os.environ)
 
 
 def sanitised_environment(folder, kind, portable=True):
-    """Build the core with a sanitizer; return the environment in which Python finds it.
+    """Build the native core with a sanitizer; return the environment in which Python imports it.
 
     Most of the build's time is for the kernels of instruction sets, which share nothing between threads.
     """

@@ -84,12 +84,12 @@ SOURCES = sources(80)
 
 
 @cache
-def listed_engine(precision="float32", threads=1, isa=None):
+def engine_with_shortlist(precision="float32", threads=1, isa=None):
     return engine(precision, threads, isa).with_shortlist(SHORTLIST)
 
 
-def states(model, texts, beams=1, steps=2, seed=2):
-    """Return the state after some tokens, and the next tokens."""
+def state_after_tokens(model, texts, beams=1, steps=2, seed=2):
+    """Return the decoder state after some tokens, and the tokens of the next step."""
     rng = np.random.default_rng(seed)
     state = model.start(model.encode(texts), beams)
     tokens = np.full(len(texts) * beams, 2)
@@ -100,8 +100,8 @@ def states(model, texts, beams=1, steps=2, seed=2):
 
 
 def logits_of(model, texts, beams=1):
-    """Return log-probabilities (rows, vocabulary) without a shortlist, which are logits plus a constant."""
-    state, tokens = states(model, texts, beams)
+    """Return log-probabilities (rows, vocabulary) without a shortlist: logits plus a constant per row."""
+    state, tokens = state_after_tokens(model, texts, beams)
     return model.step(tokens, state, Choice(1, all_tokens=True)).log_probs.astype(np.float64)
 
 
@@ -122,14 +122,14 @@ def restricted_log_probs(logits, lists):
 @pytest.mark.parametrize("isa", available_isas())
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_probabilities_are_the_softmax_over_the_shortlist(precision, isa):
-    model, texts, beams = listed_engine(precision, isa=isa), SOURCES[:9], 2
+    model, texts, beams = engine_with_shortlist(precision, isa=isa), SOURCES[:9], 2
     lists = [model.shortlist.allowed_tokens(text) for text in texts for _ in range(beams)]
     assert all(
         3 in tokens_list and 1 in tokens_list and np.all(np.diff(tokens_list) > 0) for tokens_list in lists
     )
     assert len({len(tokens_list) for tokens_list in lists}) > 3
     expected = restricted_log_probs(logits_of(engine(precision, isa=isa), texts, beams), lists)
-    state, tokens = states(model, texts, beams)
+    state, tokens = state_after_tokens(model, texts, beams)
     log_probs = model.step(tokens, state, Choice(1, all_tokens=True)).log_probs
     assert np.array_equal(np.isinf(log_probs), np.isinf(expected))
     assert np.allclose(log_probs, expected, atol=2e-5)
@@ -144,7 +144,7 @@ def test_probabilities_are_the_softmax_over_the_shortlist(precision, isa):
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("search_kind", sorted(OPTIONS))
-def test_shortlist_of_all_tokens_gives_the_results_of_no_shortlist(precision, search_kind):
+def test_shortlist_of_all_tokens_gives_the_same_results_as_no_shortlist(precision, search_kind):
     """Logits and thus tokens are bit-identical. They are summed in another order, so scores agree within the
     tolerance of the log-sum-exp in native/tests."""
     expected = search(engine(precision), inputs(SOURCES), OPTIONS[search_kind])
@@ -159,7 +159,10 @@ def test_shortlist_of_all_tokens_gives_the_results_of_no_shortlist(precision, se
 
 @cache
 def separate_results(precision, search_kind):
-    return [search(listed_engine(precision), inputs([source]), OPTIONS[search_kind])[0] for source in SOURCES]
+    return [
+        search(engine_with_shortlist(precision), inputs([source]), OPTIONS[search_kind])[0]
+        for source in SOURCES
+    ]
 
 
 @pytest.mark.parametrize(
@@ -167,19 +170,19 @@ def separate_results(precision, search_kind):
     [("greedy", "float32"), ("greedy", "int8"), ("beam", "int8"), ("samples", "bfloat16")],
 )
 def test_results_do_not_depend_on_the_batch(precision, search_kind):
-    """Sentences join and leave and threads share the work, but tokens and scores are bit-identical."""
+    """Tokens and scores are bit-identical although sentences join and leave and threads share the work."""
     rng = np.random.default_rng(3)
     for threads, budget in ((1, 4096), (2, 300), (4, 40)):
         order = rng.permutation(len(SOURCES)).tolist()
         options = replace(OPTIONS[search_kind], batch_tokens=budget)
         results = search(
-            listed_engine(precision, threads), inputs([SOURCES[index] for index in order]), options
+            engine_with_shortlist(precision, threads), inputs([SOURCES[index] for index in order]), options
         )
         assert results == [separate_results(precision, search_kind)[index] for index in order]
 
 
 def random_choice(rng, rows):
-    """Return a function that returns a random choice, restricted to a range of rows."""
+    """Return a function that creates a random :class:`Choice` for a range of rows."""
     kind = rng.integers(4)
     banned = rng.integers(0, [rows, VOCABULARY], (rows * 9, 2)) if rng.integers(2) else None
     forced = rng.integers(-1, VOCABULARY, rows) if rng.integers(2) else None
@@ -204,10 +207,10 @@ def random_choice(rng, rows):
 
 
 @given(st.integers(0, 10**6))
-def test_rows_do_not_depend_on_joins_and_selections(seed):
+def test_results_of_a_sentence_do_not_depend_on_joins_and_selections(seed):
     """Compare random joins, selections and steps with separate steps of each sentence."""
     rng = np.random.default_rng(seed)
-    model, beams = listed_engine("int8", int(rng.integers(1, 4))), int(rng.integers(1, 3))
+    model, beams = engine_with_shortlist("int8", int(rng.integers(1, 4))), int(rng.integers(1, 3))
 
     def enter(count):
         texts = [SOURCES[index] for index in rng.integers(0, len(SOURCES), count)]
@@ -240,13 +243,13 @@ def test_rows_do_not_depend_on_joins_and_selections(seed):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_forced_tokens_outside_the_shortlist_are_scored(precision):
-    model, texts = listed_engine(precision), SOURCES[:12]
+    model, texts = engine_with_shortlist(precision), SOURCES[:12]
     lists = [model.shortlist.allowed_tokens(text) for text in texts]
     rng = np.random.default_rng(8)
     outside = [int(rng.choice(np.setdiff1d(np.arange(VOCABULARY), tokens_list))) for tokens_list in lists]
     listed = [int(rng.choice(tokens_list)) for tokens_list in lists]
     logits = logits_of(engine(precision), texts)
-    state, tokens = states(model, texts)
+    state, tokens = state_after_tokens(model, texts)
     for forced in (outside, listed):
         extended = [np.union1d(tokens_list, token) for tokens_list, token in zip(lists, forced, strict=True)]
         expected = restricted_log_probs(logits, extended)[np.arange(12), forced]
@@ -263,10 +266,10 @@ def test_forced_tokens_outside_the_shortlist_are_scored(precision):
             assert set(best.tokens[2:]) <= set(allowed.tolist())
 
 
-def test_bans_and_sampling_stay_within_the_shortlist():
-    model, text = listed_engine(), SOURCES[:1]
+def test_bans_and_samples_use_only_shortlisted_tokens():
+    model, text = engine_with_shortlist(), SOURCES[:1]
     allowed = model.shortlist.allowed_tokens(text[0])
-    state, tokens = states(model, text)
+    state, tokens = state_after_tokens(model, text)
     log_probs = model.step(tokens, state, Choice(1, all_tokens=True)).log_probs[0]
     banned = allowed[::2]
     pairs = np.stack([np.zeros(len(banned), dtype=np.int64), banned], axis=1)
@@ -290,9 +293,9 @@ def test_bans_and_sampling_stay_within_the_shortlist():
 
 
 def test_states_with_and_without_a_shortlist_cannot_be_joined():
-    full_model, listed = engine("float32", 1, None), listed_engine()
-    full_state, _ = states(full_model, SOURCES[:2], steps=0)
-    listed_state, _ = states(listed, SOURCES[:2], steps=0)
+    full_model, listed = engine("float32", 1, None), engine_with_shortlist()
+    full_state, _ = state_after_tokens(full_model, SOURCES[:2], steps=0)
+    listed_state, _ = state_after_tokens(listed, SOURCES[:2], steps=0)
     for pair in ((full_state, listed_state), (listed_state, full_state)):
         with pytest.raises(ValueError, match="shortlist"):
             full_model.join(*pair)

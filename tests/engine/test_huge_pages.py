@@ -1,4 +1,4 @@
-"""Memory on huge pages: alignment, and equality of arrays packed there and elsewhere."""
+"""Memory on huge pages: alignment, and equality of arrays packed there and in ordinary memory."""
 
 import gc
 
@@ -29,7 +29,7 @@ def test_huge_page_buffers_are_aligned_and_zeroed(size):
 @pytest.mark.parametrize(
     "pack_matrix", [lambda w, *a: _core.pack_int8(w, 127, *a), _core.pack_float, _core.pack_bfloat16]
 )
-def test_weight_arena_does_not_change_packed_arrays(pack_matrix):
+def test_packing_into_huge_pages_does_not_change_packed_arrays(pack_matrix):
     rng = np.random.default_rng(0)
     arena = _core.WeightArena()
     for outputs, inputs in ((1, 1), (33, 65), (256, 300), (1500, 1400)):

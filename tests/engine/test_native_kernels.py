@@ -26,7 +26,7 @@ def require_programs(*programs):
 
 
 def passed_tables(folder, *settings):
-    """Build the test program with these make settings; return the kernel tables that passed."""
+    """Build and run the test program with the given make settings; return the kernel tables that passed."""
     command = ["make", "-C", ROOT / "native" / "tests", f"BUILD={ROOT / 'build' / folder}", "OPTIMISE=-O2"]
     process = subprocess.run([*command, *settings, "test"], capture_output=True, text=True, check=False)
     assert process.returncode == 0, (process.stdout + process.stderr)[-4000:]
@@ -37,7 +37,7 @@ def passed_tables(folder, *settings):
 
 
 def extension_kernels(compiler):
-    """Return the folder of the extension's kernels; None if another compiler made them, or they are old."""
+    """Return the folder of the extension's kernels, or None if they are outdated or of another compiler."""
     objects = next((ROOT / "build").glob("cp*/CMakeFiles/_core.dir/native/kernels/isa/portable.cpp.o"), None)
     if objects is None:
         return None

@@ -1,4 +1,4 @@
-"""Results of searches that share a batch are bit-identical to those of separate searches."""
+"""Searches that share a running batch give results bit-identical to those of separate searches."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ from uwaga.settings import TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
 )
-QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
+ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def small_budget():
@@ -77,7 +77,7 @@ def check_shared_batch(decoder, searches):
 
 
 def draw_searches(data, make):
-    """Draw searches with few different options, so that some share their steps."""
+    """Return random searches with few different options, so that some of them share steps."""
     option_sets = data.draw(st.lists(options(), min_size=1, max_size=3))
     searches = []
     for index in range(data.draw(st.integers(1, 7))):
@@ -91,7 +91,7 @@ def draw_searches(data, make):
     return searches
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_shared_batch_equals_separate_searches(data):
     seed = data.draw(st.integers(0, 10**6))
@@ -106,7 +106,7 @@ def test_shared_batch_equals_separate_searches(data):
     check_shared_batch(engine, draw_searches(data, sentences))
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_shared_batch_of_prompts_equals_separate_searches(data):
     model = random_decoder(data.draw(decoder_only_settings()), data.draw(st.integers(0, 99)), spread=2.0)
@@ -118,14 +118,14 @@ def test_shared_batch_of_prompts_equals_separate_searches(data):
     )
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_decoders_without_a_running_batch_give_equal_results(data):
     toy = RecurrentToy(VOCABULARY_SIZE, seed=data.draw(st.integers(0, 99)), end_bias=1.0)
     check_shared_batch(toy, draw_searches(data, sentences))
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_cancelled_searches_leave_the_batch(data):
     engine = native_model(random_model(SHAPE, data.draw(st.integers(0, 99)), spread=3.0))
@@ -204,7 +204,7 @@ def test_nan_affects_only_the_search_it_occurs_in():
 
 
 class FailingToy(RecurrentToy):
-    """A decoder that cannot encode sources with token 7."""
+    """A decoder that raises an error for sources with token 7."""
 
     def encode(self, sources):
         if any(7 in source for source in sources):
@@ -226,7 +226,7 @@ def test_exceptions_affect_only_the_search_they_occur_in():
     assert is_empty(shared)
 
 
-def test_new_search_starts_immediately():
+def test_short_search_starts_immediately_during_a_long_one():
     """During a long search, a short search takes only a few more steps than it has tokens.
 
     Steps during waits of Python threads for each other are counted too, and there are many on a busy machine,
@@ -256,7 +256,7 @@ def test_new_search_starts_immediately():
     assert is_empty(shared)
 
 
-def test_batch_is_served_by_one_thread():
+def test_running_batch_is_served_by_only_one_thread():
     engine = native_model(random_model(SHAPE))
     batch = engine.running_batch()
     thread = threading.Thread(target=batch.serve)
@@ -300,8 +300,8 @@ def collect_results(ticket, count):
     return results
 
 
-def test_close_cancels_waiting_tickets():
-    """Each call raises immediately, so that a waiting loop ends."""
+def test_closing_the_batch_cancels_waiting_searches():
+    """Waiting calls raise an error immediately, so that loops around them end."""
     batch = native_model(random_model(SHAPE)).running_batch()
     ticket, empty_ticket = batch.ticket(rules()), batch.ticket(rules())
     submit_sentences(ticket, sentences(3), 5)
@@ -314,8 +314,8 @@ def test_close_cancels_waiting_tickets():
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_failing_step_is_repeated_without_the_failing_sentence(beams):
-    """A target is too long for the model; other sentences with the same rules enter before and after it."""
+def test_failed_step_is_repeated_without_the_failing_sentence(beams):
+    """One target becomes too long for the model; other sentences enter before and after it."""
     batch = native_model(random_model(SHAPE, spread=3.0)).running_batch()
     batch_rules = rules(beams, min_length=40)
     earlier, failing, later = (batch.ticket(batch_rules) for _ in range(3))

@@ -1,4 +1,4 @@
-"""The npm package in Node and in a browser: bit-identical to Python with the portable kernels."""
+"""The npm package in Node and in a browser gives results bit-identical to Python's portable kernels."""
 
 import base64
 import gzip
@@ -95,7 +95,7 @@ def check_translations(folder, texts, options):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 5, "nbest": 2}])
-def test_translations_match_the_portable_kernels(portable, int8_folder, dtype, options):
+def test_webassembly_translations_match_the_portable_kernels(portable, int8_folder, dtype, options):
     check_translations(BUNDLED if dtype == "float32" else int8_folder, TEXTS[:8], options)
 
 
@@ -126,13 +126,13 @@ def test_options_of_newer_versions_are_listed_and_ignored(int8_folder, tmp_path,
 @pytest.mark.release
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("beam", [1, 5])
-def test_100_sentences_match_the_portable_kernels(portable, int8_folder, dtype, beam):
+def test_translations_of_100_sentences_match_the_portable_kernels(portable, int8_folder, dtype, beam):
     check_translations(BUNDLED if dtype == "float32" else int8_folder, PREFIXES[:500:5], {"beam": beam})
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_results_of_edits_match_the_portable_kernels(portable, int8_folder, dtype):
+def test_results_with_attention_edits_match_the_portable_kernels(portable, int8_folder, dtype):
     folder = BUNDLED if dtype == "float32" else int8_folder
     translator = uwaga.load(folder, device="cpu", threads=1)
     check_edits(WebModel(folder), translator, TEXTS[0], "Ein Hund läuft.", 0)
@@ -140,13 +140,13 @@ def test_results_of_edits_match_the_portable_kernels(portable, int8_folder, dtyp
 
 @pytest.mark.release
 @pytest.mark.parametrize("seed", range(20))
-def test_results_of_random_edits_match_the_portable_kernels(portable, int8_folder, seed):
+def test_results_with_random_attention_edits_match_the_portable_kernels(portable, int8_folder, seed):
     translator = uwaga.load(int8_folder, device="cpu", threads=1)
     check_edits(WebModel(int8_folder), translator, TEXTS[seed % len(TEXTS)], "Ein Hund schläft.", seed + 3)
 
 
 @pytest.mark.parametrize("kind", ["float32", "intgemm8"])
-def test_firefox_models_match_the_portable_kernels(portable, tmp_path, kind):
+def test_firefox_model_translations_match_the_portable_kernels(portable, tmp_path, kind):
     write_student(tmp_path / "student", kind)
     check_translations(tmp_path / "student", tiny.ENGLISH, {"beam": 2, "max_length": 12})
 
@@ -169,7 +169,7 @@ def test_recurrent_translations_match_the_portable_kernels(portable, tmp_path):
 
 @pytest.mark.release
 @pytest.mark.parametrize("name", [name for name in VARIANTS if not name.startswith(("cho", "sutskever"))])
-def test_recurrent_models_with_attention_match_the_portable_kernels(portable, name, tmp_path):
+def test_attention_of_recurrent_models_matches_the_portable_kernels(portable, name, tmp_path):
     check_recurrent_model(name, tmp_path, PREFIXES[:100])
 
 
@@ -219,7 +219,7 @@ def test_errors_have_codes_and_messages(tmp_path):
         WebModel(BUNDLED, memory=1_000_000).translate(["a"])
 
 
-STREAM = """
+STREAM_SCRIPT = """
 import { Uwaga } from "LIB/index.js";
 const model = await Uwaga.load("FOLDER");
 const seen = [];
@@ -236,7 +236,7 @@ console.log(JSON.stringify({ seen, stopped, thrown, after: after.text, vocabular
 def test_stream_stops_on_cancellation_or_exception(tmp_path):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
-    script = STREAM.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
+    script = STREAM_SCRIPT.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
     process = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True)
     output = json.loads(process.stdout or process.stderr)
     assert output["seen"][-1] == output["after"] == "Ein Hund läuft."
@@ -245,7 +245,7 @@ def test_stream_stops_on_cancellation_or_exception(tmp_path):
     assert output["vocabulary"] == tokeniser.pieces(range(tokeniser.size))
 
 
-DAMAGED = """
+DAMAGED_MODELS_SCRIPT = """
 import { readFileSync } from "node:fs";
 import { Uwaga } from "LIB/index.js";
 const codes = [];
@@ -267,12 +267,12 @@ def test_damaged_model_files_raise_errors(tmp_path):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     folders = json.dumps([str(folder) for folder in damaged_models.make(tmp_path, 90)])
-    command = ["node", "--input-type=module", "-e", DAMAGED.replace("LIB", str(LIB))]
+    command = ["node", "--input-type=module", "-e", DAMAGED_MODELS_SCRIPT.replace("LIB", str(LIB))]
     done = subprocess.run(command, input=folders, capture_output=True, text=True, check=True)
     assert set(json.loads(done.stdout)) <= {"ok", "file", "model", "too long", "memory", "argument"}
 
 
-FULL = """
+FULL_MEMORY_SCRIPT = """
 import { readFileSync, readdirSync } from "node:fs";
 import { Engine } from "LIB/shared.js";
 const engine = await Engine.create(await WebAssembly.compile(readFileSync("LIB/uwaga.wasm")));
@@ -308,11 +308,11 @@ console.log(JSON.stringify({ models: length, full, refused, seen: seen.at(-1), t
 
 
 @pytest.mark.release
-def test_out_of_memory_raises_and_open_models_still_translate():
+def test_running_out_of_memory_raises_and_open_models_still_translate():
     """A page may use 4 GiB; addresses above 2 GiB are negative in JavaScript."""
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
-    script = FULL.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
+    script = FULL_MEMORY_SCRIPT.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
     process = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True)
     output = json.loads(process.stdout or process.stderr)
     assert output.pop("models") > 50
@@ -357,7 +357,7 @@ PAGE = """async (texts) => {
 
 
 @pytest.mark.slow
-def test_web_page_translates_in_a_worker(portable, site):
+def test_web_page_translates_in_a_web_worker(portable, site):
     translator = uwaga.load(device="cpu", threads=1, dtype="int8")
     expected = translator.translate(TEXTS[:5], attention="all")
     with chromium() as browser:
@@ -374,7 +374,7 @@ def test_web_page_translates_in_a_worker(portable, site):
     assert output["seen"][-1][1] == output["last"]
 
 
-DIGESTS = """async ([dtype, texts, beam]) => {
+DIGESTS_SCRIPT = """async ([dtype, texts, beam]) => {
   const { Uwaga } = await import("/lib/index.js");
   const model = await Uwaga.load("/examples/model", { dtype });
   const made = [];
@@ -390,7 +390,7 @@ DIGESTS = """async ([dtype, texts, beam]) => {
 
 
 @pytest.mark.release
-def test_500_sentences_in_a_page_match_python(portable, site):
+def test_translations_of_500_sentences_in_a_page_match_python(portable, site):
     """Attention matrices are compared by their digests."""
     with chromium() as browser:
         page = browser.new_page()
@@ -400,7 +400,7 @@ def test_500_sentences_in_a_page_match_python(portable, site):
             tokeniser, texts = translator.source, PREFIXES[:500]
             sources = [tokeniser.add_special_tokens(tokeniser.encode(text)) for text in texts]
             for beam in (1, 5):
-                digests = page.evaluate(DIGESTS, [dtype, texts, beam])
+                digests = page.evaluate(DIGESTS_SCRIPT, [dtype, texts, beam])
                 results = search_whole(translator, inputs(sources), replace(translator.decoding, beam=beam))
                 sentences = [
                     Sentence(source, hypotheses=nbest) for source, nbest in zip(sources, results, strict=True)

@@ -1,4 +1,4 @@
-"""Laws of the alignment error rate, and files of manual alignments."""
+"""Properties of the alignment error rate, and files of manual alignments."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_M33_alignment_error_rate_matches_hand_calculation() -> None:
         alignment_error_rate([set(), set()], [gold])
 
 
-def test_manual_alignments_are_read_and_checked(tmp_path: Path) -> None:
+def test_manual_alignments_are_read_and_validated(tmp_path: Path) -> None:
     path = tmp_path / "links.txt"
     path.write_text(f"2 {pair_checksum('a b', 'c')} 0-0 1?0\n", encoding="utf-8")
     (alignment,) = read_hand_alignments(path)

@@ -1,4 +1,4 @@
-"""Corpus metrics: hand arithmetic, laws, and sacreBLEU's own command as a peer."""
+"""Corpus metrics: hand calculations, properties, and agreement with sacreBLEU's command."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def test_sentence_scores_match_hand_calculation():
 
 
 @given(CORPUS)
-def test_copy_of_reference_scores_perfectly(corpus):
+def test_copy_of_the_reference_gets_a_perfect_score(corpus):
     references = [[*others, hypothesis] for hypothesis, others in corpus]
     report = evaluate([hypothesis for hypothesis, _ in corpus], references, ["chrf", "ter"])
     assert report["chrf"].value == pytest.approx(100)
@@ -51,7 +51,7 @@ def test_copy_of_reference_scores_perfectly(corpus):
 @example([("der", ["der"]), ("der", ["Haus", "kauft"])])
 @given(CORPUS)
 def test_order_of_references_does_not_change_scores(corpus):
-    """The exception is chrF with two references of equal score, where the first one counts."""
+    """The exception is chrF: of two references with equal scores, it uses the first."""
     hypotheses = [hypothesis for hypothesis, _ in corpus]
     forward = evaluate(hypotheses, [references for _, references in corpus], ["bleu", "chrf"])
     backward = evaluate(hypotheses, [references[::-1] for _, references in corpus], ["bleu", "chrf"])
@@ -61,7 +61,7 @@ def test_order_of_references_does_not_change_scores(corpus):
 
 
 def _has_chrf_tie(hypothesis, references):
-    """Return whether two different references have the same chrF."""
+    """Return True if two different references have equal chrF scores."""
     scores = [evaluate([hypothesis], [[reference]], ["chrf"])["chrf"].value for reference in set(references)]
     return len({round(score, 6) for score in scores}) < len(scores)
 
@@ -110,7 +110,7 @@ def test_scores_match_sacrebleu_command(tmp_path):
         assert score.signature == peer_score["signature"]
 
 
-def test_bootstrap_matches_sacrebleu_command(tmp_path, monkeypatch):
+def test_bootstrap_comparison_matches_sacrebleu_command(tmp_path, monkeypatch):
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
     gold = write(tmp_path / "gold", [line[0] for line in REFERENCES])
     old = write(tmp_path / "old", BASELINE)
@@ -134,7 +134,7 @@ def test_bootstrap_matches_sacrebleu_command(tmp_path, monkeypatch):
         assert "bs:200|seed:12345" in comparison.signature
 
 
-def test_bootstrap_is_antisymmetric():
+def test_bootstrap_comparison_is_antisymmetric():
     better = compare(SYSTEM, BASELINE, REFERENCES, ["bleu", "chrf", "chrf++", "ter"], samples=200)
     worse = compare(BASELINE, SYSTEM, REFERENCES, ["bleu", "chrf", "chrf++", "ter"], samples=200)
     assert [row.metric for row in better] == ["bleu", "chrf", "chrf++", "ter"]

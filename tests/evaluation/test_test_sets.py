@@ -1,4 +1,4 @@
-"""Test sets of sacreBLEU's catalogue, read from a folder in place of its cache."""
+"""Test sets of sacreBLEU's catalogue, read from a temporary folder that replaces its cache."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ OTHER_REFERENCES = ["Ein Hund ist am Schlafen.", "Zwei spielende Katzen."]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return sacreBLEU's folder, without a network for downloads."""
+    """Return the cache folder of sacreBLEU; no network is available for downloads."""
     monkeypatch.setattr("sacrebleu.utils.SACREBLEU_DIR", str(tmp_path))
     for dataset in DATASETS.values():
         monkeypatch.setattr(dataset, "_outdir", str(tmp_path / dataset.name))
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_set(name: str, pair: str, **fields: list[str]) -> None:
-    """Write the files of a downloaded set, with other texts for fields that are not given."""
+    """Write the files of a downloaded test set; fields that are not given get placeholder texts."""
     dataset = DATASETS[name]
     for field in dataset.fieldnames(pair):
         lines = fields.get(
@@ -57,7 +57,7 @@ def test_cached_test_set_is_read_without_network():
 
 
 def write_archive(name: str, pair: str, texts: Mapping[str, list[str]]) -> None:
-    """Write a downloaded archive in XML as sacreBLEU has unpacked it."""
+    """Write the XML file of a downloaded test set where sacreBLEU unpacks it."""
     source, target = pair.split("-")
     body = "".join(
         f'<{"ref" if author else "src"} lang="{target if author else source}" translator="{author}"><p>'
@@ -73,7 +73,7 @@ def write_archive(name: str, pair: str, texts: Mapping[str, list[str]]) -> None:
     (Path(dataset._rawdir) / dataset._get_tarball_filename(dataset.data[0])).write_bytes(b"unpacked")
 
 
-def test_references_of_xml_set_are_read():
+def test_references_of_xml_test_set_are_read():
     write_archive("wmt24", "en-de", {"": SOURCES, "refA": REFERENCES, "refB": OTHER_REFERENCES})
     test_set = read_catalogue_set("wmt24:en-de")
     assert test_set.sources == SOURCES
@@ -88,7 +88,7 @@ def test_bleu_tokeniser_is_selected_by_target_language(name, tokeniser):
     assert read_catalogue_set(name).tokeniser == tokeniser
 
 
-def test_unknown_set_error_suggests_similar_names():
+def test_unknown_test_set_error_suggests_similar_names():
     with pytest.raises(SettingsError, match="unknown test set 'wtm24'; did you mean wmt24"):
         read_catalogue_set("wtm24:en-de")
     with pytest.raises(
@@ -120,7 +120,7 @@ def test_error_logged_by_sacrebleu_is_reported(monkeypatch):
         read_catalogue_set("wmt17:en-de")
 
 
-def test_incomplete_download_is_reported(folder):
+def test_incomplete_download_of_a_test_set_is_reported(folder):
     write_set("wmt17", "en-de", src=SOURCES, ref=REFERENCES[:1])
     with pytest.raises(DataError, match=r"has 1 lines but .* has 2.*delete the folder .*wmt17 to download"):
         read_catalogue_set("wmt17:en-de")
@@ -129,7 +129,7 @@ def test_incomplete_download_is_reported(folder):
         read_catalogue_set("wmt17:en-de")
 
 
-def test_evaluate_with_set_equals_evaluate_with_files(tmp_path):
+def test_evaluating_a_test_set_by_name_equals_evaluating_its_files(tmp_path):
     write_set("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
     hypotheses, references = tmp_path / "out.de", tmp_path / "ref.de"
     hypotheses.write_text("\n".join(OTHER_REFERENCES) + "\n", encoding="utf-8")
@@ -141,7 +141,7 @@ def test_evaluate_with_set_equals_evaluate_with_files(tmp_path):
     )
 
 
-def test_echo_option_prints_texts_of_set():
+def test_echo_option_prints_texts_of_the_test_set():
     write_set("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
     assert run("--set", "wmt17:en-de", "--echo", "source").stdout.splitlines() == SOURCES
     assert run("--set", "wmt17:en-de", "--echo", "reference").stdout.splitlines() == REFERENCES

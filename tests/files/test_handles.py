@@ -1,4 +1,4 @@
-"""Locks of open files, with the functions of Windows, and on systems without locks."""
+"""Locks of open files, with a fake of Windows' functions and on systems without file locks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ class FakeMsvcrt:
             self.held.add(requested)
 
 
-def test_windows_locks_bytes_beyond_content(handle: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_on_windows_covers_bytes_beyond_the_content(
+    handle: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     windows = FakeMsvcrt()
     monkeypatch.setattr(handles, "fcntl", None)
     monkeypatch.setattr(handles, "msvcrt", windows)

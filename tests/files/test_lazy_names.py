@@ -1,4 +1,4 @@
-"""Lazy imports of the names in a package's stub."""
+"""Lazy imports of the names that the stub of a package lists."""
 
 import importlib
 import subprocess
@@ -29,7 +29,7 @@ def test_package_import_loads_no_modules(name):
     assert result.stdout.split() == []
 
 
-def test_name_is_imported_from_the_module_in_the_stub(tmp_path):
+def test_name_is_imported_from_the_module_named_in_the_stub(tmp_path):
     (tmp_path / "__init__.pyi").write_text('__all__ = ["sqrt", "gcd"]\n\nfrom math import gcd, sqrt\n')
     get, names, exported = lazy_names("some.package", str(tmp_path / "__init__.py"))
     assert names() == exported == ["gcd", "sqrt"]

@@ -1,4 +1,4 @@
-"""Locks of training runs: rejected processes and stale locks."""
+"""Locks of training runs: exclusion of other processes, and stale locks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write_lock(run: Path, owner: LockOwner) -> None:
     (run / LOCK_NAME).write_text(json.dumps(asdict(owner)))
 
 
-def test_second_process_is_rejected_until_owner_ends(tmp_path: Path) -> None:
+def test_lock_excludes_a_second_process_until_its_owner_ends(tmp_path: Path) -> None:
     other = start_lock_holder(tmp_path)
     try:
         with pytest.raises(RunInUseError) as raised, RunLock(tmp_path):
@@ -65,7 +65,7 @@ def test_second_process_is_rejected_until_owner_ends(tmp_path: Path) -> None:
     assert not (tmp_path / LOCK_NAME).exists()
 
 
-def test_training_in_locked_run_is_rejected(tmp_path: Path) -> None:
+def test_training_in_a_locked_run_folder_is_rejected(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path)
     settings = toy_settings(tmp_path, steps=2)
     settings.run.mkdir()
@@ -127,7 +127,7 @@ def test_lock_of_ended_process_is_stale() -> None:
     assert is_stale(replace(current, pid=ended.pid, boot="", born=""), locked=False)
 
 
-def test_checkpoints_are_averaged_during_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_can_be_averaged_during_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_reversal_corpus(tmp_path)
     settings = toy_settings(tmp_path, steps=15)
     train(settings)

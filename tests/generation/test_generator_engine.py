@@ -1,4 +1,4 @@
-"""GPT-2 on the native engine: without torch, equal to torch, in int8, and errors of loading."""
+"""GPT-2 on the native engine: agreement with torch, int8, independence of torch, and loading errors."""
 
 import json
 import os
@@ -145,7 +145,7 @@ WEIGHT_VARIANTS = {
 @pytest.mark.numerical
 @pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize("variant", [*WEIGHT_VARIANTS, *gpt2_folders.VARIANTS, "pytorch_model.bin"])
-def test_M18_variants_of_stored_weights_are_read(tmp_path, variant):
+def test_M18_stored_weights_of_all_variants_are_read(tmp_path, variant):
     gpt2_folders.make(tmp_path / "made", **gpt2_folders.VARIANTS.get(variant, {}))
     change = WEIGHT_VARIANTS.get(variant, lambda values: None)
     folder = copy_with_tensors(tmp_path / "made", tmp_path / "m", change)
@@ -186,7 +186,7 @@ def test_invalid_folders_are_rejected_as_with_torch(tmp_path, message):
         ("wte.weight", lambda tensor: tensor * float("inf"), "not finite"),
     ],
 )
-def test_damaged_weights_are_rejected_by_name(tmp_path, name, change, message):
+def test_damaged_weight_error_names_the_weight(tmp_path, name, change, message):
     name = f"transformer.{name}"
     gpt2_folders.make(tmp_path / "made")
     folder = copy_with_tensors(
@@ -230,7 +230,7 @@ def test_unsupported_options_are_rejected(folder, converted, tmp_path):
             load(tmp_path / name)
 
 
-def test_int8_folder_gives_the_results_of_quantising_in_memory(folder, converted):
+def test_int8_folder_gives_the_same_results_as_quantising_in_memory(folder, converted):
     assert json.loads((converted / CONFIG).read_text())["weights"]["spread"] is True
     loaded = uwaga.load(converted)
     assert isinstance(loaded, uwaga.TextGenerator)
@@ -302,7 +302,7 @@ def test_generate_command_accepts_engine_and_dtype(folder, tmp_path):
 
 
 def test_quantise_measures_agreement_without_a_sample(folder, tmp_path, monkeypatch):
-    """Compare on sentences in a language of the tokeniser, or else on texts sampled from the model."""
+    """Sentences in a language of the tokeniser are compared, or else texts sampled from the model."""
     comparison = quantise(folder, tmp_path / "own")
     assert (
         comparison.continued

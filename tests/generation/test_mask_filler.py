@@ -1,4 +1,4 @@
-"""MaskFiller on BERT: fillings and states, in Python and with `uwaga fill`."""
+"""Predictions and states of BERT by MaskFiller, in Python and with `uwaga fill`."""
 
 import json
 
@@ -84,7 +84,7 @@ def test_M17_fillings_do_not_depend_on_the_batch(filler):
         ]
 
 
-def test_probabilities_sum_to_one(filler):
+def test_probabilities_of_fillings_sum_to_one(filler):
     [gap] = filler.fill(TEXTS[0], k=filler.model.vocabulary)
     assert sum(filling.probability for filling in gap) == pytest.approx(1.0, abs=1e-5)
     assert [filling.probability for filling in gap] == sorted(
@@ -92,7 +92,7 @@ def test_probabilities_sum_to_one(filler):
     )
 
 
-def test_filling_replaces_its_mask(filler):
+def test_each_filling_replaces_its_mask(filler):
     first, second = filler.fill("[MASK] sees the [MASK] of", k=filler.model.vocabulary)
     word = next(filling for filling in first if not filling.token.startswith("##"))
     assert word.text == f"{word.token} sees the [MASK] of"
@@ -134,7 +134,7 @@ def test_M10_M17_attention_matrices_match_transformers(peer, filler):
 
 @pytest.mark.release
 @pytest.mark.numerical
-def test_M17_all_144_matrices_of_bert_base_size_match_transformers(tmp_path):
+def test_M17_all_144_attention_matrices_of_a_bert_base_sized_model_match_transformers(tmp_path):
     sizes = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
     model, tokeniser = make(
         tmp_path / "m", transformers.BertForMaskedLM, **sizes | {"intermediate_size": 3072}
@@ -163,7 +163,7 @@ def test_invalid_calls_are_rejected(filler, peer):
         uwaga.Translator.load(peer[0], device="cpu")
 
 
-def test_model_without_a_head_only_encodes(tmp_path):
+def test_model_without_a_language_modelling_head_can_only_encode(tmp_path):
     make(tmp_path / "m", transformers.BertModel)
     filler = uwaga.MaskFiller.load(tmp_path / "m", device="cpu")
     assert filler.encode("a dog").states.shape[1] == 24

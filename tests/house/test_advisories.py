@@ -1,4 +1,4 @@
-"""No minimum version of a dependency has a known security hole."""
+"""No minimum version of a dependency has a known vulnerability."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OLD_MINIMUMS = {
     "starlette": "0.40",
     "torch": "2.5",
 }
-"""Minimum versions that once had holes."""
+"""Former minimum versions that have vulnerabilities."""
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_vulnerable_minimum_versions_are_detected(
 def test_vulnerable_functions_listed_as_unused_are_not_called(
     script: ModuleType, advisories: dict[str, Any]
 ) -> None:
-    """A vulnerability in a function that uwaga does not call is accepted in a minimum version."""
+    """Minimum versions may have vulnerabilities only in functions that uwaga does not call."""
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     for names in advisories["unused"].values():
         assert [name for name in names if name in source] == []

@@ -1,4 +1,4 @@
-"""Caches are bounded: none keeps strings of arbitrary size or number from requests."""
+"""Function caches have a maximum size, and store no strings of arbitrary length from requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BOUNDS = {
     "uwaga_server/app.py:document": "no argument",
     "uwaga_server/dialects/libretranslate.py:document": "no argument",
 }
-"""Functions with a cache, and the bounds of their keys."""
+"""Functions with a cache, and the reason why the size of their keys is bounded."""
 CACHES = {"cache", "lru_cache"}
 
 
@@ -59,11 +59,11 @@ def cached_functions() -> set[str]:
     return functions
 
 
-def test_caches_are_bounded():
+def test_function_caches_have_a_maximum_size():
     assert cached_functions() == set(BOUNDS)
 
 
-def test_caches_do_not_store_long_strings():
+def test_function_caches_do_not_store_long_strings():
     functions = (
         codes.base_language,
         lambda text: codes.same_language(text, "de"),

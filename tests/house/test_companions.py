@@ -1,4 +1,4 @@
-"""The toolkit without its companions: its tests pass, and it names none of their verbs."""
+"""Without its companion packages, the toolkit passes its tests and lists none of their commands."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ VERBS = (
 
 
 @pytest.fixture(scope="module")
-def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the tree without the companions and their tests, with an environment for it."""
+def toolkit_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the source tree without the companion packages and their tests."""
     tree = tmp_path_factory.mktemp("toolkit")
     ignored = shutil.ignore_patterns("__pycache__", "_core*.so")
     shutil.copytree(ROOT / "src/uwaga", tree / "src/uwaga", ignore=ignored)
@@ -52,20 +52,20 @@ def test_companion_packages_match_the_layout() -> None:
     assert COMPANIONS == ["bench", "compat", "corpora", "course", "documents", "memory", "server"]
 
 
-def test_help_does_not_list_commands_of_missing_packages(toolkit: Path) -> None:
-    help_page = python(toolkit, "-m", "uwaga", "--help").stdout
+def test_help_does_not_list_commands_of_missing_packages(toolkit_copy: Path) -> None:
+    help_page = python(toolkit_copy, "-m", "uwaga", "--help").stdout
     assert "translate " in help_page
     assert not [name for name in VERBS if f" {name} " in help_page]
-    assert "No such command 'serve'" in python(toolkit, "-m", "uwaga", "serve").stderr
+    assert "No such command 'serve'" in python(toolkit_copy, "-m", "uwaga", "serve").stderr
 
 
-def test_translation_works_without_companion_packages(toolkit: Path) -> None:
-    assert python(toolkit, "-m", "uwaga", "translate", "A dog sleeps.").stdout == "Ein Hund schläft.\n"
+def test_translation_works_without_companion_packages(toolkit_copy: Path) -> None:
+    assert python(toolkit_copy, "-m", "uwaga", "translate", "A dog sleeps.").stdout == "Ein Hund schläft.\n"
 
 
 @pytest.mark.release
-def test_core_tests_pass_without_companion_packages(toolkit: Path) -> None:
+def test_tests_of_core_features_pass_without_companion_packages(toolkit_copy: Path) -> None:
     workers = ("-n", str(os.cpu_count()), "--dist", "loadfile")
-    result = python(toolkit, "-m", "pytest", "-q", *workers, "-m", "not slow and not release", "tests")
+    result = python(toolkit_copy, "-m", "pytest", "-q", *workers, "-m", "not slow and not release", "tests")
     print(result.stdout[-5000:], file=sys.stderr)
     assert result.returncode == 0

@@ -1,4 +1,4 @@
-"""The core of the toolkit is read in an afternoon: eight files, which docs/architecture.md names in order."""
+"""The core of the toolkit is eight short files, which docs/architecture.md lists in reading order."""
 
 import ast
 import re
@@ -31,7 +31,7 @@ def test_core_files_stay_within_line_limits() -> None:
 
 
 @pytest.mark.parametrize("file", CORE)
-def test_core_docstrings_state_unusual_points_and_limits(file: str) -> None:
+def test_core_docstrings_state_what_is_unusual_and_out_of_scope(file: str) -> None:
     docstring = ast.get_docstring(ast.parse((SOURCE / file).read_text("utf-8"))) or ""
     assert re.search(r"^Unusual: ", docstring, re.MULTILINE)
     assert "This file does not know" in " ".join(docstring.split())
@@ -49,7 +49,7 @@ def test_search_module_does_not_refer_to_optional_features() -> None:
     assert not {name for name in names if FEATURES.search(name)}
 
 
-def test_functions_of_the_search_have_few_parameters() -> None:
+def test_search_functions_have_few_parameters() -> None:
     for file in (SOURCE / "search").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef):

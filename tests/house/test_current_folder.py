@@ -1,4 +1,4 @@
-"""Files of the current folder are never executed by the processes that uwaga starts."""
+"""The processes that uwaga starts never execute files of the current folder."""
 
 import multiprocessing
 import os
@@ -18,8 +18,8 @@ from uwaga_server import serve
 from uwaga_server.settings import ServerSettings
 
 MODULES = ("jinja2", "json", "numpy", "pickle", "random", "struct", "torch", "typing", "yaml")
-EXECUTED = "executed"
-HOSTILE = """
+RECORD_FILE = "executed"
+HOSTILE_MODULE = """
 import os
 with open(os.path.join(os.path.dirname(__file__), "executed"), "a") as file:
     file.write(__name__ + "\\n")
@@ -29,15 +29,15 @@ raise ImportError("a module of the current folder")
 
 @pytest.fixture(autouse=True)
 def hostile_folder(tmp_path, monkeypatch):
-    """The current folder. Its modules write a file when they are executed."""
+    """Return the current folder, whose modules write a file when they are executed."""
     folder = tmp_path / "downloaded"
     folder.mkdir()
     for module in MODULES:
-        (folder / f"{module}.py").write_text(HOSTILE, encoding="utf-8")
+        (folder / f"{module}.py").write_text(HOSTILE_MODULE, encoding="utf-8")
     monkeypatch.chdir(folder)
     monkeypatch.delenv(SAFE_PATH, raising=False)
     yield folder
-    executed = folder / EXECUTED
+    executed = folder / RECORD_FILE
     assert not executed.exists(), executed.read_text(encoding="utf-8")
     assert SAFE_PATH not in os.environ
 
@@ -50,10 +50,10 @@ def run(*arguments: str) -> str:
 
 
 def test_modules_of_the_current_folder_are_imported_without_safe_path(hostile_folder):
-    """Check that the folder of the other tests is hostile."""
+    """This shows that the folder used in the other tests is hostile."""
     subprocess.run([sys.executable, "-c", "import json"], capture_output=True, check=False)
-    assert (hostile_folder / EXECUTED).read_text(encoding="utf-8") == "json\n"
-    (hostile_folder / EXECUTED).unlink()
+    assert (hostile_folder / RECORD_FILE).read_text(encoding="utf-8") == "json\n"
+    (hostile_folder / RECORD_FILE).unlink()
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_ray_actors_import_nothing_from_current_folder(hostile_folder):
 
 
 def test_command_line_sets_safe_path_for_child_processes(tmp_path):
-    """Processes that libraries start get the option from the environment."""
+    """Processes that libraries start inherit the option from the environment."""
     script = tmp_path / "uwaga.py"
     script.write_text(
         "import atexit, os\n"

@@ -1,4 +1,4 @@
-"""The documentation's samples: Python prints the documented output; commands have the documented options."""
+"""Python samples in the documentation print the documented output, and documented options exist."""
 
 import logging
 import re
@@ -26,7 +26,7 @@ FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def fences(page: Path) -> list[tuple[str, str]]:
-    """Return the fenced blocks of a page: their info strings, and their texts."""
+    """Return the fenced blocks of a page as pairs of info string and text."""
     return FENCE.findall(page.read_text(encoding="utf-8"))
 
 
@@ -42,7 +42,7 @@ def samples(page: Path) -> tuple[str, str]:
 
 
 def programs() -> Iterator[ParameterSet]:
-    """Yield pages with samples; translations with the same samples as the English page are left out."""
+    """Yield pages with samples, except translations whose samples equal those of the English page."""
     for (program, _), page in {samples(page): page for page in reversed(PAGES)}.items():
         if program:
             # The course's programs take most of the time, and those that train or take every step by hand.
@@ -113,7 +113,7 @@ def uwaga_calls(line: str) -> list[list[str]]:
     return calls
 
 
-def test_documented_options_exist():
+def test_options_mentioned_in_docs_exist():
     group = typer.main.get_command(app)
     for page, line in commands():
         calls = uwaga_calls(line)

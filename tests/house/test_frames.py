@@ -22,7 +22,7 @@ Frames = list[tuple[str, str]]
 
 
 def documented_frames(title: str) -> Frames:
-    """Return the file and function of each line of the page's block with a title."""
+    """Return the file and function in each line of the block of the page with the given title."""
     block = re.search(rf'^```text title="{title}"\n(.*?)^```$', PAGE.read_text("utf-8"), re.M | re.S)
     assert block, f"{PAGE} has no block with the title {title!r}"
     return [tuple(line.split()[:2]) for line in block[1].splitlines()]  # type: ignore[misc]
@@ -51,7 +51,7 @@ def run_in_python(engine: str) -> None:
 
 
 def stack(run: Callable[[str], None], engine: str, monkeypatch: pytest.MonkeyPatch) -> Frames:
-    """Return the deepest stack of ``run``: to the attention in torch, or to the core of the native engine."""
+    """Return the deepest call stack of ``run``, which ends at torch's attention or at the native core."""
     stacks: list[Frames] = []
     if engine == "native":
         from uwaga.engine import _core
@@ -87,7 +87,9 @@ def test_call_stack_from_text_to_search_is_short(engine: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("title", "engine"), [("in torch", "torch"), ("on the native engine", "native")])
-def test_documented_frames_are_in_the_stack(title: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_frames_occur_in_the_call_stack_in_order(
+    title: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frames = iter(stack(run_on_command_line, engine, monkeypatch))
     for line in documented_frames(title):
         assert line in frames, f"{PAGE}, {title!r}: {line} is not on the way, or not in this order"
@@ -105,8 +107,8 @@ LAYERS = (
 
 
 @dataclass(frozen=True)
-class Walk:
-    """The modules that calls enter, each with the modules that call into it."""
+class EnteredModules:
+    """The modules that function calls enter, each with the modules that call it."""
 
     callers: dict[str, set[str]]
 
@@ -122,7 +124,7 @@ class Walk:
 
     @property
     def returns(self) -> int:
-        """How often a module is entered from a second one, a third one …"""
+        """Number of times that a module is entered from a module other than the first."""
         return sum(max(0, len(callers) - 1) for callers in self.callers.values())
 
 
@@ -131,7 +133,7 @@ def layer(module: str) -> int:
 
 
 def is_call(frame: FrameType) -> bool:
-    """Return True for the call of a function of uwaga; not for properties and generated methods."""
+    """Return True if a frame is the call of a function of uwaga, not of a property or generated method."""
     name, code = str(frame.f_globals.get("__name__", "")), frame.f_code
     if not name.startswith("uwaga.") or "__create_fn__" in code.co_qualname:
         return False
@@ -141,9 +143,9 @@ def is_call(frame: FrameType) -> bool:
     return not isinstance(owner, property)
 
 
-def trace(run: Callable[[], object], is_relevant: Callable[[FrameType], bool]) -> Walk:
-    """Return the modules that the relevant calls enter."""
-    walk = Walk({})
+def trace(run: Callable[[], object], is_relevant: Callable[[FrameType], bool]) -> EnteredModules:
+    """Return the modules that calls of uwaga's functions enter while a function runs."""
+    walk = EnteredModules({})
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         if event != "call" or not is_call(frame) or not is_relevant(frame):
@@ -191,7 +193,7 @@ def test_translation_passes_text_through_few_modules() -> None:
     assert walk.returns <= 8, walk.callers
 
 
-def test_loading_a_model_calls_few_modules() -> None:
+def test_loading_a_model_calls_functions_of_few_modules() -> None:
     uwaga.load("bundled")
     walk = trace(lambda: uwaga.load("bundled"), lambda frame: True)
     assert len(walk.callers) <= 40, sorted(walk.callers)
@@ -204,7 +206,7 @@ def test_call_stack_from_command_line_to_softmax_spans_few_files(monkeypatch: py
 
 
 MAX_CALLS = 125
-"""Maximum calls of Python functions for each further plain text; fewer in later versions of Python."""
+"""Maximum number of Python function calls per additional text; later Python versions need fewer."""
 
 
 def test_translating_plain_text_makes_few_function_calls():

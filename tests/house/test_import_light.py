@@ -1,4 +1,4 @@
-"""Importing uwaga and asking for help must cost nothing: no torch, no metrics library."""
+"""Importing uwaga and showing help loads neither torch nor a metrics library."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ HEAVY_MODULES = (
         "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['--help'])",
     ],
 )
-def test_imports_load_no_heavy_modules(code):
+def test_importing_the_package_loads_no_heavy_modules(code):
     check = f"{code}\nimport sys; print(*(name for name in {HEAVY_MODULES} if name in sys.modules))"
     process = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert process.stdout.split() == []

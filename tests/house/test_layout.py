@@ -1,4 +1,4 @@
-"""tests/ mirrors the packages of src/uwaga and its companions, the packages src/uwaga_*."""
+"""The folders of tests/ correspond to the packages of src/uwaga and its companions src/uwaga_*."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ def folders(parent: Path) -> set[str]:
     return {path.name for path in parent.iterdir() if path.is_dir() and any(path.glob("*.py"))}
 
 
-def test_packages_have_test_folders() -> None:
+def test_every_package_has_a_test_folder() -> None:
     companions = {name.removeprefix("uwaga_") for name in folders(ROOT / "src") if name != "uwaga"}
     assert folders(ROOT / "tests") - {"house", "support"} == folders(ROOT / "src/uwaga") | companions
 

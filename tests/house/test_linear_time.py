@@ -1,4 +1,4 @@
-"""Every scanner of untrusted text takes linear time for any text."""
+"""Every function that scans untrusted text takes linear time for any text."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ PLACEHOLDERS_ = resolve_placeholders(True)
 
 
 class CopyingModel:
-    """The innermost layer: the translation of a text is the text itself."""
+    """A translation layer without a model, which returns each text as its own translation."""
 
     def translate(self, texts: Sequence[Text]) -> None:
         for text in texts:
@@ -73,7 +73,7 @@ class CopyingModel:
 
 
 def process(inline: Inline) -> Inline:
-    """Process a text like a translation, except for the search: the translation is the text itself."""
+    """Run all steps of a translation on a text except the search, which returns the text itself."""
     assert PLACEHOLDERS_ is not None
     text = Text(with_placeholders(inline, PLACEHOLDERS_), "text")
     Messages(Placeholders(Tags(CopyingModel(), True), True), PLACEHOLDERS_).translate([text])
@@ -81,7 +81,7 @@ def process(inline: Inline) -> Inline:
 
 
 def process_for_document(inline: Inline) -> Inline:
-    """Process a text like a document: placeholders become text again, and the text changes, to be written."""
+    """Run all steps of a document translation on a text, and change the text so that it is written."""
     tags = {part for part in inline if isinstance(part, Tag)}
     restored = process(inline)
     return join_parts(
@@ -119,7 +119,7 @@ def translator() -> Translator:
 
 
 def copying_search(decoder, sentences, options, drafter=None):
-    """Return each sentence as its translation."""
+    """Return each source sentence as its translation, in place of a search."""
     [model] = translator().models
     texts = [model.source.decode(sentence.ids[:-1]) for sentence in sentences]
     hypotheses = [tuple(model.target.encode(text)) for text in texts]
@@ -147,7 +147,7 @@ def translate_with(**options: object) -> Callable[[str], None]:
 
 
 def check_text(text: str) -> None:
-    """Check a text like the server before and after its translation."""
+    """Run the checks that the server makes before and after it translates a text."""
     detect_language([text])
     script_warning(text, "ja")
     restore_formatting(text, join_lines(text))
@@ -188,11 +188,11 @@ SYNTAXES: dict[str, tuple[Callable[[str], None], list[TextBuilder]]] = {
     "glossary": (read_glossary, GLOSSARIES),
 }
 MAX_GROWTH = 1.5
-"""Growth of the time per character from a text to one ten times as long."""
+"""Maximum growth of the time per character if a text is ten times as long."""
 MAX_SHORT_GROWTH = 4.0
-"""The same for texts so short that constant costs matter; the factor of quadratic time is ten."""
+"""The maximum for short texts, whose times have constant parts; quadratic time would grow tenfold."""
 MAX_CHARACTERS = int(os.environ.get("UWAGA_LONGEST", "5000"))
-"""Length of the longest texts of the slow test."""
+"""Maximum number of characters of the texts in the slow test."""
 
 
 def check(syntax: str, sizes: tuple[int, ...], max_growth: float, attempts: int = 8) -> None:

@@ -1,4 +1,4 @@
-"""Folders of native/ include only the folders below them in the table of native/README.md."""
+"""Files in native/ include only files of folders below theirs in the table of native/README.md."""
 
 import re
 from pathlib import Path
@@ -8,12 +8,12 @@ SUFFIXES = {".h", ".cpp", ".inl"}
 
 
 def layers() -> list[str]:
-    """Return the folders of the table, the highest first."""
+    """Return the folders of the table, from the highest to the lowest layer."""
     return re.findall(r"^\| `(\w+)/` \|", (NATIVE / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def includes() -> dict[str, set[str]]:
-    """Return, for each folder but the tests, the other folders that its files include."""
+    """Return for each folder except tests the other folders whose files it includes."""
     graph: dict[str, set[str]] = {folder: set() for folder in layers() if folder != "tests"}
     for folder in graph:
         for path in (NATIVE / folder).rglob("*"):
@@ -24,19 +24,19 @@ def includes() -> dict[str, set[str]]:
     return graph
 
 
-def test_layer_table_lists_all_folders() -> None:
+def test_layer_table_lists_all_native_folders() -> None:
     assert sorted(layers()) == sorted(
         path.name for path in NATIVE.iterdir() if any(file.suffix in SUFFIXES for file in path.rglob("*"))
     )
 
 
-def test_folders_include_lower_folders_only() -> None:
+def test_native_folders_include_only_lower_layers() -> None:
     order = layers()
     for folder, included in includes().items():
         assert included <= set(order[order.index(folder) + 1 :]), folder
 
 
-def test_networks_are_used_through_their_interface() -> None:
+def test_native_networks_are_used_only_through_their_interface() -> None:
     graph = includes()
     for folder in ("transformer", "recurrent", "output", "search", "c"):
         assert graph[folder].isdisjoint({"transformer", "recurrent"}), folder

@@ -1,4 +1,4 @@
-"""The numbers of mechanisms are listed on one page, linked on others, and not shown to users elsewhere."""
+"""The numbers of mechanisms are listed on one page, linked from others, and shown nowhere else."""
 
 from __future__ import annotations
 

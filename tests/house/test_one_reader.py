@@ -1,4 +1,4 @@
-"""Names of model files are in one language: what the core and Python read, Python reads through the core."""
+"""Names in model files are read either by Python or by the native core, except for the listed names."""
 
 import ast
 import json
@@ -30,7 +30,7 @@ FRAME = {
     *("clean", "lstrip", "numbered", "prefix", "rstrip", "selected", "special", "strip", "suffix", "tasks"),
     *("tokens", "source.vocab.json"),
 }
-"""Keys of ``config.json`` for the tokenisers of multilingual models, whose codecs Python has by itself."""
+"""Keys of ``config.json`` for tokenisers of multilingual models, for which Python has its own codecs."""
 SETTINGS = {
     *("aan", "after", "both", "dot", "embeddings", "family", "global_every", "halves", "interleaved"),
     *(
@@ -45,22 +45,22 @@ SETTINGS = {
     ),
     *("self_attention", "sinusoidal", "tensor2tensor", "transformer", "window"),
 }
-"""Settings that Python's engine treats by itself: tables of positions, and options of decoder-only models."""
+"""Settings that the engine's Python code uses: tables of positions, options of decoder-only models."""
 ENGINE = {
     *("_positions", "_positions.weight", "_relative_bias", "positions.weight", "decoder_scale"),
     *(".bias", "output.bias", "output_bias", "source_embedding", "target_embedding"),
     *("shared_width", "source_vocabulary", "target_vocabulary", "threads"),
 }
-"""Parameters of the core's model, and the vectors that become its tables of positions."""
+"""Parameters of the model in the native core, and vectors for its tables of positions."""
 WORDS = {
     *("attention", "bfloat16", "decoder", "encoder", "estimate", "first", "float32", "int4", "int8"),
     *("location", "none", ".npz", ".spm"),
 }
-"""Words that are no names of a schema, or mean something else on each side."""
+"""Words that are not names of a schema, or have different meanings in Python and in the core."""
 
 
 def core_names():
-    """Return the names in string literals of the core's readers."""
+    """Return the names in string literals of the native core's reading functions."""
     names = set()
     for path in [*CORE.glob("*.cpp"), *CORE.glob("*.h")]:
         code = re.sub(r"//[^\n]*|#include[^\n]*", "", path.read_text(encoding="utf-8"))
@@ -69,7 +69,7 @@ def core_names():
 
 
 def python_names():
-    """Return the names in strings, and those of the fields of classes, of the packages."""
+    """Return the names in strings and class fields of the Python packages."""
     names = set()
     for path in (path for package in PACKAGES for path in package.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -84,13 +84,13 @@ def python_names():
     return names
 
 
-def test_names_read_by_both_python_and_core_are_listed():
-    """Names that are still read by both are listed above; the lists should only get shorter."""
+def test_names_read_by_both_python_and_native_core_are_listed():
+    """Names still read by both are listed above, and these lists should only become shorter."""
     assert core_names() & python_names() == CONFIG | FRAME | SETTINGS | ENGINE | WORDS
 
 
 @pytest.mark.parametrize("family", sorted(set(FAMILIES) - {"prophetnet"}))
-def test_setting_defaults_of_core_and_schema_are_equal(family):
+def test_setting_defaults_of_native_core_and_schema_are_equal(family):
     """Settings that a folder omits have the same defaults in the core as in the schema."""
     stated, unstated = FAMILIES[family]().model_dump_json(), json.dumps({"family": family})
     assert _core.matrices(stated, 23, 23, "a") == _core.matrices(unstated, 23, 23, "b")

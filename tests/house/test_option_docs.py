@@ -1,4 +1,4 @@
-"""Every search option is described in Python, in the docs, by the server and on the command line."""
+"""Every search option is documented in Python, in the guide, by the server and on the command line."""
 
 from __future__ import annotations
 

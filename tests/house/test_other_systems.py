@@ -1,4 +1,4 @@
-"""uwaga works without Linux and POSIX: core tests run without their calls."""
+"""uwaga works on systems without Linux and POSIX: its core tests pass without their functions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ CORE_TESTS = [
     "tests/server/test_server_v1.py",
 ]
 LINUX_LOCK_TESTS = [
-    "tests/documents/test_document_job.py::test_concurrent_run_is_rejected",
+    "tests/documents/test_document_job.py::test_concurrent_translation_of_the_same_document_is_rejected",
     "tests/files/test_lock.py::test_lock_of_ended_process_is_stale",
 ]
-"""Tests of the locks and the boot numbers of Linux."""
+"""Tests of file locks that need functions of Linux."""
 FALLBACKS = {
     "uwaga/data/rows.py": {"mmap.MADV_DONTNEED"},
     "uwaga/engine/cpu.py": {"os.sched_getaffinity"},
@@ -41,7 +41,7 @@ FALLBACKS = {
     "uwaga/training/process.py": {"ctypes.CDLL"},
     "uwaga/training/sweep.py": {"ctypes.CDLL"},
 }
-"""Calls that other systems lack, by the file that has a fallback."""
+"""Functions missing on other systems, by the file that has a fallback for them."""
 
 
 def run(folder: Path, *arguments: str) -> str:
@@ -73,14 +73,14 @@ def test_sentence_is_translated_without_linux_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.release
-def test_core_tests_pass_without_linux_calls(tmp_path: Path) -> None:
+def test_tests_of_core_features_pass_without_linux_calls(tmp_path: Path) -> None:
     deselected = [word for name in LINUX_LOCK_TESTS for word in ("--deselect", name)]
     options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not release"]
     assert " passed" in run(tmp_path, "-m", "pytest", *options, *deselected, *CORE_TESTS)
 
 
 def calls(path: Path) -> set[str]:
-    """Return the names of :data:`without_linux.NAMES` that a file uses."""
+    """Return those names in :data:`without_linux.NAMES` that a file uses."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

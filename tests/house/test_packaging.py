@@ -22,9 +22,9 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[2]
 CHECK = ROOT / "tests/support/check_installed.py"
 OLD_PROCESSOR = "Nehalem"
-"""A processor of 2008, without AVX; numpy's wheels need as much (x86-64-v2)."""
+"""A processor of 2008 without AVX, the oldest that numpy's wheels support (x86-64-v2)."""
 SYSTEM_LIBRARIES = r"(libstdc\+\+|libm|libgcc_s|libc|libpthread|ld-linux-[\w-]+)\.so\.\d+"
-"""System libraries that every Linux with glibc has."""
+"""System libraries that every Linux system with glibc has."""
 
 
 class SourceDistribution(NamedTuple):
@@ -53,7 +53,7 @@ def run(*command: str | Path, **settings) -> str:
 
 
 def dependency_names(requirements: list[str]) -> set[str]:
-    """Return the names of the installed distributions that these requirements need."""
+    """Return the names of the installed distributions that the given requirements need."""
     names: set[str] = set()
     todo = [(line, "") for line in requirements]
     while todo:
@@ -71,7 +71,7 @@ def dependency_names(requirements: list[str]) -> set[str]:
 
 
 def install(wheel: Path, environment: Path) -> None:
-    """Install the wheel, and link its dependencies from this environment, without a network."""
+    """Install the wheel without a network, and link its dependencies from this environment."""
     run(sys.executable, "-m", "venv", "--without-pip", environment)
     python = environment / "bin/python"
     run(sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps", wheel)
@@ -126,7 +126,7 @@ def distribution(tmp_path_factory, sdist) -> Distribution:
 
 
 @pytest.mark.slow
-def test_sdist_has_all_files_of_the_tree(sdist):
+def test_sdist_contains_exactly_the_tracked_files(sdist):
     with tarfile.open(sdist.path) as archive:
         members = {name.partition("/")[2] for name in archive.getnames()}
     expected = {name for name in sdist.listed if not name.startswith(".ci/")}
@@ -134,8 +134,8 @@ def test_sdist_has_all_files_of_the_tree(sdist):
 
 
 @pytest.mark.release
-def test_wheel_has_only_package_and_core(distribution, sdist):
-    """No tests, no native sources, no core of another Python; the licence, py.typed and the bundled model."""
+def test_wheel_contains_only_package_and_native_core(distribution, sdist):
+    """The wheel has the licence, py.typed and the bundled model, but no tests and native sources."""
     with zipfile.ZipFile(distribution.wheel) as archive:
         members = {name for name in archive.namelist() if not name.endswith("/")}
     [core] = {name for name in members if re.fullmatch(r"uwaga/engine/_core\.[\w.-]+\.so", name)}
@@ -153,7 +153,7 @@ def test_wheel_uses_stable_abi(distribution):
 
 @pytest.mark.release
 def test_installed_wheel_translates_without_torch(distribution, tmp_path):
-    """Translate with each instruction set of this processor, outside the source tree."""
+    """Translation succeeds outside the source tree with each instruction set of this processor."""
     python = distribution.environment / "bin/python"
     assert str(distribution.environment) in run(python, CHECK, cwd=tmp_path)
     program = distribution.environment / "bin/uwaga"
@@ -162,8 +162,8 @@ def test_installed_wheel_translates_without_torch(distribution, tmp_path):
 
 @pytest.mark.release
 def test_kernels_share_no_weak_symbols(distribution):
-    """A function that several files define is kept once, from any of them: from one that is compiled for
-    newer processors, others would get instructions that they lack."""
+    """Linkers keep one definition of a weak function, from any file. If that file is compiled for
+    newer processors, older ones would execute instructions that they lack."""
     if shutil.which("nm") is None:
         pytest.skip("no nm here")
     objects = list(distribution.objects.rglob("kernels/isa/*.o"))
@@ -173,7 +173,7 @@ def test_kernels_share_no_weak_symbols(distribution):
 
 
 @pytest.mark.release
-def test_core_links_only_system_libraries(distribution):
+def test_native_core_links_only_system_libraries(distribution):
     if shutil.which("readelf") is None:
         pytest.skip("no readelf here")
     [core] = distribution.environment.glob("lib/python*/site-packages/uwaga/engine/_core*.so")

@@ -1,4 +1,4 @@
-"""All patterns of the source take linear time on texts on which backtracking patterns are slow."""
+"""All regular expressions in the source take linear time on texts that make backtracking slow."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ VALUES = {
     },
     "uwaga.tokenizers.sentences": {"all_marks": full_stops("en").marks + ".!?\u3002"},
 }
-"""Local variables that patterns are built from."""
+"""Values of local variables from which patterns are built."""
 METHODS = {
     "uwaga.markup.typography.DOUBLE_QUOTE": {"finditer"},
     "uwaga.markup.typography.SINGLE": {"finditer"},
@@ -50,7 +50,7 @@ METHODS = {
     "uwaga_documents.formats.subtitles.SRT_TIMES": {"match"},
     "uwaga_documents.formats.subtitles.VTT_TIMES": {"match"},
 }
-"""Methods of patterns that are passed as arguments."""
+"""Methods that are called on patterns passed as arguments."""
 ALWAYS_CLOSED = {"uwaga.markup.xml.TOKEN": ("<!", "<?")}
 """Openings that are always closed in the texts of a pattern: XML is checked before it is tokenised."""
 TINY, SHORT, LONG = (10, 20, 100), 500, 2_000
@@ -62,7 +62,7 @@ FAST_SECONDS = 0.001
 
 
 def seconds(pattern: re.Pattern[Any], methods: frozenset[str], text: str) -> float:
-    """Return the processor time of looking for a pattern as its module does."""
+    """Return the processor time of matching a text with a pattern as its module does."""
     subject: Any = text.encode() if isinstance(pattern.pattern, bytes) else text
     started = time.process_time()
     if methods and methods <= ANCHORED:
@@ -75,7 +75,7 @@ def seconds(pattern: re.Pattern[Any], methods: frozenset[str], text: str) -> flo
 
 
 def growth(pattern: re.Pattern[Any], methods: frozenset[str], attack: Attack) -> float:
-    """Return by how much the time grows from a short text to a long one, 0 if both are fast."""
+    """Return the factor by which the time grows from a short to a long text, or 0 if both are fast."""
     for size in TINY:
         text = attack.text(size)
         if seconds(pattern, methods, text) > 5 * FAST_SECONDS < seconds(pattern, methods, text):
@@ -97,8 +97,8 @@ def growth(pattern: re.Pattern[Any], methods: frozenset[str], attack: Attack) ->
     return long / short
 
 
-def slow_on(source: SourcePattern) -> str:
-    """Return the text that a pattern is slow on, if there is one."""
+def slow_text(source: SourcePattern) -> str:
+    """Return a text on which a pattern is slow, or None."""
     methods = frozenset(METHODS.get(source.location, source.methods))
     for attack in attacks(source.pattern):
         closed = attack.repeated.startswith(ALWAYS_CLOSED.get(source.location, ()))
@@ -113,7 +113,7 @@ def test_regular_expressions_match_in_linear_time():
     gc.disable()
     try:
         patterns = list(source_patterns(VALUES))
-        slow = [problem for source in patterns if (problem := slow_on(source))]
+        slow = [problem for source in patterns if (problem := slow_text(source))]
     finally:
         gc.enable()
     assert len(patterns) > 200
@@ -134,4 +134,4 @@ def test_regular_expressions_match_in_linear_time():
     ],
 )
 def test_slow_pattern_is_detected(pattern):
-    assert slow_on(SourcePattern("here", re.compile(pattern, re.MULTILINE), frozenset(("search",))))
+    assert slow_text(SourcePattern("here", re.compile(pattern, re.MULTILINE), frozenset(("search",))))

@@ -1,4 +1,4 @@
-"""The release: its workflow, script and conda recipe. ``make release-files`` runs the steps themselves."""
+"""The release workflow, script and conda recipe. ``make release-files`` runs the steps themselves."""
 
 import importlib.util
 import io
@@ -15,17 +15,17 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ROOT / ".github/workflows"
-PUBLISHING = {
+PUBLISHING_JOBS = {
     "attest": {"id-token": "write", "attestations": "write"},
     "pypi": {"id-token": "write"},
     "github": {"contents": "write"},
     "publish-image": {"packages": "write", "id-token": "write", "attestations": "write"},
 }
-"""Jobs with write permissions."""
+"""Jobs that may have write permissions."""
 
 
 def workflow(name: str) -> dict:
-    """A workflow, whose key ``on`` YAML 1.1 reads as True."""
+    """Return a workflow; YAML 1.1 reads its key ``on`` as True."""
     return yaml.safe_load((WORKFLOWS / name).read_text(encoding="utf-8"))
 
 
@@ -58,7 +58,7 @@ def test_workflows_are_well_formed():
 
 
 @pytest.mark.parametrize("name", ["release.yml", "test.yml", "wheels.yml"])
-def test_actions_are_pinned_to_commits(name):
+def test_workflow_actions_are_pinned_to_commits(name):
     text = (WORKFLOWS / name).read_text(encoding="utf-8")
     actions = [
         action for action in re.findall(r"uses: (.+)$", text, re.MULTILINE) if not action.startswith("./")
@@ -79,12 +79,14 @@ def test_only_publishing_jobs_have_write_permissions(jobs):
     granted = {name: job["permissions"] for name, job in jobs.items()}
     assert {
         name: permissions for name, permissions in granted.items() if "write" in permissions.values()
-    } == PUBLISHING
-    assert {tuple(granted[name].items()) for name in granted.keys() - PUBLISHING} == {(("contents", "read"),)}
+    } == PUBLISHING_JOBS
+    assert {tuple(granted[name].items()) for name in granted.keys() - PUBLISHING_JOBS} == {
+        (("contents", "read"),)
+    }
 
 
 def needs(jobs: dict, name: str) -> set[str]:
-    """Return the jobs that a job needs, including itself."""
+    """Return the jobs that a job depends on, directly or indirectly, including itself."""
     direct = jobs[name].get("needs", [])
     required = {name}
     for dependency in [direct] if isinstance(direct, str) else direct:
@@ -92,10 +94,10 @@ def needs(jobs: dict, name: str) -> set[str]:
     return required
 
 
-def test_publishing_requires_tag_and_checked_files(jobs):
+def test_publishing_requires_a_tag_and_checked_files(jobs):
     assert jobs["attest"]["if"] == "github.event_name == 'push'"
     assert workflow("release.yml")[True]["push"] == {"tags": ["v*"]}
-    for name in PUBLISHING:
+    for name in PUBLISHING_JOBS:
         assert {"attest", "check", "build"} <= needs(jobs, name)
     for name in ("github", "publish-image"):  # once the reviewers of the environment have approved
         assert "pypi" in needs(jobs, name)
@@ -110,7 +112,7 @@ def test_workflow_and_makefile_run_the_same_script(jobs):
         assert f"$(PYTHON) release/files.py {step} dist/release" in makefile
 
 
-def test_image_size_is_printed(jobs):
+def test_workflow_prints_the_docker_image_size(jobs):
     assert "docker image inspect --format '{{.Size}} bytes' uwaga" in commands(jobs["image"])
 
 
@@ -151,7 +153,7 @@ def check_wheel(files, folder: Path, members: dict[str, bytes]) -> None:
     files.check_wheel(path, files.members(path), set(PACKAGE))
 
 
-def test_wheel_with_the_files_of_the_sdist_passes(files, tmp_path, capsys):
+def test_wheel_with_exactly_the_files_of_the_sdist_is_accepted(files, tmp_path, capsys):
     check_wheel(files, tmp_path, PACKAGE | OTHER_MEMBERS)
     assert re.search(r"bytes in +1 bundled model", capsys.readouterr().out)
 
@@ -208,7 +210,7 @@ def test_tag_must_equal_version_and_have_changelog_section(files, tmp_path, monk
     assert (tmp_path / "notes.md").read_text() == "- new\n"
 
 
-def test_build_requires_an_empty_folder(tmp_path):
+def test_release_build_requires_an_empty_folder(tmp_path):
     (tmp_path / "packages").mkdir()
     (tmp_path / "packages/uwaga-0.0.1.tar.gz").touch()
     command = [sys.executable, ROOT / "release/files.py", "build", tmp_path]

@@ -1,4 +1,4 @@
-"""Rules of the source: private names, options in one place, docstrings, retired names, numbers of parameters.
+"""Rules for the source code: private names, options, docstrings, retired names, number of parameters.
 
 The import contracts of pyproject.toml hold the rest: layers, circles, where each library is used.
 """
@@ -24,26 +24,26 @@ COMPILED = "uwaga.engine._core"
 MAX_REPEATED_FIELDS = 4
 MAX_PARAMETERS = 7
 MAX_ZIPS = 25
-"""Calls of ``zip`` in the translator, each of which joins lists that were one list of records before."""
+"""Maximum number of calls of ``zip`` in the translator, where a list of records would be clearer."""
 WIRE_SCHEMAS = ("uwaga_server.dialects.", "uwaga_server.mcp.schema")
-"""Bodies of requests, which convert to a Request in one function."""
+"""Schemas of request bodies, each of which is converted to a Request in one function."""
 CALL_OPTIONS = "uwaga.translator.call_options"
-"""Keyword arguments; test_typed_calls holds them to the fields of the records."""
+"""Types of keyword arguments; test_typed_calls compares them with the fields of the records."""
 SETTINGS_SCHEMAS = {"DecodingSettings", "ModelSettings", "BeamRules"}
 """Schemas of settings files, and the search rules of the native engine."""
-BEGINNINGS = re.compile(r"(What|Whether|Who|Whose|Whence|Those|Such|Likewise|As what|How far)\b")
-"""First words that hide a sentence's subject."""
+UNCLEAR_BEGINNING = re.compile(r"(What|Whether|Who|Whose|Whence|Those|Such|Likewise|As what|How far)\b")
+"""First words of docstrings that are neither verbs nor nouns."""
 PROCESS_STARTS = re.compile(
     r"subprocess\.(run|Popen|call|check_call|check_output|getoutput)|multiprocessing\.\w+|ray\.init|Supervisor"
     r"|os\.(system|popen|spawn\w+|exec\w+|posix_spawn\w*)|asyncio\.create_subprocess_\w+|ProcessPoolExecutor"
 )
 """Calls that start processes."""
-RETIRED = {
+RETIRED_CLASSES = {
     *("Atlas", "Bench", "Claimant", "Gate", "Hop", "Identity", "Judges", "KeptStores", "KnownTargets"),
     *("Leg", "LinesOptions", "Offer", "PivotOptions", "PivotTranslator", "Places", "Problem", "TextPath"),
     *("TextRequest", "Toll", "Trained", "UsualScore", "Visit"),
 }
-"""Metaphors and duplicate names, each replaced by a term of the field."""
+"""Former names that were metaphors or duplicates; each is now a standard term."""
 RETIRED_MODULES = {
     *("admission", "alike", "by_language", "collected_batch", "dealing", "decoding", "doubts", "exchange"),
     *("guards", "here", "isolated", "kept", "kinds", "lifting", "marked", "muted", "named", "nesting"),
@@ -53,7 +53,7 @@ RETIRED_MODULES = {
 
 @cache
 def modules() -> dict[str, list[ast.AST]]:
-    """Return the nodes of all modules of the package by full name, left out of garbage collections."""
+    """Return the syntax nodes of all modules of the package by full name."""
     gc.disable()
     nodes = {}
     for path in sorted(SOURCE.rglob("*.py")):
@@ -91,7 +91,7 @@ def private_names(nodes: list[ast.AST]) -> set[str]:
 
 
 def foreign_private_names(nodes: list[ast.AST], foreign: set[str]) -> Iterator[str]:
-    """Yield private names of other modules that a module imports or reads, except through self and cls."""
+    """Yield the private names of other modules that a module uses, except through self and cls."""
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "uwaga":
             for alias in node.names:
@@ -151,7 +151,7 @@ def imports_from(nodes: list[ast.AST], module: str) -> bool:
 
 
 @pytest.mark.parametrize("record", [SearchOptions, LoadOptions, Request])
-def test_fields_of_records_are_not_repeated_in_other_classes(record: type) -> None:
+def test_record_fields_are_not_repeated_in_other_classes(record: type) -> None:
     names = {field.name for field in dataclasses.fields(record)}  # type: ignore[arg-type]
     repeated = []
     for name, node in classes():
@@ -172,16 +172,16 @@ def test_docstrings_begin_with_imperative_or_noun_phrase() -> None:
         for name, nodes in modules().items()
         for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if BEGINNINGS.match(docstring := ast.get_docstring(node) or "")
+        if UNCLEAR_BEGINNING.match(docstring := ast.get_docstring(node) or "")
     ]
 
 
 def test_retired_names_are_not_reused() -> None:
     assert not [name for name in modules() if RETIRED_MODULES & {*name.split(".")}]
-    assert not [f"{name}: {node.name}" for name, node in classes() if node.name in RETIRED]
+    assert not [f"{name}: {node.name}" for name, node in classes() if node.name in RETIRED_CLASSES]
 
 
-def test_no_possessive_quantifier_follows_a_group() -> None:
+def test_patterns_have_no_possessive_quantifier_after_a_group() -> None:
     """Python before 3.11.5, as in Debian 12, matches too much (gh-106052); use ``(?>(?:...)*)`` instead."""
     possessive = re.compile(r"\)(?:[*+?]|\{+\d*,?\d*\}+)\+")
     library = SOURCE / "uwaga/checkpoints/formats/gguf/tokeniser.py"  # patterns of `tokenizers`
@@ -189,7 +189,7 @@ def test_no_possessive_quantifier_follows_a_group() -> None:
     assert [str(path) for path in paths if possessive.search(path.read_text(encoding="utf-8"))] == []
 
 
-def test_functions_have_few_parameters() -> None:
+def test_functions_other_than_commands_have_few_parameters() -> None:
     """Commands have a parameter for each option; all other functions take options objects."""
     assert not [
         f"{name}: {node.name} has {count} parameters"
@@ -202,12 +202,12 @@ def test_functions_have_few_parameters() -> None:
 
 
 def count_parameters(arguments: ast.arguments) -> int:
-    """Return the number of parameters, ``self`` and ``cls`` not counted."""
+    """Return the number of parameters except ``self`` and ``cls``."""
     parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return sum(parameter.arg not in ("self", "cls") for parameter in parameters)
 
 
-def test_translator_has_few_parallel_lists() -> None:
+def test_translator_code_zips_few_parallel_lists() -> None:
     files = sorted((SOURCE / "uwaga/translator").rglob("*.py"))
     counts = {path.name: path.read_text("utf-8").count("zip(") for path in files}
     assert sum(counts.values()) <= MAX_ZIPS, counts

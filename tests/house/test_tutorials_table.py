@@ -1,4 +1,4 @@
-"""docs/mechanisms/tutorials.md: every mechanism, example and claim has a page, code and a test.
+"""In docs/mechanisms/tutorials.md every mechanism, example and claim has a page, code and a test.
 
 ``tests/course/test_tutorials_index.py`` checks the tables above, which go through the tutorials.
 """
@@ -21,7 +21,7 @@ LINK = re.compile(r"\[[^\]]+\]\(([^)#]+)(?:#([^)]+))?\)")
 
 
 def anchors(page: Path) -> set[str]:
-    """Return mkdocs' anchors of a page's headings, and the page's explicit anchors."""
+    """Return the anchors of a page: those that mkdocs derives from headings, and explicit ones."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     names = set(re.findall(r'<a id="([\w-]+)">', text))
     for heading in re.findall(r"^#+ (.*)$", text, flags=re.M):

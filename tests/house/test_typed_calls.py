@@ -41,12 +41,12 @@ SIGNATURES = (
     "translator/request.py",
     "translator/translator.py",
 )
-"""The modules with the types of the calls. mypy reads no others, which would take ten times as long."""
+"""The modules with the types of the calls. mypy reads only these, which saves nine tenths of the time."""
 TEXTS = str | Iterable[str]
 
 
 @pytest.mark.slow
-def test_mypy_rejects_exactly_the_marked_calls() -> None:
+def test_mypy_rejects_exactly_the_calls_marked_as_wrong() -> None:
     command = [sys.executable, "-m", "mypy", "--follow-imports=skip", "--output=json"]
     command += ["--cache-dir=.mypy_cache/typed_calls", str(CALLS)]
     command += [f"src/uwaga/{name}" for name in SIGNATURES]
@@ -72,7 +72,7 @@ def test_mypy_rejects_exactly_the_marked_calls() -> None:
 def test_call_options_have_the_types_of_record_fields(
     options: type, record: type, wider: dict[str, Any]
 ) -> None:
-    """A call may also give None, and some options in more ways than the field stores them."""
+    """A call may also pass None, and some options accept more types than the field stores."""
     fields = get_type_hints(record, localns=vars(call_options))
     expected = {
         name: kind if name in NON_NULL_FIELDS else wider.get(name, kind) | None

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 MAX_SHARE = 0.005
 MAX_IN_SMALL_PACKAGES = 2
 MIN_NAMES = 400
-"""Packages with fewer names are counted together with the others of their folder."""
+"""Packages with fewer names are counted together with their parent folder."""
 VAGUE = frozenset(
     (  # noqa: SIM905 (a list takes fifty lines)
         "one at found made own wanted asked given begun alone alike some rest leg legs offer offers visit "
@@ -34,7 +34,7 @@ NAMED_NODES = {
     **{ast.FunctionDef: "name", ast.AsyncFunctionDef: "name", ast.ClassDef: "name"},
     **{ast.ExceptHandler: "name", ast.MatchAs: "name", ast.MatchStar: "name"},
 }
-"""The attribute that holds the name which a node gives, by the type of the node."""
+"""The attribute with the name that a syntax node defines, by type of node."""
 NOT_CODE = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`", re.DOTALL
 )
@@ -47,7 +47,7 @@ def is_vague(name: str) -> bool:
 
 
 def python_names(text: str) -> Iterator[str]:
-    """Yield the names that a file gives to variables, parameters, attributes, functions and classes."""
+    """Yield the names of variables, parameters, attributes, functions and classes that a file defines."""
     for node in ast.walk(ast.parse(text)):
         name = getattr(node, NAMED_NODES.get(type(node), ""), None)
         if name and type(getattr(node, "ctx", None)) not in (ast.Load, ast.Del):
@@ -55,12 +55,12 @@ def python_names(text: str) -> Iterator[str]:
 
 
 def other_names(text: str) -> Iterator[str]:
-    """Yield each name of a file in C++ or TypeScript once, members of other objects excepted."""
+    """Yield each name in a C++ or TypeScript file once, except members of other objects."""
     yield from set(NAME.findall(NOT_CODE.sub(" ", text)))
 
 
 def folder_of(path: Path) -> str:
-    """Return the package that a file is counted in."""
+    """Return the package in which the names of a file are counted."""
     return "/".join(path.parts[: 3 if path.parts[0] == "src" else 2][: len(path.parts) - 1])
 
 

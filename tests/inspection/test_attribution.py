@@ -1,4 +1,4 @@
-"""Attribution: completeness, agreement with finite differences, and errors."""
+"""Attribution of translations to source words: completeness, agreement with finite differences, errors."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def test_attribution_target_defaults_to_the_translation(translator) -> None:
     assert attribute(translator, TEXT, steps=2).translation.text == translator.translate(TEXT).text
 
 
-def test_native_engine_is_rejected() -> None:
+def test_attribution_on_the_native_engine_is_rejected() -> None:
     with pytest.raises(SettingsError, match="load the model with engine='torch'"):
         attribute(uwaga.Translator.load(device="cpu"), TEXT)

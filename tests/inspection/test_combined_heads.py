@@ -1,4 +1,4 @@
-"""Combinations of heads trained on links: models of several families, lexicon, and storage."""
+"""Combinations of attention heads trained on word links: model families, lexicon, and storage."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make_translator(name="transformer"):
 
 
 @pytest.mark.parametrize("name", ["transformer", "bahdanau", "gnmt"])
-def test_combined_heads_give_word_links(name, tmp_path):
+def test_combined_attention_heads_give_word_links(name, tmp_path):
     translator = make_translator(name)
     head, pairs = train_combination(translator)
     assert head.links is not None and str(head).endswith(f"links by {len(head.links.heads)} heads")
@@ -69,7 +69,7 @@ def test_combined_heads_give_word_links(name, tmp_path):
     assert translation.text == translator.translate(TEXT, max_length=5).text
 
 
-def test_head_combination_is_not_trained_on_too_few_pairs():
+def test_head_combination_needs_a_minimum_number_of_pairs():
     assert train_combination(make_translator(), MIN_PAIRS - 1)[0].links is None
 
 
@@ -92,7 +92,7 @@ def test_lexicon_is_learned_from_other_pairs_and_stored(tmp_path, monkeypatch):
     assert all(alignment.links for alignment in translator.align(pairs[:3]))
 
 
-def test_bundled_model_gives_the_same_links_on_both_engines():
+def test_bundled_model_gives_the_same_links_in_torch_and_native_engine():
     translators = [uwaga.load(engine=engine, dtype="float32", device="cpu") for engine in ("native", "torch")]
     translations = [
         translator.translate([TEXT, "He left. We go."], alignment=True) for translator in translators

@@ -1,4 +1,4 @@
-"""Head importance, and attribution together with attention."""
+"""Importance of attention heads, and attribution together with attention."""
 
 from __future__ import annotations
 

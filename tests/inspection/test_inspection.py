@@ -1,4 +1,4 @@
-"""Alignments and quality by length: values, tables, figures and errors."""
+"""Attention matrices and translation quality by sentence length: values, tables, figures and errors."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def translators():
 @pytest.mark.parametrize("name", ATTENTION_MODELS)
 @pytest.mark.parametrize("target", [None, "Der Hund sieht die Katze."])
 @pytest.mark.parametrize("words", [False, True])
-def test_rows_of_an_alignment_sum_to_1(translators, name, target, words):
+def test_rows_of_an_attention_matrix_sum_to_1(translators, name, target, words):
     alignment = align(translators[name].attend(TEXT, target), words=words, title=name)
     np.testing.assert_allclose(alignment.weights.sum(axis=1), 1.0, **tolerance(1.0))
     assert alignment.source[-1] == "</s>"
@@ -93,7 +93,7 @@ def test_rows_of_an_alignment_sum_to_1(translators, name, target, words):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("name", ATTENTION_MODELS)
-def test_forced_decoding_matches_attention_of_search(translators, name):
+def test_attention_of_forced_decoding_matches_attention_of_search(translators, name):
     decoder = translators[name].decoder
     source = tuple(JOINT.add_special_tokens(JOINT.encode(TEXT)))
     [[hypothesis]] = search(decoder, inputs([source]), SearchOptions(beam=1, max_length=9, attention=True))
@@ -137,7 +137,7 @@ def folders(tmp_path_factory):
     return {name: root / name for name in ("bahdanau", "luong", "cho")}
 
 
-def test_several_systems_give_the_results_of_single_models(folders):
+def test_results_of_several_systems_equal_results_of_single_models(folders):
     models = {f"the {name}": folders[name] for name in ("bahdanau", "luong")}
     lines, progress = [TEXT, "", "The cat."], []
     translations = translate_systems(models, lines, beam=2, device="cpu", on_lines=progress.append)
@@ -180,7 +180,7 @@ def test_pieces_are_joined_to_words(source, words):
     assert list(alignment.source) == words
 
 
-def test_words_sum_over_source_pieces_and_average_over_target_pieces():
+def test_word_weights_sum_over_source_pieces_and_average_over_target_pieces():
     weights = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.1, 0.2, 0.2], [0.0, 0.0, 1.0, 0.0]]
     alignment = align(make_translation("▁un likely ▁x", "▁nie mals", weights), words=True)
     assert alignment.target == ("niemals", "</s>")
@@ -192,7 +192,7 @@ def test_mismatched_labels_are_rejected():
         Alignment(("a", "b", "c"), ("x",), np.zeros((2, 3), dtype=np.float32))
 
 
-def test_heat_map_is_readable_without_colours():
+def test_attention_heat_map_is_readable_without_colours():
     alignment = align(
         make_translation("▁ab ▁c", "▁x ▁yz", [[0.9, 0.1, 0.0], [0.3, 0.5, 0.2], [0.0, 0.0, 1.0]]), title="T"
     )
@@ -288,7 +288,7 @@ def test_lengths_are_counted_in_bleu_tokens():
     assert by_length(["Hi, you!"], [("x",)], {"s": ["x"]}, tokenize="none").buckets[0].shortest == 2
 
 
-def test_table_is_written_as_json_and_tsv():
+def test_length_table_is_written_as_json_and_tsv():
     sources, references, systems = corpus(30)
     table = by_length(sources, references, systems, buckets=2, samples=10)
     parsed = json.loads(table.json())

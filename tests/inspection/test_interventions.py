@@ -1,4 +1,4 @@
-"""Edited attention: identity edits, silent heads, replaced weights and positions."""
+"""Attention interventions: identity edits, silenced heads, replaced weights and positions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def original_weights(translator, inputs, kind, layer: int) -> np.ndarray:
     return recorded[0][0].numpy()
 
 
-def test_model_without_interventions_is_bit_identical(translator, inputs) -> None:
+def test_empty_list_of_interventions_gives_bit_identical_results(translator, inputs) -> None:
     before = translator.translate(TEXT)
     assert intervene(translator).translate(TEXT) == before
     assert intervene(translator).score([(TEXT, TARGET)]) == translator.score([(TEXT, TARGET)])
@@ -56,7 +56,7 @@ def test_model_without_interventions_is_bit_identical(translator, inputs) -> Non
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
-def test_heads_fixed_to_their_weights_are_bit_identical(translator, inputs, kind) -> None:
+def test_heads_fixed_to_their_own_weights_give_bit_identical_results(translator, inputs, kind) -> None:
     for layer in range(1, LAYERS[kind] + 1):
         explicit = with_interventions(translator.decoder, [Heads(kind, layer)])
         weights = original_weights(translator, inputs, kind, layer)
@@ -89,7 +89,7 @@ def test_interventions_act_equally_on_search_steps_and_parallel_scoring(translat
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
-def test_replacement_weights_are_zero_uniform_or_diagonal(translator, inputs, kind) -> None:
+def test_replacement_attention_weights_are_zero_uniform_or_diagonal(translator, inputs, kind) -> None:
     size = inputs[0].shape[1] if kind != "decoder" else inputs[1].shape[1]
     rows = inputs[0].shape[1] if kind == "encoder" else inputs[1].shape[1]
     for weights in ("silent", "uniform", "diagonal"):
@@ -172,7 +172,7 @@ def test_nonexistent_layers_heads_and_kinds_are_rejected(translator, heads, mess
         intervene(translator, heads).score([(TEXT, TARGET)])
 
 
-def test_ensembles_are_rejected() -> None:
+def test_interventions_on_ensembles_are_rejected() -> None:
     translator = uwaga.Translator.load(device="cpu", engine="torch")
     with pytest.raises(SettingsError, match="single Transformer"):
         intervene(translator.with_decoder(Ensemble([translator.decoder, translator.decoder])), Heads())

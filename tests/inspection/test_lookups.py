@@ -1,4 +1,4 @@
-"""The remembered states that a translation looks up (M44)."""
+"""Report of the decoder states that a translation retrieves from a memory (M44)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, SettingsError
 from uwaga.inspection import RememberedPair, look_up
 
-SLEEPING = "A man in a red shirt is sleeping.", "Ein Herr im roten Hemd schlummert."
-BOY = "A boy in a red shirt is sleeping.", "Ein Knabe im roten Hemd schlummert."
-SINGING = "A man in a red shirt is singing."
+SLEEPING_PAIR = "A man in a red shirt is sleeping.", "Ein Herr im roten Hemd schlummert."
+BOY_PAIR = "A boy in a red shirt is sleeping.", "Ein Knabe im roten Hemd schlummert."
+SINGING_PAIR = "A man in a red shirt is singing."
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Match:
 
 @dataclass(eq=False)
 class States:
-    """Keeps states in a dictionary."""
+    """Stores decoder states in a dictionary."""
 
     pairs: list[tuple[str, str]]
     values: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class States:
 
 
 class ListedMemory:
-    """A memory to whose pairs every text is similar, or equal."""
+    """A memory that returns all of its pairs as matches of any text."""
 
     def __init__(self, *pairs, keeps_states=True):
         self.pairs = list(pairs)
@@ -61,15 +61,15 @@ def translator(request) -> uwaga.Translator:
     if request.param != "shortlist":
         return uwaga.load(threads=1, engine=request.param)
     translator = uwaga.load(threads=1)
-    [pair] = translator.pair_ids([(SINGING, translator.translate(SINGING).text)])
+    [pair] = translator.pair_ids([(SINGING_PAIR, translator.translate(SINGING_PAIR).text)])
     common, size = np.unique(pair.target).astype(np.int32), translator.decoder.vocabulary
     shortlist = Shortlist(common, np.zeros(size + 1, np.int32), np.zeros(0, np.int32), size)
     return translator.with_decoder(translator.decoder.with_shortlist(shortlist))
 
 
-@pytest.mark.parametrize("text", [SINGING, "A man in a blue shirt is sleeping.\nThe weather is nice."])
-def test_M44_reported_mixtures_and_weights_match_the_search(translator, text):
-    memory = ListedMemory(SLEEPING, BOY)
+@pytest.mark.parametrize("text", [SINGING_PAIR, "A man in a blue shirt is sleeping.\nThe weather is nice."])
+def test_M44_reported_mixture_weights_match_the_search(translator, text):
+    memory = ListedMemory(SLEEPING_PAIR, BOY_PAIR)
     lookups = look_up(translator, text, memory)
     translation = translator.translate(text, memory=memory, placeholders=False)
     assert lookups.translation.tokens == translation.tokens
@@ -86,18 +86,19 @@ def test_M44_reported_mixtures_and_weights_match_the_search(translator, text):
 
 def test_M44_pairs_that_exceed_the_datastore_limit_are_omitted(translator):
     with mock.patch("uwaga.translator.layers.retrieval.MAX_STATES", 1):
-        lookups = look_up(translator, SINGING, ListedMemory(BOY, SLEEPING))
-    assert [(pair.source, pair.target) for pair in lookups.pairs] == [BOY]
+        lookups = look_up(translator, SINGING_PAIR, ListedMemory(BOY_PAIR, SLEEPING_PAIR))
+    assert [(pair.source, pair.target) for pair in lookups.pairs] == [BOY_PAIR]
 
 
 def test_M44_lookups_contain_the_nearest_remembered_token(translator):
-    lookups = look_up(translator, SINGING, ListedMemory(BOY, SLEEPING))
+    lookups = look_up(translator, SINGING_PAIR, ListedMemory(BOY_PAIR, SLEEPING_PAIR))
     pieces = [
-        tuple(translator.target.pieces(translator.pair_ids([pair])[0].target)) for pair in (BOY, SLEEPING)
+        tuple(translator.target.pieces(translator.pair_ids([pair])[0].target))
+        for pair in (BOY_PAIR, SLEEPING_PAIR)
     ]
     assert lookups.pairs == (
-        RememberedPair(*BOY, 80.0, pieces[0]),
-        RememberedPair(*SLEEPING, 80.0, pieces[1]),
+        RememberedPair(*BOY_PAIR, 80.0, pieces[0]),
+        RememberedPair(*SLEEPING_PAIR, 80.0, pieces[1]),
     )
     herr = next(lookup for lookup in lookups.tokens if lookup.token == "▁Herr")
     assert (herr.pair, herr.position, lookups.piece_after(herr)) == (1, 1, "▁Herr")
@@ -108,26 +109,30 @@ def test_M44_lookups_contain_the_nearest_remembered_token(translator):
 
 
 def test_sentences_translated_verbatim_from_memory_have_no_lookups(translator):
-    memory = ListedMemory(SLEEPING)
-    lookups = look_up(translator, f"{SLEEPING[0]}\n{SINGING}", memory)
-    assert lookups.translation.text.startswith(SLEEPING[1] + "\n")
-    assert lookups.tokens == look_up(translator, SINGING, memory).tokens
-    assert [pair.target for pair in lookups.pairs] == [SLEEPING[1]]
+    memory = ListedMemory(SLEEPING_PAIR)
+    lookups = look_up(translator, f"{SLEEPING_PAIR[0]}\n{SINGING_PAIR}", memory)
+    assert lookups.translation.text.startswith(SLEEPING_PAIR[1] + "\n")
+    assert lookups.tokens == look_up(translator, SINGING_PAIR, memory).tokens
+    assert [pair.target for pair in lookups.pairs] == [SLEEPING_PAIR[1]]
 
 
 @pytest.mark.parametrize(
     "memory",
-    [ListedMemory(), ListedMemory((SINGING, "Er singt.")), ListedMemory(SLEEPING, keeps_states=False)],
+    [
+        ListedMemory(),
+        ListedMemory((SINGING_PAIR, "Er singt.")),
+        ListedMemory(SLEEPING_PAIR, keeps_states=False),
+    ],
     ids=["empty", "same text", "no states"],
 )
 def test_text_without_similar_memory_pairs_has_no_lookups(translator, memory):
-    lookups = look_up(translator, SINGING, memory)
+    lookups = look_up(translator, SINGING_PAIR, memory)
     assert (lookups.pairs, lookups.tokens, lookups.radius) == ((), (), 0)
-    assert lookups.translation.text == translator.translate(SINGING, memory=memory).text
+    assert lookups.translation.text == translator.translate(SINGING_PAIR, memory=memory).text
 
 
 def test_invalid_arguments_are_rejected(translator):
     with pytest.raises(SettingsError, match="memory must be"):
-        look_up(translator, SINGING, None)
+        look_up(translator, SINGING_PAIR, None)
     with pytest.raises(DataError, match="not a string"):
         look_up(translator, 7, ListedMemory())

@@ -30,7 +30,7 @@ def attended_text(kind: str = "encoder", layers: int = 3, tokens: str = "[CLS] u
     return AttendedText("", pieces, Attentions(**{kind: table / table.sum(-1, keepdims=True)}))
 
 
-def test_default_matrix_equals_the_alignment_matrix(translation):
+def test_default_attention_matrix_equals_the_alignment_matrix(translation):
     [actual], expected = matrices(translation), align(translation)
     assert (actual.source, actual.target) == (expected.source, expected.target)
     np.testing.assert_allclose(actual.weights, expected.weights, **tolerance(1.0))
@@ -38,7 +38,7 @@ def test_default_matrix_equals_the_alignment_matrix(translation):
     assert actual.title == "cross, layer 2, mean of heads"
 
 
-def test_all_matrices_are_ordered_and_labelled(translation):
+def test_all_attention_matrices_are_ordered_and_labelled(translation):
     selection = Selection(("encoder", "decoder", "cross"), "all", "all")
     alignments = matrices(translation, selection, title="tiny")
     shape = [("encoder", 1), ("decoder", 2), ("cross", 2)]
@@ -56,7 +56,7 @@ def test_all_matrices_are_ordered_and_labelled(translation):
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_rows_of_words_sum_to_1(translation, kind):
+def test_matrix_rows_of_words_sum_to_1(translation, kind):
     for alignment in matrices(translation, Selection((kind,), "all", "all"), words=True):
         np.testing.assert_allclose(alignment.weights.sum(-1), 1.0, **tolerance(1.0))
         german, english = ("Der", "Hund", "sieht", "die", "Katze."), ("The", "dog", "sees", "the", "cat.")
@@ -64,7 +64,7 @@ def test_rows_of_words_sum_to_1(translation, kind):
         assert alignment.source == (("<s>", *german) if kind == "decoder" else (*english, "</s>"))
 
 
-def test_words_sum_over_keys_and_average_over_queries():
+def test_word_weights_sum_over_keys_and_average_over_queries():
     text = attended_text()
     pieces, words = (matrices(text, Selection((), [2], [1]), words=merge)[0] for merge in (False, True))
     assert words.source == words.target == ("[CLS]", "unhappy", "cat", "[SEP]")
@@ -98,7 +98,7 @@ def test_second_sentence_starts_with_start_symbol():
         ({"kinds": ("cross",)}, "has no cross-attention; it has encoder: 3 encoder layers with 2 heads"),
     ],
 )
-def test_nonexistent_kinds_layers_and_heads_are_reported(selection, message):
+def test_nonexistent_attention_kinds_layers_and_heads_are_reported(selection, message):
     with pytest.raises(SettingsError, match=message):
         matrices(attended_text(), Selection(**selection))
 

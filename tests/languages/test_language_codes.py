@@ -30,7 +30,7 @@ def test_base_language_is_idempotent():
         assert len(short) == 2 and base_language(short) == short
 
 
-def test_most_languages_are_shared_between_families():
+def test_model_families_share_most_languages():
     """The languages of mBART-50 are languages of M2M-100, and nearly all of those are languages of NLLB."""
     bases = [set(map(base_language, codes)) for codes in (MBART50, M2M100, NLLB200)]
     assert bases[0] - bases[1] == {"te"}  # Telugu, which M2M-100 lacks

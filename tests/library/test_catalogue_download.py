@@ -1,4 +1,4 @@
-"""Downloads over a real connection: atomic, resumable, limited in size and in time."""
+"""Downloads over a real connection are atomic, resumable, and limited in size and time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def is_complete(folder: Path, files: dict[str, bytes] = FILES) -> bool:
 
 
 def listed_models(home: Path) -> list[str]:
-    """Return the folders of installed models; names with a leading dot are internal."""
+    """Return the names of installed model folders, without internal ones that begin with a dot."""
     return sorted(path.name for path in (home / "models").iterdir() if not path.name.startswith("."))
 
 
@@ -64,7 +64,7 @@ def partial_size(home: Path) -> int:
     return sum(path.stat().st_size for path in (home / "models/.incomplete").rglob("*.part"))
 
 
-def test_download_writes_record_and_licence(home, server):
+def test_download_writes_installation_record_and_licence(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     progress: list[tuple[int, int | None]] = []
     folder = fetch(home, server, progress=lambda received, total: progress.append((received, total)))
@@ -86,7 +86,7 @@ def test_download_writes_record_and_licence(home, server):
     assert listed_models(home) == [NAME] and not list((home / "models/.incomplete").iterdir())
 
 
-def test_only_requested_model_is_fetched(home, server):
+def test_only_the_requested_model_is_downloaded(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES, ("en-de", "tiny"): model_files("en-de")})
     fetch(home, server)
     requested = [path for path, _ in server.requests]
@@ -117,7 +117,7 @@ def test_declining_the_licence_prevents_the_download(home, server, answer):
     assert not (home / "models").exists()
 
 
-def test_interrupted_transfer_resumes_within_call(home, server):
+def test_interrupted_transfer_resumes_within_the_same_call(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].cut = [60_000, 70_000]
     assert is_complete(fetch(home, server))
@@ -127,7 +127,7 @@ def test_interrupted_transfer_resumes_within_call(home, server):
     assert 0 < offsets[0] <= 60_000 < offsets[1] <= 130_000
 
 
-def test_failed_download_resumes_in_next_call(home, server):
+def test_failed_download_resumes_in_the_next_call(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].cut = [30_000] * 3
     with pytest.raises(CatalogueError, match=r"ended after .* bytes were received and kept: run it again"):
@@ -147,14 +147,14 @@ def test_download_restarts_on_a_server_without_ranges(home, server):
 
 
 @pytest.mark.parametrize("content_range", ["bytes 0-9/10", "bytes 5-1/7", "bytes */9", "", "x"])
-def test_wrong_content_range_restarts_download(home, server, content_range):
+def test_wrong_content_range_header_restarts_the_download(home, server, content_range):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].cut = [30_000]
     server.paths[WEIGHTS_PATH].wrong_extent = content_range
     assert is_complete(fetch(home, server))
 
 
-def test_changed_file_is_fetched_again(home, server):
+def test_changed_file_is_downloaded_again(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].cut = [30_000] * 3
     with pytest.raises(CatalogueError):
@@ -164,7 +164,7 @@ def test_changed_file_is_fetched_again(home, server):
     assert is_complete(fetch(home, server), newer)
 
 
-def test_files_of_mixed_versions_are_fetched_again(home, server):
+def test_files_of_mixed_versions_are_downloaded_again(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].cut = [30_000] * 3
     with pytest.raises(CatalogueError):
@@ -176,7 +176,7 @@ def test_files_of_mixed_versions_are_fetched_again(home, server):
     assert is_complete(fetch(home, server), newer)
 
 
-def test_wrong_hash_discards_download(home, server):
+def test_download_with_a_wrong_hash_is_discarded(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.put(WEIGHTS_PATH[1:], gzip.compress(bytes(len(FILES[MODEL]))))
     with pytest.raises(CatalogueError, match=rf"{MODEL}: its SHA-256 is [0-9a-f]+, but the catalogue says"):
@@ -201,14 +201,14 @@ def test_download_of_an_endless_body_is_aborted(home, server):
     assert listed_models(home) == []
 
 
-def test_too_large_content_length_is_refused(home, server):
+def test_excessive_content_length_is_refused(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].headers["Content-Length"] = str(10**15)
     with pytest.raises(CatalogueError, match=r"has 1000000000000000 bytes, more than"):
         fetch(home, server)
 
 
-def test_slow_download_is_aborted_and_its_part_kept(home, server):
+def test_slow_download_is_aborted_and_its_partial_file_is_kept(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].throttle = (100, 0.05)
     started = time.monotonic()
@@ -242,8 +242,8 @@ ENDLESS_RESPONSES = {
 
 
 @pytest.mark.parametrize("response", ENDLESS_RESPONSES)
-def test_trickling_response_times_out(response):
-    """Each chunk arrives in time, but the response never ends: an idle timeout would wait forever."""
+def test_very_slow_response_times_out(response):
+    """Each chunk arrives in time, but the response never ends, so an idle timeout would not suffice."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def trickle() -> None:
@@ -269,7 +269,7 @@ def test_trickling_response_times_out(response):
     assert time.monotonic() - started < 5
 
 
-def test_first_failure_cancels_other_downloads(home, server):
+def test_first_failure_cancels_all_other_downloads_of_the_call(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].throttle = (1000, 0.05)  # ten seconds, and fast enough
     server.paths["/models/en-pt/tiny_x/exported/vocab.enpt.spm.gz"].status = 403
@@ -279,7 +279,7 @@ def test_first_failure_cancels_other_downloads(home, server):
     assert time.monotonic() - started < 5
 
 
-def test_temporary_errors_are_retried(home, server):
+def test_requests_are_repeated_after_temporary_errors(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].status = 503
     threading.Timer(0.02, lambda: setattr(server.paths[WEIGHTS_PATH], "status", 200)).start()
@@ -303,7 +303,7 @@ def test_offline_error_names_files_to_copy(home, server):
     assert str(home / "models") in text
 
 
-def test_redirects_are_followed_and_limited(home, server):
+def test_redirects_are_followed_up_to_a_limit(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     moved = server.paths[WEIGHTS_PATH]
     server.paths["/elsewhere"] = moved
@@ -323,7 +323,7 @@ def test_unsafe_redirects_are_refused(server, location):
         catalogue.listing(mirror=server.url, limits=LIMITS)
 
 
-def test_credentials_are_not_stored(home, server):
+def test_credentials_in_urls_are_not_stored(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     mirror = server.url.replace("http://", "http://someone:s%40cret@")
     environment = {"UWAGA_HOME": str(home), "UWAGA_FIREFOX_URL": mirror}
@@ -384,14 +384,14 @@ def test_full_disk_fails_before_download(home, server, monkeypatch):
     assert len(server.requests) == 1
 
 
-def test_unwritable_home_is_reported(tmp_path, server):
+def test_unwritable_model_folder_is_reported(tmp_path, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     (tmp_path / "home").write_text("a file")
     with pytest.raises(CatalogueError, match=r"home.*cannot be written.*UWAGA_HOME"):
         fetch(tmp_path / "home", server)
 
 
-def test_concurrent_threads_fetch_once(home, server):
+def test_concurrent_threads_download_a_model_only_once(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     folders, messages = [], []
 
@@ -421,7 +421,7 @@ def start_download(home: Path, server: ModelServer) -> subprocess.Popen[str]:
     )
 
 
-def test_concurrent_processes_fetch_once(home, server):
+def test_concurrent_processes_download_a_model_only_once(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     drop = len(server.paths[WEIGHTS_PATH].body) // 20
     server.paths[WEIGHTS_PATH].throttle = (drop, 0.3)  # long enough for another process to start
@@ -437,7 +437,7 @@ def test_concurrent_processes_fetch_once(home, server):
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_terminated_download_resumes(home, server, signal_number):
+def test_terminated_download_resumes_in_the_next_process(home, server, signal_number):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].throttle = (20_000, 0.3)
     process = start_download(home, server)
@@ -455,7 +455,7 @@ def test_terminated_download_resumes(home, server, signal_number):
     assert listed_models(home) == [NAME] and not list((home / "models/.incomplete").iterdir())
 
 
-def test_leftovers_of_killed_installation_are_removed(home, server):
+def test_temporary_files_of_a_killed_installation_are_removed(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     leftover = home / "models" / f".{NAME}.0123abcd.part"
     leftover.mkdir(parents=True)
@@ -469,7 +469,7 @@ def test_leftovers_of_killed_installation_are_removed(home, server):
 @pytest.mark.parametrize(
     "record", ["", "[]", "{", '{"location": 1}', '{"validator": "\\r\\nX: y"}', "[" * 9999]
 )
-def test_corrupted_part_records_restart_download(home, server, record):
+def test_corrupted_records_of_a_partial_download_restart_it(home, server, record):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     parts = home / "models/.incomplete" / NAME
     parts.mkdir(parents=True)
@@ -489,7 +489,7 @@ def test_planted_symbolic_link_is_not_followed(home, server, tmp_path):
     assert victim.read_text() == "precious"
 
 
-def test_record_describes_installed_model(home, server):
+def test_installation_record_describes_the_model(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     folder = fetch(home, server)
     values = json.loads((folder / "origin.json").read_text())
@@ -503,7 +503,7 @@ def test_record_describes_installed_model(home, server):
 
 @pytest.fixture
 def tls_certificate(server, tmp_path):
-    """Serve over TLS, and return the certificate to trust."""
+    """Make the server use TLS, and return the path of the certificate to trust."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl makes the certificate")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
@@ -530,7 +530,7 @@ def test_https_requires_a_trusted_certificate(home, server, tls_certificate, mon
         catalogue.listing(mirror=server.url, limits=LIMITS)
 
 
-def test_proxy_of_the_environment_is_used(home, server, monkeypatch):
+def test_proxy_from_environment_variables_is_used(home, server, monkeypatch):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     monkeypatch.setenv("http_proxy", server.url)
     monkeypatch.delenv("no_proxy", raising=False)

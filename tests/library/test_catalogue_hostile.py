@@ -1,4 +1,4 @@
-"""Hostile catalogues: each fault is refused by name, nothing is fetched and no other file is touched."""
+"""Hostile catalogues: each fault is named in an error, and no file is downloaded or changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server():
 
 @pytest.fixture
 def entry(server):
-    """The only model of a catalogue, to be modified and then served with ``entry["serve"]()``."""
+    """Return the only entry of a catalogue; modify it, then serve it with ``entry["serve"]()``."""
     values = serve_catalogue(server, {("en-pt", "tiny"): FILES})
     (entry,) = values["models"]["en-pt"]
     entry["serve"] = lambda: server.put("models.json", without_functions(values))
@@ -61,7 +61,7 @@ def refuse(server, tmp_path: Path, match: str, **options: object) -> str:
 
 
 def try_listing(mirror: str) -> tuple[catalogue.Listing, str]:
-    """Return the listing of a mirror, and the error that it raises."""
+    """Return the listing of a mirror, empty after an error, and the error message or an empty string."""
     try:
         return catalogue.listing(mirror=mirror, limits=LIMITS), ""
     except UwagaError as error:
@@ -90,7 +90,7 @@ UNSAFE_PATHS = [
 
 @pytest.mark.parametrize("path", UNSAFE_PATHS)
 @pytest.mark.parametrize("kind", ["model", "vocab"])
-def test_unsafe_paths_are_refused(server, entry, tmp_path, path, kind):
+def test_unsafe_file_paths_are_refused(server, entry, tmp_path, path, kind):
     entry["files"][kind]["path"] = path
     entry["serve"]()
     refuse(server, tmp_path, "refused|is missing")
@@ -99,7 +99,7 @@ def test_unsafe_paths_are_refused(server, entry, tmp_path, path, kind):
 
 
 @pytest.mark.parametrize("size", [0, -1, 10**12, 1.5, True, "5000", None, [], 10**400])
-def test_invalid_sizes_are_refused(server, entry, tmp_path, size):
+def test_invalid_file_sizes_are_refused(server, entry, tmp_path, size):
     entry["files"]["model"]["uncompressedSize"] = size
     entry["serve"]()
     refuse(server, tmp_path, "uncompressedSize")
@@ -117,7 +117,7 @@ def test_file_of_the_wrong_size_is_refused(server, entry, tmp_path, size):
 
 
 @pytest.mark.parametrize("value", ["", "0" * 63, "g" * 64, 1, None, [], "0" * 64])
-def test_wrong_hashes_are_refused(server, entry, tmp_path, value):
+def test_files_with_wrong_hashes_are_refused(server, entry, tmp_path, value):
     entry["files"]["model"]["uncompressedHash"] = value
     entry["serve"]()
     refuse(server, tmp_path, "uncompressedHash|SHA-256")
@@ -147,7 +147,7 @@ def test_non_numeric_metrics_are_refused(server, entry, tmp_path, metrics):
     refuse(server, tmp_path, "metrics|bleu")
 
 
-def test_refused_entry_does_not_affect_others(server, tmp_path):
+def test_refused_catalogue_entry_does_not_affect_other_entries(server, tmp_path):
     values = serve_catalogue(
         server, {("en-pt", "tiny"): FILES, ("en-de", "tiny"): model_files("en-de", 5000)}
     )
@@ -163,7 +163,7 @@ def test_refused_entry_does_not_affect_others(server, tmp_path):
 
 
 def test_model_with_null_status_is_unreleased(server, entry):
-    """The storage also lists models that were trained but never deployed."""
+    """The catalogue also lists models that were trained but never deployed."""
     entry["releaseStatus"] = None
     entry["serve"]()
     assert catalogue.available(mirror=server.url, limits=LIMITS) == []
@@ -185,7 +185,7 @@ def test_duplicate_catalogue_entries_are_refused(server, entry, tmp_path):
     refuse(server, tmp_path, "two files have the same name")
 
 
-def test_missing_vocabulary_and_wrong_pair_are_refused(server, entry, tmp_path):
+def test_entries_without_vocabulary_or_with_wrong_language_pair_are_refused(server, entry, tmp_path):
     vocabulary = entry["files"].pop("vocab")
     entry["serve"]()
     refuse(server, tmp_path, "has neither vocab nor")
@@ -235,7 +235,7 @@ def test_http_base_url_is_refused(monkeypatch, server, entry):
         catalogue.available(limits=LIMITS, environment={})
 
 
-def test_file_urls_are_below_the_mirror(server, entry):
+def test_urls_of_model_files_are_below_the_mirror_url(server, entry):
     (model,) = catalogue.available(mirror=server.url, limits=LIMITS)
     assert all(file.locations[0].startswith(server.url) for file in model.files)
 
@@ -267,7 +267,7 @@ def test_invalid_arguments_raise_uwaga_errors(call, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name", ["..", ".", "", "/", "../models", "a/b", ".incomplete", ".locks", "\0", "a\n"]
 )
-def test_invalid_names_are_not_removed(tmp_path, name):
+def test_remove_refuses_invalid_model_names(tmp_path, name):
     (tmp_path / "models/.locks").mkdir(parents=True)
     environment = {"UWAGA_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "HF_HOME": str(tmp_path)}
     with pytest.raises(CatalogueError, match="no installed model"):
@@ -301,7 +301,7 @@ def serve_records(
     return values
 
 
-def test_downloads_from_records_are_verified(server, tmp_path):
+def test_downloads_listed_in_firefox_records_are_verified(server, tmp_path):
     older, newer = model_files("en-pt", 5000), model_files("xx-yy", 6000)
     newer = dict(zip(older, newer.values(), strict=True))
     data = [
@@ -338,7 +338,7 @@ def test_downloads_from_records_are_verified(server, tmp_path):
         )
 
 
-def test_zstd_bomb_is_aborted(server, tmp_path):
+def test_decompression_of_a_zstd_bomb_is_aborted(server, tmp_path):
     data = serve_records(server, FILES)
     zstandard = pytest.importorskip("zstandard")
     bomb = zstandard.ZstdCompressor().compress(bytes(1 << 27))
@@ -424,7 +424,7 @@ VALUES = st.recursive(
 
 @settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_mutated_catalogue_is_listed_or_refused(tmp_path_factory, data):
+def test_mutated_catalogue_is_listed_or_raises_catalogue_error(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("mirror")
     files = {
         "model": {"path": "a/model.enpt.bin.gz", "uncompressedSize": 5, "uncompressedHash": "0" * 64},

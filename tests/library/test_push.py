@@ -1,4 +1,4 @@
-"""Models saved with a card, and uploaded to a hub on loopback: files, card and refusals."""
+"""Models saved with a card and uploaded to a hub on this machine: files, card and errors."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class FakeHub:
 
 @pytest.fixture
 def hub(monkeypatch):
-    """A hub on loopback, as if named by ``HF_ENDPOINT``; files are sent within the commit."""
+    """Yield a hub on this machine, as if ``HF_ENDPOINT`` named it; commits contain the files."""
     fake = FakeHub()
     thread = threading.Thread(target=fake.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
@@ -161,7 +161,7 @@ def test_int8_and_hugging_face_folders_are_saved(tmp_path, trained):
         assert translations(Translator.load(tmp_path / f"{name}-saved")) == translations(model)
 
 
-def test_card_has_training_record(tmp_path, trained):
+def test_card_contains_the_training_record(tmp_path, trained):
     trained.save_pretrained(tmp_path / "saved")
     front_matter = read_front_matter(tmp_path / "saved")
     assert front_matter["library_name"] == "uwaga"
@@ -182,7 +182,7 @@ def test_card_has_training_record(tmp_path, trained):
         assert part in text
 
 
-def test_given_fields_are_written_to_the_card(tmp_path):
+def test_given_fields_are_written_to_the_model_card(tmp_path):
     model = Translator.load(save(tmp_path / "bare", "# A model\n"))
     fields = {
         "license": "Our own terms, v. 1",
@@ -206,7 +206,7 @@ def test_given_fields_are_written_to_the_card(tmp_path):
     ]
 
 
-def test_metrics_override_training_scores(tmp_path, trained):
+def test_given_metrics_override_training_scores(tmp_path, trained):
     trained.save_pretrained(tmp_path / "once", metrics={"Tatoeba": {"bleu": 30.5}})
     Translator.load(tmp_path / "once").save_pretrained(tmp_path / "twice")
     [result] = huggingface_hub.ModelCard.load(tmp_path / "twice/README.md").data.eval_results
@@ -237,7 +237,7 @@ def test_front_matter_of_the_card_is_preserved(tmp_path):
     assert front_matter["model-index"] == [{"name": "x", "results": []}]
 
 
-def test_saving_a_model_requires_a_licence(tmp_path, hub):
+def test_saving_a_model_for_the_hub_requires_a_licence(tmp_path, hub):
     model = Translator.load(save(tmp_path / "bare", TRAINED.replace("CC BY 2.0", "not stated")))
     with pytest.raises(SettingsError, match=r"license='cc-by-4\.0'"):
         model.save_pretrained(tmp_path / "saved")
@@ -266,7 +266,7 @@ def test_saving_a_model_requires_a_licence(tmp_path, hub):
         {"licence": "mit"},
     ],
 )
-def test_invalid_fields_are_refused(tmp_path, trained, fields):
+def test_invalid_card_fields_are_refused(tmp_path, trained, fields):
     with pytest.raises(SettingsError):
         trained.save_pretrained(tmp_path / "saved", **fields)
     assert not (tmp_path / "saved").exists()
@@ -310,7 +310,7 @@ def test_symbolic_links_that_leave_the_folder_are_refused(tmp_path, trained):
     assert not (tmp_path / "saved").exists()
 
 
-def test_model_of_hub_cache_is_saved(tmp_path):
+def test_model_from_the_hub_cache_is_saved(tmp_path):
     snapshot = tmp_path / "models--me--ende/snapshots" / ("0" * 40)
     blobs = tmp_path / "models--me--ende/blobs"
     blobs.mkdir(parents=True)
@@ -370,7 +370,7 @@ def test_invalid_repository_names_are_refused(trained, hub, name):
     assert hub.requests == []
 
 
-def test_hub_upload_failure_gives_a_one_line_error(trained, hub):
+def test_failed_hub_upload_gives_a_one_line_error(trained, hub):
     hub.refusing = True
     with pytest.raises(ModelError, match=r"me/ende: cannot be uploaded: .*hf auth login") as caught:
         trained.push_to_hub("me/ende", token="hf_secret")

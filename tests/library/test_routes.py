@@ -1,4 +1,4 @@
-"""The choice of installed models for two languages."""
+"""Selection of installed models that translate between two languages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ EN_PT, PT_EN, EN_DE = model("en-pt", "en", "pt"), model("pt-en", "pt", "en"), mo
 MULTILINGUAL = model("many", "de_DE en_XX pt_XX", "de_DE en_XX pt_XX", 600)
 
 
-def test_direct_model_is_preferred_to_chain():
+def test_direct_model_is_preferred_to_a_chain_of_models():
     models = [PT_EN, EN_DE, model("pt-de", "pt", "de", 1)]
     assert names(find_route("pt", "de", models)) == ["pt-de"]
     assert names(find_route("pt", "de", models[:2])) == ["pt-en", "en-de"]
@@ -60,12 +60,12 @@ def test_direct_model_is_preferred_to_chain():
 @pytest.mark.parametrize(
     "model_codes", [("en", "pt"), ("en_GB", "pt_PT"), ("eng_Latn", "por_Latn"), ("en_XX", "pt_XX")]
 )
-def test_language_codes_match_in_any_style(requested, model_codes):
+def test_language_codes_of_all_styles_match(requested, model_codes):
     [step] = find_route(*requested, [EN_DE, model("this", *model_codes)])
     assert (step.model.name, step.source, step.target) == ("this", *model_codes)
 
 
-def test_most_specific_code_is_selected():
+def test_model_with_the_most_specific_language_code_is_selected():
     chinese = model("many", "eng_Latn zho_Hans zho_Hant", "eng_Latn zho_Hans zho_Hant")
     assert find_route("en", "zho_Hant", [chinese])[0].target == "zho_Hant"
     assert find_route("en", "zh-Hant", [chinese])[0].target == "zho_Hant"
@@ -79,7 +79,7 @@ def test_bilingual_model_is_preferred_to_multilingual():
     assert names(find_route("en", "pt", [MULTILINGUAL, EN_PT])) == ["en-pt"]
 
 
-def test_models_are_ranked_by_size_then_age(tmp_path):
+def test_models_are_ranked_by_size_and_then_by_age(tmp_path):
     old, new = tmp_path / "old", tmp_path / "new"
     for age, folder in enumerate((new, old)):
         folder.mkdir()
@@ -103,7 +103,7 @@ def test_models_are_ranked_by_size_then_age(tmp_path):
 
 
 def scored_model(name, score, parameters):
-    """Return a model with scores from its catalogue and no description."""
+    """Return a model that has scores from a catalogue but no description."""
     origin = Origin(
         name=name,
         source="firefox",
@@ -115,7 +115,7 @@ def scored_model(name, score, parameters):
     return InstalledModel(name, "catalogue", "/nowhere", 5, None, (), origin)
 
 
-def test_scores_take_precedence_over_size():
+def test_benchmark_scores_take_precedence_over_model_size():
     best = scored_model("best", 50, 10)
     large = scored_model("large", 40, 20)
     unknown = model("unknown", "en", "de", 99)
@@ -135,7 +135,7 @@ def test_chains_through_english_are_preferred():
     assert names(find_route("pt", "de", [*spanish, *french])) == ["pt-fr", "fr-de"]
 
 
-def test_via_selects_the_intermediate_languages():
+def test_via_option_selects_the_intermediate_languages():
     models = [PT_EN, EN_DE, EN_PT, MULTILINGUAL, model("pt-de", "pt", "de"), model("de-pt", "de", "pt")]
     assert names(find_route("pt", "de", models, ["en"])) == ["pt-en", "en-de"]
     assert names(find_route("pt", "pt", models, ["en"])) == ["pt-en", "en-pt"]
@@ -144,7 +144,7 @@ def test_via_selects_the_intermediate_languages():
 
 
 def test_route_is_the_shortest_chain_without_cycles():
-    """Compared with an exhaustive search."""
+    """The route equals the result of an exhaustive search."""
     codes = "aaa bbb ccc ddd eee"
     pairs = ["aaa-bbb", "bbb-aaa", "bbb-ccc", "ccc-ddd", "ddd-eee", "ccc-bbb", "eee-aaa"]
     models = [model(pair, *pair.split("-")) for pair in pairs]
@@ -167,7 +167,7 @@ def test_route_is_the_shortest_chain_without_cycles():
             assert same_language(step.target, next_step.source)
 
 
-def test_unusable_models_are_ignored():
+def test_unusable_models_are_not_part_of_a_route():
     assert find_route("en", "pt", [model("en-pt", "en", "pt", usable=False), model("odd", "", "")]) is None
     assert find_route("en", "en", [model("odd", "en", "en")]) is None
     assert find_route("en", "en", [model("en-de", "en", "de"), model("de-en", "de", "en")]) is None

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (pages are shown as they are)
-"""The structure of HTML in a translation, in the cases that bergamot-translator tests (html_tests, xh_scanner_tests).
+"""The structure of HTML is preserved in translations, in the cases that bergamot-translator tests (html_tests, xh_scanner_tests).
 
 The differences are by design. A pair of tags inside a word goes around the whole word, where bergamot leaves it
 empty before it or adds spaces, unless the translation has the same word; white space around a text is kept; ``&notit;`` is ``¬it;``, as in a browser;
@@ -93,7 +93,7 @@ def test_translation_preserves_html_structure(html, translations, expected):
     assert fragment.write(fragment.inlines) == html
 
 
-def test_all_tags_are_inserted_even_without_a_usable_alignment():
+def test_all_tags_are_inserted_even_if_the_alignment_is_unusable():
     [inline] = read_fragment("<p>hello <b>world</b></p>", "html").inlines
     for alignment in (None, WordAlignment(((0, 1),), ((0, 99),), ((0, 0),))):
         placed = insert_tags(strip_tags(inline), "hallo Welt", alignment)

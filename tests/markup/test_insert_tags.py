@@ -75,7 +75,7 @@ def space_separated_spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def tag_pairs(inline: Inline) -> list[tuple[Tag, Tag]]:
-    """Return the pairs of tags: a closing tag closes the nearest open tag."""
+    """Return the pairs of opening and closing tags; a closing tag closes the last open tag."""
     open_tags, pairs = [], []
     for part in inline:
         if isinstance(part, Tag) and part.kind == "open":
@@ -117,7 +117,7 @@ def test_tags_around_line_breaks_stay_nested_in_any_order_of_words(data: st.Data
 
 
 @given(data=st.data())
-def test_any_alignment_preserves_tags_and_text(data: st.DataObject) -> None:
+def test_tags_and_text_are_preserved_with_any_alignment(data: st.DataObject) -> None:
     inline = data.draw(inlines())
     stripped = strip_tags(inline)
     target = " ".join(data.draw(st.lists(WORDS, max_size=10)))
@@ -129,7 +129,7 @@ def test_any_alignment_preserves_tags_and_text(data: st.DataObject) -> None:
 
 
 def has_unpaired_tags(inline: Inline) -> bool:
-    """Return whether a tag is unpaired: it moves freely, and others may then pair with it."""
+    """Return True if a tag is unpaired; it may move anywhere and form a pair with another tag."""
     opens = sum(part.kind == "open" for part in inline if isinstance(part, Tag))
     closes = sum(part.kind == "close" for part in inline if isinstance(part, Tag))
     pairs = len(tag_pairs(inline))
@@ -137,7 +137,7 @@ def has_unpaired_tags(inline: Inline) -> bool:
 
 
 @given(inline=inlines())
-def test_identical_translation_preserves_positions(inline: Inline) -> None:
+def test_tags_keep_their_positions_in_an_identical_translation(inline: Inline) -> None:
     stripped = strip_tags(inline)
     spans = word_spans(stripped.text)
     links = tuple((i, i) for i in range(len(spans)))
@@ -188,7 +188,7 @@ BOLD, END_BOLD = open_tag("b"), close_tag("b")
         (BOLD, "all of it.", END_BOLD, Tag("void", "<x/>")),
     ],
 )
-def test_spaces_around_tags_match_source(inline: Inline) -> None:
+def test_spaces_around_tags_match_the_source(inline: Inline) -> None:
     assert place_diagonally(inline) == raw_text(inline)
 
 
@@ -207,7 +207,7 @@ def place_tags(inline: Inline, target: str, links: str) -> str:
     )
 
 
-def test_tags_move_with_reordered_words() -> None:
+def test_tags_move_with_their_reordered_words() -> None:
     inline = ("I ", BOLD, "want", END_BOLD, " to ", open_tag("i"), "buy a car", close_tag("i"), ".")
     assert place_tags(inline, "Ich möchte ein Auto kaufen.", "0-0 1-1 3-4 4-2 5-3 6-5") == (
         "Ich <b>möchte</b> <i>ein Auto kaufen</i>."
@@ -229,7 +229,7 @@ def test_tags_around_discontinuous_words_form_one_pair() -> None:
     )
 
 
-def test_tag_inside_a_word_is_extended_to_the_whole_word() -> None:
+def test_tag_pair_inside_a_word_is_extended_to_the_whole_word() -> None:
     assert (
         place_tags(("un", BOLD, "believ", END_BOLD, "able!"), "unglaublich!", "0-0 1-1")
         == "<b>unglaublich</b>!"
@@ -245,12 +245,12 @@ def test_tags_around_the_whole_text_enclose_the_whole_translation() -> None:
     assert place_tags((BOLD, "Hello!", END_BOLD), "¡Hola!", "0-1") == "<b>¡Hola!</b>"
 
 
-def test_tags_keep_word_positions_without_alignment() -> None:
+def test_tags_keep_their_word_positions_without_alignment() -> None:
     stripped = strip_tags(("a ", BOLD, "b", END_BOLD, " c"))
     assert raw_text(insert_tags(stripped, "x y z", None)) == "x <b>y</b> z"
 
 
-def test_unaligned_pieces_follow_their_neighbours() -> None:
+def test_untranslatable_elements_follow_neighbouring_words() -> None:
     inline = ("Run ", Tag("kept", "<code>ls</code>", "ls"), " now")
     assert strip_tags(inline).text == "Run  now"
     assert plain_text(inline) == "Run ls now"
@@ -333,7 +333,7 @@ def test_tags_inside_words_are_placed_as_expected(html, target, links, expected)
         ("A\r\n", "\r\nA", "B\r\n\r\nB", "B\r\n0\r\nB"),
     ],
 )
-def test_line_breaks_next_to_a_dropped_piece_occur_once(before, after, target, expected) -> None:
+def test_line_breaks_next_to_an_omitted_element_occur_once(before, after, target, expected) -> None:
     stripped = strip_tags((before, Tag("kept", "0", "0"), after))
     assert raw_text(insert_tags(stripped, target, None)) == expected
 
@@ -349,7 +349,7 @@ def test_tags_inside_many_words_take_linear_time() -> None:
 
 @given(st.data())
 def test_tags_around_an_exclusive_source_phrase_enclose_its_target_phrase(data):
-    """Words that are linked only with each other, such as a glossary term, are enclosed completely."""
+    """A glossary term and its translation, for example, are linked only with each other."""
     lengths = [data.draw(st.integers(1, 3)) for _ in range(2)]
     sides = [
         [f"{name}{number}" for number in range(length)] for name, length in zip("st", lengths, strict=True)

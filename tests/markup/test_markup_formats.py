@@ -1,4 +1,4 @@
-"""Strings in a format are read, and written back unchanged."""
+"""Strings in markup formats are parsed, and written back unchanged."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ def test_html_survives_round_trip(text: str) -> None:
     assert fragment.write(fragment.inlines).replace("&lt;p", "<p") == text
 
 
-def test_block_elements_separate_texts() -> None:
+def test_block_elements_of_html_separate_texts() -> None:
     fragment = read_fragment("<p>One <b>two</b>.</p><div>Three<br>four <code>x</code></div>", "html")
     assert marked_texts(fragment) == ["One [o]two[c].", "Three", "four [k]"]
 
 
-def test_numbered_elements_are_inline() -> None:
+def test_elements_with_numbered_names_are_inline() -> None:
     fragment = read_fragment("<h1>One <b0>two</b0></h1>, three <x-1>four</x-1>", "html")
     assert marked_texts(fragment) == ["One [o]two[c]", ", three", "four"]
 
 
-def test_untranslatable_html_is_kept() -> None:
+def test_untranslatable_html_is_unchanged() -> None:
     text = '<p class="a notranslate">x</p><b translate=no>y</b> z <q>w</q> <kbd>k</kbd><style>s</style>'
     assert marked_texts(read_fragment(text, "html", frozenset(["q"]))) == ["[k] z [k] [k]"]
 
 
-def test_text_attributes_are_translated() -> None:
+def test_html_attributes_with_text_are_translated() -> None:
     text = '<img alt="A dog" src="a.png"><input type="submit" value=\'Send it\'><input value="x">'
     fragment = read_fragment(text, "html")
     assert marked_texts(fragment) == ["A dog", "Send it"]
@@ -92,12 +92,12 @@ def test_message_tags_are_parsed_and_written_back() -> None:
 @pytest.mark.parametrize(
     "text", ["a <b>", "<br />", "</x>", "<a i=0>", "<0>", '<a href="x" b>', "<x:y z='1'/>"]
 )
-def test_text_with_tags_is_parsed_as_a_message(text: str) -> None:
+def test_text_with_tags_is_recognised_as_a_message(text: str) -> None:
     assert text_format(text) == "message"
 
 
 @pytest.mark.parametrize("text", ["a < b > c", "if (a<b && c>d)", "<", "<>", "R&amp;D", "<a b", "<a <b"])
-def test_text_without_tags_is_parsed_as_plain_text(text: str) -> None:
+def test_text_without_tags_is_recognised_as_plain_text(text: str) -> None:
     assert text_format(text) == "text"
 
 
@@ -164,7 +164,7 @@ def test_words_of_arbitrary_markup_are_preserved(name: Format, text: str) -> Non
     assert [written.count(letter) for letter in "1b"] == [text.count(letter) for letter in "1b"]
 
 
-def test_ruby_annotations_are_not_text_in_xml() -> None:
+def test_xml_ruby_annotations_are_not_translated() -> None:
     text = "The <ruby>driver<rp>(</rp><rt>dry</rt><rp>)</rp></ruby> is here"
     fragment = read_fragment(text, "xml")
     [inline] = fragment.inlines

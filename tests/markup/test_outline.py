@@ -1,4 +1,4 @@
-"""The elements of XML that separate texts."""
+"""Outlines of XML: the elements that divide a document into texts."""
 
 from xml.etree import ElementTree
 
@@ -33,37 +33,37 @@ def texts(text, ignored=(), **outline):
     return [plain_text(inline) for inline in fragment.inlines]
 
 
-def test_outline_is_detected():
+def test_xml_outline_is_detected():
     assert texts(DOCUMENT) == TEXTS
 
 
-def test_splitting_elements_apply_without_detection():
+def test_named_splitting_elements_apply_without_outline_detection():
     assert texts(DOCUMENT, detect=False, splitting=("par", "title")) == TEXTS
 
 
-def test_xml_without_detection_or_named_elements_is_a_single_text():
+def test_xml_without_outline_detection_or_named_elements_is_a_single_text():
     assert len(texts(DOCUMENT, detect=False)) == 1
     assert texts("a <p>b</p> c", detect=False) == ["a b c"]
 
 
-def test_mixed_content_is_translated_as_a_single_text():
+def test_element_with_mixed_content_is_translated_as_a_single_text():
     assert texts("Press <i>Continue</i> to <b>advance <u>now</u></b>.") == ["Press Continue to advance now."]
 
 
-def test_non_splitting_elements_do_not_separate_texts():
+def test_elements_named_as_non_splitting_remain_inside_texts():
     text = "<par>The firm said it had been </par><par> conducting an inquiry.</par>"
     assert texts(text) == ["The firm said it had been", "conducting an inquiry."]
     [single] = texts(text, non_splitting=("par",))
     assert single.split() == ["The", "firm", "said", "it", "had", "been", "conducting", "an", "inquiry."]
 
 
-def test_splitting_elements_separate_texts():
+def test_elements_named_as_splitting_divide_texts():
     text = "One <note>two <b>three</b></note> four"
     assert texts(text) == ["One two three four"]
     assert texts(text, splitting=("note",)) == ["One", "two three", "four"]
 
 
-def test_ancestors_of_splitting_elements_also_separate_texts():
+def test_ancestors_of_splitting_elements_divide_texts_too():
     text = "a <b>c <p>d</p> e</b> f"
     fragment = read_xml(text, frozenset(), XmlOutline.from_names(splitting=["p"]))
     assert [plain_text(inline) for inline in fragment.inlines] == ["a", "c", "d", "e", "f"]
@@ -72,7 +72,7 @@ def test_ancestors_of_splitting_elements_also_separate_texts():
     )
 
 
-def test_ignored_elements_are_not_translated():
+def test_elements_named_as_ignored_are_not_translated():
     text = "<d><p>Open the page <x>Settings <y>now</y></x>.</p><x>Save</x></d>"
     fragment = read_xml(text, frozenset({"x"}), XmlOutline())
     assert [

@@ -1,4 +1,4 @@
-"""Placeholders in texts, and their symbols."""
+"""Placeholders in texts, and the symbols that represent them in model input."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_reordered_format_arguments_are_numbered(name: str, text: str, numbered:
         ("braces", "{:first_name} {:last_name}"),
     ],
 )  # fmt: skip
-def test_arguments_that_cannot_be_numbered_give_none(name: str, text: str) -> None:
+def test_numbering_returns_none_if_arguments_cannot_be_numbered(name: str, text: str) -> None:
     assert number_arguments(text, NUMBERINGS[name]) is None
 
 
@@ -182,7 +182,7 @@ def test_arguments_that_cannot_be_numbered_give_none(name: str, text: str) -> No
         (("%@", "%lu"), "%#@files@"),
     ],
 )
-def test_unnumbered_arguments_keep_their_order(arguments: tuple[str, ...], named: str) -> None:
+def test_arguments_that_cannot_be_numbered_keep_their_order(arguments: tuple[str, ...], named: str) -> None:
     tags = [Tag("kept", raw, raw) for raw in arguments]
     named_tag = Tag("kept", named, named)
     source = ("Copy ", tags[0], named_tag, *tags[1:])
@@ -192,12 +192,12 @@ def test_unnumbered_arguments_keep_their_order(arguments: tuple[str, ...], named
 
 
 @given(st.text(alphabet="{}%$#a1 ,.:/@'plural", max_size=60))
-def test_splitting_preserves_the_text(text: str) -> None:
+def test_splitting_into_placeholders_preserves_the_text(text: str) -> None:
     assert COMMON is not None
     assert "".join(part if isinstance(part, str) else part.raw for part in COMMON.split(text)) == text
 
 
-def test_additional_patterns_are_recognised() -> None:
+def test_user_defined_placeholder_patterns_are_recognised() -> None:
     placeholders = resolve_placeholders([r"ACME-\d+"])
     assert placeholders is not None
     assert [part.raw for part in placeholders.split("ACME-17 of {x}") if isinstance(part, Tag)] == [
@@ -208,7 +208,7 @@ def test_additional_patterns_are_recognised() -> None:
 
 
 @pytest.mark.parametrize("option", ["a", ["("], [""], [7], 7, ["x*"]])
-def test_invalid_patterns_are_rejected(option: object) -> None:
+def test_invalid_placeholder_patterns_are_rejected(option: object) -> None:
     with pytest.raises(SettingsError, match="placeholders"):
         resolve_placeholders(option)  # type: ignore[arg-type]
 
@@ -233,7 +233,7 @@ TEXTS = st.lists(
 
 
 @given(parts=TEXTS, attempt=st.integers(0, MAX_ATTEMPTS - 1))
-def test_symbols_are_restored_or_reported_missing(parts: list[str | Tag], attempt: int) -> None:
+def test_placeholder_symbols_are_restored_or_reported_missing(parts: list[str | Tag], attempt: int) -> None:
     inline = tuple(parts)
     choices = choose_symbols(inline, attempt)
     texts = [symbol for symbol in choices if symbol is not None]
@@ -246,7 +246,7 @@ def test_symbols_are_restored_or_reported_missing(parts: list[str | Tag], attemp
 
 
 @pytest.mark.parametrize("unit", ["m", "km", "m/s"])
-def test_exponent_is_part_of_its_unit(unit: str) -> None:
+def test_exponent_is_part_of_its_unit_of_measurement(unit: str) -> None:
     inline = (
         "It is ",
         Tag("kept", f"5 {unit}", f"5 {unit}"),
@@ -259,7 +259,7 @@ def test_exponent_is_part_of_its_unit(unit: str) -> None:
     assert replace_symbols(changed, symbols) == inline
 
 
-def test_symbol_matches_only_a_separate_word() -> None:
+def test_placeholder_symbol_matches_only_a_whole_word() -> None:
     inline = ("Hello ", Tag("kept", "{x}", "{x}"))
     _, symbols = insert_symbols(inline, ["20"])
     assert not missing_symbols(symbols, "Hallo 20.")

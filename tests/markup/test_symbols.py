@@ -1,4 +1,4 @@
-"""Symbols that stand for the pieces of a text and of its translation."""
+"""Symbols that represent placeholders in a memory pair and in the model input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def with_symbols(source: str, target: str) -> tuple[str, str]:
         ("Write to a@example.org, {name}.", "{name}, schreib an a@example.org."),
     ],
 )
-def test_memory_pairs_use_the_same_symbols_as_the_model_input(source, target):
+def test_memory_pairs_use_the_placeholder_symbols_of_the_model_input(source, target):
     parts = COMMON_PLACEHOLDERS.split(source)
     seen, symbols = insert_symbols(parts, choose_symbols(parts, 0))
     paired_source, paired_target = with_symbols(source, target)
@@ -44,5 +44,5 @@ def test_memory_pairs_use_the_same_symbols_as_the_model_input(source, target):
         (" ".join(f"``{number}x`` is" for number in range(40)), " ".join(f"``{n}x``" for n in range(40))),
     ],
 )
-def test_pairs_with_different_or_too_many_pieces_are_unchanged(source, target):
+def test_memory_pairs_with_differing_or_too_many_placeholders_are_unchanged(source, target):
     assert with_symbols(source, target) == (source, target)

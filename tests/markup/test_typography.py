@@ -1,4 +1,4 @@
-"""Typographic marks and their plain equivalents; words, numbers and emoji with unknown characters."""
+"""Typographic marks and their plain equivalents, and words and numbers with unknown characters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WITHOUT_TYPOGRAPHY = unknown(PLAIN)
 
 
 @given(PARTS)
-def test_inverse_edits_restore_the_original_characters(parts):
+def test_inverse_edits_restore_original_typography(parts):
     source = tuple(parts)
     edits = ascii_edits(visible_text(source), WITHOUT_TYPOGRAPHY)
     plain = apply_edits(source, edits)
@@ -47,7 +47,7 @@ def test_inverse_edits_restore_the_original_characters(parts):
 
 
 @given(TEXTS)
-def test_edits_move_spans_with_their_words(text):
+def test_typography_edits_move_spans_with_their_words(text):
     edits = ascii_edits(text, WITHOUT_TYPOGRAPHY)
     plain = plain_text(apply_edits((text,), edits))
     spans = [(i, i + 1) for i, character in enumerate(text) if character.isalnum()]
@@ -73,11 +73,11 @@ def test_edits_move_spans_with_their_words(text):
         ("Cafe\u0300", "Cafe\u0300"),
     ],
 )
-def test_unknown_typography_is_replaced_by_plain_characters(text, plain):
+def test_typography_unknown_to_the_model_is_replaced_by_plain_characters(text, plain):
     assert plain_text(apply_edits((text,), ascii_edits(text, WITHOUT_TYPOGRAPHY))) == plain
 
 
-def test_known_typography_is_not_replaced():
+def test_typography_known_to_the_model_is_not_replaced():
     assert ascii_edits("“Hi” – it’s", unknown(PLAIN + "“”’–")) == []
     edits = ascii_edits("“Hi” it’s", unknown(PLAIN + "“’"))  # only ” is unknown
     assert plain_text(apply_edits(("“Hi” it’s",), edits)) == '"Hi" it’s'
@@ -164,5 +164,5 @@ def test_quotation_marks_are_converted_to_tags():
     assert [part.kind for part in unpaired if isinstance(part, Tag)] == ["void"]
 
 
-def test_insertions_next_to_a_span_do_not_extend_it():
+def test_characters_inserted_next_to_a_span_do_not_extend_it():
     assert move_spans([(0, 2), (3, 5)], [Edit(3, 3, "„"), Edit(5, 5, "“")]) == [(0, 2), (4, 6)]

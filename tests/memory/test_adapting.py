@@ -1,4 +1,4 @@
-"""An adapter for a memory is kept if it is better on pairs that it has not been trained on."""
+"""Adapters trained on a memory: kept only if they improve translations of held-out pairs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from uwaga.training.train import train
 from uwaga_memory import Memory, Pair
 from uwaga_memory.adapting import HELD_OUT, adapt, is_held_out
 
-QUICK = ("training.device=cpu", "training.threads=1", "training.batch_tokens=400", "training.save_every=2")
-SMALL_RATE = (*QUICK, "training.steps=1", "training.schedule.peak=1e-9")
+QUICK_SETTINGS = (
+    "training.device=cpu",
+    "training.threads=1",
+    "training.batch_tokens=400",
+    "training.save_every=2",
+)
+INEFFECTIVE_SETTINGS = (*QUICK_SETTINGS, "training.steps=1", "training.schedule.peak=1e-9")
 SOURCES = 600
 
 
@@ -48,22 +53,22 @@ def test_held_out_sources_are_chosen_deterministically():
     assert all(is_held_out(f"  {source.replace(' ', '  ')}\n") for source in held_out)
 
 
-def test_better_adapter_is_kept_and_worse_one_discarded(memory, model, tmp_path):
+def test_adapter_is_kept_only_if_it_improves_the_scores(memory, model, tmp_path):
     folder = tmp_path / "adapter"
-    scores = adapt(memory, folder, model, (*QUICK, "training.steps=60"))
+    scores = adapt(memory, folder, model, (*QUICK_SETTINGS, "training.steps=60"))
     assert scores.is_better and scores.new > scores.base and scores.present is None
     assert scores.sources == sum(map(is_held_out, {pair.source for _, pair in memory.pairs()}))
     assert str(scores) in (folder / "card.md").read_text(encoding="utf-8")
     assert uwaga.load(adapter=folder).translate("abc").text
     before = contents(folder)
-    repeated = adapt(memory, folder, None, SMALL_RATE)  # the adapter names its model
+    repeated = adapt(memory, folder, None, INEFFECTIVE_SETTINGS)  # the adapter names its model
     assert (repeated.base, repeated.present) == (scores.base, scores.new)
     assert not repeated.is_better and contents(folder) == before
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"adapter"}
 
 
 def test_command_line_prints_the_scores_and_leaves_no_files(memory, model, tmp_path, capsys):
-    changes = [argument for change in SMALL_RATE for argument in ("--set", change)]
+    changes = [argument for change in INEFFECTIVE_SETTINGS for argument in ("--set", change)]
     with pytest.raises(SystemExit) as stopped:
         main(["memory", "adapt", str(memory.path), str(tmp_path / "adapter"), "--model", model, *changes])
     assert stopped.value.code == 3
@@ -72,8 +77,8 @@ def test_command_line_prints_the_scores_and_leaves_no_files(memory, model, tmp_p
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
-def test_interrupted_training_resumes_with_the_same_pairs(memory, model, tmp_path, monkeypatch):
-    changes = (*QUICK, "training.steps=6")
+def test_interrupted_adaptation_resumes_with_the_same_pairs(memory, model, tmp_path, monkeypatch):
+    changes = (*QUICK_SETTINGS, "training.steps=6")
     folder, work = tmp_path / "adapter", tmp_path / ".adapter.adapting"
     monkeypatch.setattr("uwaga_memory.adapting.AdaptationScores.is_better", True)
     adapt(memory, tmp_path / "uninterrupted", model, changes)
@@ -106,7 +111,7 @@ def test_invalid_adaptation_settings_leave_no_files(memory, model, tmp_path, cha
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
-def test_adapting_requires_matching_languages_and_enough_pairs(memory, model, tmp_path):
+def test_adapting_to_a_memory_requires_matching_languages_and_enough_pairs(memory, model, tmp_path):
     small = Memory.create(tmp_path / "small.uwm", "abc", "cba")
     small.add(Pair(f"a {number}", "b") for number in range(40))
     with pytest.raises(DataError, match=r"small\.uwm: of its 40 sources, \d are held out .* about 200"):

@@ -1,4 +1,4 @@
-"""A file of translations in the place of a memory: a document's translated entries help with its others."""
+"""Files of translations used as memories, such as the translated entries of a document itself."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def translator() -> uwaga.Translator:
 
 
 def completed(translator: uwaga.Translator, path: Path) -> str:
-    """Return a document translated with itself as the memory."""
+    """Return the text of a document translated with the document itself as its memory."""
     output = path.with_stem("completed")
     translate_file(translator, path, output, request=Request("", memory=path))
     return output.read_text(encoding="utf-8")
 
 
-def test_repeated_entries_get_the_existing_translation_of_the_document(translator, tmp_path):
+def test_repeated_po_entries_get_the_existing_translation(translator, tmp_path):
     path = tmp_path / "de.po"
     path.write_text(CATALOGUE, encoding="utf-8")
     entries = completed(translator, path).split("\n\n")
@@ -146,7 +146,7 @@ def test_memory_file_in_another_target_language_is_refused(translator, tmp_path)
         translator.translate("Two dogs run.", memory=tmp_path / "none.po")
 
 
-def test_command_line_reports_the_number_of_pairs_read(tmp_path, capsys):
+def test_command_line_reports_the_number_of_pairs_read_from_the_file(tmp_path, capsys):
     path = tmp_path / "de.po"
     path.write_text(CATALOGUE, encoding="utf-8")
     with pytest.raises(SystemExit) as stopped:

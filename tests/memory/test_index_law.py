@@ -1,4 +1,4 @@
-"""No source that reaches a threshold is left out: the index against the comparison with every source."""
+"""The index finds every source above a threshold, as a comparison with all sources does."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_similarity_is_symmetric_and_100_for_equal_texts_only(text: str, other: 
     assert (similarity(first, second, Penalties()) == 100) == (text.split() == other.split())
 
 
-def test_index_finds_and_removes_texts_in_all_blocks() -> None:
+def test_index_finds_and_removes_texts_in_all_of_its_blocks() -> None:
     database = sqlite3.connect(":memory:")
     database.executescript(SCHEMA)
     database.create_function("merged_postings", 2, merged_postings)
@@ -83,7 +83,7 @@ def test_index_finds_and_removes_texts_in_all_blocks() -> None:
     assert index.similar(ComparableText("", texts[0]), 100).positions.size == 2
 
 
-def test_lengths_in_a_bucket_differ_by_at_most_half() -> None:
+def test_lengths_in_an_index_bucket_differ_by_at_most_half() -> None:
     words = np.arange(3_000)
     buckets = number_buckets(words)
     assert (np.diff(buckets) >= 0).all()

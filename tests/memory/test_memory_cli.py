@@ -1,4 +1,4 @@
-"""``uwaga memory``: what each verb prints, and how errors end."""
+"""The commands ``uwaga memory``: their output and their errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(capsys, tmp_path, monkeypatch):
     return run_command
 
 
-def test_memory_is_created_searched_and_exported(run, tmp_path: Path) -> None:
+def test_memory_commands_create_search_and_export_a_memory(run, tmp_path: Path) -> None:
     assert run("create", "a.uwm", "--from", "en", "--to", "de")[0] == 0
     Path("a.tsv").write_text(
         "The small dog sleeps.\tDer kleine Hund schläft.\nno translation\t\n", encoding="utf-8"
@@ -64,7 +64,7 @@ def test_memory_is_created_searched_and_exported(run, tmp_path: Path) -> None:
         (["create", "a.uwm", "--from", "en", "--to", "de"], "already exists"),
     ],
 )
-def test_memory_errors_explain_the_problem(run, arguments: list[str], message: str) -> None:
+def test_memory_command_errors_explain_the_problem(run, arguments: list[str], message: str) -> None:
     run("create", "a.uwm", "--from", "en", "--to", "de")
     status, _, err = run(*arguments)
     assert status == 1 and message in err and err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Where a text stands decides between pairs with the same source: in lines, in documents, in HTML."""
+"""The context of a text selects among pairs with the same source: in lines, documents and HTML."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAIRS = [
     Pair("Open", "Geöffnet", key="state", before="Close"),
     Pair("Open", "Auf"),  # the newest
 ]
-WITH_KEYS = {
+DOCUMENTS_WITH_KEYS = {
     "a.po": 'msgctxt "menu"\nmsgid "Open"\nmsgstr ""\n\nmsgctxt "state"\nmsgid "Open"\nmsgstr ""\n',
     "a.xlf": """<xliff version="1.2"><file><body>
         <trans-unit id="1" resname="menu"><source>Open</source></trans-unit>
@@ -44,7 +44,7 @@ WITH_KEYS = {
         <key>state</key><dict><key>other</key><string>Open</string></dict></dict></plist>""",
     "a.csv": "id,text\nmenu,Open\nstate,Open\n",
 }
-IN_ORDER = {
+DOCUMENTS_WITHOUT_KEYS = {
     "a.txt": "File\n\nOpen\n\nClose\n\nOpen\n",
     "a.html": "<p>File<p>Open<p>Close<p>Open",
     "a.md": "# File\n\nOpen\n\n> Close\n\n- Open\n",
@@ -64,7 +64,7 @@ def memory(tmp_path: Path) -> Memory:
 
 
 @pytest.mark.parametrize("batch", [1, 512])
-@pytest.mark.parametrize(("name", "content"), [*WITH_KEYS.items(), *IN_ORDER.items()])
+@pytest.mark.parametrize(("name", "content"), [*DOCUMENTS_WITH_KEYS.items(), *DOCUMENTS_WITHOUT_KEYS.items()])
 def test_document_texts_are_matched_by_key_or_neighbouring_texts(
     translator: uwaga.Translator, memory: Memory, tmp_path: Path, name: str, content: str, batch: int
 ) -> None:
@@ -106,7 +106,7 @@ def test_blank_texts_are_skipped_as_context() -> None:
 
 
 def test_adjacent_html_texts_are_context_for_each_other(translator: uwaga.Translator, memory: Memory) -> None:
-    result = translator.translate(IN_ORDER["a.html"], memory=memory, format="html")
+    result = translator.translate(DOCUMENTS_WITHOUT_KEYS["a.html"], memory=memory, format="html")
     assert [use.target for use in result.memory] == ["Öffnen", "Geöffnet"]
 
 

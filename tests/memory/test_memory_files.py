@@ -1,4 +1,4 @@
-"""Files of translations: what tools write is read, what is skipped counted, and what is exported equal."""
+"""Files of translations: reading of the formats of other tools, counts of skipped units, and export."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def texts(pairs) -> list[tuple[str, str]]:
 
 
 def lxml_units(path: Path) -> Counter:
-    """Return what lxml sees of the units: properties, notes, and attributes and texts of the variants."""
+    """Return the units as lxml parses them: properties, notes, and attributes and texts of variants."""
     units = Counter()
     for tu in etree.parse(str(path)).iter("tu"):
         props = [(p.get("type"), p.text) for p in tu.iter("prop") if p.get("type") != "x-uwaga-origin"]
@@ -112,7 +112,7 @@ def lxml_units(path: Path) -> Counter:
 
 
 @pytest.mark.parametrize(("name", "content"), [("omegat", OMEGAT), ("weblate", WEBLATE)])
-def test_exports_of_other_tools_round_trip(tmp_path: Path, name: str, content: str) -> None:
+def test_exports_of_other_tools_survive_round_trip(tmp_path: Path, name: str, content: str) -> None:
     memory = Memory.create(tmp_path / "a.uwm", "en", "de")
     original = file(tmp_path, f"{name}.tmx", content)
     assert memory.add(read_pairs(original)).new == 2 and not original.skipped
@@ -134,7 +134,7 @@ def test_exports_of_other_tools_round_trip(tmp_path: Path, name: str, content: s
     assert all(pair.origin == f"{name}.tmx" for pair in first.values())
 
 
-def test_languages_of_the_memory_select_the_variants(tmp_path: Path) -> None:
+def test_languages_of_the_memory_select_tmx_variants(tmp_path: Path) -> None:
     content = tmx(
         unit(de="Haus", en="house", fr="maison")  # any order
         + '<tu><tuv lang="EN-GB"><seg>colour</seg></tuv><tuv lang="de_DE"><seg>Farbe</seg></tuv></tu>'
@@ -157,7 +157,7 @@ def test_languages_of_the_memory_select_the_variants(tmp_path: Path) -> None:
     assert texts(read_pairs(regional))[-1] == ("colour", "Farbe (AT)")
 
 
-def test_file_without_the_languages_is_refused(tmp_path: Path) -> None:
+def test_file_without_the_languages_of_the_memory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="none of its 1 units has both en and de; its languages are fr, it"):
         list(read_pairs(file(tmp_path, "a.tmx", tmx(unit(fr="un", it="uno")))))
 
@@ -170,7 +170,9 @@ def test_file_without_the_languages_is_refused(tmp_path: Path) -> None:
         ("drop", "bold and  of "),
     ],
 )
-def test_inline_code_option_controls_how_codes_are_read(tmp_path: Path, codes: str, expected: str) -> None:
+def test_inline_code_option_controls_how_inline_codes_are_read(
+    tmp_path: Path, codes: str, expected: str
+) -> None:
     segment = (
         '<bpt i="1">&lt;b&gt;</bpt>bold<ept i="1">&lt;/b&gt;</ept><ph x="2">{0}</ph> <hi>and</hi> '
         "<it pos='isolated'>&lt;i/&gt;</it> of <ph>&lt;a href='<sub>x</sub>'&gt;</ph><ph/>"
@@ -196,14 +198,14 @@ def test_external_dtds_are_not_fetched_and_entities_are_refused(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "content"), [("a.tmx", OMEGAT[:-40]), ("a.xlf", "<xliff version='1.2'><file>")]
 )
-def test_damaged_files_do_not_change_the_memory(tmp_path: Path, name: str, content: str) -> None:
+def test_importing_damaged_files_does_not_change_the_memory(tmp_path: Path, name: str, content: str) -> None:
     memory = Memory.create(tmp_path / "a.uwm", "en", "de")
     with pytest.raises(DataError, match=r"not a complete (TMX|XLIFF) file: .* line \d+, after unit"):
         memory.add(read_pairs(file(tmp_path, name, content)))
     assert len(memory) == 0
 
 
-def test_too_large_tmx_units_are_skipped(tmp_path: Path) -> None:
+def test_oversized_tmx_units_are_skipped(tmp_path: Path) -> None:
     read = file(tmp_path, "a.tmx", tmx(unit(en="a" * 100_001, de="b") + unit(en="a", de="b")))
     assert len(list(read_pairs(read))) == 1 and read.skipped == {"longer than 100,000 characters": 1}
     with pytest.raises(DataError, match="more than 1000 variants"):
@@ -307,7 +309,7 @@ PLURALS = {
 
 
 @pytest.mark.parametrize("code", PLURALS)
-def test_weblate_catalogue_round_trips(tmp_path: Path, code: str) -> None:
+def test_weblate_catalogue_survives_round_trip(tmp_path: Path, code: str) -> None:
     count = int(PLURALS[code].split("nplurals=")[1][0])
     forms = "\n".join(f'msgstr[{number}] "%d F{number}"' for number in range(count))
     content = WEBLATE_PO.replace("{code}", code).replace("{plurals}", PLURALS[code]).replace("{forms}", forms)
@@ -464,7 +466,7 @@ PAIRS = st.lists(
 
 @pytest.mark.parametrize("name", ["tmx", "tsv"])
 @given(pairs=PAIRS)
-def test_exported_pairs_round_trip(tmp_path_factory, name: str, pairs: list[Pair]) -> None:
+def test_exported_pairs_survive_round_trip(tmp_path_factory, name: str, pairs: list[Pair]) -> None:
     path = tmp_path_factory.mktemp("a") / f"a.{name}"
     write_pairs(path, pairs, ("en", "de"))
     once = list(read_pairs(TranslationFile(path, ("en", "de"))))
@@ -478,7 +480,7 @@ def test_exported_pairs_round_trip(tmp_path_factory, name: str, pairs: list[Pair
 
 
 @pytest.mark.parametrize("name", EXPORT_FORMATS)
-def test_texts_and_keys_survive_all_formats(tmp_path: Path, name: str) -> None:
+def test_texts_and_keys_survive_round_trip_in_all_formats(tmp_path: Path, name: str) -> None:
     pairs = [Pair('A "<b>" & \\n\n', "Ä\tb\n", key="k"), Pair("A\nB", "c"), Pair("A\nB", "d")]
     path = tmp_path / f"a.{'xlf' if name == 'xliff' else name}.gz"
     skipped = write_pairs(path, pairs, ("en", "de"))

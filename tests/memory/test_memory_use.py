@@ -1,4 +1,4 @@
-"""Translations with a translation memory: what they take from it, and what they say of it."""
+"""Translation with a memory: exact matches, retrieved states, and reported matches."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_exact_match_returns_the_stored_translation(translator, path):
     assert json.loads(result.to_json())["memory"][0]["used"] == "verbatim"
 
 
-def test_match_with_equal_context_scores_101(translator, tmp_path):
+def test_match_with_equal_context_has_score_101(translator, tmp_path):
     memory = Memory.create(tmp_path / "context.uwm", "en", "de")
     memory.add([Pair("Open", "Öffnen", key="menu.open"), Pair("Open", "Geöffnet", key="state.open")])
     texts = [Request("Open", memory=memory, context=TextContext(key)) for key in ("menu.open", "state.open")]
@@ -92,7 +92,7 @@ def test_decoder_states_of_a_similar_text_are_retrieved(translator, path):
     assert used(result) == [("retrieved", "letters")]
 
 
-def test_searches_with_terms_also_retrieve_states(translator, path, monkeypatch):
+def test_searches_with_terms_also_retrieve_decoder_states(translator, path, monkeypatch):
     searched = []
 
     def recording_search(decoder, sentences, options):
@@ -107,7 +107,7 @@ def test_searches_with_terms_also_retrieve_states(translator, path, monkeypatch)
     assert searched and all(sentence.datastore is not None for sentence in searched)
 
 
-def test_texts_without_matches_are_translated_as_without_a_memory(translator, path):
+def test_texts_without_matches_are_translated_as_if_without_memory(translator, path):
     texts = ["The weather is nice today.", "Numbers: 1, 2 {x}", "", "  ", "…"]
     plain, remembered = translator.translate(texts), translator.translate(texts, memory=path)
     assert [result.text for result in remembered] == [result.text for result in plain]
@@ -120,7 +120,7 @@ def test_pairs_below_the_threshold_are_not_used(translator, path):
     assert translator.translate(CAR, memory=path, threshold=100).text == CAR_IN_GERMAN
 
 
-def test_tags_of_the_text_are_kept(translator, path):
+def test_tags_of_a_text_translated_from_memory_are_kept(translator, path):
     result = translator.translate("Press <b>Start</b> to begin.", memory=path, format="html")
     assert (result.text, used(result)) == (PAIRS[3].target, [("verbatim", "help")])
     page = f"<p>{CAR}</p><p>The weather is nice.</p>"
@@ -284,14 +284,14 @@ def test_command_line_reports_match_counts_by_score(path, tmp_path, capsys, monk
         ("a " * 300, "a " * 299, "x", None),
     ],
 )
-def test_fitting_replaces_differing_numbers_and_placeholders(
+def test_fitting_a_match_replaces_differing_numbers_and_placeholders(
     text: str, source: str, target: str, expected: str | None
 ):
     assert adapt_target([*split_tokens(text, None)], source, target, None) == expected
 
 
 @pytest.mark.parametrize("make", [lambda n: "1 a " * n, lambda n: "a b " * n, lambda n: "<b>" * n])
-def test_fitting_of_long_texts_takes_limited_time(make: Callable[[int], str]):
+def test_fitting_a_match_to_a_long_text_takes_limited_time(make: Callable[[int], str]):
     import time
 
     started = time.perf_counter()

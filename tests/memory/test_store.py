@@ -1,4 +1,4 @@
-"""The store: exact matches, contexts, penalties, additions that are atomic, readers beside a writer."""
+"""The memory store: matches, contexts, penalties, atomic additions, and concurrent readers."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ def test_similarity_scores_match_hand_calculation() -> None:
 @pytest.mark.parametrize(
     ("text", "value"), [("1,000", "1000"), ("1.000.000", "1000000"), ("1,5", "1.5"), ("3.12", "3.12")]
 )
-def test_formatted_numbers_are_read_by_value(text: str, value: str) -> None:
+def test_formatted_number_is_read_as_its_value(text: str, value: str) -> None:
     assert number_value(text) == value
 
 
-def test_unspaced_scripts_are_counted_by_character() -> None:
+def test_lengths_in_unspaced_scripts_are_counted_in_characters() -> None:
     assert count_words("这是句子。", "zh") == 4
     assert count_words("It isn't 7 <b>words</b>.", "en") == 4
 
 
-def test_context_selects_among_equal_sources(memory: Memory) -> None:
+def test_context_selects_among_pairs_with_equal_sources(memory: Memory) -> None:
     memory.add(
         [
             Pair("Open", "Öffnen", key="menu", created="2026-01-02T00:00:00Z"),
@@ -80,7 +80,7 @@ def test_context_selects_among_equal_sources(memory: Memory) -> None:
     assert matches(Context()) == [("Öffnen", 100), ("Offen", 100), ("Eröffnen", 100)]
 
 
-def test_confirmed_pairs_become_the_newest(memory: Memory) -> None:
+def test_confirmed_pairs_become_the_newest_in_the_memory(memory: Memory) -> None:
     first, second = Pair("A", "B"), Pair("A", "C")
     memory.add([first, second])
     added = memory.confirm([first, first, Pair("D", "E"), Pair("", "F")])
@@ -122,7 +122,7 @@ def test_removed_pairs_are_not_matched_or_counted(memory: Memory) -> None:
     assert memory.matches("A")[0].id == 3  # numbers are not given twice
 
 
-def test_failed_addition_adds_no_pairs(memory: Memory) -> None:
+def test_failed_call_of_add_adds_no_pairs(memory: Memory) -> None:
     def pairs():
         yield Pair("A", "B")
         raise DataError("damaged")
@@ -133,7 +133,7 @@ def test_failed_addition_adds_no_pairs(memory: Memory) -> None:
     assert memory.add([Pair("A", "B")]).new == 1
 
 
-def test_memory_errors_explain_the_problem(tmp_path: Path, memory: Memory) -> None:
+def test_memory_file_errors_explain_the_problem(tmp_path: Path, memory: Memory) -> None:
     with pytest.raises(DataError, match="no such memory; create it"):
         Memory(tmp_path / "none.uwm")
     with pytest.raises(SettingsError, match="already exists"):
@@ -154,7 +154,7 @@ def test_memory_errors_explain_the_problem(tmp_path: Path, memory: Memory) -> No
         Memory(memory.path)
 
 
-KILLED = """
+KILLED_IMPORT_PROGRAM = """
 import sys
 from uwaga_memory import Memory, Pair
 def pairs():
@@ -168,7 +168,9 @@ Memory(sys.argv[1]).add(pairs())
 
 def test_killed_import_does_not_change_the_memory(memory: Memory) -> None:
     memory.add([Pair("A", "B")])
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(memory.path)], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED_IMPORT_PROGRAM, str(memory.path)], stdout=subprocess.PIPE
+    )
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -190,7 +192,7 @@ def read_until(path: Path, stop: object, results: object) -> None:
 
 
 @pytest.mark.slow
-def test_processes_read_while_one_writes(memory: Memory) -> None:
+def test_processes_read_the_memory_while_another_writes(memory: Memory) -> None:
     memory.add([Pair("a sentence of few words", "x")])
     context = multiprocessing.get_context("spawn")
     stop, results = context.Event(), context.Queue()
@@ -209,7 +211,7 @@ def test_processes_read_while_one_writes(memory: Memory) -> None:
     assert all(set(seen_counts) <= {1 + 400 * blocks for blocks in range(6)} for seen_counts in counts)
 
 
-def test_threads_add_and_look_up(memory: Memory) -> None:
+def test_threads_can_add_and_look_up_pairs_concurrently(memory: Memory) -> None:
     errors: list[BaseException] = []
 
     def work(thread: int) -> None:
@@ -228,7 +230,7 @@ def test_threads_add_and_look_up(memory: Memory) -> None:
     assert not errors and len(memory) == 80
 
 
-def test_lookups_see_only_committed_changes(memory: Memory) -> None:
+def test_memory_lookups_see_only_committed_changes(memory: Memory) -> None:
     other, text = Memory(memory.path), "a red house"
 
     def sources(store: Memory) -> list[str]:
@@ -251,7 +253,7 @@ def test_lookups_see_only_committed_changes(memory: Memory) -> None:
     assert sources(memory) == sources(other) == ["a green house"]
 
 
-def test_analysis_counts_each_text_once(memory: Memory) -> None:
+def test_memory_analysis_counts_each_text_once(memory: Memory) -> None:
     memory.add(
         [Pair("one two three four", "x"), Pair("five six", "y", before="one two three four", after="new")]
     )
@@ -286,7 +288,7 @@ def test_scores_are_grouped_into_standard_match_classes(value: float, name: str)
     assert similarity_class(value) == name
 
 
-def test_error_names_the_damaged_file(memory: Memory) -> None:
+def test_error_names_the_damaged_memory_file(memory: Memory) -> None:
     memory.add(Pair(f"the dog {number} runs", f"der Hund {number} rennt") for number in range(300))
     memory.close()
     sqlite3.connect(memory.path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -311,7 +313,7 @@ def test_error_names_the_damaged_file(memory: Memory) -> None:
     assert all(str(memory.path) in error for error in errors)
 
 
-def test_damaged_states_are_not_loaded(tmp_path: Path) -> None:
+def test_damaged_decoder_states_are_not_loaded(tmp_path: Path) -> None:
     states = StateFile(tmp_path / "states", lambda count: [])
     states.save("model", {b"a": b"first", b"b": b"second"})
     with sqlite3.connect(tmp_path / "states") as database:

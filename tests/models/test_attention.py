@@ -41,7 +41,7 @@ def test_E2_look_ahead_mask_gives_later_tokens_no_weight() -> None:
     torch.testing.assert_close(weights[1, :2], torch.tensor([x / sum(exponentials) for x in exponentials]))
 
 
-def test_M7_scaling_keeps_variance_one() -> None:
+def test_M7_scaled_scores_have_variance_one() -> None:
     generator = torch.Generator().manual_seed(0)
     for width in (4, 64):
         query = torch.randn(20_000, 1, width, generator=generator)

@@ -1,4 +1,4 @@
-"""The average attention network: Marian's equations in numpy, and steps."""
+"""Average attention network: agreement of full passes and steps with Marian's equations in numpy."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_M35_running_mean_matches_hand_calculation() -> None:
 
 
 @pytest.mark.parametrize("lengths", [[1] * TIME, [2, 4], [5, 1]], ids=str)
-def test_M35_chunked_pass_matches_full_pass(lengths: list[int]) -> None:
+def test_M35_processing_in_chunks_matches_a_single_pass(lengths: list[int]) -> None:
     x = torch.randn(ROWS, TIME, WIDTH, dtype=torch.float64)
     expected, end = running_mean(x, None)
     state: AverageState | None = None
@@ -92,8 +92,8 @@ def test_M35_chunked_pass_matches_full_pass(lengths: list[int]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_M35_running_sum_is_float32_for_16_bit_vectors(dtype: torch.dtype) -> None:
-    """The mean of ones is exact; a 16-bit sum would stop growing at 256 or 2048."""
+def test_M35_running_sum_of_16_bit_vectors_is_float32(dtype: torch.dtype) -> None:
+    """The mean of ones must be 1, but a 16-bit sum would stop growing at 256 or 2048."""
     mean, state = running_mean(torch.ones(1, 3000, 1, dtype=dtype), None)
     assert state.total.dtype == torch.float32
     assert (mean == 1).all()

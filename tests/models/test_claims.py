@@ -1,4 +1,4 @@
-"""Properties that the experiments rely on: softmax gradient, look-ahead mask, evidence in attention."""
+"""Properties on which the experiments rely: softmax gradient, look-ahead mask, retrieval by attention."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_M30_retrieval_is_learned_from_the_generation_loss() -> None:
     assert after > 0.9, loss
 
 
-def test_dot_additive_and_reversal_experiments_run() -> None:
+def test_dot_additive_and_reversal_experiments_return_valid_accuracies() -> None:
     (accuracy,) = experiment("dot_additive").learned("additive", 8, 1, (2,))
     assert 0.0 <= accuracy <= 1.0
     losses, (sentence_accuracy, token_accuracy) = experiment("reversal").run(True, 1, steps=2)

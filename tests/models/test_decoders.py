@@ -184,7 +184,7 @@ def numpy_log_probs(model: DecoderOnly, tokens: list[int]) -> Array:
 
 
 @each_variant
-def test_M18_models_match_numpy(name: str) -> None:
+def test_M18_decoder_only_models_match_numpy(name: str) -> None:
     tokens = [5, 9, 2, 7, 7, 28, 11, 4, 16]
     model = make(settings(name))
     np.testing.assert_allclose(text_log_probs(model, tokens), numpy_log_probs(model, tokens), **EXACT)
@@ -260,7 +260,7 @@ def test_M37_dimension_pairs_rotate_like_complex_numbers() -> None:
     np.testing.assert_allclose(rotated, [first.real, second.real, first.imag, second.imag], rtol=1e-12)
 
 
-def test_M37_rotary_model_depends_on_order() -> None:
+def test_M37_outputs_of_a_rotary_model_depend_on_token_order() -> None:
     model = make(settings())
     log_probs, swapped = text_log_probs(model, [5, 6, 7, 8]), text_log_probs(model, [6, 5, 7, 8])
     assert np.abs(log_probs[-1] - swapped[-1]).max() > 1e-3
@@ -312,7 +312,7 @@ def test_M40_gated_feed_forward_matches_its_formula(kind: Any) -> None:
     torch.testing.assert_close(layer(x), expected, **EXACT)
 
 
-def test_M41_window_masks_distant_tokens() -> None:
+def test_M41_attention_window_masks_distant_tokens() -> None:
     tokens = [5, 9, 2, 7, 7, 28, 11, 4]
     local, unlimited = make(settings(layers=1, window=3, global_every=0)), make(settings(layers=1))
     wide = make(settings(layers=1, window=8, global_every=0))
@@ -346,7 +346,7 @@ def test_M41_query_key_norm_makes_scores_independent_of_weight_scale() -> None:
         np.testing.assert_allclose(text_log_probs(model, tokens), before, **EXACT)
 
 
-def test_M41_caps_bound_scores_and_logits() -> None:
+def test_M41_soft_caps_bound_attention_scores_and_logits() -> None:
     score = CappedScore(ScaledDotScore(8, 8), 5.0)
     torch.manual_seed(2)
     query, keys = 30 * torch.randn(1, 8, dtype=torch.float64), torch.randn(6, 8, dtype=torch.float64)
@@ -365,7 +365,7 @@ def test_M41_caps_bound_scores_and_logits() -> None:
 
 
 @each_variant
-def test_edited_attention_without_edits_is_unchanged(name: str) -> None:
+def test_attention_with_identity_edits_is_unchanged(name: str) -> None:
     model = make(settings(name))
     tokens = [5, 9, 2, 7, 7, 28]
     before = text_log_probs(model, tokens)
@@ -381,7 +381,7 @@ def test_edited_attention_without_edits_is_unchanged(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma3"])
-def test_interventions_respect_positions_windows_and_rotations(name: str) -> None:
+def test_interventions_respect_windows_and_rotary_positions(name: str) -> None:
     shape = settings(name)
     model = make(shape)
     prompts, targets = [[5, 9, 2, 7, 7, 28], [4, 8]], [[2, 6, 5], [2, 9]]
@@ -403,7 +403,7 @@ def test_interventions_respect_positions_windows_and_rotations(name: str) -> Non
 
 
 @each_variant
-def test_gradients_reach_all_weights(name: str) -> None:
+def test_gradients_reach_all_weights_of_decoder_only_models(name: str) -> None:
     model = make(settings(name)).train()
     loss = model(torch.tensor([[5, 6, 7, 8], [9, 3, 0, 0]]), torch.tensor([[2, 11, 12], [2, 4, 5]])).sum()
     loss.backward()

@@ -19,7 +19,7 @@ def test_dropout_has_the_expected_rate_and_scale(probability: float) -> None:
     torch.testing.assert_close(x.grad, y.detach())  # x is 1 everywhere, so y is the mask
 
 
-def test_neighbouring_elements_are_independent() -> None:
+def test_dropout_of_neighbouring_elements_is_independent() -> None:
     torch.manual_seed(1)
     mask = (dropout(torch.ones(400_000), 0.5) != 0).float()
     for lag in (1, 2, 3, 4, 5):

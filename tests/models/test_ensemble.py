@@ -1,4 +1,4 @@
-"""Ensembles, and recurrent models in folders, the Translator, the command line and training."""
+"""Ensembles, and saving, loading, translating with and training of recurrent models."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_ensemble_averages_probabilities_at_every_step() -> None:
 
 
 @pytest.mark.numerical
-def test_ensemble_of_identical_members_matches_model() -> None:
+def test_ensemble_of_identical_members_matches_a_single_model() -> None:
     model = make(VARIANTS["luong"])
     options = SearchOptions(beam=4, nbest=4, max_length=6, max_ratio=math.inf)
     expected = search(model, inputs(SOURCES), options)
@@ -100,7 +100,7 @@ def test_ensemble_members_must_share_a_vocabulary() -> None:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Model folders: an RNN and a Transformer with the same tokeniser, and an RNN with another."""
+    """Return folders of an RNN and a Transformer with equal tokenisers, and an RNN with another."""
     root = tmp_path_factory.mktemp("ensemble")
     other = tiny.tokeniser(size=330)
     for name, settings, tokeniser in (
@@ -136,13 +136,13 @@ def test_translator_and_command_line_accept_several_models(folders: dict[str, Pa
     assert not isinstance(single.decoder, Ensemble)
 
 
-def test_different_tokenisers_are_rejected(folders: dict[str, Path]) -> None:
+def test_ensemble_members_with_different_tokenisers_are_rejected(folders: dict[str, Path]) -> None:
     with pytest.raises(SettingsError, match=r"alien: its source tokeniser differs from that of .*rnn"):
         Translator.load([folders["rnn"], folders["alien"]], device="cpu")
 
 
 @pytest.mark.parametrize("name", list(VARIANTS))
-def test_families_survive_saving_and_loading(name: str, tmp_path: Path) -> None:
+def test_models_of_all_families_survive_saving_and_loading(name: str, tmp_path: Path) -> None:
     settings = VARIANTS[name]
     model = build_model(settings, JOINT.symbols, JOINT.size, JOINT.size).eval()
     save_model(
@@ -155,7 +155,7 @@ def test_families_survive_saving_and_loading(name: str, tmp_path: Path) -> None:
         assert loaded.model(source, target).equal(model(source, target))
 
 
-def test_config_with_other_sizes_is_rejected(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_config_with_sizes_unlike_the_weights_is_rejected(folders: dict[str, Path], tmp_path: Path) -> None:
     for key, value in (("hidden", 5000), ("hidden", 17), ("embedding", 100_000)):
         folder = tmp_path / f"{key}{value}"
         folder.mkdir()
@@ -168,7 +168,7 @@ def test_config_with_other_sizes_is_rejected(folders: dict[str, Path], tmp_path:
             load_torch(folder)
 
 
-def test_family_setting_selects_the_trained_model(tmp_path: Path) -> None:
+def test_family_setting_selects_the_model_to_train(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=100)
     text = tmp_path / "train.tsv"
     for name, precision in (("bahdanau", "float32"), ("luong", "bfloat16")):

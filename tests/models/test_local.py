@@ -70,7 +70,7 @@ def test_M9_gradient_reaches_centre_through_gaussian() -> None:
     assert window.vector.grad is not None and float(window.vector.grad.abs().max()) > 0
 
 
-def test_M9_full_width_window_equals_global_attention() -> None:
+def test_M9_window_of_full_width_equals_global_attention() -> None:
     torch.manual_seed(2)
     score = make_score("general", 4, 4)
     query, keys = torch.randn(2, 3, 4), torch.randn(2, 6, 4)

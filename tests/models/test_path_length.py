@@ -1,4 +1,4 @@
-"""Path length between two words in RNNs and attention: operations and gradients (E7)."""
+"""Length of the path between two words in recurrent networks and attention: operations, gradients (E7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.numerical
 DISTANCES = (1, 2, 3, 8, 21)
 
 
-def test_E7_operations_grow_with_distance_only_in_recurrent_networks() -> None:
+def test_E7_number_of_operations_grows_with_distance_only_in_recurrent_networks() -> None:
     script = experiment("path_length")
     recurrent = [script.recurrent_operations(distance) for distance in DISTANCES]
     assert [count - recurrent[0] for count in recurrent] == [distance - 1 for distance in DISTANCES]
@@ -29,7 +29,7 @@ def test_E7_gradient_fades_with_distance_only_in_recurrent_networks() -> None:
 
 
 def test_E7_attention_without_positions_ignores_distance() -> None:
-    """Swapping two words swaps their gradients and changes nothing else."""
+    """Swapping two words swaps their gradients without any other change."""
     torch.manual_seed(1)
     layer = MultiHeadAttention(16, 4).double()
     x = torch.randn(1, 12, 16, dtype=torch.float64)

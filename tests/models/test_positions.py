@@ -10,14 +10,14 @@ from uwaga.models.layers.positions import RelativePositions, sinusoids
 pytestmark = pytest.mark.numerical
 
 
-def test_M16_sinusoids_match_hand_calculation() -> None:
+def test_M16_sinusoidal_positions_match_hand_calculation() -> None:
     table = sinusoids(3, 4)
     torch.testing.assert_close(table[0], torch.tensor([0.0, 1.0, 0.0, 1.0]))
     expected = [math.sin(2), math.cos(2), math.sin(2 / 100), math.cos(2 / 100)]  # 10000^(2/4) = 100
     torch.testing.assert_close(table[2], torch.tensor(expected))
 
 
-def test_M16_shift_is_a_rotation() -> None:
+def test_M16_shifting_positions_rotates_their_vectors() -> None:
     # sin and cos of p + d are a rotation of those of p that depends only on d.
     table = sinusoids(40, 8).double()
     for pair in range(4):
@@ -29,7 +29,9 @@ def test_M16_shift_is_a_rotation() -> None:
 
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize(("buckets", "distance"), [(32, 128), (8, 20), (10, 11)])
-def test_relative_buckets_match_transformers(bidirectional: bool, buckets: int, distance: int) -> None:
+def test_relative_position_buckets_match_transformers(
+    bidirectional: bool, buckets: int, distance: int
+) -> None:
     peer = pytest.importorskip("transformers.models.t5.modeling_t5").T5Attention
     distances = torch.arange(-300, 300)
     actual = RelativePositions(2, buckets, distance, bidirectional).bucket(distances)

@@ -31,7 +31,7 @@ def test_M36_gradients_pass_straight_through() -> None:
 
 
 def compare_engine(shape: TransformerSettings) -> tuple[bool, float, float]:
-    """Return whether rounded torch matches the engine, and the mean errors of rounded and exact torch."""
+    """Return True if rounded torch equals the int8 engine, and mean errors of rounded and exact torch."""
     model = random_model(shape)
     engine = native_model(model, "int8")
     rounded = copy.deepcopy(model)
@@ -48,7 +48,7 @@ def compare_engine(shape: TransformerSettings) -> tuple[bool, float, float]:
 
 
 @pytest.mark.numerical
-def test_M36_rounded_model_matches_int8_engine() -> None:
+def test_M36_model_with_rounded_weights_matches_int8_engine() -> None:
     """A different order of summation can occasionally round a number to another integer.
 
     In a narrow model this is rare enough that most log-probabilities equal the engine's.

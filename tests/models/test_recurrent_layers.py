@@ -1,4 +1,4 @@
-"""GRU and LSTM layers: steps, padding, and equality with torch's layers."""
+"""GRU and LSTM layers: steps, padding, and agreement with torch's layers."""
 
 import pytest
 import torch
@@ -17,21 +17,21 @@ from uwaga.models.layers.recurrent import (
 
 pytestmark = pytest.mark.numerical
 
-X = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0))
+INPUTS = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0))
 LENGTHS = torch.tensor([5, 2, 3])
 
 
 @pytest.mark.parametrize("form", ["paper", "fused"])
-def test_gru_steps_match_full_sequence(form: str) -> None:
+def test_gru_steps_match_a_pass_over_the_full_sequence(form: str) -> None:
     torch.manual_seed(1)
     layer = Gru(4, 6, form)
     torch.nn.init.normal_(layer.weights.recurrent_bias)
     hidden = torch.randn(3, 6)
-    states = layer.run(X, hidden)
-    inputs = layer.input_product(layer.project(X[..., :3]), 3)  # the last input comes step by step
+    states = layer.run(INPUTS, hidden)
+    inputs = layer.input_product(layer.project(INPUTS[..., :3]), 3)  # the last input comes step by step
     steps = GruSteps(layer, 3, 5)
     for time in range(5):
-        hidden = steps(inputs(X[:, time, 3:]), hidden)
+        hidden = steps(inputs(INPUTS[:, time, 3:]), hidden)
         torch.testing.assert_close(states[:, time], hidden)
 
 
@@ -39,21 +39,21 @@ def test_gru_variants_differ_unless_the_reset_gate_is_open() -> None:
     torch.manual_seed(2)
     paper, fused = Gru(4, 6, "paper"), Gru(4, 6, "fused")
     fused.load_state_dict(paper.state_dict())
-    assert float((paper.run(X) - fused.run(X)).detach().abs().max()) > 1e-3
+    assert float((paper.run(INPUTS) - fused.run(INPUTS)).detach().abs().max()) > 1e-3
     for layer in (paper, fused):  # a reset gate that is always open
         with torch.no_grad():
             layer.weights.input_bias[:6] = 50.0
-    torch.testing.assert_close(paper.run(X), fused.run(X))
+    torch.testing.assert_close(paper.run(INPUTS), fused.run(INPUTS))
 
 
-def test_lstm_steps_match_full_sequence() -> None:
+def test_lstm_steps_match_a_pass_over_the_full_sequence() -> None:
     torch.manual_seed(3)
     layer = Lstm(4, 6)
     state = LstmState(torch.randn(3, 6), torch.randn(3, 6))
-    states, end = layer.run(X, state)
-    steps = LstmSteps(layer, layer.project(X[..., :3]), 3)  # the last input comes step by step
+    states, end = layer.run(INPUTS, state)
+    steps = LstmSteps(layer, layer.project(INPUTS[..., :3]), 3)  # the last input comes step by step
     for time in range(5):
-        state = steps(X[:, time, 3:], state)
+        state = steps(INPUTS[:, time, 3:], state)
         torch.testing.assert_close(states[:, time], state.hidden)
     torch.testing.assert_close(end, state)
 
@@ -64,8 +64,8 @@ def test_lstm_stack_matches_torch() -> None:
     for number, layer in enumerate(stack.layers):
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
             getattr(layer.layer, f"{name}_l0").data.copy_(getattr(peer, f"{name}_l{number}").data)
-    states, ends = stack.run(X)
-    expected, (hidden, cell) = peer(X)
+    states, ends = stack.run(INPUTS)
+    expected, (hidden, cell) = peer(INPUTS)
     torch.testing.assert_close(states, expected)
     torch.testing.assert_close(torch.stack([end.hidden for end in ends]), hidden)
     torch.testing.assert_close(torch.stack([end.cell for end in ends]), cell)
@@ -86,21 +86,21 @@ def test_padding_does_not_change_last_states(layer_class: type) -> None:
     torch.manual_seed(6)
     layer = layer_class(4, 6)
     if layer_class is Gru:
-        actual = last_states(layer.run(X), LENGTHS)
+        actual = last_states(layer.run(INPUTS), LENGTHS)
         expected = [
-            layer.run(X[row : row + 1, :length])[0, -1] for row, length in enumerate(LENGTHS.tolist())
+            layer.run(INPUTS[row : row + 1, :length])[0, -1] for row, length in enumerate(LENGTHS.tolist())
         ]
     else:
-        _, state = layer.run(X, lengths=LENGTHS)
+        _, state = layer.run(INPUTS, lengths=LENGTHS)
         actual = torch.cat(state, dim=-1)
         expected = [
-            torch.cat(layer.run(X[row : row + 1, :length])[1], dim=-1)[0]
+            torch.cat(layer.run(INPUTS[row : row + 1, :length])[1], dim=-1)[0]
             for row, length in enumerate(LENGTHS.tolist())
         ]
     torch.testing.assert_close(actual, torch.stack(expected))
 
 
-def test_M12_reversal_is_its_own_inverse() -> None:
+def test_M12_reversing_a_sequence_twice_restores_it() -> None:
     ids = torch.tensor([[11, 12, 13, 3], [14, 15, 3, 0], [3, 0, 0, 0]])
     lengths = torch.tensor([4, 3, 1])
     reversed_ids = reverse_padded(ids, lengths, keep_last=True)

@@ -108,7 +108,7 @@ def test_M21_reordered_and_selected_rows_continue_unchanged(name: str) -> None:
 
 
 @each_variant
-def test_attention_is_zero_on_padding(name: str) -> None:
+def test_attention_weights_are_zero_on_padding(name: str) -> None:
     model = make(VARIANTS[name])
     state = model.start(model.encode(SOURCES), 1)
     attention = model.step(np.array([1, 1]), state, Choice(1, attention=True)).attention
@@ -147,7 +147,7 @@ def test_E5_earlier_logits_do_not_depend_on_later_target_words(name: str) -> Non
     assert float((log_probs[0, 3] - changed[0, 3]).abs().max()) > 1e-4
 
 
-def test_M14_full_width_window_equals_global_attention() -> None:
+def test_M14_window_of_full_width_equals_global_attention() -> None:
     settings = VARIANTS["luong"]
     wide = settings.model_copy(update={"attention": "local-m", "window": 30})
     torch.testing.assert_close(make(wide)(PADDED, TARGET), make(settings)(PADDED, TARGET))
@@ -173,7 +173,7 @@ LEARNERS: dict[str, RecurrentSettings] = {
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", list(LEARNERS))
-def test_models_learn_to_reverse_words(name: str) -> None:
+def test_recurrent_models_learn_to_reverse_words(name: str) -> None:
     torch.manual_seed(0)
     rng = random.Random(0)
     words = [list(word) for size in (1, 2, 3) for word in itertools.product(range(4, 9), repeat=size)]

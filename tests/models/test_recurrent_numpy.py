@@ -1,4 +1,4 @@
-"""Recurrent models against numpy, written from the papers' equations (M11 to M15)."""
+"""Recurrent models equal numpy implementations of the papers' equations (M11 to M15)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def check(model: torch.nn.Module, features: list[np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "bahdanau-conditional"])
-def test_M13_bahdanau_matches_numpy(name: str) -> None:
+def test_M13_bahdanau_model_matches_numpy(name: str) -> None:
     model, w = model_and_weights(name)
     form, conditional = VARIANTS[name].gru, VARIANTS[name].decoder == "conditional"
     x = [w["source_embedding.weight"][token] for token in SOURCE]
@@ -95,7 +95,7 @@ def test_M13_bahdanau_matches_numpy(name: str) -> None:
 
 
 @pytest.mark.parametrize(("preset", "attends_first"), [("bahdanau-published", True), ("bahdanau", False)])
-def test_M13_published_decoder_attends_before_reading_last_word(preset: str, attends_first: bool) -> None:
+def test_M13_published_decoder_attends_before_reading_the_last_word(preset: str, attends_first: bool) -> None:
     """α_i depends on s_{i-1}: y_{i-1} changes later steps, but not the attention of step i."""
     settings = PRESETS[f"{preset}-small"]().model_copy(update={"hidden": 8, "embedding": 8, "read_out": 8})
     model = make(settings)
@@ -107,7 +107,7 @@ def test_M13_published_decoder_attends_before_reading_last_word(preset: str, att
 
 
 @pytest.mark.parametrize("name", ["cho", "cho-fused-reversed"])
-def test_M11_cho_matches_numpy(name: str) -> None:
+def test_M11_cho_model_matches_numpy(name: str) -> None:
     model, w = model_and_weights(name)
     settings = VARIANTS[name]
     words = [*SOURCE[-2::-1], SOURCE[-1]] if settings.reverse else SOURCE
@@ -137,7 +137,7 @@ def test_M11_cho_matches_numpy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["luong", "luong-local-p", "luong-dot-unfed"])
-def test_M14_luong_matches_numpy(name: str) -> None:
+def test_M14_luong_model_matches_numpy(name: str) -> None:
     model, w = model_and_weights(name)
     settings = VARIANTS[name]
     inputs = [
@@ -178,7 +178,7 @@ def test_M14_luong_matches_numpy(name: str) -> None:
     check(model, features)
 
 
-def test_M12_sutskever_matches_numpy() -> None:
+def test_M12_sutskever_model_matches_numpy() -> None:
     """Reversed words and deep LSTMs; the decoder reads only the final state of each encoder layer (§3)."""
     model, w = model_and_weights("sutskever")
     layers = VARIANTS["sutskever"].layers
@@ -206,7 +206,7 @@ def lstm_run(w: dict, name: str, xs: list[np.ndarray]) -> list[np.ndarray]:
     return states
 
 
-def test_M15_gnmt_matches_numpy() -> None:
+def test_M15_gnmt_model_matches_numpy() -> None:
     """Bidirectional layer 1, residuals from layer 3, attention from its previous output (Wu 2016 §3)."""
     model, w = model_and_weights("gnmt")
     settings = VARIANTS["gnmt"]

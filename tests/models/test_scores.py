@@ -1,4 +1,4 @@
-"""Attention scores by hand (M2 to M7), and their errors."""
+"""Attention scores compared with hand calculations (M2 to M7), and errors about them."""
 
 import math
 
@@ -25,15 +25,15 @@ pytestmark = pytest.mark.numerical
 QUERY = torch.tensor([[1.0, 2.0]])
 KEYS = torch.tensor([[3.0, -1.0], [0.0, 1.0]])
 MATRIX = torch.tensor([[1.0, 2.0], [0.0, 1.0]])
-V = torch.tensor([1.0, -1.0])
+VECTOR = torch.tensor([1.0, -1.0])
 
 
 def set_weights(score: torch.nn.Module) -> None:
-    """W = MATRIX for a single matrix; W1 = MATRIX for keys and W2 = identity for queries; v = V."""
+    """Set W or W1 (for keys) to MATRIX, W2 (for queries) to the identity, and v to V."""
     identity = torch.eye(2)
     with torch.no_grad():
         if hasattr(score, "vector"):
-            score.vector.copy_(V)
+            score.vector.copy_(VECTOR)
         if isinstance(score, AdditiveScore):
             score.key.weight.copy_(MATRIX)
             score.query.weight.copy_(identity)
@@ -49,7 +49,7 @@ def set_weights(score: torch.nn.Module) -> None:
 
 # MATRIX h is (1, -1) and (2, 1); with s they sum to (2, 1) and (3, 3).
 TANH = [math.tanh(2) - math.tanh(1), math.tanh(3) - math.tanh(3)]
-BY_HAND = {
+EXPECTED_SCORES = {
     "dot": [1.0, 2.0],  # 3 - 2, 0 + 2
     "scaled_dot": [1 / math.sqrt(2), 2 / math.sqrt(2)],
     "general": [-1.0, 4.0],  # (1, 2)·(1, -1), (1, 2)·(2, 1)
@@ -60,16 +60,16 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(BY_HAND))
+@pytest.mark.parametrize("name", sorted(EXPECTED_SCORES))
 def test_M2_to_M7_scores_match_hand_calculation(name: str) -> None:
     score = make_score(name, 2, 2)
     set_weights(score)
     scores = score(QUERY, score.prepare(KEYS))
-    torch.testing.assert_close(scores, torch.tensor([BY_HAND[name]]))
+    torch.testing.assert_close(scores, torch.tensor([EXPECTED_SCORES[name]]))
 
 
 @pytest.mark.parametrize("other", ["additive_joint", "concat"])
-def test_M2_joint_weight_forms_match_additive_score(other: str) -> None:
+def test_M2_forms_with_one_joint_weight_match_the_additive_score(other: str) -> None:
     """``vᵀ tanh(W [h; s])`` is ``vᵀ tanh(W1 h + W2 s)`` where W = [W1 W2]."""
     torch.manual_seed(0)
     additive, joined = AdditiveScore(4, 3), make_score(other, 4, 3)
@@ -84,7 +84,7 @@ def test_M2_joint_weight_forms_match_additive_score(other: str) -> None:
     torch.testing.assert_close(joined(query, joined.prepare(keys)), expected)
 
 
-def test_M6_location_rejects_long_sources() -> None:
+def test_M6_location_score_rejects_overlong_sources() -> None:
     score = make_score("location", 2, 2, positions=3)
     assert score(QUERY, torch.randn(3, 2)).shape == (1, 3)
     with pytest.raises(TextTooLongError, match=r"4 tokens.*3 positions"):
@@ -112,7 +112,7 @@ def model_settings(model: dict[str, object]) -> ModelSettings:
 
 
 @pytest.mark.parametrize("family", ["luong", "gnmt"])
-def test_new_score_needs_only_one_class(family: str, new_score: str) -> None:
+def test_new_attention_score_needs_only_one_class(family: str, new_score: str) -> None:
     """A registered score works in settings, models and training."""
     settings = model_settings({"family": family, "embedding": 8, "hidden": 8, "score": new_score})
     torch.manual_seed(0)
@@ -130,7 +130,7 @@ def test_new_score_needs_only_one_class(family: str, new_score: str) -> None:
     assert losses[1] < losses[0]
 
 
-def test_unknown_score_error_suggests_the_nearest_name(new_score: str) -> None:
+def test_unknown_attention_score_error_suggests_the_nearest_name(new_score: str) -> None:
     settings = model_settings({"family": "luong", "score": "negative_distanse"})
     message = r"model\.score: .*'negative_distanse'; did you mean 'negative_distance'\? .*, scaled_dot"
     for build in (check_model, lambda settings: build_model(settings, Symbols(2, 3, 0, 1), 12, 12)):

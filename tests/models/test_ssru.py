@@ -1,4 +1,4 @@
-"""The simpler simple recurrent unit: equations by hand and in numpy, gradients and steps."""
+"""The simpler simple recurrent unit (SSRU): hand calculations, numpy, gradients and steps."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_M26_ssru_matches_numpy() -> None:
 
 
 @pytest.mark.parametrize("lengths", [[1] * TIME, [2, 4], [5, 1]], ids=str)
-def test_M26_chunked_pass_matches_full_pass(lengths: list[int]) -> None:
+def test_M26_processing_in_chunks_matches_a_single_pass(lengths: list[int]) -> None:
     layer, x = make_layer(), random_tensor(ROWS, TIME, WIDTH, seed=1)
     expected, end = layer(x, None)
     state: SsruState | None = None
@@ -101,7 +101,7 @@ def test_M26_gradient_matches_autograd() -> None:
 
 
 def test_M26_inputs_and_gradients_are_not_modified() -> None:
-    """A second backward pass, with an expanded gradient, gives the same result."""
+    """A second backward pass with a broadcast gradient gives the same result."""
     gates, new, start = (random_tensor(2, TIME, WIDTH, seed=seed) for seed in (1, 2, 3))
     cells = scan(gates, new, start[:, 0])
     first = torch.autograd.grad(cells.sum(), [gates, new, start], retain_graph=True)
@@ -109,7 +109,7 @@ def test_M26_inputs_and_gradients_are_not_modified() -> None:
     torch.testing.assert_close(first, second, rtol=0, atol=0)
 
 
-def test_M26_saturated_gates_keep_or_replace_cells() -> None:
+def test_M26_saturated_gates_keep_or_replace_cell_states() -> None:
     new = random_tensor(ROWS, TIME, WIDTH, seed=2).detach()
     start = random_tensor(ROWS, WIDTH, seed=3).detach()
     open_gates = torch.full_like(new, 800.0)
@@ -119,14 +119,14 @@ def test_M26_saturated_gates_keep_or_replace_cells() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_M26_cells_are_float32_for_16_bit_weights(dtype: torch.dtype) -> None:
+def test_M26_cell_states_are_float32_for_16_bit_weights(dtype: torch.dtype) -> None:
     layer, x = Ssru(WIDTH).to(dtype), torch.randn(ROWS, TIME, WIDTH).to(dtype)
     out, state = layer(x, None)
     assert out.dtype == dtype
     assert state.cells.dtype == torch.float32
 
 
-def test_M26_autocast_rounds_only_products() -> None:
+def test_M26_autocast_rounds_only_matrix_products() -> None:
     layer, x = make_layer().float(), random_tensor(ROWS, 200, WIDTH, seed=1).detach().float()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         out, state = layer(x, None)

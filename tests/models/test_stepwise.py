@@ -1,4 +1,4 @@
-"""Products over steps and hand-written cells against formulas and autograd."""
+"""Matrix products over steps and hand-written recurrent cells agree with formulas and autograd."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_stepwise_attention_scores_match_scores_of_all_queries(name: str) -> Non
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
 def test_training_gradients_match_autograd(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare with a model whose products are computed one step at a time."""
+    """The gradients equal those of a model whose products are computed one step at a time."""
     model = make(VARIANTS[name], sharp=1.0).double()
     source = torch.tensor([[5, 6, 7, 8, 2], [9, 4, 2, 0, 0]])
     target = torch.tensor([[1, 11, 12, 13], [1, 14, 15, 0]])
@@ -129,7 +129,7 @@ def test_training_gradients_match_autograd(name: str, monkeypatch: pytest.Monkey
 
 
 class ReferenceProduct:
-    """Step product with gradients by autograd."""
+    """A step product whose gradients autograd computes."""
 
     def __init__(self, base: Tensor, matrix: Tensor) -> None:
         self.base, self.matrix, self.step = base, matrix, 0
@@ -139,7 +139,7 @@ class ReferenceProduct:
         return self.base[:, self.step - 1] + (self.matrix @ x[..., None])[..., 0]
 
 
-def test_beam_attention_equals_single_row_attention() -> None:
+def test_attention_of_a_beam_equals_attention_of_single_rows() -> None:
     model = make(VARIANTS["bahdanau"])
     memory = model.encode([[5, 6, 7, 2], [8, 2]])
     query = torch.randn(2, 8, generator=torch.Generator().manual_seed(0))
@@ -151,7 +151,7 @@ def test_beam_attention_equals_single_row_attention() -> None:
     torch.testing.assert_close(single.weights[0].repeat_interleave(3, dim=0), beams.weights[0])
 
 
-def test_energies_and_their_gradients_match_the_formula() -> None:
+def test_attention_energies_and_their_gradients_match_the_formula() -> None:
     query = random_tensor(2, 3, 5, seed=1)
     keys = random_tensor(2, 4, 5, seed=2)
     vector = random_tensor(5, seed=3)
@@ -161,7 +161,7 @@ def test_energies_and_their_gradients_match_the_formula() -> None:
     assert torch.autograd.gradcheck(energies, (query[:1], keys, vector))  # broadcast
 
 
-def test_in_place_tanh_is_accurate() -> None:
+def test_tanh_computed_in_place_is_accurate() -> None:
     x = torch.linspace(-30, 30, 10_001)
     assert float((tanh_in_place(x.clone()) - torch.tanh(x)).abs().max()) < 4 * torch.finfo(x.dtype).eps
     assert tanh_in_place(torch.tensor([-200.0, 0.0, 200.0])).tolist() == [-1.0, 0.0, 1.0]

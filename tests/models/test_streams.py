@@ -1,4 +1,4 @@
-"""Multi-stream self-attention against numpy, written from the equations of Qi 2020 (M29)."""
+"""Multi-stream self-attention equals a numpy implementation of the equations of Qi 2020 (M29)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make() -> tuple[StreamAttention, torch.Tensor]:
     return layer, torch.randn(2, STREAMS, TARGET, WIDTH, dtype=torch.float64)
 
 
-def test_M29_streams_match_numpy() -> None:
+def test_M29_prediction_streams_match_numpy() -> None:
     layer, inputs = make()
     w = {name: value.numpy() for name, value in layer.state_dict().items()}
     x, d = inputs[0].numpy(), WIDTH // HEADS
@@ -64,7 +64,7 @@ def test_M29_streams_match_numpy() -> None:
     assert cache.keys.shape == (2, HEADS, TARGET, d)
 
 
-def test_M29_steps_match_full_pass() -> None:
+def test_M29_steps_match_a_full_pass() -> None:
     layer, x = make()
     with torch.no_grad():
         expected, _ = layer(x[:, :2])

@@ -71,7 +71,7 @@ def test_M20_steps_match_teacher_forcing(variant: dict) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_padding_does_not_change_output(variant: dict) -> None:
+def test_padding_does_not_change_outputs(variant: dict) -> None:
     model = make(variant).double()
     expected = model(torch.tensor([[9, 10, 3]]), torch.tensor([[2, 14, 15]]))
     padded = model(
@@ -95,7 +95,7 @@ def test_M21_reordered_and_selected_rows_continue_unchanged(kind: str) -> None:
     np.testing.assert_allclose(actual.log_probs, expected.log_probs[rows], **tolerance(expected.log_probs))
 
 
-def test_attention_sums_to_one_and_is_zero_on_padding() -> None:
+def test_attention_weights_sum_to_one_and_are_zero_on_padding() -> None:
     model = make({})
     state = model.start(model.encode([[5, 6, 7, 3], [9, 3]]), 1)
     attention = model.step(np.array([2, 2]), state, Choice(1, attention=True)).attention

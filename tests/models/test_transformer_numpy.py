@@ -1,4 +1,4 @@
-"""The Transformer against numpy, written from the paper's equations (M16; Vaswani 2017 §3)."""
+"""The Transformer equals a numpy implementation of the paper's equations (M16; Vaswani 2017 §3)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def layer_norm(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
 
 
 def multi_head(w: Weights, name: str, x: np.ndarray, source: np.ndarray, causal: bool) -> np.ndarray:
-    """Multi-head attention (§3.2.1 and §3.2.2), one head at a time."""
+    """Return multi-head attention (§3.2.1 and §3.2.2), computed one head at a time."""
     q, (k, v) = linear(w, f"{name}.query", x), np.split(linear(w, f"{name}.key_value", source), 2, axis=-1)
     d_k, heads = WIDTH // HEADS, []
     for head in range(HEADS):
@@ -53,13 +53,13 @@ def feed_forward(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
 
 
 def position_vector(position: int) -> np.ndarray:
-    """Positional encoding (§3.5)."""
+    """Return the positional encoding of a position (§3.5)."""
     angles = [position / 10000 ** (2 * i / WIDTH) for i in range(WIDTH // 2)]
     return np.array([f(angle) for angle in angles for f in (np.sin, np.cos)])
 
 
 def embed(table: np.ndarray, tokens: list[int]) -> np.ndarray:
-    """Embeddings and positional encodings (§3.4 and §3.5)."""
+    """Return the sums of embeddings and positional encodings (§3.4 and §3.5)."""
     return np.stack(
         [table[token] * np.sqrt(WIDTH) + position_vector(position) for position, token in enumerate(tokens)]
     )

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Tags(HTMLParser):
-    """The tags, attributes and scripts of a page."""
+    """Parses a page and collects its tags, attributes and scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def unpacked_weights(kind: dict) -> np.ndarray:
     return levels.reshape(kind["layers"], kind["heads"], len(kind["rows"]), len(kind["columns"])) / 255
 
 
-def test_weights_are_stored_in_8_bits():
+def test_attention_weights_are_stored_in_8_bits():
     attentions = samples.attentions(3, 4, 8, 6)
     view = attention_view(attentions, samples.pieces(7, "s"), samples.pieces(5, "t"))
     kinds = {kind["kind"]: kind for kind in script_data(view)["kinds"]}
@@ -76,7 +76,7 @@ def test_decoder_only_attention_is_labelled_with_its_tokens():
     assert kind["rows"] == kind["columns"] == [f"w{i}" for i in range(5)]
 
 
-def test_view_of_144_heads_and_30_tokens_fits_in_300_kB():
+def test_view_of_144_heads_and_30_tokens_is_at_most_300_kB():
     attentions = samples.attentions(12, 12, 30, 30, kinds=("encoder",))
     assert len(attention_view(attentions, samples.pieces(30), ()).encode()) <= 300_000
     noise = np.random.default_rng(0).random((12, 12, 30, 30), dtype=np.float32)  # incompressible
@@ -84,7 +84,7 @@ def test_view_of_144_heads_and_30_tokens_fits_in_300_kB():
 
 
 @given(st.lists(st.sampled_from(samples.HOSTILE_TOKENS) | HOSTILE_TEXTS, min_size=1, max_size=6))
-def test_tokens_are_escaped(tokens):
+def test_tokens_are_escaped_in_html(tokens):
     view = attention_view(samples.attentions(1, 1, len(tokens), len(tokens)), tokens, tokens)
     parsed = Tags(view)
     assert parsed.tags.count("script") == 1
@@ -96,7 +96,7 @@ def test_tokens_are_escaped(tokens):
     assert labels == [label(token).encode("utf-8", "replace").decode() for token in tokens]
 
 
-def test_view_ids_are_unique_unless_given():
+def test_element_ids_of_views_are_unique_unless_given():
     attentions, tokens = samples.attentions(1, 1, 3, 3), samples.pieces(3)
     first, second = attention_view(attentions, tokens, tokens), attention_view(attentions, tokens, tokens)
     assert first != second
@@ -109,7 +109,7 @@ def test_view_ids_are_unique_unless_given():
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 3, 5), (1, 1, 6, 3), (1, 3, 3), (3, 3), (0, 1, 3, 3), (1, 0, 3, 3)])
-def test_mismatched_shapes_are_rejected(shape):
+def test_attention_matrices_of_mismatched_shapes_are_rejected(shape):
     with pytest.raises(
         SettingsError, match=r"cross attention of shape .* does not fit 3 source and 3 target"
     ):
@@ -123,7 +123,7 @@ def test_unknown_language_is_rejected():
         attention_view(attentions, tokens, tokens, language="fr")
 
 
-def test_documentation_example_is_current():
+def test_documentation_example_matches_the_current_output():
     example = (ROOT / "docs/figures/attention-view.html").read_text(encoding="utf-8")
     scripts = [path.read_text(encoding="utf-8") for path in (ROOT / "src/uwaga/results").glob("*.js")]
     assert len(scripts) == 2
@@ -135,7 +135,7 @@ def test_documentation_example_is_current():
     assert [kind["kind"] for kind in script_data(example)["kinds"]] == ["cross", "encoder", "decoder"]
 
 
-def test_missing_matrices_are_rejected():
+def test_requests_for_missing_matrices_are_rejected():
     with pytest.raises(SettingsError, match="no attention to show"):
         attention_view(Attentions(), (), ())
 

@@ -15,7 +15,7 @@ from uwaga.results.views import attention_view, attention_view_data, view_script
 SOURCE = (*samples.pieces(4, "s"), samples.HOSTILE_TOKENS[0], samples.HOSTILE_TOKENS[1])
 TARGET = (*samples.pieces(3, "t"), samples.HOSTILE_TOKENS[2], samples.HOSTILE_TOKENS[3])
 ATTENTIONS = samples.attentions(3, 4, 7, 6)
-DRAWN = "[data-milliseconds]"
+DRAWN_VIEW = "[data-milliseconds]"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def show(browser, tmp_path):
         page, errors = open_page(browser, path, **settings)
         opened.append((page, errors))
         if wait:
-            page.wait_for_selector(DRAWN)
+            page.wait_for_selector(DRAWN_VIEW)
         return page
 
     yield show_page
@@ -74,13 +74,13 @@ def test_hostile_tokens_are_shown_as_text(page):
         pytest.param("", "zh", "第 3 层", marks=pytest.mark.slow),
     ],
 )
-def test_view_language_is_that_of_the_option_or_document(show, document, language, expected):
+def test_view_uses_the_language_of_the_option_or_the_document(show, document, language, expected):
     head = f'<script>document.documentElement.lang = "{document}"</script>'
     page = show(attention_view(ATTENTIONS, SOURCE, TARGET, language=language), head)
     assert expected in status(page)
 
 
-def test_every_kind_view_and_layer_is_drawn(page):
+def test_every_attention_kind_view_and_layer_is_drawn(page):
     for kind in ("cross", "encoder", "decoder"):
         page.locator(f"input[value={kind}]").check()
         for view, shown in (("heads", "each head in its own colour"), ("matrix", "mean of all heads")):
@@ -108,7 +108,7 @@ def test_head_view_fills_the_width_and_uses_given_labels(page, browser):
           attentionView(root, data, phrases);
         }}"""
     )
-    page.wait_for_selector(DRAWN)
+    page.wait_for_selector(DRAWN_VIEW)
     assert page.get_by_label("Schicht").is_visible() and "cross attention, S3." in status(page)
 
 
@@ -134,7 +134,7 @@ def test_heads_are_selected_by_buttons(page):
     assert "no head chosen" in status(page)
 
 
-def test_hovered_token_shows_its_largest_weights(page):
+def test_pointing_at_a_token_shows_its_largest_weights(page):
     page.get_by_role("button", name="head 1", exact=True).dblclick()
     page.locator("select").select_option(label="2")
     weights = ATTENTIONS.cross[1, 0]
@@ -201,7 +201,7 @@ def test_selecting_a_head_in_the_model_view_opens_it(page):
     assert "layer 1, head 1" in status(page)
 
 
-def test_single_matrix_hides_controls(show):
+def test_view_of_a_single_matrix_hides_the_controls(show):
     page = show(attention_view(Attentions(cross=ATTENTIONS.cross[:1, :1]), SOURCE, TARGET))
     assert page.locator("input[value=model]").count() == 0
     assert not page.locator("select").is_visible()
@@ -213,7 +213,7 @@ def test_single_matrix_hides_controls(show):
 def test_views_on_one_page_are_independent(show):
     view = attention_view(ATTENTIONS, SOURCE, TARGET)
     page = show(view + view + attention_view(ATTENTIONS, SOURCE, TARGET))
-    page.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 3")
+    page.wait_for_function(f"document.querySelectorAll('{DRAWN_VIEW}').length === 3")
     page.locator("input[value=matrix]").nth(1).check()
     assert [page.locator("input[value=heads]").nth(i).is_checked() for i in range(3)] == [True, False, True]
 
@@ -232,7 +232,7 @@ def test_view_inserted_later_is_drawn(show):
         }""",
         attention_view(ATTENTIONS, SOURCE, TARGET),
     )
-    page.wait_for_selector(DRAWN)
+    page.wait_for_selector(DRAWN_VIEW)
     assert ink(page) > 100
 
 
@@ -252,12 +252,12 @@ def test_static_heat_map_is_shown_under_content_security_policy(browser, tmp_pat
     policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
     path.write_text(policy + attention_view(ATTENTIONS, SOURCE, TARGET), encoding="utf-8")
     page, errors = open_page(browser, path)
-    assert page.locator("svg").is_visible() and page.locator(DRAWN).count() == 0
+    assert page.locator("svg").is_visible() and page.locator(DRAWN_VIEW).count() == 0
     assert all("Content Security Policy" in message for message in errors)
     page.close()
 
 
-def test_colours_follow_the_colour_scheme(show):
+def test_view_colours_follow_the_colour_scheme(show):
     page = show(attention_view(ATTENTIONS, SOURCE, TARGET), '<meta name="color-scheme" content="light dark">')
     accent = "getComputedStyle(document.querySelector('[data-milliseconds]')).getPropertyValue('--accent')"
     light = page.evaluate(accent)

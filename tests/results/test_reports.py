@@ -1,4 +1,4 @@
-"""Pages and charts: texts are escaped, and lines go through their points."""
+"""Report pages and charts: texts are escaped, and curves pass through their points."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_all_text_in_reports_is_escaped(text, other_text):
     assert len(html.attributes("polyline")) == 1 and len(html.attributes("circle")) == 1
 
 
-def test_page_is_self_contained_with_dark_mode():
+def test_report_page_is_self_contained_and_has_a_dark_mode():
     text = page("t", [])
     assert "http" not in text.replace("http-equiv", "") and "prefers-color-scheme: dark" in text
     assert "default-src 'none'" in text
@@ -79,7 +79,7 @@ def test_chart_points_are_scaled_to_the_chart():
     assert [tuple(map(float, pair.split(","))) for pair in line["points"].split()] == expected
 
 
-def test_long_curves_are_downsampled():
+def test_long_curves_are_reduced_to_fewer_points():
     [line] = Page(chart("t", [Series("a", [(x, 1.0) for x in range(10_000)])])).attributes("polyline")
     assert MAX_POINTS / 2 < len(line["points"].split()) <= MAX_POINTS
 

@@ -38,7 +38,7 @@ def test_blocked_call_lets_other_long_calls_run():
         pass
 
 
-def test_deadline_that_passes_while_waiting_raises():
+def test_deadline_that_passes_while_waiting_raises_an_error():
     with CallContext(long=True).active(), pytest.raises(DeadlineError), CallContext("", 0.0, True).active():
         pass
     with CallContext(long=True).active():
@@ -56,7 +56,7 @@ def test_cancelled_call_stops_at_the_next_item():
     assert list(while_active("ab")) == ["a", "b"]
 
 
-def test_error_does_not_create_a_reference_cycle():
+def test_error_in_a_call_does_not_create_a_reference_cycle():
     gc.collect()
     gc.disable()
     try:

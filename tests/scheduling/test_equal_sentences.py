@@ -1,4 +1,4 @@
-"""Sentences that all finish in the same step: the batch is empty before the next ones enter."""
+"""Sentences that all finish in the same step leave the batch empty before further sentences enter."""
 
 import uwaga
 

@@ -49,7 +49,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"split": "sentences", "length_penalty": 0.6},
     {"early_stopping": False, "length_formula": "gnmt"},
 ]
-QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
+ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +92,9 @@ def run_in_threads(*functions: Callable[[], None]) -> None:
         assert not thread.is_alive()
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
-def test_concurrent_requests_equal_separate_requests(
+def test_concurrent_requests_give_the_results_of_separate_requests(
     translator: Translator,
     models: ModelBatches,
     expected_result: Callable[[int, int], object],
@@ -163,11 +163,13 @@ def test_closed_stream_leaves_the_batch(translator: Translator, models: ModelBat
     assert is_empty(models)
 
 
-def test_shared_stream_yields_pieces(translator: Translator) -> None:
+def test_stream_in_a_shared_batch_yields_pieces_incrementally(translator: Translator) -> None:
     assert len(list(translator.shared().stream(TEXTS[5]))) > 10
 
 
-def test_shared_translator_keeps_other_attributes(translator: Translator, models: ModelBatches) -> None:
+def test_shared_translator_keeps_languages_and_score_statistics(
+    translator: Translator, models: ModelBatches
+) -> None:
     shared = translator.wrap_decoders(models.decoder_for(CallContext()))
     assert (shared.languages, shared.model.score_stats, shared.decoding) == (
         translator.languages,
@@ -179,7 +181,9 @@ def test_shared_translator_keeps_other_attributes(translator: Translator, models
     assert shared.align(pairs) == translator.align(pairs)
 
 
-def test_pivot_translators_share_their_models(translator: Translator, models: ModelBatches) -> None:
+def test_concurrent_pivot_translations_share_batches_and_equal_separate_calls(
+    translator: Translator, models: ModelBatches
+) -> None:
     backward = Translator(replace(translator.model, languages=("de", "en")))
     pivot = translator.then(backward)
     results: dict[int, object] = {}
@@ -231,7 +235,9 @@ def test_error_affects_only_the_request_it_occurs_in(translator: Translator, mod
     assert is_empty(models)
 
 
-def test_short_request_overtakes_a_long_one(translator: Translator, models: ModelBatches) -> None:
+def test_short_request_finishes_before_an_earlier_long_one(
+    translator: Translator, models: ModelBatches
+) -> None:
     shared = translator.wrap_decoders(models.decoder_for(CallContext("short")))
     shared.translate(TEXTS[1])
     finish_times: list[float] = []

@@ -1,4 +1,4 @@
-"""The token budget: each sentence enters once, no search starves, long searches do not delay short ones."""
+"""Token budget of a batch: each sentence enters once, and no search waits forever."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Clock:
 
 
 class Batch:
-    """A batch that records admitted sentences, as pairs of the name of their search and their index."""
+    """A batch that records admitted sentences as pairs of search name and sentence index."""
 
     def __init__(self, max_tokens: int, reserved: int, share: float = 0.25) -> None:
         self.clock = Clock()
@@ -84,7 +84,7 @@ def test_all_sentences_enter_the_batch_exactly_once_in_order(data: st.DataObject
         assert name in left or len(numbers) == len(sizes)
 
 
-def test_short_search_enters_immediately() -> None:
+def test_short_search_enters_the_running_batch_immediately() -> None:
     batch = Batch(max_tokens=100, reserved=20)
     batch.enqueue("long", [10] * 500, "a")
     assert batch.running == [("long", i) for i in range(10)]
@@ -129,7 +129,7 @@ def test_long_searches_get_a_share_of_the_token_budget() -> None:
     assert running(batch, "long") in (10, 11, 12)
 
 
-def test_long_searches_do_not_starve() -> None:
+def test_long_searches_eventually_enter_the_batch() -> None:
     batch = Batch(max_tokens=200, reserved=20)
     batch.enqueue("short 0", [10])
     batch.enqueue("long", [10] * 50)

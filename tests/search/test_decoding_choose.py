@@ -1,4 +1,4 @@
-"""Candidates from logits: the numpy reference against its definition, and the torch twin against it."""
+"""Candidate tokens from logits: numpy agrees with the definition, and torch agrees with numpy."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ shapes = st.builds(
 
 
 @given(steps())
-def test_M24_candidates_match_the_definition(case):
+def test_M24_candidate_tokens_match_the_definition(case):
     logits, choice = case
     before = logits.copy()
     tokens, log_probs = choose(logits, choice)
@@ -145,7 +145,7 @@ def test_torch_token_choice_samples_from_the_tail_of_a_large_vocabulary(scale, t
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_torch_token_choice_accepts_other_precisions(dtype):
+def test_torch_token_choice_accepts_16_and_64_bit_logits(dtype):
     """Half-precision logits tie often; the lower id wins, as in the reference."""
     logits = torch.randn(20, 3000, generator=torch.Generator().manual_seed(1)).to(dtype)
     for count in (1, 8):

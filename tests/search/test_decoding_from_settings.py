@@ -1,4 +1,4 @@
-"""Conversion of a model's stored settings to options."""
+"""Conversion of the decoding settings stored with a model to options."""
 
 from dataclasses import fields
 
@@ -14,17 +14,17 @@ from uwaga.settings import DecodingSettings, parse
 from uwaga.settings.text_options import TextOptions
 
 
-def test_each_setting_is_a_search_or_text_option() -> None:
+def test_each_decoding_setting_is_a_search_or_text_option() -> None:
     names = [{field.name for field in fields(kind)} for kind in (SearchOptions, TextOptions)]
     assert not names[0] & names[1]
     assert set(DecodingSettings.model_fields) <= names[0] | names[1]
 
 
-def test_default_settings_give_default_options() -> None:
+def test_default_decoding_settings_give_default_options() -> None:
     assert from_settings(DecodingSettings()) == (SearchOptions(), TextOptions())
 
 
-def test_settings_are_copied_to_options() -> None:
+def test_decoding_settings_are_copied_to_options() -> None:
     settings = DecodingSettings(beam=2, length_penalty=0.6, split_above=40, lower_capitals=True)
     search, text = from_settings(settings)
     assert search == SearchOptions(beam=2, length_penalty=0.6)
@@ -50,8 +50,8 @@ VALUES = {
 @example({"length_penalty": 31.0})
 @example({"max_extra": 2**31})
 @example({"min_length": 9, "max_length": 8})
-def test_valid_settings_are_valid_options(values: dict[str, float]) -> None:
-    """Otherwise the error would be raised without the file name."""
+def test_valid_decoding_settings_are_valid_options(values: dict[str, float]) -> None:
+    """If an invalid setting became an option, the error would not name the file."""
     try:
         settings = parse(DecodingSettings, values, "config.json")
     except SettingsError:

@@ -1,4 +1,4 @@
-"""Options, ranking and constraints."""
+"""Search options, ranking of hypotheses, and constraints on tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uwaga.search.rank import FinishedHypotheses, Ranking
 from uwaga.settings.options import option, option_fields
 
 
-def test_overrides_replace_options_unless_none():
+def test_overrides_other_than_none_replace_options():
     defaults = SearchOptions(beam=4, no_repeat_ngram=3)
     options = defaults.changed({"beam": None, "nbest": 2, "max_length": 9})
     assert options == SearchOptions(beam=4, no_repeat_ngram=3, nbest=2, max_length=9)
@@ -34,7 +34,7 @@ class MoreOptions(SearchOptions):
     patience: float = dataclasses.field(default=1.0, metadata=option("Beam patience", minimum=0.5))
 
 
-def test_new_option_needs_only_one_field():
+def test_new_search_option_needs_only_one_field():
     field = option_fields(MoreOptions)["patience"]
     assert (field.option.help, field.kinds, field.default) == ("Beam patience", (float,), 1.0)
     assert MoreOptions(patience=2.0).patience == 2.0
@@ -54,7 +54,7 @@ SAMPLING = SearchOptions(beam=1, sample=True, top_k=50, temperature=0.7, top_p=0
 DEFAULT_SAMPLING = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
 
 
-def test_sampling_model_samples_unless_overridden():
+def test_model_with_sampling_settings_samples_unless_overridden():
     for overrides in (
         {},
         {"nbest": 3},
@@ -84,7 +84,7 @@ def test_each_call_without_a_seed_draws_a_new_seed():
 @unhurried(deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(1, 9999))
 def test_drawn_seed_is_kept_by_further_option_changes(seed, budget):
-    """Options of a call may be changed again without a new draw."""
+    """Changing options again does not draw another seed."""
     for options in (SAMPLING.changed({"seed": seed}), SAMPLING.changed({}), SAMPLING.for_stream({})):
         assert options.changed({"batch_tokens": budget}) == dataclasses.replace(options, batch_tokens=budget)
     assert dataclasses.replace(SAMPLING, seed=seed).changed({"nbest": 2}).seed == seed
@@ -129,7 +129,7 @@ def test_invalid_options_are_rejected_by_name(values, message):
         SearchOptions(**values)
 
 
-def test_nbest_may_exceed_beam_when_sampling():
+def test_nbest_may_exceed_beam_size_when_sampling():
     assert SearchOptions(beam=2, nbest=7, sample=True).rows == 7
 
 
@@ -157,14 +157,16 @@ def test_length_divisors_are_bit_for_bit_those_of_the_c_library(alpha):
     longer=st.integers(0, 30),
     extra=st.integers(0, 30),
 )
-def test_M24_score_bound_holds_for_all_continuations(formula, alpha, log_prob, fall, shortest, longer, extra):
+def test_M24_score_bound_is_not_exceeded_by_any_continuation(
+    formula, alpha, log_prob, fall, shortest, longer, extra
+):
     ranking = Ranking(formula, alpha)
     ends = np.array([shortest + longer])
     bound = ranking.bound(np.array([log_prob]), np.array([shortest]), ends + extra)
     assert (log_prob - fall) / ranking.divisor(ends) <= bound + 1e-12 * abs(bound)
 
 
-def test_finished_pool_keeps_the_best_hypotheses_and_the_first_of_ties():
+def test_pool_of_finished_hypotheses_keeps_the_best_and_the_first_of_ties():
     pool = FinishedHypotheses(2, 2)
     nodes = np.array([[10, 11, 12]])
     cut = np.zeros((1, 3), dtype=bool)
@@ -182,7 +184,7 @@ def test_finished_pool_keeps_the_best_hypotheses_and_the_first_of_ties():
     length=st.integers(0, 7),
     size=st.integers(1, 5),
 )
-def test_M24_tokens_that_repeat_an_ngram_are_banned(history, length, size):
+def test_M24_tokens_that_would_repeat_an_ngram_are_banned(history, length, size):
     rows = np.array(history)[:, :length]
     banned = {tuple(pair) for pair in repeated_ngrams(rows, size).tolist()}
     for row_index, row in enumerate(rows.tolist()):
@@ -193,7 +195,7 @@ def test_M24_tokens_that_repeat_an_ngram_are_banned(history, length, size):
 
 
 @given(lengths=st.lists(st.integers(1, 50), max_size=30), rows=st.integers(1, 5), budget=st.integers(1, 400))
-def test_length_batches_contain_each_sentence_once_within_budget(lengths, rows, budget):
+def test_length_batches_contain_each_sentence_once_within_the_token_budget(lengths, rows, budget):
     batches = list(length_batches(lengths, rows, budget))
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     for batch in batches:

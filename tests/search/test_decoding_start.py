@@ -17,12 +17,12 @@ from uwaga.translator.score import force, parallel_scorer, step_scorer
 from uwaga.translator.text import TokenPair
 
 SOURCES = [[5, 9, 2], [2], [7, 7, 4, 30, 2]]
-OTHER = 6
+OTHER_START = 6
 OPTIONS = [{"beam": 1}, {"beam": 3, "nbest": 2}, {"sample": True, "nbest": 2, "seed": 4}]
 
 
 def starting_from(decoder, start):
-    """Return the decoder with another start symbol."""
+    """Return the decoder with its start symbol replaced."""
     decoder.symbols = dataclasses.replace(decoder.symbols, start=start)
     return decoder
 
@@ -31,35 +31,35 @@ def starting_from(decoder, start):
 @pytest.mark.parametrize("overrides", OPTIONS, ids=str)
 def test_start_option_replaces_the_start_symbol(kind, overrides):
     options = SearchOptions(max_length=9, attention=True, **overrides)
-    results = search(kind(9), inputs(SOURCES), dataclasses.replace(options, start=OTHER))
-    expected = search(starting_from(kind(9), OTHER), inputs(SOURCES), options)
+    results = search(kind(9), inputs(SOURCES), dataclasses.replace(options, start=OTHER_START))
+    expected = search(starting_from(kind(9), OTHER_START), inputs(SOURCES), options)
     for nbest, expected_nbest in zip(results, expected, strict=True):
         for hypothesis, peer in zip(nbest, expected_nbest, strict=True):
             assert (hypothesis.tokens, hypothesis.token_scores) == (peer.tokens, peer.token_scores)
-            assert OTHER not in hypothesis.tokens
+            assert OTHER_START not in hypothesis.tokens
             assert np.array_equal(hypothesis.attention, peer.attention)
     assert results != search(kind(9), inputs(SOURCES), options)
 
 
 def test_stream_uses_start_option():
-    options = SearchOptions(beam=1, max_length=9, start=OTHER)
+    options = SearchOptions(beam=1, max_length=9, start=OTHER_START)
     events = list(stream(RecurrentToy(9), inputs(SOURCES), options))
     expected = search(
-        starting_from(RecurrentToy(9), OTHER), inputs(SOURCES), SearchOptions(beam=1, max_length=9)
+        starting_from(RecurrentToy(9), OTHER_START), inputs(SOURCES), SearchOptions(beam=1, max_length=9)
     )
     for number, [hypothesis] in enumerate(expected):
         assert [e.token for e in events if e.sentence == number][:-1] == list(hypothesis.tokens)
 
 
 def test_forced_targets_are_scored_from_start_option():
-    options = SearchOptions(beam=1, max_length=9, start=OTHER)
+    options = SearchOptions(beam=1, max_length=9, start=OTHER_START)
     decoder = RecurrentToy(9)
     for source, [best] in zip(SOURCES, search(decoder, inputs(SOURCES), options), strict=True):
         target = [*best.tokens, 2][: len(best.token_scores)]
         pair = TokenPair(source, target)
-        [scores] = step_scorer(decoder)([pair], OTHER)
+        [scores] = step_scorer(decoder)([pair], OTHER_START)
         assert scores == pytest.approx(best.token_scores, abs=1e-6)
-        forced = force(decoder, pair, OTHER)
+        forced = force(decoder, pair, OTHER_START)
         assert forced.token_scores == pytest.approx(best.token_scores, abs=1e-6)
         assert scores != pytest.approx(step_scorer(decoder)([pair])[0], abs=1e-3)
 
@@ -91,5 +91,5 @@ def test_start_option_must_be_a_token():
 
 
 def test_generation_config_contains_start_option():
-    config = to_generation_config(SearchOptions(start=OTHER), RecurrentToy(9).symbols, 20)
-    assert config["decoder_start_token_id"] == OTHER
+    config = to_generation_config(SearchOptions(start=OTHER_START), RecurrentToy(9).symbols, 20)
+    assert config["decoder_start_token_id"] == OTHER_START

@@ -26,7 +26,7 @@ SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=32, heads=4, feed_forward=48, max_length=40, norm="pre"
 )
 SMALL = DecoderOnlySettings(layers=1, width=32, heads=4, feed_forward=48, max_length=40)
-QUIET = settings(
+MANY_QUICK_EXAMPLES = settings(
     phases=(Phase.explicit, Phase.generate),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
@@ -36,7 +36,7 @@ SOURCES = sentences(40, seed=5)
 
 
 def without_draft_use(results):
-    """Return results without their draft usage."""
+    """Return search results without their counts of draft usage."""
     return [[replace(hypothesis, draft=None) for hypothesis in nbest] for nbest in results]
 
 
@@ -82,7 +82,7 @@ def check_drafts(data, engine, sources, options, prefixes):
         assert results[0] == results[1]
 
 
-@QUIET
+@MANY_QUICK_EXAMPLES
 @given(st.data())
 def test_M42_drafts_do_not_change_results(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 7))
@@ -96,7 +96,7 @@ def test_M42_drafts_do_not_change_results(data):
     check_drafts(data, engine, sentences(count, seed), search_options, data.draw(prefixes_for(count)))
 
 
-@QUIET
+@MANY_QUICK_EXAMPLES
 @given(st.data())
 def test_M42_drafts_do_not_change_continuations(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 6))
@@ -189,7 +189,7 @@ def torch_models(draw):
 
 
 @pytest.mark.numerical
-@QUIET
+@MANY_QUICK_EXAMPLES
 @given(torch_models(), st.data())
 def test_M42_torch_verification_equals_single_steps(case, data):
     model, sources = case
@@ -224,7 +224,7 @@ def test_M42_torch_verification_equals_single_steps(case, data):
 
 
 @pytest.mark.numerical
-@QUIET
+@MANY_QUICK_EXAMPLES
 @given(torch_models(), st.data())
 def test_M42_drafts_do_not_change_targets_of_torch_models(case, data):
     model, sources = case
@@ -256,7 +256,7 @@ def pairs_of_models(draw):
     return large, (large, small)[small_index], sources
 
 
-@QUIET
+@MANY_QUICK_EXAMPLES
 @given(pairs_of_models(), st.data())
 def test_M42_draft_model_does_not_change_results(models, data):
     large, small, sources = models
@@ -291,7 +291,7 @@ def test_M42_draft_length_adapts_to_acceptance():
         assert hypothesis.draft.proposed < 20
 
 
-def test_M42_incompatible_draft_models_are_rejected_and_short_ones_stop():
+def test_M42_unsuitable_draft_models_and_options_are_rejected():
     large = native_decoder(random_decoder(SMALL, spread=2.0))
     options = SearchOptions(beam=1, max_length=30, max_ratio=float("inf"))
     sources = prompts(3, 1, max_length=5)
@@ -309,7 +309,7 @@ def test_M42_incompatible_draft_models_are_rejected_and_short_ones_stop():
     )
 
 
-def test_M18_short_prompt_continues_after_a_long_one_finishes():
+def test_M18_search_for_a_short_prompt_continues_after_a_long_one_finishes():
     model = random_decoder(DecoderOnlySettings(layers=1, width=8, heads=2, feed_forward=8, max_length=24))
     state = model.start(model.encode([(5,) * 20, (6,)]), 1)
     state = model.step(np.array([2, 2]), state, Choice(1)).state.select(np.array([1]))
@@ -318,7 +318,7 @@ def test_M18_short_prompt_continues_after_a_long_one_finishes():
     assert state.furthest == 21
 
 
-def test_M42_models_that_cannot_verify_ignore_drafts():
+def test_M42_models_that_cannot_verify_tokens_ignore_drafts():
     model = random_model(SHAPE.model_copy(update={"self_attention": "ssru"}), spread=2.0)
     assert model.verify is None
     expected = search(model, inputs(SOURCES[:3]), GREEDY)
@@ -350,8 +350,8 @@ def test_M42_bias_prefers_draft_tokens_of_similar_probability(seed, bias):
             state, last = step.state, token
 
 
-def test_M42_one_token_prompts_give_equal_results_verified_or_stepped():
-    """The decoder reads no token of such a prompt before the first step."""
+def test_M42_verification_of_one_token_prompts_equals_single_steps():
+    """The decoder reads no token of a one-token prompt before the first step."""
     model = random_decoder(SMALL, spread=2.0).double()
     state = model.start(model.encode([(5,), (7,)]), 1)
     state = model.step(np.array([5, 7]), state, Choice(4)).state

@@ -1,4 +1,4 @@
-"""Entropy at each token: closed forms, bounds, engine and torch."""
+"""Entropy at each token: hand calculations, bounds, and agreement of engine and torch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_entropy_is_between_zero_and_log_vocabulary_size(logits):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", ["torch", "float32", "int8"])
-def test_entropies_match_the_step_distributions(precision):
+def test_entropies_match_the_token_distributions_of_steps(precision):
     model = models.random_model(SHAPE)
     decoder = model if precision == "torch" else models.native_model(model, precision)
     sources = models.sentences(5)
@@ -68,7 +68,7 @@ def test_entropies_match_the_step_distributions(precision):
 
 
 @pytest.mark.numerical
-def test_engine_matches_torch():
+def test_entropies_of_the_engine_match_torch():
     model = models.random_model(SHAPE, seed=3)
     sources = models.sentences(6, seed=3)
     options = dataclasses.replace(OPTIONS, entropy=True, beam=1, nbest=1)
@@ -110,6 +110,6 @@ def test_truncated_and_empty_hypotheses_have_entropies():
     assert with_entropies(decoder, inputs([source]), [[]], OPTIONS) == [[]]
 
 
-def test_streams_reject_entropy():
+def test_streams_reject_the_entropy_option():
     with pytest.raises(SettingsError, match="cannot return entropy"):
         SearchOptions(beam=1, entropy=True).check_streams()

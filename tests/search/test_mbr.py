@@ -1,4 +1,4 @@
-"""Minimum Bayes risk decoding, compared with sacreBLEU's sentence scores and with brute force."""
+"""Minimum Bayes risk decoding, compared with sacreBLEU's sentence scores and hand calculations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SENTENCES = [
 
 
 def sacrebleu_score(candidate: str, reference: str, metric: str) -> float:
-    """Return sacreBLEU's sentence score; for BLEU, over the same words."""
+    """Return the sentence score that sacreBLEU computes; for BLEU, words are those that ``WORD`` matches."""
     if metric == "chrf":
         return float(sacrebleu.metrics.CHRF().sentence_score(candidate, [reference]).score)
     scorer = sacrebleu.metrics.BLEU(tokenize="none", force=True, effective_order=True)
@@ -88,7 +88,7 @@ def test_duplicate_samples_add_their_weights() -> None:
     assert samples[rank_by_utility(samples)[0][0]] in SENTENCES[:3]
 
 
-def test_single_candidates_and_ties_are_ranked() -> None:
+def test_single_and_tied_candidates_are_ranked() -> None:
     assert rank_by_utility(["einer"]) == [(0, pytest.approx(100.0))]
     assert rank_by_utility([]) == []
     assert [index for index, _ in rank_by_utility(["xx", "yy"])] == [0, 1]
@@ -96,7 +96,7 @@ def test_single_candidates_and_ties_are_ranked() -> None:
 
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [math.nan, 1.0], [math.inf, 1.0]])
-def test_invalid_weights_are_rejected(weights: list[float]) -> None:
+def test_invalid_sample_weights_are_rejected(weights: list[float]) -> None:
     with pytest.raises(SettingsError, match="weights must be 2 finite numbers"):
         expected_utilities(["a", "b"], weights)
 
@@ -106,7 +106,7 @@ def test_unknown_utility_is_rejected() -> None:
         utilities(["a"], ["a"], "meteor")  # type: ignore[arg-type]
 
 
-def test_utilities_of_many_samples_are_calculated() -> None:
+def test_utilities_of_64_samples_form_a_square_matrix() -> None:
     rng = np.random.default_rng(1)
     texts = ["".join(rng.choice(list("abcde "), 60)) for _ in range(64)]
     assert utilities(texts, texts).shape == (64, 64)

@@ -20,11 +20,11 @@ from uwaga.search.phrases import Phrase, Phrases
 
 CONTENT = (3, 4, 5)
 VOCABULARY, END = 6, 2
-WIDE = len(CONTENT) ** 3 * (len(CONTENT) + 1)
+WIDE_BEAM = len(CONTENT) ** 3 * (len(CONTENT) + 1)
 
 
 def count_occurrences(tokens, phrase, continuations=()):
-    """Count the occurrences of the alternatives of a phrase in a target, by definition."""
+    """Return the number of occurrences of any alternative of a phrase in a target, by definition."""
     count = 0
     for end in range(1, len(tokens) + 1):
         if phrase.whole_word and end < len(tokens) and tokens[end] in continuations:
@@ -58,7 +58,7 @@ def compile_phrases(phrases, continuations=(), bonus=None):
 
 
 @given(some_phrases, continuation_sets, st.lists(st.sampled_from(CONTENT), max_size=12))
-def test_M27_automaton_counts_occurrences(phrases, continuations, tokens):
+def test_M27_phrase_automaton_counts_occurrences(phrases, continuations, tokens):
     expected = [min(count_occurrences(tokens, phrase, continuations), phrase.times) for phrase in phrases]
     assert compile_phrases(phrases, continuations).occurrences(tokens) == expected
 
@@ -86,7 +86,7 @@ def enumerate_targets(decoder, source, limit, phrases, continuations):
 @given(st.integers(0, 10_000), st.booleans(), some_phrases, continuation_sets)
 def test_M27_wide_beam_finds_the_best_target_with_all_phrases(seed, recurrent, phrases, continuations):
     decoder = (RecurrentToy if recurrent else TableToy)(VOCABULARY, seed=seed, end_bias=0.5)
-    options = SearchOptions(beam=2 * WIDE, early_stopping=False, max_length=4, max_ratio=math.inf)
+    options = SearchOptions(beam=2 * WIDE_BEAM, early_stopping=False, max_length=4, max_ratio=math.inf)
     [[hypothesis]] = search(
         decoder, inputs([[7, 8, 2]], phrases=[compile_phrases(phrases, continuations)]), options
     )
@@ -134,7 +134,7 @@ def test_M27_all_targets_contain_their_phrases(seed, phrases, beam, early_stoppi
 
 @given(st.integers(0, 1000), phrase_lists.filter(bool), st.integers(1, 4))
 def test_M27_search_stops_at_the_requested_number_of_hypotheses(seed, phrases, beam):
-    """A search with a wider beam begins with the same steps, and then continues."""
+    """A search for more hypotheses begins with the same steps and then continues."""
     compiled = Phrases(phrases)
     options = SearchOptions(beam=beam, early_stopping=True, max_extra=40)
     wide = beam_size(options, compiled)
@@ -177,7 +177,7 @@ def test_M27_results_do_not_depend_on_when_a_sentence_joins_the_batch():
 
 
 @given(st.integers(0, 1000), st.integers(2, 6), st.floats(0.0, 3.0))
-def test_M27_bonus_is_added_to_the_score(seed, beam, bonus):
+def test_M27_phrase_bonus_is_added_to_the_score(seed, beam, bonus):
     decoder = toy(seed=seed, end_bias=1.0)
     options = SearchOptions(beam=beam, nbest=beam, length_formula="none", early_stopping=False)
     phrases = [Phrase(((9, 10), (11,))), Phrase(((12, 13, 14),))]
@@ -196,7 +196,7 @@ def test_M27_bonus_is_added_to_the_score(seed, beam, bonus):
         )
 
 
-def test_M27_large_bonus_yields_the_phrase():
+def test_M27_large_bonus_makes_the_phrase_occur():
     decoder, plain = toy(seed=5, end_bias=1.0), SearchOptions(beam=4)
     phrases = Phrases([Phrase(((17, 18),))], None, 20.0)
     [[hypothesis]] = search(decoder, inputs([[7, 8, 2]], phrases=[phrases]), plain)
@@ -214,7 +214,7 @@ def test_M27_truncated_hypothesis_contains_the_beginning_of_the_phrase(limit):
     assert hypothesis.tokens == (17, 18, 19)[:limit]
 
 
-def test_M27_bans_exclude_phrases_and_prefixes_count_them():
+def test_M27_banned_tokens_exclude_phrases_and_prefixes_count_towards_them():
     decoder = toy(seed=5, end_bias=1.0)
     phrases = Phrases([Phrase(((17, 18),)), Phrase(((20,),))])
     [[hypothesis]] = search(decoder, inputs([[7, 8, 2]], phrases=[phrases]), SearchOptions(banned=(18,)))
@@ -226,7 +226,7 @@ def test_M27_bans_exclude_phrases_and_prefixes_count_them():
     assert phrases.occurrences(hypothesis.tokens) == [1, 1]
 
 
-def test_M27_all_phrases_occur_even_with_more_banks_than_beam_slots():
+def test_M27_all_phrases_occur_even_with_more_banks_than_beams():
     decoder = toy(seed=8, end_bias=2.0)
     phrases = [Phrase(((4 + i, 24 - i),)) for i in range(12)]
     for beam in (1, 5, 20):

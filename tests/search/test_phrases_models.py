@@ -1,4 +1,4 @@
-"""Lexically constrained search on models: torch, ensembles, the engine with and without a shortlist (M27)."""
+"""Lexically constrained search with torch models, ensembles, and the engine with shortlists (M27)."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=40
 )
 VOCABULARY = 23
-TORCH = random_model(SHAPE, spread=2.0)
-NARROW = Shortlist(
+TORCH_MODEL = random_model(SHAPE, spread=2.0)
+SMALL_SHORTLIST = Shortlist(
     np.array([2, 5], dtype=np.int32),
     np.zeros(VOCABULARY + 1, dtype=np.int32),
     np.array([], dtype=np.int32),
@@ -25,19 +25,19 @@ NARROW = Shortlist(
 )
 
 
-def narrow(engine):
+def with_small_shortlist(engine):
     """Return the engine with a shortlist of few tokens."""
-    return engine.with_shortlist(NARROW)
+    return engine.with_shortlist(SMALL_SHORTLIST)
 
 
 DECODERS = {
-    "torch": TORCH,
-    "engine": native_model(TORCH),
-    "int8": native_model(TORCH, "int8", 2),
-    "shortlist": narrow(native_model(TORCH)),
-    "ensemble": Ensemble([TORCH, native_model(random_model(SHAPE, 1, spread=2.0))]),
+    "torch": TORCH_MODEL,
+    "engine": native_model(TORCH_MODEL),
+    "int8": native_model(TORCH_MODEL, "int8", 2),
+    "shortlist": with_small_shortlist(native_model(TORCH_MODEL)),
+    "ensemble": Ensemble([TORCH_MODEL, native_model(random_model(SHAPE, 1, spread=2.0))]),
     "ensemble of shortlists": Ensemble(
-        [narrow(native_model(random_model(SHAPE, seed, spread=2.0))) for seed in (1, 2)]
+        [with_small_shortlist(native_model(random_model(SHAPE, seed, spread=2.0))) for seed in (1, 2)]
     ),
 }
 
@@ -76,11 +76,12 @@ def test_M27_engine_results_do_not_depend_on_the_batch(kind):
         assert search(decoder, inputs([sources[i]], phrases=[sentence_phrases]), options) == [results[i]]
 
 
-def test_M27_engine_matches_torch():
+def test_M27_phrase_search_on_the_engine_matches_torch():
     sources, phrases = sentences(20), [Phrases(phrase_list) for phrase_list in random_phrases(20)]
     options = SearchOptions(beam=4, max_length=39)
     torch_results, engine_results = (
-        search(decoder, inputs(sources, phrases=phrases), options) for decoder in (TORCH, DECODERS["engine"])
+        search(decoder, inputs(sources, phrases=phrases), options)
+        for decoder in (TORCH_MODEL, DECODERS["engine"])
     )
     for [expected], [hypothesis] in zip(torch_results, engine_results, strict=True):
         assert expected.tokens == hypothesis.tokens

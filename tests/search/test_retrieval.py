@@ -1,4 +1,4 @@
-"""k-nearest-neighbour search (M44): the engine, its own search, torch and the reference in numpy agree."""
+"""k-nearest-neighbour translation (M44): the engine, torch and a numpy reference agree."""
 
 import copy
 from dataclasses import replace
@@ -31,11 +31,11 @@ from uwaga.settings import TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
 )
-QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
+ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def datastores_for(decoder, count, seed, share=0.7):
-    """Return a datastore for some of the sentences: states of random pairs, from near to far."""
+    """Return for each sentence a datastore with states of random pairs, or None."""
     rng = np.random.default_rng(seed)
     sources = sentences(4, seed + 1) if decoder.shared_positions is None else prompts(4, seed + 1)
     targets = [[*rng.integers(4, 23, rng.integers(1, 6)).tolist(), SYMBOLS.end] for _ in sources]
@@ -65,7 +65,7 @@ def engines(draw):
     return engine, sentences(count, seed), seed
 
 
-def test_M44_weights_and_mixture_shares_match_the_equations():
+def test_M44_neighbour_shares_and_mixture_weight_match_the_equations():
     keys = np.array([[0, 0], [3, 0], [0, 4], [0, 1]], dtype=np.float16)
     datastore = Datastore(keys, np.array([5, 6, 5, 6]), radius=16.0, temperature=8.0, neighbours=3)
     neighbours = nearest(datastore, np.array([0, 2], dtype=np.float32))  # squared distances 4, 13, 4, 1
@@ -82,7 +82,7 @@ def test_M44_weights_and_mixture_shares_match_the_equations():
     assert nearest(replace(datastore, radius=0.5), np.array([0, 2], dtype=np.float32)).weight == 0
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_M44_engine_search_matches_numpy_search(data):
     engine, sources, seed = data.draw(engines())
@@ -98,9 +98,9 @@ def test_M44_engine_search_matches_numpy_search(data):
             assert search(engine, inputs([source], datastores=[datastore]), search_options) == [nbest]
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
-def test_M44_steps_match_the_reference(data):
+def test_M44_engine_steps_match_the_numpy_reference(data):
     engine, sources, seed = data.draw(engines())
     engine = engine.without_shortlist()
     reference, beams = RetrievalDecoder(engine), data.draw(st.integers(1, 3))
@@ -157,7 +157,7 @@ def test_M44_torch_models_and_ensembles_match_the_retrieval_reference(make):
         np.testing.assert_allclose(first.token_scores, best.token_scores, atol=1e-4)
 
 
-def test_M44_torch_features_match_engine_features():
+def test_M44_decoder_features_of_torch_and_engine_are_equal():
     model, sources = random_model(SHAPE, 4, spread=2.0), sentences(3, 4)
     targets = [[5, 6, SYMBOLS.end], [7, SYMBOLS.end], [8, 9, 10, SYMBOLS.end]]
     arguments = sources, targets, SYMBOLS.start
@@ -167,7 +167,7 @@ def test_M44_torch_features_match_engine_features():
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_M44_remembered_sentence_is_repeated_and_distant_one_is_ignored(beam):
+def test_M44_remembered_sentence_is_repeated_and_dissimilar_one_is_ignored(beam):
     engine, sources = native_model(random_model(SHAPE, 1, spread=2.0)), sentences(5, 1)
     plain = search(engine, inputs(sources), SearchOptions(beam=beam, max_length=20))
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The engine's own search equals the numpy search, bit for bit."""
+"""The search in the native engine is bit-identical to the numpy search."""
 
 import copy
 from dataclasses import fields, replace
@@ -29,11 +29,11 @@ from uwaga.settings import TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
 )
-QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
+ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def stepwise(engine):
-    """Return a copy of a model that is searched by numpy, step by step."""
+    """Return a copy of a model that the numpy search calls at each step."""
     copied = copy.copy(engine)
     copied.beam_search = None
     return copied
@@ -52,7 +52,7 @@ def check_equal(engine, sources, options, prefixes, phrases=None):
             assert search(engine, inputs([source], phrases=sentence_phrases), options) == [nbest]
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_engine_search_matches_numpy_search(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 9))
@@ -68,7 +68,7 @@ def test_engine_search_matches_numpy_search(data):
     check_equal(engine, sentences(count, seed), *arguments)
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_engine_continuations_match_numpy_search(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 7))
@@ -83,7 +83,7 @@ def test_engine_continuations_match_numpy_search(data):
     )
 
 
-@QUIET
+@ALLOW_SLOW_EXAMPLES
 @given(st.data())
 def test_search_ends_at_any_of_several_end_tokens(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 5))
@@ -109,7 +109,7 @@ def test_search_ends_at_any_of_several_end_tokens(data):
             assert ended.truncated == (complete.truncated and end == len(complete.tokens))
 
 
-def test_sentences_enter_a_batch_in_progress(monkeypatch):
+def test_waiting_sentences_enter_a_batch_in_progress(monkeypatch):
     engine, sources = native_model(random_model(SHAPE, spread=2.0)), sentences(60)
     entries = []
     admit = DecoderBatch.admit
@@ -127,7 +127,7 @@ def test_sentences_enter_a_batch_in_progress(monkeypatch):
     "changes",
     [{"sample": True, "nbest": 2, "seed": 1}, {"no_repeat_ngram": 2}, {"attention": True}],
 )
-def test_sampling_ngrams_and_attention_use_numpy_search(monkeypatch, changes):
+def test_options_unsupported_by_the_engine_use_numpy_search(monkeypatch, changes):
     engine = native_model(random_model(SHAPE, spread=2.0))
     monkeypatch.setattr(DecoderBatch, "step", lambda self: pytest.fail("the engine searched"))
     assert search(engine, inputs(sentences(3)), SearchOptions(beam=2, **changes))
@@ -145,7 +145,7 @@ def test_stream_equals_search():
         assert tuple(tokens) == hypothesis.tokens
 
 
-def test_nan_error_matches_numpy_search():
+def test_error_for_nan_scores_matches_numpy_search():
     model = random_model(SHAPE)
     model.output_weight.data[7] = float(np.finfo(np.float32).max)
     engine = native_model(model)
@@ -197,12 +197,12 @@ def test_search_rule_key_depends_on_every_rule_except_streams(name):
         {"divisors": np.array([1.0, np.nan, 1.0])},
     ],
 )
-def test_core_rejects_invalid_rules(changes):
+def test_native_core_rejects_invalid_search_rules(changes):
     with pytest.raises(DataError):
         native_model(random_model(SHAPE)).beam_search(replace(RULES, **changes))
 
 
-def test_core_rejects_arguments_that_do_not_fit_the_memory():
+def test_native_core_rejects_arguments_that_do_not_fit_the_memory():
     engine = native_model(random_model(SHAPE))
     sources = sentences(2)
     memory = engine.encode(sources)
@@ -243,7 +243,7 @@ def test_core_rejects_arguments_that_do_not_fit_the_memory():
         {9: float("nan")},
     ],
 )
-def test_core_rejects_invalid_phrases(changes):
+def test_native_core_rejects_invalid_phrases(changes):
     engine = native_model(random_model(SHAPE))
     tables = list(Phrases([Phrase(((5, 6),))]).tables)
     for index, table in changes.items():

@@ -19,7 +19,7 @@ END = 2
 
 
 def repeats(tokens: tuple[int, ...], size: int, free: int) -> bool:
-    """Return True if an n-gram that ends after the first ``free`` tokens is repeated."""
+    """Return True if any n-gram that ends after the first ``free`` tokens occurs twice."""
     ngrams = [tokens[i : i + size] for i in range(len(tokens) - size + 1)]
     return any(ngram in ngrams[:i] and i + size > free for i, ngram in enumerate(ngrams))
 
@@ -76,11 +76,17 @@ def check(decoder, source, options, prefix=()):
         assert hypothesis.truncated is truncated
 
 
-WIDE = len(CONTENT) ** 3 * (len(CONTENT) + 1)
+WIDE_BEAM = len(CONTENT) ** 3 * (len(CONTENT) + 1)
 
 
 def wide(**changes) -> SearchOptions:
-    defaults = {"beam": WIDE, "nbest": WIDE, "early_stopping": False, "max_length": 4, "max_ratio": math.inf}
+    defaults = {
+        "beam": WIDE_BEAM,
+        "nbest": WIDE_BEAM,
+        "early_stopping": False,
+        "max_length": 4,
+        "max_ratio": math.inf,
+    }
     return SearchOptions(**(defaults | changes))
 
 
@@ -102,10 +108,10 @@ def test_M24_wide_beam_equals_enumeration(kind, formula, alpha):
     ngram=st.integers(0, 3),
     prefix=st.lists(st.sampled_from(CONTENT), max_size=3),
     score_forced=st.booleans(),
-    best=st.sampled_from([1, 3, WIDE]),
+    best=st.sampled_from([1, 3, WIDE_BEAM]),
     source=st.lists(st.integers(4, 20), min_size=1, max_size=4),
 )
-def test_M24_constrained_search_equals_enumeration(
+def test_M24_wide_constrained_beam_equals_enumeration(
     seed, recurrent, alpha, formula, limit, min_length, ngram, prefix, score_forced, best, source
 ):
     decoder = (RecurrentToy if recurrent else TableToy)(VOCABULARY, seed=seed, end_bias=0.5)
@@ -123,7 +129,7 @@ def test_M24_constrained_search_equals_enumeration(
         check(decoder, [*source, END], options, prefix)
 
 
-def test_M24_exact_stopping_is_never_worse_than_the_estimate():
+def test_M24_exact_stopping_never_gives_worse_scores_than_estimated_stopping():
     """With a large length penalty, only the exact bound waits for the long target."""
     gains = []
     for seed in range(20):
@@ -144,7 +150,7 @@ def test_M24_exact_stopping_is_never_worse_than_the_estimate():
 
 
 def test_M24_exact_stopping_ends_before_the_length_limit():
-    """Without a length penalty, the score of a running hypothesis can only decrease."""
+    """Without length normalisation, the score of an unfinished hypothesis can only decrease."""
     decoder = RecurrentToy(VOCABULARY, seed=3, end_bias=3.0)
     options = SearchOptions(
         beam=4, early_stopping=False, length_formula="none", max_length=50, max_ratio=math.inf

@@ -1,4 +1,4 @@
-"""Continuous batching: results do not depend on other sentences or on the time of entry."""
+"""Continuous batching: results do not depend on other sentences or on when a sentence enters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_results_do_not_depend_on_when_a_sentence_joins_the_batch(changes, sourc
             assert_equal(hypothesis, expected)
 
 
-def test_joining_a_running_batch_saves_steps():
+def test_joining_a_running_batch_saves_decoder_steps():
     random = np.random.default_rng(1)
     sources = [[*random.integers(4, 40, size=random.integers(1, 12)).tolist(), END] for _ in range(60)]
     steps = {}
@@ -71,7 +71,7 @@ def test_joining_a_running_batch_saves_steps():
     rows=st.integers(1, 5),
     budget=st.integers(1, 300),
 )
-def test_free_slots_stay_within_the_token_budget(running, waiting, rows, budget):
+def test_sentences_admitted_to_free_slots_stay_within_the_token_budget(running, waiting, rows, budget):
     count = free_slots(np.array(running, dtype=int), np.array(waiting, dtype=int), rows, budget)
     assert 0 <= count <= len(waiting)
     if count > 1 or (count and running):

@@ -20,7 +20,7 @@ GREEDY = SearchOptions(beam=1, max_length=20)
 
 
 def hand_table() -> TableToy:
-    """Return a model for start -> 4 -> 5 -> end, each by far the most probable; 6 never."""
+    """Return a decoder whose most probable target is 4, 5 and the end symbol."""
     table = np.full((7, 7), -3.0)
     table[1, 4], table[4, 5], table[5, END] = 2.0, 1.0, 3.0
     return TableToy(7, table=table)
@@ -90,13 +90,13 @@ def test_M21_encoder_runs_once_and_finished_sentences_leave_the_batch():
     assert decoder.calls["step"] >= longest
 
 
-def test_batches_stay_within_token_budget():
+def test_search_batches_stay_within_the_token_budget():
     decoder = RecurrentToy(8, seed=2, end_bias=3.0)
     search(decoder, inputs([[5] * 9 + [2]] * 7), SearchOptions(beam=2, batch_tokens=60))
     assert decoder.calls["encode"] == 3  # 60 tokens are 3 sentences of 10 tokens with 2 beams
 
 
-def test_M24_nbest_is_distinct_and_sorted():
+def test_M24_nbest_hypotheses_are_distinct_and_sorted():
     decoder = RecurrentToy(8, seed=4, end_bias=0.5)
     lists = search(decoder, inputs(SOURCES), SearchOptions(beam=6, nbest=6, early_stopping=False))
     best = search(decoder, inputs(SOURCES), SearchOptions(beam=6, nbest=1, early_stopping=False))
@@ -116,7 +116,7 @@ def test_M24_early_stopping_ends_at_beam_finished_hypotheses():
 
 
 def test_M24_exact_bound_stops_earlier_for_smaller_nbest():
-    """The best hypothesis is final earlier than the six best."""
+    """The best hypothesis is known earlier than the six best hypotheses."""
     best_only, six_best = RecurrentToy(8, seed=4, end_bias=1.0), RecurrentToy(8, seed=4, end_bias=1.0)
     exact = SearchOptions(beam=6, early_stopping=False, length_formula="none")
     search(best_only, inputs(SOURCES), exact)
@@ -143,14 +143,14 @@ def test_M22_truncation_is_reported(beam):
     assert len(hypothesis.tokens) == 4
 
 
-def test_M22_end_at_the_limit_is_not_truncation():
+def test_M22_hypothesis_that_ends_at_the_length_limit_is_not_truncated():
     ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), dataclasses.replace(GREEDY, max_length=3))
     assert (hypothesis.tokens, hypothesis.truncated) == ((4, 5), False)
     ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), dataclasses.replace(GREEDY, max_length=2))
     assert (hypothesis.tokens, hypothesis.truncated) == ((4, 5), True)
 
 
-def test_M22_end_forced_by_the_length_limit_is_reported_as_truncation():
+def test_M22_hypothesis_ended_by_the_length_limit_is_truncated():
     options = dataclasses.replace(GREEDY, max_length=2, force_end=True)
     ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), options)
     assert hypothesis.tokens == (4,)
@@ -166,7 +166,7 @@ def test_min_length_overrides_max_ratio():
     assert not hypothesis.truncated
 
 
-def test_special_symbols_are_banned():
+def test_search_never_generates_special_symbols():
     decoder = RecurrentToy(6, seed=1, end_bias=-9.0)
     decoder.outward[:, :4] *= 3.0  # the special symbols would often be the most probable
     tokens = {
@@ -181,7 +181,7 @@ def test_special_symbols_are_banned():
     assert tokens == {5}
 
 
-def test_start_symbol_may_equal_end_symbol():
+def test_start_symbol_may_be_the_end_symbol():
     decoder = dataclasses.replace(
         RecurrentToy(8, seed=4, end_bias=3.0), symbols=Symbols(start=END, end=END, pad=END, unknown=3)
     )
@@ -190,8 +190,8 @@ def test_start_symbol_may_equal_end_symbol():
 
 
 @pytest.mark.parametrize("options", [GREEDY, SearchOptions(sample=True), SearchOptions(beam=3)])
-def test_target_with_all_tokens_banned_is_truncated(options):
-    """Without repeated unigrams and end symbols, no token remains after the last unused one."""
+def test_hypothesis_is_truncated_if_all_tokens_are_banned(options):
+    """With repeated unigrams and the end symbol banned, no token remains once all have been used."""
     decoder = RecurrentToy(6, seed=1)
     options = dataclasses.replace(options, no_repeat_ngram=1, min_length=10, max_length=20)
     ((hypothesis,),) = search(decoder, inputs([[5, 2]]), options)
@@ -239,7 +239,7 @@ def test_stream_equals_search(options):
         assert (sentence_events[-1].token, sentence_events[-1].hypothesis) == (None, hypothesis)
 
 
-def test_stream_yields_each_token_once_it_is_decided():
+def test_stream_yields_each_token_as_soon_as_it_is_decided():
     decoder = RecurrentToy(8, seed=6, end_bias=-5.0)
     for number, event in enumerate(
         stream(decoder, inputs([[5, 2]]), dataclasses.replace(GREEDY, max_length=9))
@@ -277,14 +277,14 @@ def test_invalid_input_is_rejected_before_encoding():
     assert decoder.calls["encode"] == 0
 
 
-def test_nan_weights_raise():
+def test_nan_weights_raise_an_error():
     decoder = RecurrentToy(8)
     decoder.outward[0, 0] = np.nan
     with pytest.raises(ModelError, match="not numbers at target token 1"):
         search(decoder, inputs([[5, 2]]), SearchOptions())
 
 
-def test_wrong_number_of_rows_raises():
+def test_decoder_that_returns_too_few_rows_raises_an_error():
     class Broken(RecurrentToy):
         def step(self, tokens, state, choice):
             step = super().step(tokens, state, choice)

@@ -1,4 +1,4 @@
-"""The search against a reference written row by row from the definitions, and against itself in batches."""
+"""The search equals a reference written from the definitions, and is independent of the batch."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def banned(options: SearchOptions, tokens: list[int]) -> set[int]:
 
 
 def reference_search(decoder, source, options, prefix, limit):
-    """Beam search for one sentence, one row at a time (M24)."""
+    """Search one sentence with a beam, one row at a time (M24); return the hypotheses, best first."""
     memory = decoder.encode([source])
     uncounted = len(prefix) if options.score_forced is False else 0
     running = [ReferenceHypothesis([], [], 0.0, np.zeros((1, decoder.width)))]
@@ -166,7 +166,7 @@ def summary(hypotheses):
 
 
 @given(searches())
-def test_M24_search_matches_reference(case):
+def test_M24_search_matches_the_reference_implementation(case):
     options, decoder, sentences = case
     results = search(
         decoder,

@@ -1,4 +1,4 @@
-"""Sampling draws from the exact distribution, independently of the batch (M25)."""
+"""Samples follow the exact distribution and do not depend on the batch (M25)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DRAWS = 4000
 
 
 def truncated_distribution(log_probs: np.ndarray, temperature: float, top_k: int, top_p: float) -> np.ndarray:
-    """Return the distribution to sample from, by definition, with special symbols banned."""
+    """Return the truncated distribution defined by the options, with special symbols banned."""
     weights = np.exp(log_probs / temperature)
     weights[:2] = 0.0
     order = sorted(range(len(weights)), key=lambda token: (-weights[token], token))
@@ -40,7 +40,7 @@ def truncated_distribution(log_probs: np.ndarray, temperature: float, top_k: int
     ("temperature", "top_k", "top_p"),
     [(1.0, 0, 1.0), (0.5, 0, 1.0), (2.0, 0, 1.0), (1.0, 3, 1.0), (1.0, 0, 0.7), (1.3, 4, 0.8)],
 )
-def test_M25_frequencies_match_the_exact_distribution(temperature, top_k, top_p):
+def test_M25_sample_frequencies_match_the_exact_distribution(temperature, top_k, top_p):
     """Compare all targets of two steps with their exact probabilities by total variation distance."""
     decoder = RecurrentToy(6, seed=11, end_bias=0.5, sharpness=1.0)
     source = [9, 2]
@@ -66,7 +66,7 @@ def test_M25_frequencies_match_the_exact_distribution(temperature, top_k, top_p)
     assert distance < 0.7 * sum(math.sqrt(p * (1 - p) / DRAWS) for p in exact.values())
 
 
-def test_M25_log_probs_ignore_sampling_options():
+def test_M25_log_probs_do_not_depend_on_sampling_options():
     decoder = RecurrentToy(7, seed=1, end_bias=0.5)
     options = SearchOptions(sample=True, nbest=5, temperature=3.0, top_k=4, top_p=0.95, max_length=6)
     (samples,) = search(decoder, inputs([[9, 2]]), options)
@@ -108,7 +108,7 @@ def test_M25_fewer_samples_are_a_subset_of_more_samples():
     assert {sample.tokens for sample in small} <= {sample.tokens for sample in large}
 
 
-def test_M25_draws_are_uniform_and_prefix_stable():
+def test_M25_random_numbers_are_uniform_and_do_not_depend_on_how_many_are_drawn():
     draws = uniforms(1, [5, 6], 0, 20_000)
     assert ((draws >= 0.0) & (draws < 1.0)).all()
     assert (uniforms(1, [5, 6], 0, 7) == draws[:7]).all()
@@ -122,8 +122,8 @@ def test_M25_draws_are_uniform_and_prefix_stable():
         assert abs(np.corrcoef(draws, other)[0, 1]) < 0.03
 
 
-def test_M25_draw_matches_the_inverse_cdf():
-    """By hand: probabilities 0.5, 0.25, 0.25 in descending order, ties by the lower id."""
+def test_M25_sampled_token_matches_the_inverse_cdf():
+    """The probabilities in descending order are 0.5, 0.25 and 0.25; the lower id precedes in ties."""
     logits = np.log(np.array([[0.25, 0.5, 0.25]])).repeat(5, axis=0)
     draws = np.array([0.0, 0.4999, 0.5001, 0.7499, 0.7501])
     tokens, log_probs = choose(logits, Choice(1, sampling=Sampling(draws)))

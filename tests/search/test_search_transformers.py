@@ -1,4 +1,4 @@
-"""Equality of tokens with ``transformers`` on random Marian-shaped models (M23, M24)."""
+"""Searches generate the same tokens as ``transformers`` with random Marian models (M23, M24)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ SOURCES = [
 
 
 @dataclasses.dataclass(frozen=True)
-class PeerMemory:
-    """``hidden`` (sentences, source, width) and ``mask`` (sentences, source)."""
+class TransformersMemory:
+    """Encoded sources: ``hidden`` (sentences, source, width) and ``mask`` (sentences, source)."""
 
     hidden: torch.Tensor
     mask: torch.Tensor
@@ -47,26 +47,26 @@ class PeerMemory:
 
 
 @dataclasses.dataclass(frozen=True)
-class PeerState:
-    """``memory`` has one row per sentence; ``tokens`` (rows, target) are those so far."""
+class TransformersState:
+    """``memory`` has one row per sentence; ``tokens`` (rows, target) are the tokens generated so far."""
 
-    memory: PeerMemory
+    memory: TransformersMemory
     beams: int
     tokens: np.ndarray
 
-    def reorder(self, rows: np.ndarray) -> PeerState:
+    def reorder(self, rows: np.ndarray) -> TransformersState:
         assert (rows // self.beams == np.arange(len(rows)) // self.beams).all()
         return dataclasses.replace(self, tokens=self.tokens[rows])
 
-    def select(self, sentences: np.ndarray) -> PeerState:
+    def select(self, sentences: np.ndarray) -> TransformersState:
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).ravel()
-        memory = PeerMemory(self.memory.hidden[sentences], self.memory.mask[sentences])
-        return PeerState(memory, self.beams, self.tokens[rows])
+        memory = TransformersMemory(self.memory.hidden[sentences], self.memory.mask[sentences])
+        return TransformersState(memory, self.beams, self.tokens[rows])
 
 
 @dataclasses.dataclass
-class Peer:
-    """A Marian model of ``transformers`` as a decoder, without caches: each step runs over all tokens."""
+class TransformersDecoder:
+    """A Marian model of ``transformers`` with uwaga's decoder interface; each step processes all tokens."""
 
     model: transformers.MarianMTModel
     symbols: Symbols = Symbols(start=PAD, end=END, pad=PAD, unknown=1)
@@ -76,16 +76,16 @@ class Peer:
     join: None = None
     beam_search: None = None
 
-    def encode(self, sources: Sequence[Sequence[int]]) -> PeerMemory:
+    def encode(self, sources: Sequence[Sequence[int]]) -> TransformersMemory:
         ids, mask = padded(sources)
         with torch.no_grad():
             hidden = self.model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
-        return PeerMemory(hidden, mask)
+        return TransformersMemory(hidden, mask)
 
-    def start(self, memory: PeerMemory, beams: int) -> PeerState:
-        return PeerState(memory, beams, np.zeros((memory.sentences * beams, 0), dtype=np.int64))
+    def start(self, memory: TransformersMemory, beams: int) -> TransformersState:
+        return TransformersState(memory, beams, np.zeros((memory.sentences * beams, 0), dtype=np.int64))
 
-    def step(self, tokens: np.ndarray, state: PeerState, choice: Choice) -> Step:
+    def step(self, tokens: np.ndarray, state: TransformersState, choice: Choice) -> Step:
         state = dataclasses.replace(state, tokens=np.concatenate([state.tokens, tokens[:, None]], axis=1))
         hidden = state.memory.hidden.repeat_interleave(state.beams, dim=0)
         with torch.no_grad():
@@ -99,7 +99,7 @@ class Peer:
 
 
 def padded(sources: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return padded ids and the mask, (sentences, source)."""
+    """Return token ids with padding, and their mask, both (sentences, source)."""
     longest = max(len(source) for source in sources)
     ids = torch.tensor([[*source, *[PAD] * (longest - len(source))] for source in sources])
     lengths = torch.tensor([len(source) for source in sources])
@@ -161,7 +161,7 @@ def compare(seed: int, generation: dict[str, object], prefix: tuple[int, ...] = 
             **settings,
         )
     options = from_generation_config(settings)
-    results = search(Peer(model), inputs(SOURCES, prefixes=[prefix] * len(SOURCES)), options)
+    results = search(TransformersDecoder(model), inputs(SOURCES, prefixes=[prefix] * len(SOURCES)), options)
     flat = [hypothesis for hypotheses in results for hypothesis in hypotheses]
     rows = expected.sequences[:, 1:].tolist()
     assert len(flat) == len(rows)
@@ -183,7 +183,7 @@ SEEDS = pytest.mark.parametrize(
 )
 
 
-def test_compared_models_have_varied_targets():
+def test_compared_models_generate_varied_targets():
     """Most targets end with the end symbol, at many lengths; some are truncated; beams differ from greedy."""
     greedy, beam = (
         [hypothesis for seed in MODELS for hypothesis in compare(seed, {"num_beams": width})]
@@ -263,14 +263,16 @@ def test_M24_forced_first_token_precedes_a_prefix(beam):
         expected = compare(1, generation, (17, *prefix))
         settings = {"max_length": 18, "bad_words_ids": [[PAD]]} | generation
         options = from_generation_config(settings)
-        results = search(Peer(MODELS[1]), inputs(SOURCES, prefixes=[prefix] * len(SOURCES)), options)
+        results = search(
+            TransformersDecoder(MODELS[1]), inputs(SOURCES, prefixes=[prefix] * len(SOURCES)), options
+        )
         assert [hypothesis for hypotheses in results for hypothesis in hypotheses] == expected
         assert all(hypothesis.tokens[: len(prefix) + 1] == (17, *prefix) for hypothesis in expected)
 
 
 def test_M24_results_do_not_depend_on_the_batch():
     """Padding and other sentences do not change results."""
-    decoder, options = Peer(MODELS[0]), SearchOptions(beam=4, nbest=4)
+    decoder, options = TransformersDecoder(MODELS[0]), SearchOptions(beam=4, nbest=4)
     joint = search(decoder, inputs(SOURCES), options)
     for source, hypotheses in zip(SOURCES, joint, strict=True):
         (separate,) = search(decoder, inputs([source]), options)

@@ -1,4 +1,4 @@
-"""Error responses."""
+"""Headers of error responses."""
 
 import asyncio
 
@@ -34,6 +34,6 @@ def test_health_response_while_loading_has_a_retry_after_header():
     assert (response.status_code, response.headers["retry-after"]) == (503, "1")
 
 
-def test_explicit_retry_after_overrides_default():
+def test_explicit_retry_after_header_overrides_the_default():
     assert ApiError(503, "busy", "", retry_after=2.0).headers == {"retry-after": "2"}
     assert ApiError(400, "refused", "").headers == {}

@@ -1,4 +1,4 @@
-"""Limit of concurrent requests, and responses to further requests."""
+"""The limit on concurrent requests, and responses to requests above it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Client:
 
 
 class BlockedApp:
-    """An application that responds when it is released."""
+    """An application that responds only after it is released."""
 
     def __init__(self) -> None:
         self.released, self.started = asyncio.Event(), 0
@@ -76,7 +76,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_excess_request_is_refused_before_its_body_is_read():
+def test_request_above_the_limit_is_refused_before_its_body_is_read():
     async def scenario() -> None:
         app = BlockedApp()
         middleware = make_middleware(app)
@@ -93,7 +93,7 @@ def test_excess_request_is_refused_before_its_body_is_read():
     asyncio.run(scenario())
 
 
-def test_slow_bodies_do_not_block_others():
+def test_slow_request_bodies_do_not_block_other_requests():
     async def scenario() -> None:
         app = BlockedApp()
         app.released.set()
@@ -106,7 +106,7 @@ def test_slow_bodies_do_not_block_others():
     asyncio.run(scenario())
 
 
-def test_concurrency_limit_applies_to_bodies_that_end_together():
+def test_concurrency_limit_applies_to_request_bodies_that_end_together():
     async def scenario() -> None:
         app = BlockedApp()
         middleware = make_middleware(app)
@@ -121,7 +121,7 @@ def test_concurrency_limit_applies_to_bodies_that_end_together():
     asyncio.run(scenario())
 
 
-def test_stalled_readers_do_not_block_others():
+def test_clients_that_stop_reading_do_not_block_other_requests():
     async def scenario() -> None:
         app = BlockedApp()
         app.released.set()
@@ -142,7 +142,7 @@ def test_stalled_readers_do_not_block_others():
     asyncio.run(scenario())
 
 
-def test_requests_without_body_are_not_counted():
+def test_requests_without_body_do_not_count_towards_the_limit():
     async def scenario() -> None:
         app = BlockedApp()
         middleware = make_middleware(app)
@@ -155,7 +155,7 @@ def test_requests_without_body_are_not_counted():
     asyncio.run(scenario())
 
 
-def test_disconnect_during_body_is_not_an_error(caplog: pytest.LogCaptureFixture):
+def test_disconnecting_while_sending_the_body_is_not_an_error(caplog: pytest.LogCaptureFixture):
     async def scenario() -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             with pytest.raises(ClientDisconnect):

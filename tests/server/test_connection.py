@@ -1,4 +1,4 @@
-"""Connections of stalled and endless clients are closed; others are not affected."""
+"""Connections of stalled clients are closed, and other connections are not affected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 from uwaga_server.connection import MAX_HEAD_BYTES, MAX_PIPELINED, WatchedConnection
 
 HEAD = b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-JSON = {"content-type": "application/json"}
+JSON_HEADERS = {"content-type": "application/json"}
 BODY = b'{"q": "A dog.", "source": "en", "target": "de"}'
 
 
@@ -90,7 +90,7 @@ def connect() -> tuple[WatchedConnection, FakeTransport, Callable[[], None]]:
     return connection, transport, check
 
 
-def test_silent_client_is_closed():
+def test_connection_of_a_silent_client_is_closed():
     _, transport, check = connect()
     check()
     assert (transport.state, transport.written) == ("closing", b"")
@@ -112,7 +112,7 @@ def test_unfinished_request_head_times_out():
     )
 
 
-def test_running_request_is_not_closed():
+def test_connection_with_a_running_request_is_not_closed():
     connection, transport, check = connect()
     connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
     for _ in range(10):
@@ -120,7 +120,7 @@ def test_running_request_is_not_closed():
     assert transport.state == "open"
 
 
-def test_slow_reader_is_served_and_stalled_reader_aborted():
+def test_slow_client_is_served_and_stalled_client_disconnected():
     connection, transport, check = connect()
     connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
     connection.pause_writing()
@@ -131,7 +131,7 @@ def test_slow_reader_is_served_and_stalled_reader_aborted():
     assert transport.state == "aborted"
 
 
-def test_unfinished_body_after_response_is_aborted():
+def test_connection_is_aborted_if_body_is_unfinished_after_response():
     connection, transport, check = connect()
     connection.data_received(HEAD + b"content-length: 1000000\r\n\r\n")
     connection.cycle.response_complete = True  # refused before it is complete
@@ -154,7 +154,7 @@ def test_request_head_size_is_limited(endless: bytes):
     assert transport.written.startswith(b"HTTP/1.1 431 ")
 
 
-def test_trailer_size_is_limited():
+def test_size_of_trailer_headers_is_limited():
     connection, transport, _ = connect()
     connection.data_received(HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nx-key: a\r\n")
     assert b"x-key" not in dict(connection.scope["headers"])
@@ -182,7 +182,7 @@ def test_number_of_pipelined_requests_is_limited():
     assert len(connection.pipeline) == MAX_PIPELINED
 
 
-def test_finished_request_is_released():
+def test_connection_releases_finished_request():
     connection, transport, _ = connect()
     for _ in range(2):
         connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
@@ -193,7 +193,7 @@ def test_finished_request_is_released():
     assert transport.state == "open"
 
 
-def test_disconnect_reaches_all_pipelined_requests():
+def test_disconnection_is_reported_to_all_pipelined_requests():
     connection, _, _ = connect()
     cycles = []
     for _ in range(3):
@@ -243,7 +243,7 @@ def test_sockets_of_stalled_clients_are_closed(tmp_path: Path):
         while count_sockets(server) > baseline and time.monotonic() < deadline:
             time.sleep(0.1)
         assert count_sockets(server) == baseline
-        assert httpx.post(f"{server.url}/translate", content=BODY, headers=JSON).status_code == 200
+        assert httpx.post(f"{server.url}/translate", content=BODY, headers=JSON_HEADERS).status_code == 200
         for client in (*silent, *unfinished, unread):
             client.close()
 
@@ -258,7 +258,7 @@ def test_sockets_of_stalled_clients_are_closed(tmp_path: Path):
     ],
     ids=["a long header", "many headers", "a long query", "a long name"],
 )
-def test_long_head_in_one_read_is_refused(head: bytes):
+def test_overlong_request_head_in_one_read_is_refused(head: bytes):
     connection, transport, _ = connect()
     connection.data_received(head)
     assert (transport.state, transport.written.split(b"\r\n")[0]) == (

@@ -1,4 +1,4 @@
-"""The unmodified official client of DeepL with the server."""
+"""Requests of DeepL's unmodified official client to the server."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def client(server: RunningServer) -> Iterator[deepl.DeepLClient]:
         deepl_client.close()
 
 
-def test_translations_match_library(client, translator):
+def test_client_translations_match_python_api(client, translator):
     results = client.translate_text(TEXTS, source_lang="EN", target_lang="DE")
     assert [result.text for result in results] == [result.text for result in translator.translate(TEXTS)]
     assert [result.billed_characters for result in results] == [len(text) for text in TEXTS]
     assert {result.detected_source_lang for result in results} == {"EN"}
 
 
-def test_source_language_is_detected(client, translator):
+def test_deepl_client_detects_source_language(client, translator):
     result = client.translate_text(TEXTS[0], target_lang="DE", context="We went for a walk in the park.")
     assert (result.text, result.detected_source_lang) == (translator.translate(TEXTS[0]).text, "EN")
     results = client.translate_text(
@@ -81,7 +81,7 @@ def test_split_sentences_option_controls_splitting(client, translator):
         assert result.text == expected.text
 
 
-def test_preserve_formatting_keeps_spaces_and_lines(client):
+def test_preserve_formatting_option_keeps_spaces_and_line_breaks(client):
     text = "  A man sleeps\n\n\tI want to buy a car.  "
     options = {"source_lang": "EN", "target_lang": "DE"}
     translation = client.translate_text(text, preserve_formatting=True, **options).text
@@ -110,7 +110,7 @@ def test_xml_outline_is_detected_unless_switched_off(client):
     assert explicit == detected
 
 
-def test_xml_ignore_and_non_splitting_tags_are_respected(client, translator):
+def test_xml_tags_named_as_ignored_or_non_splitting_are_respected(client, translator):
     options = {"source_lang": "EN", "target_lang": "DE", "tag_handling": "xml"}
     translation = client.translate_text(
         "Open the page <x>Settings now</x>.", ignore_tags=["x"], **options
@@ -183,12 +183,12 @@ def test_unsupported_options_are_refused_by_name(client, options, message):
         {"source_lang": None},
     ],
 )
-def test_options_without_effect_are_accepted(client, translator, options):
+def test_deepl_options_without_effect_are_accepted(client, translator, options):
     result = client.translate_text(TEXTS[0], **{"source_lang": "EN", "target_lang": "DE", **options})
     assert result.text == translator.translate(TEXTS[0]).text
 
 
-def test_short_texts_are_detected_among_served_languages(client):
+def test_language_of_short_texts_is_detected_among_supported_languages(client):
     results = client.translate_text(["proton beam", "Protonenstrahl", "12:30"], target_lang="DE")
     assert [result.detected_source_lang for result in results] == ["EN", "DE", "EN"]
     assert [result.text for result in results][1:] == ["Protonenstrahl", "12:30"]
@@ -205,7 +205,7 @@ def test_malformed_xml_and_too_many_texts_are_refused(client):
         client.translate_text(["a"] * 1000, source_lang="EN", target_lang="DE")
 
 
-def test_supported_languages_are_listed(client):
+def test_deepl_client_lists_supported_languages(client):
     assert [(language.code, language.name) for language in client.get_source_languages()] == [
         ("EN", "English")
     ]
@@ -319,7 +319,7 @@ def test_languages_of_each_resource_are_listed(server: RunningServer):
 
 
 @pytest.mark.parametrize("sources", [{"en": ["pt"], "pt": ["en"]}, {"de": ["en", "pt"]}])
-def test_languages_with_variants_are_also_targets_without_variant(sources):
+def test_targets_with_regional_variants_are_also_accepted_without_variant(sources):
     languages = SimpleNamespace(
         sources=[
             SimpleNamespace(code=code, name=language_name(code), targets=targets)
@@ -365,7 +365,7 @@ def test_document_is_uploaded_translated_and_downloaded(client, translator, tmp_
         client.translate_document_get_status(deepl.DocumentHandle(handle.document_id, "0" * 64))
 
 
-def test_document_path_is_translated_with_glossary(client, tmp_path: Path):
+def test_document_given_by_path_is_translated_with_glossary(client, tmp_path: Path):
     glossary = client.create_glossary("Words", "EN", "DE", {"car": "Karosse"})
     source, target = tmp_path / "page.html", tmp_path / "seite.html"
     source.write_text("<p>I want to buy a <b>car</b>.</p>", encoding="utf-8")
@@ -394,7 +394,7 @@ def test_untranslatable_documents_are_refused(client, tmp_path: Path):
     assert str(tmp_path.parent) not in status.error_message
 
 
-def test_document_in_target_language_fails(client):
+def test_document_already_in_the_target_language_fails(client):
     handle = client.translate_document_upload(
         "Heute ist das Wetter schön.", filename="x.txt", target_lang="DE"
     )

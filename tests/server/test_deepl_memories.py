@@ -1,4 +1,4 @@
-"""Translation memories with the unmodified official client of DeepL."""
+"""Translation memories used through DeepL's unmodified official client."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def letters(client) -> object:
     return next(memory for memory in client.list_translation_memories() if memory.name == "Letters")
 
 
-def test_memories_are_listed(client, letters):
+def test_translation_memories_are_listed(client, letters):
     assert [memory.name for memory in client.list_translation_memories()][:2] == ["Letters", "Other"]
     assert (letters.source_language, letters.target_languages) == ("en", ["de"])
     assert letters.segment_count == len(PAIRS)
@@ -85,7 +85,7 @@ def test_memories_are_listed(client, letters):
         client.get_translation_memory("6d2f2ac5-70a6-4b2a-9d5e-5f2e9b1f7c32")
 
 
-def test_segments_are_paged_and_filtered(client, letters):
+def test_memory_segments_are_paged_and_filtered(client, letters):
     page = client.list_translation_memory_segments(letters, page_size=3)
     assert page.segment_count == len(PAIRS)
     rest = client.list_translation_memory_segments(letters, page_size=3, page_cursor=page.next_page_cursor)
@@ -103,7 +103,7 @@ def test_segments_are_paged_and_filtered(client, letters):
         client.list_translation_memory_segments(letters, page_cursor="x")
 
 
-def test_texts_are_translated_from_a_memory(client, letters):
+def test_matching_texts_are_translated_from_a_memory(client, letters):
     texts = [CAR, "Open {name} with version 3.", "The weather is nice today."]
     options = {"source_lang": "EN", "target_lang": "DE"}
     plain = [result.text for result in client.translate_text(texts, **options)]
@@ -197,7 +197,7 @@ def test_v1_api_translates_documents_from_a_memory(server, letters):
 
 @pytest.fixture
 def short_polling_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Polls of the client do not sleep for five seconds."""
+    """Shorten the five seconds that the client sleeps between polls."""
     sleeping = SimpleNamespace(sleep=lambda seconds: time.sleep(0.05), time=time.time)
     monkeypatch.setattr(deepl.deepl_client, "time", sleeping)
 
@@ -236,14 +236,14 @@ def test_exports_can_be_downloaded_as_streams_and_files(client, letters):
     assert client.get_translation_memory_job(job).status == "downloaded"
 
 
-def test_all_memory_methods_of_the_client_are_covered():
+def test_every_memory_method_of_the_deepl_client_is_called_by_a_test():
     calls = [name for name in dir(deepl.DeepLClient) if "translation_memor" in name and name[0] != "_"]
     text = Path(__file__).read_text(encoding="utf-8")
     assert len(calls) >= 12 and [name for name in calls if f"client.{name}(" not in text] == []
 
 
 @pytest.mark.usefixtures("short_polling_intervals")
-def test_failed_imports_leave_no_memory(client):
+def test_failed_imports_create_no_memory(client):
     before = [memory.name for memory in client.list_translation_memories()]
     entity = TMX.replace('SYSTEM "tmx14.dtd"', '[<!ENTITY a "b">]').replace("cat", "&a;")
     for content, message in (
@@ -260,7 +260,7 @@ def test_failed_imports_leave_no_memory(client):
     assert [memory.name for memory in client.list_translation_memories()] == before
 
 
-def test_uploads_require_the_token_and_declared_length(client):
+def test_memory_uploads_require_the_token_and_the_declared_length(client):
     created = client.create_translation_memory_import("pets.tmx", len(TMX.encode()))
     url = created.upload_url
     assert httpx.put(url.partition("?")[0], content=TMX.encode()).status_code == 404

@@ -121,14 +121,14 @@ def server(shared_server: RunningServer) -> RunningServer:
         ("GET", "/language/translate/v2/other", {}, 404, lambda body: body["error"]["status"] == "NOT_FOUND"),
     ],
 )  # fmt: skip
-def test_responses_have_the_shape_that_clients_expect(server, method, path, kwargs, status, shape):
+def test_responses_have_the_structure_that_clients_expect(server, method, path, kwargs, status, shape):
     response = httpx.request(method, f"{server.url}{path}", timeout=60, **kwargs)
     assert response.status_code == status, response.text
     assert fits(response.json(), shape), response.text
 
 
 @pytest.mark.slow
-def test_keys_are_accepted_where_clients_send_them(tmp_path: Path):
+def test_keys_are_accepted_wherever_clients_send_them(tmp_path: Path):
     file = tmp_path / "keys.json"
     key = add_key(file, "ann")
     deeplx, google = {"text": TEXT, "target_lang": "DE"}, {"q": TEXT, "target": "de"}

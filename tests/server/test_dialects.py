@@ -129,7 +129,7 @@ def default_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running
         yield running
 
 
-def test_settings_list_all_dialects():
+def test_server_settings_list_all_dialects():
     assert [dialect.name for dialect in DIALECTS.values()] == ALL_DIALECTS
     assert set(REQUESTS) == set(ALL_DIALECTS) - set(DEFAULT_DIALECTS)
 
@@ -160,7 +160,7 @@ def test_dialects_are_disabled_by_default(default_server: RunningServer, name: s
     ],
     ids=["unknown language", "path", "control character", "too many characters", "too many bytes"],
 )
-def test_errors_use_the_format_of_the_dialect(
+def test_error_responses_use_the_format_of_the_dialect(
     server: RunningServer, name: str, kwargs: dict[str, str], statuses: set[int]
 ):
     response = REQUESTS[name].post(server.url, **kwargs)
@@ -169,7 +169,7 @@ def test_errors_use_the_format_of_the_dialect(
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_unsupported_method_errors_use_the_format_of_the_dialect(server: RunningServer, name: str):
+def test_responses_to_unsupported_methods_use_the_format_of_the_dialect(server: RunningServer, name: str):
     response = httpx.put(f"{server.url}{REQUESTS[name].path}", json={})
     assert response.status_code == 405
     assert fits(response.json(), REQUESTS[name].error(405)), response.text
@@ -202,7 +202,7 @@ def test_keys_and_limits_apply_to_all_dialects(tmp_path: Path):
         assert not any(key in log for key in keys.values())
 
 
-JSON = st.recursive(
+ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=5,
@@ -211,14 +211,14 @@ JSON = st.recursive(
 
 @pytest.mark.parametrize("name", REQUESTS)
 @given(data=st.data())
-def test_arbitrary_bodies_cause_no_server_error(server: RunningServer, name: str, data: Any):
+def test_arbitrary_request_bodies_cause_no_server_error(server: RunningServer, name: str, data: Any):
     """Send the dialect's fields with arbitrary values, arbitrary JSON, and arbitrary bytes."""
-    fields = dict.fromkeys(REQUESTS[name].body, JSON)
+    fields = dict.fromkeys(REQUESTS[name].body, ANY_JSON)
     valid = st.fixed_dictionaries(
         {}, optional={key: st.just(value) for key, value in REQUESTS[name].body.items()}
     )
     mutated = st.builds(lambda old, new: {**old, **new}, valid, st.fixed_dictionaries({}, optional=fields))
-    body = data.draw(st.builds(json.dumps, mutated | JSON).map(str.encode) | st.binary(max_size=40))
+    body = data.draw(st.builds(json.dumps, mutated | ANY_JSON).map(str.encode) | st.binary(max_size=40))
     headers = {"content-type": data.draw(st.sampled_from(["application/json", "text/plain", ""]))}
     response = httpx.post(f"{server.url}{REQUESTS[name].path}", content=body, headers=headers, timeout=60)
     assert response.status_code < 500, response.text

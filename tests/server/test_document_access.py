@@ -1,4 +1,4 @@
-"""Access to stored documents: by the owner only, and with the document's own key if it has one."""
+"""Stored documents are accessible only to their owner, with the document key if they have one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRONG_KEY = "0" * 64
 
 @dataclass(frozen=True)
 class StoredDocument:
-    """A translated document: its id, its own key (empty if it has none), and its download request."""
+    """A translated document: its id, its key (empty if it has none), and its download request."""
 
     id: str
     key: str
@@ -103,7 +103,7 @@ def routes(client: httpx.Client) -> list[tuple[str, str]]:
 def access_attempts(
     client: httpx.Client, document: StoredDocument, key: str | None
 ) -> Iterator[httpx.Request]:
-    """Yield requests of all routes for a document, without its own key or with a wrong one."""
+    """Yield requests of all routes for a document, without the document key or with a wrong one."""
     names = list({document.id, document.id.lower()})
     names += [
         f"{document.id.lower()}{suffix}.secret.txt"
@@ -157,7 +157,7 @@ def test_download_url_works_only_for_translate_file(client, keys, dialect: str):
     assert client.send(document.read).text == TRANSLATION
 
 
-def test_owner_can_delete_documents_of_each_dialect(client: httpx.Client, keys):
+def test_owner_can_delete_documents_through_each_dialect(client: httpx.Client, keys):
     for dialect in STORES:
         document = store(client, dialect, keys["ann"])
         url = str(document.read.url).removesuffix("/result")
@@ -167,7 +167,9 @@ def test_owner_can_delete_documents_of_each_dialect(client: httpx.Client, keys):
         assert client.send(document.read).status_code == 404
 
 
-def test_log_contains_no_ids_or_keys(client: httpx.Client, server: RunningServer, keys, tmp_path: Path):
+def test_log_contains_no_document_ids_or_keys(
+    client: httpx.Client, server: RunningServer, keys, tmp_path: Path
+):
     documents = [store(client, dialect, keys["ann"]) for dialect in STORES]
     form = {"source": "en", "target": "de"}
     broken = {"file": ("broken.docx", b"no zip")}

@@ -1,4 +1,4 @@
-"""Stored documents: complete or absent, resumed, limited, and accessible to their owner only."""
+"""Stored documents: atomic storage, resumption, limits, and access by the owner only."""
 
 import asyncio
 import io
@@ -91,7 +91,7 @@ def test_failed_document_has_no_result(tmp_path):
 
 
 class RemovingStore(Documents):
-    """A store whose owner removes a document while its result is requested."""
+    """A store in which a document is removed while its result is requested."""
 
     after = "result"
 
@@ -127,7 +127,7 @@ def test_result_removed_during_request_is_not_found(tmp_path, after):
     assert (error.value.status, error.value.message) == (404, NO_DOCUMENT)
 
 
-def test_result_removed_during_response_is_complete(tmp_path):
+def test_result_removed_during_response_is_sent_completely(tmp_path):
     store = Documents(tmp_path)
     document_id = add_translated(store)
 
@@ -140,7 +140,7 @@ def test_result_removed_during_response_is_complete(tmp_path):
     assert asyncio.run(send()) == b"ONE\n\nTWO\n"
 
 
-def test_access_requires_owner_and_key(tmp_path):
+def test_document_access_requires_owner_and_key(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store, key=key_hash("secret"))
     pairs = [
@@ -171,7 +171,7 @@ def test_linked_document_requires_only_its_key(tmp_path):
     store.remove(None, document_id, "secret")
 
 
-def test_document_id_is_not_stored(tmp_path):
+def test_document_id_is_not_stored_in_plain_text(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store)
     assert store.claim_next().id != document_id
@@ -184,7 +184,7 @@ def test_document_id_is_not_stored(tmp_path):
 @pytest.mark.parametrize(
     "document_id", ["", "..", "../open", "0" * 31, "0" * 33, "g" * 32, "0" * 32, "\0" * 32]
 )
-def test_invalid_ids_are_not_found(tmp_path, document_id):
+def test_documents_with_invalid_ids_are_not_found(tmp_path, document_id):
     store = Documents(tmp_path)
     add(store)
     for attempt in (store.status, store.result, store.remove):
@@ -193,7 +193,7 @@ def test_invalid_ids_are_not_found(tmp_path, document_id):
 
 
 @given(st.text())
-def test_display_name_is_short_and_contains_no_path(name):
+def test_displayed_file_name_is_short_and_contains_no_path(name):
     displayed = display_name(name)
     assert 0 < len(displayed) <= 200
     assert "/" not in displayed and "\\" not in displayed and displayed not in (".", "..")
@@ -202,7 +202,7 @@ def test_display_name_is_short_and_contains_no_path(name):
     assert display_name(displayed) == displayed
 
 
-def test_file_names_are_not_used_as_paths(tmp_path):
+def test_uploaded_file_names_are_not_used_as_paths(tmp_path):
     store = Documents(tmp_path / "store")
     for name in ("../../evil.txt", "/etc/passwd", "a\0b.txt", "x" * 4000, "\ud800.txt"):
         document_id = add(store, name=name, owner=name)
@@ -226,7 +226,7 @@ def test_number_of_documents_is_limited(tmp_path):
     add(store, owner="dan")
 
 
-def test_oldest_downloaded_document_is_displaced(tmp_path):
+def test_oldest_downloaded_document_is_removed_to_make_room(tmp_path):
     store = Documents(tmp_path, DocumentLimits(per_owner=2))
     first, second = add_translated(store), add_translated(store)
     with pytest.raises(QuotaError):
@@ -240,7 +240,7 @@ def test_oldest_downloaded_document_is_displaced(tmp_path):
     assert len(list((tmp_path / "documents").iterdir())) == 2
 
 
-def test_sweep_removes_old_documents_except_running_ones(tmp_path):
+def test_clean_up_removes_old_documents_except_running_ones(tmp_path):
     store = Documents(tmp_path, DocumentLimits(age=0.05))
     failed, running, queued = (add(store, owner=name) for name in ("a", "b", "c"))
     store.claim_next().fail("so be it", "no")
@@ -264,7 +264,7 @@ def test_owner_with_fewest_running_documents_is_served_first(tmp_path):
     assert store.claim_next().id == stored_id(other_id)
 
 
-def test_removing_a_running_document_stops_its_worker(tmp_path):
+def test_deleting_a_running_document_stops_its_worker(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store)
     claimed = store.claim_next()
@@ -277,7 +277,7 @@ def test_removing_a_running_document_stops_its_worker(tmp_path):
     assert not list((tmp_path / "documents").iterdir())
 
 
-def test_released_document_is_resumed(tmp_path):
+def test_document_released_by_a_stopping_worker_is_resumed(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store, b"\n\n".join(b"line %d" % index for index in range(20)))
     for _ in range(3 * MAX_ATTEMPTS):
@@ -289,7 +289,7 @@ def test_released_document_is_resumed(tmp_path):
     assert store.status("ann", document_id).state != "failed"
 
 
-KILLED = """
+KILLED_WRITER_PROGRAM = """
 import os, sys
 from pathlib import Path
 from uwaga_server.store.database import open_database
@@ -306,12 +306,14 @@ for _ in range(int(sys.argv[2])):
 def test_document_that_kills_its_workers_fails(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store)
-    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(MAX_ATTEMPTS)], check=True)
+    subprocess.run(
+        [sys.executable, "-c", KILLED_WRITER_PROGRAM, str(tmp_path), str(MAX_ATTEMPTS)], check=True
+    )
     assert store.claim_next() is None
     assert store.status("ann", document_id).code == "gave_up"
 
 
-WORKER = """
+WORKER_PROGRAM = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
@@ -325,7 +327,7 @@ while (claimed := store.claim_next()) is not None:
 
 
 @pytest.mark.slow
-def test_killed_workers_leave_complete_documents(tmp_path):
+def test_killed_workers_leave_only_complete_documents(tmp_path):
     store, rng = Documents(tmp_path), random.Random(3)
     contents = {}
     for number in range(4):
@@ -334,7 +336,9 @@ def test_killed_workers_leave_complete_documents(tmp_path):
 
     def start():
         folder = str(Path(__file__).parent)
-        return subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), folder], stdout=subprocess.PIPE)
+        return subprocess.Popen(
+            [sys.executable, "-c", WORKER_PROGRAM, str(tmp_path), folder], stdout=subprocess.PIPE
+        )
 
     workers = [start(), start()]
     killed, deadline = 0, time.monotonic() + 100
@@ -379,7 +383,7 @@ def test_full_disk_leaves_no_partial_document(tmp_path):
     assert store.status("ann", document_id).state == "queued"
 
 
-def test_sweep_removes_folder_of_killed_upload(tmp_path, monkeypatch):
+def test_clean_up_removes_folder_of_killed_upload(tmp_path, monkeypatch):
     store = Documents(tmp_path)
     document_id = add(store)
     (tmp_path / "documents" / ("0" * 32)).mkdir()

@@ -22,17 +22,17 @@ from uwaga_server.api_errors import ApiError, as_api_error, run_in_thread
 from uwaga_server.document_worker import DocumentWorker
 from uwaga_server.middleware import _clear_frames
 
-FAULTS = 250
-"""Number of random exceptions, which are the cases of the test."""
-GRACE = 10.0
-"""Seconds for the server to stop, with no request in progress."""
+FAULT_COUNT = 250
+"""Number of random exceptions with which the server is tested."""
+MAX_STOP_SECONDS = 10.0
+"""Maximum number of seconds for the server to stop when no request is in progress."""
 
 
 @pytest.mark.slow
 def test_server_responds_and_stops_after_any_exception(tmp_path: Path):
     with running_server(tmp_path, (), [faulty_server.__file__]) as server:
         with httpx.Client(base_url=server.url, timeout=10) as client:
-            for number in range(FAULTS):
+            for number in range(FAULT_COUNT):
                 location = random.Random(number).choice(FAULT_LOCATIONS)
                 try:
                     response = client.post(f"/fault/{location}/{number}")
@@ -47,7 +47,7 @@ def test_server_responds_and_stops_after_any_exception(tmp_path: Path):
                 assert client.get("/health", timeout=1).json() == {"status": "ok"}, number
         started = time.monotonic()
         assert server.stop() in (0, -signal.SIGTERM)
-        assert time.monotonic() - started < GRACE
+        assert time.monotonic() - started < MAX_STOP_SECONDS
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_full_suggestions_file_does_not_stop_server(tmp_path: Path):
                 assert httpx.get(f"{server.url}/health", timeout=1).status_code == 200
 
 
-def test_api_error_is_raised_unchanged():
+def test_api_errors_are_raised_unchanged():
     problem = ApiError(507, "storage_full", "the disk is full")
 
     def fail() -> None:
@@ -103,7 +103,7 @@ def test_exceptions_that_asyncio_tasks_cannot_raise_are_converted(kind: type[Bas
     asyncio.run(raised())
 
 
-def test_frames_of_cyclic_errors_are_cleared():
+def test_stack_frames_of_cyclically_chained_errors_are_cleared():
     def frame(error: Exception) -> Exception:
         local = bytearray(10)  # noqa: F841 (what the frame holds)
         try:
@@ -121,7 +121,7 @@ def test_frames_of_cyclic_errors_are_cleared():
 
 
 class FailingDocument(SimpleNamespace):
-    """A claimed document whose processing fails in these steps."""
+    """A claimed document whose methods fail in the given steps."""
 
     __hash__ = object.__hash__
 
@@ -140,7 +140,7 @@ class FailingDocument(SimpleNamespace):
             raise random_exception(self.number)
 
 
-def test_worker_continues_after_any_failure():
+def test_document_worker_continues_after_any_failure():
     rng = random.Random(1)
     spec = SimpleNamespace(format="txt", source="en", target="de", owner="", characters=0, name="a.txt")
     documents = [

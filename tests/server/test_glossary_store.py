@@ -95,7 +95,7 @@ def test_hostile_ids_and_owner_names_create_no_files(state, name, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"state"}
 
 
-def test_ids_are_normalised(state):
+def test_glossary_ids_are_normalised(state):
     store, saved = open_store(state), glossary()
     store.add("ann", saved)
     assert store.get("ann", saved.id.upper()) == saved == store.get("ann", f"{{{saved.id}}}")
@@ -113,7 +113,7 @@ def test_size_and_number_of_glossaries_are_limited(state):
     assert len(store.all("ann")) == 2
 
 
-def test_bytes_per_owner_are_limited(state):
+def test_total_glossary_size_per_owner_is_limited(state):
     store = open_store(state, GlossaryLimits(per_owner=1000))
     words = {f"word{number}": "Wort" for number in range(20)}
     store.add("ann", glossary(**words))
@@ -147,7 +147,7 @@ def test_number_of_entries_and_dictionaries_is_limited(monkeypatch):
         glossary().with_dictionary(further)
 
 
-def test_listing_does_not_read_entries(tmp_path):
+def test_listing_glossaries_does_not_read_their_entries(tmp_path):
     engine = open_database(tmp_path, None)
     store, first, second = GlossaryStore(engine), glossary("One"), glossary("Two", cat="Katze", cow="Kuh")
     for stored in (first, second):
@@ -182,7 +182,7 @@ def test_stored_glossaries_are_not_kept_in_memory(state):
     assert sum(trace.size for trace in texts.traces) < 100_000
 
 
-def test_concurrent_changes_are_all_applied(state):
+def test_concurrent_changes_of_a_glossary_are_all_applied(state):
     store, saved = open_store(state), glossary()
     store.add("ann", saved)
 
@@ -204,7 +204,7 @@ def test_concurrent_changes_are_all_applied(state):
     assert len(store.get("ann", saved.id).dictionaries[0].entries) == 21
 
 
-def test_failed_change_has_no_effect(state):
+def test_failed_change_of_a_glossary_has_no_effect(state):
     store, saved = open_store(state), glossary()
     store.add("ann", saved)
     with pytest.raises(DataError):
@@ -214,7 +214,7 @@ def test_failed_change_has_no_effect(state):
     assert store.get("ann", saved.id) == saved
 
 
-def test_cache_rebuilds_changed_glossaries_only(state):
+def test_glossary_cache_rebuilds_only_changed_glossaries(state):
     store, saved = open_store(state), glossary()
     store.add("ann", saved)
     cache = GlossaryCache(store)
@@ -234,7 +234,7 @@ def large_glossary(number):
 
 @pytest.fixture
 def small_cache(state, monkeypatch):
-    """A cache with memory for two of ten stored glossaries, and their ids."""
+    """Return a cache with room for two of ten stored glossaries, and the ids of the glossaries."""
     store, stored = open_store(state), [large_glossary(number) for number in range(10)]
     for saved in stored:
         store.add("ann", saved)
@@ -242,7 +242,7 @@ def small_cache(state, monkeypatch):
     return GlossaryCache(store), [saved.id for saved in stored]
 
 
-def test_memory_of_the_cache_is_limited(small_cache):
+def test_memory_use_of_the_glossary_cache_is_limited(small_cache):
     cache, ids = small_cache
     alive = WeakSet()
     for glossary_id in ids * 2:
@@ -251,7 +251,7 @@ def test_memory_of_the_cache_is_limited(small_cache):
     assert cache.terms("ann", (ids[-1],), "en", "de") in alive
 
 
-def test_memory_of_glossaries_in_use_is_limited(small_cache):
+def test_memory_use_of_glossaries_in_use_is_limited(small_cache):
     cache, ids = small_cache
     used = [cache.terms("ann", (glossary_id,), "en", "de") for glossary_id in ids[:2]]
     with pytest.raises(BusyError) as refused:
@@ -262,7 +262,7 @@ def test_memory_of_glossaries_in_use_is_limited(small_cache):
     assert len(cache.terms("ann", (ids[2],), "en", "de")) == 100
 
 
-def test_memory_of_glossaries_in_a_request_is_limited(small_cache):
+def test_memory_use_of_glossaries_in_a_request_is_limited(small_cache):
     cache, ids = small_cache
     assert len(cache.terms("ann", tuple(ids[:2]), "en", "de")) == 200
     with pytest.raises(ApiError, match="use at most") as refused:
@@ -270,7 +270,7 @@ def test_memory_of_glossaries_in_a_request_is_limited(small_cache):
     assert (refused.value.status, refused.value.code) == (413, "glossaries_too_large")
 
 
-def test_too_large_glossary_is_not_stored(state, monkeypatch):
+def test_oversized_glossary_is_not_stored(state, monkeypatch):
     large = large_glossary(0)
     monkeypatch.setattr("uwaga_server.store.glossaries.MAX_READY_BYTES", large.memory - 1)
     with pytest.raises(QuotaError, match="split it"):
@@ -280,7 +280,7 @@ def test_too_large_glossary_is_not_stored(state, monkeypatch):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("letters", ["ab", "äö", "日本", "a b", "a😀", "a.", "ȧ 😀"])
 @pytest.mark.parametrize(("length", "forms"), [(2, 1), (20, 1), (300, 1), (8, 40)])
-def test_memory_estimate_is_an_upper_bound(letters, length, forms):
+def test_estimated_glossary_memory_use_is_an_upper_bound(letters, length, forms):
     rng = random.Random(length)
 
     def text(number):
@@ -338,7 +338,7 @@ def test_full_disk_leaves_glossary_unchanged(tmp_path):
     assert store.get("ann", saved.id) == saved
 
 
-KILLED = """
+KILLED_WRITER_PROGRAM = """
 import sys
 from pathlib import Path
 from test_glossary_store import Dictionary, GlossaryEntry, open_store
@@ -357,7 +357,7 @@ def test_killed_worker_leaves_complete_glossary_and_no_lock(state):
     store.add("ann", saved)
     for wait in (3, 9):
         worker = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(state), saved.id],
+            [sys.executable, "-c", KILLED_WRITER_PROGRAM, str(state), saved.id],
             stdout=subprocess.PIPE,
             text=True,
             cwd=FOLDER,
@@ -374,7 +374,7 @@ def test_killed_worker_leaves_complete_glossary_and_no_lock(state):
         store.change("ann", saved.id, lambda old: old.with_changes("again"))
 
 
-def test_damaged_glossary_is_an_error(tmp_path):
+def test_damaged_glossary_is_reported(tmp_path):
     engine = open_database(tmp_path, None)
     store, saved = GlossaryStore(engine), glossary()
     store.add("ann", saved)
@@ -394,7 +394,7 @@ def test_damaged_glossary_is_an_error(tmp_path):
         (None, "://", "database: "),
     ],
 )
-def test_unwritable_location_is_named_with_its_setting(state, database, message):
+def test_unwritable_store_error_names_path_and_setting(state, database, message):
     with pytest.raises((SettingsError, MissingExtraError), match=message) as error:
         open_database(None if state is None else Path(state), database)
     assert "secret" not in str(error.value)
@@ -426,7 +426,7 @@ def test_glossary_has_distinct_language_pairs():
     assert uuid.UUID(created.id).version == 4
 
 
-def test_merge_replaces_entries_with_same_source():
+def test_merging_replaces_entries_with_the_same_source():
     created = glossary(dog="Hund", cat="Katze")
     new = Dictionary("en", "de", (GlossaryEntry("cat", ("Kater",)), GlossaryEntry("cow", ("Kuh",))))
     entries = created.with_changes(dictionaries=[new], merge=True).dictionaries[0].entries
@@ -444,7 +444,7 @@ TERMS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl
 
 
 @given(st.dictionaries(TERMS, TERMS, min_size=1))
-def test_entries_survive_round_trip(entries):
+def test_glossary_entries_survive_round_trip(entries):
     glossary_entries = tuple(GlossaryEntry(source, (target,)) for source, target in entries.items())
     assert read_entries(format_entries(glossary_entries), "tsv", ("en", "de")) == glossary_entries
     assert merge_entries(glossary_entries, glossary_entries) == glossary_entries
@@ -477,11 +477,11 @@ def test_entries_survive_round_trip(entries):
         ("dog,Hund,fr,de", "csv", "no entries"),
     ],
 )
-def test_invalid_entries_are_refused(text, format, message):
+def test_invalid_glossary_entries_are_refused(text, format, message):
     with pytest.raises(DataError, match=message):
         read_entries(text, format, ("en", "de"))
 
 
-def test_lines_of_other_languages_are_skipped():
+def test_glossary_lines_of_other_languages_are_skipped():
     text = "dog,Hund,EN,DE\r\nchien,Hund,fr,de\r\ncat,Katze\r\n"
     assert [entry.source for entry in read_entries(text, "csv", ("en", "de"))] == ["dog", "cat"]

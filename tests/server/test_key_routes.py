@@ -1,4 +1,4 @@
-"""Keys on all routes of the application, including new ones."""
+"""API keys are required on all routes of the application, including future ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPEN_PATHS = {
     "/", "/docs", "/openapi.json", "/spec", "/health", "/metrics", "/languages",
     "/frontend/settings", "/deeplx", "/download_file/{filename}",
 }  # fmt: skip
-"""Paths without a key, in addition to the page's files; a download needs the secret in its URL."""
+"""Paths that need no key, besides files of the page; downloads need the secret in their URL."""
 FIELDS = {
     "q": "A dog.", "text": "A dog.", "s": "Ein Hund.", "source": "en", "target": "de", "from": "en",
     "to": "de", "source_lang": "EN", "target_lang": "DE", "text_list": ["A dog."], "input": "A dog.",
@@ -34,7 +34,7 @@ FIELDS = {
 
 
 class Attempt(NamedTuple):
-    """An invalid way to send a key: headers, query and body fields, where KEY stands for the valid key."""
+    """An invalid way to send a key: headers, query and body fields, in which KEY is the valid key."""
 
     headers: dict[str, str] = {}  # noqa: RUF012
     query: dict[str, str] = {}  # noqa: RUF012
@@ -73,7 +73,7 @@ def make_app(folder: Path, **changes: object) -> tuple[Application, str]:
     return create_app(open_service(settings, metrics), settings, metrics), key
 
 
-class OpenApp(NamedTuple):
+class RunningApp(NamedTuple):
     """The application, a valid key, and a client with its event loop."""
 
     application: Application
@@ -83,15 +83,15 @@ class OpenApp(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenApp]:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApp]:
     application, key = make_app(tmp_path_factory.mktemp("server"))
     with asyncio.Runner() as runner:
         client = httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://localhost")
-        yield OpenApp(application, key, client, runner)
+        yield RunningApp(application, key, client, runner)
         runner.run(client.aclose())
 
 
-def send(app: OpenApp, route: Route, attempt: Attempt, **content: Any) -> httpx.Response:
+def send(app: RunningApp, route: Route, attempt: Attempt, **content: Any) -> httpx.Response:
     """Send a request of an attempt to a route."""
 
     def fill(values: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def send(app: OpenApp, route: Route, attempt: Attempt, **content: Any) -> httpx.
 
 
 def bodies(attempt: Attempt, key: str) -> list[dict[str, Any]]:
-    """Return the bodies of a request: JSON, a form, a form with a file, and none.
+    """Return request bodies of all kinds: JSON, a form, a form with a file, and none.
 
     Where an attempt has no key in the body, its kind does not matter.
     """
@@ -119,7 +119,7 @@ def bodies(attempt: Attempt, key: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
-def test_all_routes_refuse_invalid_keys(app: OpenApp, name: str):
+def test_all_protected_routes_refuse_invalid_keys(app: RunningApp, name: str):
     routes = list(filter(needs_key, app.application.routes))
     assert len(routes) > 60
     for route in routes:
@@ -128,7 +128,7 @@ def test_all_routes_refuse_invalid_keys(app: OpenApp, name: str):
             assert response.status_code in (400, 401, 403), (route.method, route.path, content)
 
 
-def test_public_routes_do_not_require_a_key(app: OpenApp):
+def test_public_routes_do_not_require_a_key(app: RunningApp):
     routes = app.application.routes
     assert {route.path for route in routes} >= OPEN_PATHS
     for route in routes:
@@ -139,7 +139,7 @@ def test_public_routes_do_not_require_a_key(app: OpenApp):
 @pytest.mark.parametrize(
     "name", ["wrong bearer", "wrong DeepL key", "wrong header", "wrong query", "another scheme"]
 )
-def test_wrong_key_is_refused_before_body_is_read(app: OpenApp, name: str):
+def test_request_with_wrong_key_is_refused_before_its_body_is_read(app: RunningApp, name: str):
     read_paths: list[str] = []
     for route in filter(needs_key, app.application.routes):
 
@@ -166,7 +166,7 @@ def test_wrong_key_is_refused_before_body_is_read(app: OpenApp, name: str):
         ("", ""),
     ],
 )
-def test_ipv6_network_shares_limits(address: str, name: str):
+def test_clients_of_an_ipv6_network_share_rate_limits(address: str, name: str):
     context = ServerContext(server_settings({"limits": {"requests_per_minute": 5}}, "the test"), None)  # type: ignore[arg-type]
     assert (
         context.anonymous_client(address).name,

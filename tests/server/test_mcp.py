@@ -1,4 +1,4 @@
-"""The MCP tools, called by the official client over both transports."""
+"""The MCP tools, called through the official client over both transports."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from uwaga_server.service import Service
 from uwaga_server.settings import ModelSettings, server_settings
 
 TEXT = "A man and a woman are walking in the park with their dog."
-SECRET = "The weather is nice today."
+SECRET_TEXT = "The weather is nice today."
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that the servers may use, next to a file that they may not use."""
+    """Return a folder that the servers may use, next to a file that they may not use."""
     root = tmp_path_factory.mktemp("named")
     (root / "inside").mkdir()
-    (root / "secret.txt").write_text(SECRET)
+    (root / "secret.txt").write_text(SECRET_TEXT)
     inside = root / "inside"
     (inside / "deep").mkdir()
     (inside / "page.md").write_text(f"# A [dog](x)\n\n{TEXT}\n", encoding="utf-8")
@@ -89,7 +89,7 @@ def test_tools_are_listed_with_schemas_and_hints(client: McpClient):
     assert "inside" in client.hello.instructions
 
 
-def test_translations_match_library(client: McpClient, translator: uwaga.Translator):
+def test_translation_tool_matches_python_api(client: McpClient, translator: uwaga.Translator):
     texts = [TEXT, "The weather is nice today.", ""]
     result = client.ok("translate", text=texts, source="en", target="de")
     assert [entry["text"] for entry in result["translations"]] == [
@@ -113,12 +113,12 @@ def test_terms_of_glossary_and_call_are_combined(client: McpClient):
     )
 
 
-def test_result_text_is_json_of_its_structured_content(client: McpClient):
+def test_text_of_a_tool_result_is_json_of_its_structured_content(client: McpClient):
     result = client.call("translate", text=TEXT, source="en", target="de")
     assert json.loads(result.content[0].text) == result.structuredContent
 
 
-def test_languages_are_listed_and_filtered(client: McpClient):
+def test_language_tool_lists_and_filters_languages(client: McpClient):
     result = client.ok("languages")
     assert {"code": "en", "name": "English", "targets": ["de"]} in result["languages"]
     assert {"name": "bundled", "sources": ["en"], "targets": ["de"]} in result["models"]
@@ -127,7 +127,7 @@ def test_languages_are_listed_and_filtered(client: McpClient):
     assert "available: " in client.refused("languages", source="tlh")
 
 
-def test_many_pairs_are_listed_by_source_language():
+def test_many_language_pairs_are_listed_by_source_language():
     codes = tuple(f"q{first}{second}" for first in "abcdefgh" for second in "abcde")
     service = Service([ServedModel("many", ModelSettings(), codes, codes)], ModelPool(loader(1, False)))
     call = Call(ServerContext(server_settings({}, "the options"), service), Folders([]), Client(""))
@@ -195,7 +195,7 @@ def test_glossaries_are_created_shown_and_listed(client: McpClient, folder: Path
     assert not (folder / "x.tsv").exists()
 
 
-def test_confirmed_translations_are_remembered(client: McpClient, folder: Path):
+def test_confirmed_translations_are_stored_in_the_memory(client: McpClient, folder: Path):
     for path in folder.glob("deep/new.uwm*"):
         path.unlink()
     name = "deep/new.uwm"
@@ -237,7 +237,7 @@ def test_confirmed_translations_are_remembered(client: McpClient, folder: Path):
         path.unlink()
 
 
-OUTSIDE = [
+OUTSIDE_PATHS = [
     "../secret.txt",
     "deep/../../secret.txt",
     "deep/../page.md",
@@ -266,14 +266,14 @@ OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
-def test_paths_outside_folders_are_refused(client: McpClient, folder: Path, path: str):
+@pytest.mark.parametrize("path", OUTSIDE_PATHS)
+def test_paths_outside_the_configured_folders_are_refused(client: McpClient, folder: Path, path: str):
     before = sorted(folder.parent.rglob("*"))
     for arguments in ({"document": path}, {"document": "page.md", "output": path, "overwrite": True}):
         if arguments.get("output") == "":
             continue  # the default name
         message = client.refused("translate_file", target="de", source="en", **arguments)
-        assert SECRET not in message and str(folder) not in message
+        assert SECRET_TEXT not in message and str(folder) not in message
     assert client.refused("translate", text=TEXT, target="de", glossary=path)
     assert client.refused("glossary", name=path)
     assert client.refused("glossary", name=path, terms={"a": "b"}, overwrite=True)
@@ -281,7 +281,7 @@ def test_paths_outside_folders_are_refused(client: McpClient, folder: Path, path
     new = {"create": {"source": "en", "target": "de"}, "text": "a", "translation": "b"}
     assert client.refused("confirm", memory=path, **new)
     assert sorted(folder.parent.rglob("*")) == before
-    assert (folder.parent / "secret.txt").read_text() == SECRET
+    assert (folder.parent / "secret.txt").read_text() == SECRET_TEXT
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ TOOL = st.sampled_from(["translate", "translate_file", "languages", "glossary", 
     database=None,
 )
 @given(TOOL, ARGUMENTS, st.booleans())
-def test_arbitrary_arguments_cause_no_server_error(
+def test_arbitrary_tool_arguments_cause_no_server_error(
     client: McpClient, tool: str, arguments: dict[str, object], valid: bool
 ):
     if valid:
@@ -429,13 +429,13 @@ def test_insecure_settings_are_refused(tmp_path: Path, values: dict[str, object]
         (">&-", 1, "standard input or output is closed"),
     ],
 )
-def test_closed_standard_streams_end_the_server(redirection: str, status: int, message: str):
+def test_closing_standard_input_or_output_stops_the_server(redirection: str, status: int, message: str):
     command = f"{sys.executable} -m uwaga mcp {redirection}"
     result = subprocess.run(command, shell=True, stderr=-1, stdin=-3, text=True, check=False)
     assert result.returncode == status and message in result.stderr and "Traceback" not in result.stderr
 
 
-def test_missing_extra_error_names_the_package(tmp_path: Path):
+def test_missing_mcp_package_error_names_its_extra(tmp_path: Path):
     code = "import sys; sys.modules['mcp'] = None; from uwaga.cli.main import main; main(['mcp'])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 1 and "pip install 'uwaga[mcp]'" in result.stderr

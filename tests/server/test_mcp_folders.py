@@ -1,4 +1,4 @@
-"""Folders of MCP servers: paths are inside the folders or refused."""
+"""Folders of MCP servers: paths outside the folders are refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMES = st.lists(st.sampled_from(PARTS) | st.text(max_size=6), max_size=6).map("
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two folders with links to outside, to the parent, and to themselves."""
+    """Create two folders with symbolic links to the outside, to the parent, and to themselves."""
     root = tmp_path_factory.mktemp("place")
     (root / "outside.md").write_text("outside")
     for name in ("one", "two"):
@@ -51,7 +51,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(NAMES, st.booleans())
-def test_paths_are_inside_folders_or_refused(root: Path, name: str, absolute: bool):
+def test_paths_outside_the_folders_are_refused(root: Path, name: str, absolute: bool):
     folders = Folders([root / "one", root / "two"])
     name = f"{root}/{name}" if absolute else name
     for find in (lambda: folders.input_path(name, 100, [".md"]), lambda: folders.output_path(name, True)):
@@ -74,7 +74,7 @@ def test_file_is_taken_from_the_first_folder_that_contains_it(root: Path):
     assert folders.without_roots(f"{root}/one/b.md: bad") == "b.md: bad"
 
 
-def test_files_are_refused_if_no_folders_are_configured(root: Path):
+def test_file_paths_are_refused_if_no_folders_are_configured(root: Path):
     for find in (
         lambda: Folders([]).input_path("b.md", 1, []),
         lambda: Folders([]).output_path("b.md", True),

@@ -17,7 +17,7 @@ from uwaga_server.auth import add_key
 pytest.importorskip("mcp")
 from mcp_client import connect_http
 
-LIST = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
+LIST_REQUEST = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
@@ -47,8 +47,8 @@ def post(server: RunningServer, body: bytes, key: str, **headers: str) -> httpx.
     return httpx.post(f"{server.url}/mcp", content=body, headers=request_headers, timeout=30)
 
 
-def test_sessions_require_the_key_of_their_owner(server: RunningServer, keys: dict[str, str]):
-    missing, wrong = post(server, LIST, ""), post(server, LIST, "wrong")
+def test_mcp_sessions_require_the_key_of_their_owner(server: RunningServer, keys: dict[str, str]):
+    missing, wrong = post(server, LIST_REQUEST, ""), post(server, LIST_REQUEST, "wrong")
     assert missing.status_code == 401 and missing.headers["www-authenticate"] == "Bearer"
     assert wrong.status_code == 403 and "wrong" in wrong.json()["error"]["message"]
     params = {
@@ -61,11 +61,11 @@ def test_sessions_require_the_key_of_their_owner(server: RunningServer, keys: di
     session = {"mcp-session-id": opened.headers["mcp-session-id"]}
     started = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}'
     assert post(server, started, keys["ann"], **session).status_code == 202
-    assert "translate_file" in post(server, LIST, keys["ann"], **session).text
-    assert post(server, LIST, keys["bob"], **session).status_code == 404
+    assert "translate_file" in post(server, LIST_REQUEST, keys["ann"], **session).text
+    assert post(server, LIST_REQUEST, keys["bob"], **session).status_code == 404
 
 
-def test_characters_are_limited_per_client(server: RunningServer, keys: dict[str, str]):
+def test_number_of_characters_is_limited_per_client(server: RunningServer, keys: dict[str, str]):
     languages = {"source": "en", "target": "de"}
     with connect_http(server.url, keys["poor"]) as poor:
         poor.ok("translate", text="A man sleeps.", **languages)
@@ -99,7 +99,7 @@ def test_request_and_document_sizes_are_limited(server: RunningServer, keys: dic
 def test_untrusted_origins_and_invalid_headers_are_refused(
     server: RunningServer, keys: dict[str, str], headers: dict[str, str], status: int
 ):
-    assert post(server, LIST, keys["ann"], **headers).status_code == status
+    assert post(server, LIST_REQUEST, keys["ann"], **headers).status_code == status
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff\x00", b"[" * 10_000, b"{}", b"[]", b'"x"', b'{"a": "\\ud800"}'])

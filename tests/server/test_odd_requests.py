@@ -1,4 +1,4 @@
-"""Odd values in the fields of all routes never cause a server error."""
+"""Unusual values in the request fields of all routes never cause a server error."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def names_of(route: Route) -> list[str]:
 
 
 def send_values(client: httpx.Client, route: Route, name: str, every: slice) -> Iterator[httpx.Response]:
-    """Send a route's fields, with some of the odd values in turn in the field with this name."""
+    """Send requests to a route, each with one of the selected unusual values in the named field."""
     defaults = {field: FIELDS[field] for field in names_of(route) if field in FIELDS}
     path = route.path.replace("{", "").replace("}", "")
     if route.body.kind != "query":
@@ -65,7 +65,7 @@ def send_values(client: httpx.Client, route: Route, name: str, every: slice) -> 
 
 
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
-def test_no_field_value_causes_a_server_error(
+def test_unusual_field_values_cause_no_server_error(
     client: httpx.Client, tmp_path_factory: pytest.TempPathFactory, step: int
 ):
     """With a step of 4, each value is sent to a quarter of the fields."""
@@ -99,7 +99,7 @@ def test_lone_surrogate_is_returned_unchanged(client: httpx.Client, path: str):
         {"a": 1},
     ],
 )
-def test_json_bytes_are_valid_json_for_any_content(content: Any):
+def test_json_encoding_is_valid_for_any_content(content: Any):
     parsed = json.loads(json_bytes(content))
 
     def without_constants(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The unmodified official client of OpenAI, and replayed requests of other clients.
+"""Requests of OpenAI's unmodified official client, and replayed requests of other clients.
 
 - OpenAI Translator, ``src/common/engines/abstract-openai.ts``; pot-desktop,
 ``src/services/translate/openai/index.jsx``
@@ -76,7 +76,7 @@ def user(content: Any) -> list[dict[str, Any]]:
 
 
 def streamed_text(response: httpx.Response) -> str:
-    """Check the format of a stream of chunks and return its text."""
+    """Check the format of the chunks of a stream, and return their joined text."""
     assert response.headers["content-type"].startswith("text/event-stream")
     *events, last, trailing = response.text.split("\n\n")
     assert (last, trailing) == ("data: [DONE]", "")
@@ -89,7 +89,7 @@ def streamed_text(response: httpx.Response) -> str:
     return "".join(choice["delta"].get("content", "") for choice in choices)
 
 
-def test_completion_matches_library(client, translator: Translator):
+def test_chat_completion_matches_python_api(client, translator: Translator):
     completion = client.chat.completions.create(model="uwaga", messages=user(PROMPT), temperature=0)
     expected = translator.translate(TEXT)
     assert completion.choices[0].message.content == expected.text
@@ -112,7 +112,7 @@ def test_stream_equals_greedy_translation(client, translator: Translator):
     assert "".join(pieces[:-1]) == translator.translate(TEXT, beam=1).text
 
 
-def test_asynchronous_client_completes_and_streams(server: RunningServer, translator: Translator):
+def test_asynchronous_openai_client_completes_and_streams(server: RunningServer, translator: Translator):
     async def complete_and_stream() -> tuple[str, str]:
         async with openai.AsyncOpenAI(api_key="any", base_url=f"{server.url}/openai/v1") as client:
             completion = await client.chat.completions.create(model="en-de", messages=user(TEXT))
@@ -188,7 +188,7 @@ def test_invalid_requests_are_refused(client, kwargs: dict[str, Any], param: str
     assert refused.value.type == "invalid_request_error"
 
 
-def test_options_without_effect_are_accepted(client):
+def test_openai_options_without_effect_are_accepted(client):
     neutral = {"n": 1, "stop": None, "logprobs": False, "tools": [], "response_format": {"type": "text"}}
     sampling = {
         "temperature": 0.2,
@@ -238,7 +238,7 @@ def test_requests_of_known_clients_are_supported(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_response_is_json_on_request(server: RunningServer, translator: Translator, stream: bool):
+def test_response_is_a_json_object_on_request(server: RunningServer, translator: Translator, stream: bool):
     message = 'Translate to German and return JSON {"translation": ...}: A man sleeps.'
     body = {"model": "uwaga", "messages": user(message), "stream": stream}
     response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
@@ -257,7 +257,7 @@ def test_tags_in_messages_are_preserved(server: RunningServer, model: str):
 
 
 @pytest.mark.parametrize("text", ['["A man sleeps."]', '{"title": "A man sleeps."}'])
-def test_prompts_with_json_text_are_refused(server: RunningServer, text: str):
+def test_prompts_with_unsupported_json_are_refused(server: RunningServer, text: str):
     body = {"model": "uwaga", "messages": user(f"Translate to German:\n\n{text}")}
     response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
     assert response.status_code == 400
@@ -265,7 +265,7 @@ def test_prompts_with_json_text_are_refused(server: RunningServer, text: str):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_segments_of_kiss_translator_are_translated(
+def test_segments_sent_by_kiss_translator_are_translated(
     server: RunningServer, translator: Translator, stream: bool
 ):
     segments = [{"id": 1, "text": TEXT}, {"id": 2, "text": "A <i1>man</i1> sleeps."}]
@@ -293,7 +293,7 @@ def test_paragraph_separators_are_preserved(client):
     assert len(completion.choices[0].message.content.split("\n\n%%\n\n")) == 3
 
 
-def test_too_large_texts_are_refused(client):
+def test_overlong_texts_are_refused(client):
     for content in ("a" * 20_001, "a" * (3 << 20)):
         with pytest.raises(openai.APIStatusError) as refused:
             client.chat.completions.create(model="en-de", messages=user(content))
@@ -340,7 +340,7 @@ def test_error_during_stream_is_sent_as_the_last_event():
 
 
 @pytest.mark.slow
-def test_keys_and_limits_are_enforced(tmp_path: Path):
+def test_keys_and_rate_limits_are_enforced(tmp_path: Path):
     file = tmp_path / "keys.json"
     key = add_key(file, "ann", requests_per_minute=2)
     limited_key = add_key(file, "bob", characters=10)
@@ -391,7 +391,7 @@ def test_guide_samples_print_the_documented_output(server: RunningServer, capsys
 
 
 @pytest.mark.parametrize("model", ["en-de", "uwaga"])
-def test_stream_with_usage_ends_with_its_tokens(client, translator: Translator, model: str):
+def test_stream_with_usage_ends_with_its_token_counts(client, translator: Translator, model: str):
     prompt = TEXT if model == "en-de" else PROMPT
     expected = translator.translate(TEXT, beam=1)
     with client.chat.completions.create(
@@ -405,7 +405,7 @@ def test_stream_with_usage_ends_with_its_tokens(client, translator: Translator, 
     assert last.usage.total_tokens == sum(counts)
 
 
-def test_stream_of_segments_counts_their_tokens(client):
+def test_stream_of_segments_reports_their_token_counts(client):
     segments = {
         "targetLanguage": "de",
         "segments": [{"id": 1, "text": "A dog."}, {"id": 2, "text": "A cat."}],

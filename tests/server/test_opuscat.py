@@ -1,4 +1,4 @@
-"""Requests of OPUS-CAT's clients, replayed.
+"""Replayed requests of OPUS-CAT's clients.
 
 - Helsinki-NLP/OPUS-CAT: ``OmegaTPlugin``, ``OpusCatTranslator.java``; ``Trados2019Plugin``,
   ``OpusCatMtServiceConnection.cs`` and ``ConnectionControl.xaml.cs``; ``memoQPlugin``,
@@ -63,7 +63,7 @@ def server(shared_server: RunningServer) -> RunningServer:
     ],
     ids=["OmegaT", "OmegaT by briacp", "Trados", "memoQ", "Chrome", "Wordfast Classic", "Wordfast Pro", "LoopCAT"],
 )  # fmt: skip
-def test_segments_are_translated_on_all_paths(
+def test_segments_are_translated_at_all_translation_endpoints(
     server: RunningServer, translator: Translator, method: str, path: str, params: dict[str, str]
 ):
     response = httpx.request(method, f"{server.url}{path}", params=params, headers=TRADOS, timeout=60)
@@ -117,7 +117,7 @@ def test_target_language_may_be_omitted_only_if_unique(tmp_path):
 
 
 @given(st.lists(st.sampled_from([TEXT, "A man sleeps.", "🙂", "a  b", "\n", "我", "", " ", "«Hello»"])))
-def test_segments_join_to_the_text_and_links_refer_to_segments(translator: Translator, parts: list[str]):
+def test_response_segments_join_to_the_text_and_links_refer_to_them(translator: Translator, parts: list[str]):
     """The plugins' ``TagRestorer.cs`` expects segments that form the text and links as pairs of segment indices."""
     translation = translator.translate(" ".join(parts), alignment=True)
     pair: Any = translation_pair(translation)

@@ -1,4 +1,4 @@
-"""Pages of other sites cannot use a server that trusts all clients on its machine."""
+"""Web pages of other sites cannot use a server that trusts all clients on its machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def settings(**values: Any) -> ServerSettings:
 
 
 def status(headers: dict[str, str], **values: Any) -> int:
-    """Return the status of a request with these headers to a server with these settings."""
+    """Return the status of a request with the given headers to a server with the given settings."""
     app = check_origins(done_app, settings(**values))
 
     async def send() -> int:
@@ -58,7 +58,7 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_only_accepted_hosts_are_served(host: str):
+def test_only_requests_with_accepted_hosts_are_served(host: str):
     assert status({"host": host}) == HOSTS[host]
 
 
@@ -80,11 +80,11 @@ ORIGINS = {
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_only_accepted_origins_are_served(origin: str):
+def test_only_requests_with_accepted_origins_are_served(origin: str):
     assert status({"host": "localhost:5000", "origin": origin}) == ORIGINS[origin]
 
 
-def test_hosts_and_origins_of_settings_are_accepted():
+def test_hosts_and_origins_in_settings_are_accepted():
     public = {"public_url": "https://translate.example/uwaga"}
     assert status({"host": "translate.example", "origin": "https://translate.example"}, **public) == 200
     assert status({"host": "localhost:5000", "origin": "https://translate.example"}, **public) == 200

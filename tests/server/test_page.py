@@ -1,4 +1,4 @@
-"""The files of the page: how they are built and served, and that they load nothing else."""
+"""Files of the page: how they are built and served, and that they load no external files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uwaga_server.routing import Router
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "page"
 MAX_FIRST_LOAD_BYTES = 150_000
-"""Maximum total bytes of the files of the first load, uncompressed."""
+"""Maximum total size in bytes of the files of the first load, uncompressed."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def paths() -> list[str]:
     return [f"/{path}" for path in page_files()]
 
 
-def test_index_links_existing_files(client, paths):
+def test_index_page_links_only_existing_files(client, paths):
     index = client.get("/").text
     linked = re.findall(r'(?:href|src)="([^"]+)"', index)
     assert {f"/{name}" for name in linked} - {"/openapi.json"} <= set(paths)
@@ -51,20 +51,20 @@ def test_attention_view_is_fully_translated():
             assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", english))
 
 
-def test_first_load_is_under_limit():
+def test_first_page_load_is_within_the_size_limit():
     files = page_files()
     first = [file for path, file in files.items() if not re.search(r"attention|lab|messages", path)]
     assert sum(len(file.plain) for file in first) <= MAX_FIRST_LOAD_BYTES
     assert sum(len(file.compressed) for file in first) <= MAX_FIRST_LOAD_BYTES // 3
 
 
-def test_files_have_no_external_references(client, paths):
+def test_page_files_have_no_external_references(client, paths):
     for path in paths:
         text = client.get(path).text.replace("http://www.w3.org/2000/svg", "")
         assert not re.findall(r"https?://|//cdn|@import|url\(", text), path
 
 
-def test_files_are_served_with_caching_and_security_headers(client, paths):
+def test_page_files_are_served_with_caching_and_security_headers(client, paths):
     for path in paths:
         plain = client.get(path, headers={"accept-encoding": "identity"})
         compressed = client.get(path, headers={"accept-encoding": "br;q=1, gzip;q=0.5"})
@@ -101,7 +101,7 @@ def test_page_uses_the_attention_view_of_the_library(client):
         assert (ROOT / "src/uwaga/results" / name).read_text(encoding="utf-8") in text
 
 
-def test_page_sources_do_not_insert_html():
+def test_page_scripts_do_not_insert_html_strings():
     for path in (SOURCES / "src").rglob("*.ts"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text), path
@@ -121,7 +121,7 @@ def contents(folder: Path, condition) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def test_committed_files_are_up_to_date(tmp_path):
+def test_committed_page_files_match_their_sources(tmp_path):
     require_npm_tools()
     subprocess.run(["node", SOURCES / "build.mjs", tmp_path], check=True, cwd=SOURCES)
     built = contents(tmp_path, lambda path: path.relative_to(tmp_path).parts[0] != "lab")
@@ -142,7 +142,7 @@ def test_npm_checks_and_tests_pass():
         assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
 
 
-def test_compression_is_reproducible():
+def test_compression_of_page_files_is_reproducible():
     for file in page_files().values():
         assert gzip.decompress(file.compressed) == file.plain
     assert {path: file.compressed for path, file in page_files().items()} == {

@@ -12,7 +12,7 @@ pytest_plugins = "server_fixtures"
 
 SENTENCE = "I want to buy a small red car tomorrow."
 MAX_FIRST_LOAD_BYTES = 150_000
-"""Maximum total bytes of the responses of the first load, uncompressed."""
+"""Maximum total size in bytes of the responses of the first load, uncompressed."""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_colour_scheme_follows_system_or_setting(browser, server):
         assert page.evaluate(background) == dark
 
 
-def test_printed_page_contains_only_the_texts(browser, server):
+def test_printed_page_contains_only_source_and_translation(browser, server):
     with open_server_page(browser, server, START, color_scheme="dark") as page:
         page.wait_for_selector("#source")
         translate_text(page, SENTENCE)
@@ -88,7 +88,7 @@ def test_printed_page_contains_only_the_texts(browser, server):
 
 
 @pytest.mark.slow
-def test_reduced_motion_disables_animation(browser, server):
+def test_reduced_motion_setting_disables_animation(browser, server):
     animation = "getComputedStyle(document.querySelector('.panes'), '::after').animationName"
     for preference, name in (("no-preference", "go"), ("reduce", "none")):
         with open_server_page(browser, server, START, reduced_motion=preference) as page:
@@ -102,7 +102,7 @@ def test_page_without_javascript_shows_a_message(browser, server):
         assert "needs JavaScript" in page.locator("noscript").inner_text()
 
 
-def test_first_load_is_under_limit(browser, server):
+def test_first_load_in_browser_is_within_the_size_limit(browser, server):
     loaded = []
     with open_server_page(browser, server, START) as page:
         page.on("requestfinished", lambda request: loaded.append(request.url))
@@ -115,7 +115,7 @@ def test_first_load_is_under_limit(browser, server):
 
 @pytest.mark.slow
 def test_first_words_appear_within_the_time_limit(browser, server):
-    """Check a generous limit, since the machine may be busy; ``page/measure.py`` measures the time."""
+    """The limit is generous, since the machine may be busy; ``page/measure.py`` measures the time."""
     with open_server_page(browser, server, START) as page:
         page.wait_for_selector("#source")
         translate_text(page, "Warm up.")

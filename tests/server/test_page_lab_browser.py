@@ -1,4 +1,4 @@
-"""The laboratory in the page's tab Inside: its numbers match Python's, and unsupported models."""
+"""The laboratory in the tab Inside of the page: agreement with Python, and unsupported models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ARRAYS = ("cross.2.weights", "encoder.1.scores", "decoder.2.value", "encoder.4.f
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server with the bundled model, a model from German to Polish, and a recurrent model to Spanish."""
+    """Start a server with the bundled model, a German–Polish model, and a recurrent model to Spanish."""
     folder, words = tmp_path_factory.mktemp("server"), tiny.tokeniser()
     shape = VARIANTS["bahdanau-conditional"].model_copy(update={"max_length": 60})
     model = build_model(shape, words.symbols, words.size, words.size).eval()
@@ -56,7 +56,7 @@ def open_lab(page):
     return page.locator("uwaga-lab")
 
 
-def test_numbers_match_python(page, translator):
+def test_laboratory_numbers_match_python(page, translator):
     translation, rng = translate_text(page, SENTENCE), random.Random(5)
     lab = open_lab(page)
     expect(lab.get_by_label("German")).to_have_value(translation)
@@ -76,7 +76,7 @@ def test_numbers_match_python(page, translator):
         np.testing.assert_array_equal(np.array(shown["cells"], np.float32), numbers)
 
 
-def test_views_show_steps_hypotheses_and_samples(page, translator):
+def test_laboratory_views_show_steps_hypotheses_and_samples(page, translator):
     translate_text(page, SENTENCE)
     lab = open_lab(page)
     expected = translator.translate(SENTENCE, beam=3, nbest=3)
@@ -98,7 +98,7 @@ def test_views_show_steps_hypotheses_and_samples(page, translator):
     expect(lab.locator(".uwaga-attention output")).to_contain_text("layer 2")
 
 
-def test_server_errors_are_shown(browser, server):
+def test_laboratory_shows_server_errors(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         translate_text(page, SENTENCE)
@@ -109,7 +109,7 @@ def test_server_errors_are_shown(browser, server):
         expect(lab.locator(".lab-status")).to_contain_text("layer 9")
 
 
-def test_pictures_are_saved_as_svg_and_png(page):
+def test_laboratory_pictures_are_saved_as_svg_and_png(page):
     translate_text(page, SENTENCE)
     lab = open_lab(page)
     lab.locator("summary", has_text="Keep").click()
@@ -124,7 +124,7 @@ def test_pictures_are_saved_as_svg_and_png(page):
 
 
 @pytest.mark.parametrize("target", [pytest.param("pl", marks=pytest.mark.slow), "es"])
-def test_models_without_the_lab_still_show_attention(browser, server, target):
+def test_models_unsupported_by_the_laboratory_still_show_attention(browser, server, target):
     with open_server_page(
         browser, server, f"#source=en&target={target}", expected=("Failed to load",)
     ) as page:

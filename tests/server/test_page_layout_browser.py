@@ -1,4 +1,4 @@
-"""Boxes of the page in every state: nothing is cut or overlaps, at any width and in any language."""
+"""Elements of the page are not clipped and do not overlap, in any state, width and language."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TEXT = (
     "I want to buy a small red car tomorrow. It is not expensive.\n"
     "The zeitgeist of jazz smells of velvet thunder."
 )
-OPEN = "Please open the file {} with version {} of the program."
-VERSIONS = itertools.count(3)
-"""A memory that has learned the text with a number has a similar pair for the next."""
-MEASURE = """() => {
+OPEN_FILE_TEXT = "Please open the file {} with version {} of the program."
+VERSION_NUMBERS = itertools.count(3)
+"""Numbers in texts: a memory that contains the text with one number has a match for the next."""
+FIND_LAYOUT_FAULTS = """() => {
   const problems = [];
   const describe = (element) =>
     `${element.localName}.${element.className} ${element.textContent.trim().slice(0, 40)}`;
@@ -92,12 +92,14 @@ SET_LANGUAGE = """(code) => {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[str]:
-    """A server that detects languages, takes documents and has a translation memory."""
+    """Start a server that detects languages, accepts documents and has a translation memory."""
     folder = tmp_path_factory.mktemp("server")
     models = ["bundled", str(copy_bundled_model(folder, "de", "en"))]
     (folder / "memories").mkdir()
     with Memory.create(folder / "memories/letters.uwm", "en", "de", "Letters and other texts") as memory:
-        memory.add([Pair(OPEN.format("{file}", 2), "Bitte {file} mit Version 2 öffnen.", "letters.tmx")])
+        memory.add(
+            [Pair(OPEN_FILE_TEXT.format("{file}", 2), "Bitte {file} mit Version 2 öffnen.", "letters.tmx")]
+        )
     folders = {"state": str(folder / "state"), "memories": str(folder / "memories")}
     with running_server(folder, models=models, **folders) as running:
         yield running.url
@@ -123,7 +125,7 @@ def edit(page) -> None:
     page.locator(".others .row button").first.click()
 
 
-def confirm(page) -> None:
+def confirm_translation(page) -> None:
     page.keyboard.press("Escape")
     page.locator(".others .row button").nth(1).click()
 
@@ -159,12 +161,12 @@ def open_history(page) -> None:
 def use_memory(page) -> None:
     page.locator("#tabText").click()
     page.locator("#memory").select_option(index=1)
-    translate_text(page, OPEN.format("{name}", next(VERSIONS)))
+    translate_text(page, OPEN_FILE_TEXT.format("{name}", next(VERSION_NUMBERS)))
     page.locator(".word").first.focus()
     page.wait_for_selector(".origin .faint")
 
 
-def remember(page) -> None:
+def store_pair(page) -> None:
     page.locator(".others .row button").nth(2).click()
     page.wait_for_selector(".origin p:only-child")
 
@@ -181,14 +183,14 @@ STATES: tuple[Callable, ...] = (
     enter_text,
     open_menu,
     edit,
-    confirm,
+    confirm_translation,
     open_settings,
     open_laboratory,
     send_document,
     add_pair,
     open_history,
     use_memory,
-    remember,
+    store_pair,
     show_problem,
 )
 
@@ -207,7 +209,9 @@ def test_page_elements_are_not_clipped_and_do_not_overlap(browser, server, langu
         def measure(state: str, width: int) -> None:
             for scheme in SCHEMES if width == WIDTHS[0] else SCHEMES[:1]:
                 page.emulate_media(color_scheme=scheme)
-                problems.extend((state, width, scheme, problem) for problem in page.evaluate(MEASURE))
+                problems.extend(
+                    (state, width, scheme, problem) for problem in page.evaluate(FIND_LAYOUT_FAULTS)
+                )
 
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 800})

@@ -1,4 +1,4 @@
-"""The figure of the words that a translation looked up in a memory, in Chromium, over a real server."""
+"""The figure of memory lookups of a translation, in Chromium, with a real server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AXE = Path(__file__).parents[2] / "page/node_modules/axe-core/axe.min.js"
 SLEEPING = Pair("A man in a red shirt is sleeping.", "Ein Herr im roten Hemd schlummert.")
 TEXT = "A man in a blue shirt is sleeping on a bench."
 QUESTION = "Which words were looked up?"
-CONTRASTS = """() => axe.run('.origin').then(({violations}) => violations.map(({id, nodes}) =>
+VIOLATIONS = """() => axe.run('.origin').then(({violations}) => violations.map(({id, nodes}) =>
   `${id}: ${nodes.map(({html}) => html).join(' ')}`))"""
 
 
@@ -66,7 +66,7 @@ def test_lookup_figure_shows_the_remembered_piece_of_each_piece(page):
     expect(figure).not_to_be_visible()
 
 
-def test_pieces_are_navigated_by_keyboard(page):
+def test_pieces_of_the_lookup_figure_are_navigated_by_keyboard(page):
     figure = open_figure(page)
     page.keyboard.press("Tab")
     expect(figure.locator(".details")).to_contain_text("Ein: the nearest remembered piece is Ein,")
@@ -94,7 +94,7 @@ def test_lookup_figure_scrolls_horizontally_on_a_phone(browser, server, scheme):
         if not AXE.exists():
             pytest.skip("axe-core is not installed: npm --prefix page ci")
         page.evaluate(AXE.read_text(encoding="utf-8"))
-        assert page.evaluate(CONTRASTS) == []
+        assert page.evaluate(VIOLATIONS) == []
 
 
 def test_page_explains_differing_translations_and_empty_lookups(page):

@@ -1,4 +1,4 @@
-"""Translation memories on the page, in Chromium, over a real server with the bundled model."""
+"""Translation memories on the page, in Chromium, with a real server and the bundled model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAIRS = [
 
 
 def letters(folder: Path) -> Path:
-    """Create memories of two pairs of languages in a folder."""
+    """Create memories for two language pairs in a folder."""
     folder.mkdir()
     for name, target in (("Letters", "de"), ("Cartas", "pt")):
         memory = Memory.create(folder / f"{name}.uwm", "en", target)

@@ -1,4 +1,4 @@
-"""The other tabs of the page, its settings and its errors, in Chromium, over a real server."""
+"""Tabs of the page other than Text, settings and errors, in Chromium, with a real server."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_inside_tab_shows_all_heads_of_each_sentence(page, translator):
     expect(page.get_by_label("Sentence").locator("option:checked")).to_have_text(SENTENCE)
 
 
-def test_inside_tab_shows_selected_words(page):
+def test_inside_tab_shows_the_chosen_translation(page):
     translate_text(page, SENTENCE)
     word(page, "ein").click()
     page.locator(".menu .choice").first.click()
@@ -122,7 +122,7 @@ def test_document_is_translated_with_glossary(page, translator, tmp_path):
 
 
 @pytest.mark.slow
-def test_page_tells_if_the_server_does_not_accept_documents(browser, tmp_path):
+def test_page_shows_a_note_if_the_server_does_not_accept_documents(browser, tmp_path):
     with (
         running_server(tmp_path, host="0.0.0.0") as running,
         open_server_page(
@@ -136,7 +136,7 @@ def test_page_tells_if_the_server_does_not_accept_documents(browser, tmp_path):
 
 
 @pytest.mark.slow
-def test_dropped_document_is_translated(page):
+def test_document_dropped_on_the_page_is_translated(page):
     tab(page, "Document")
     data = page.evaluate_handle(
         """() => {
@@ -162,7 +162,7 @@ def test_error_of_invalid_document_is_shown(browser, server):
         expect(page.locator(".documents .note")).to_contain_text("cannot be translated")
 
 
-def test_failed_document_can_be_sent_again(browser, server):
+def test_failed_document_can_be_uploaded_again(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         page.route("**/v1/documents", lambda route: route.abort("connectionrefused"), times=1)
@@ -197,7 +197,7 @@ def add_pair(page, source: str, target: str) -> None:
 
 
 @pytest.mark.slow
-def test_glossary_is_used_stored_and_switched_off(page, translator, tmp_path):
+def test_glossary_is_applied_stored_and_switched_off(page, translator, tmp_path):
     plain = translate_text(page, SENTENCE)
     tab(page, "Glossary")
     expect(page.get_by_text("from English to German")).to_be_visible()
@@ -240,7 +240,7 @@ def test_glossary_files_are_read(page):
     expect(page.get_by_text("No pairs yet.")).to_be_visible()
 
 
-def test_history_is_kept_restored_and_cleared(page):
+def test_translation_history_is_stored_restored_and_cleared(page):
     translation = translate_text(page, SENTENCE)
     page.wait_for_function("() => localStorage.getItem('uwaga history')")
     page.reload()
@@ -309,7 +309,7 @@ def test_server_errors_are_explained_until_the_next_translation(browser, server,
         expect(note).not_to_be_visible()
 
 
-def test_unreachable_server_is_retried_on_request(browser, server, translator):
+def test_unreachable_server_is_contacted_again_on_request(browser, server, translator):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         page.route("**/v1/translate", lambda route: route.abort("connectionrefused"))
@@ -321,7 +321,7 @@ def test_unreachable_server_is_retried_on_request(browser, server, translator):
 
 
 @pytest.mark.slow
-def test_busy_server_is_retried_automatically(browser, server):
+def test_requests_to_a_busy_server_are_repeated_automatically(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         fulfil_translations(
@@ -346,7 +346,7 @@ def test_page_recovers_if_server_is_unreachable_at_first(browser, server, event)
 
 
 @pytest.mark.slow
-def test_api_key_is_requested_and_checked(browser, tmp_path):
+def test_page_requests_and_checks_the_api_key(browser, tmp_path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", None, None, 0)
     with (

@@ -1,4 +1,4 @@
-"""The two boxes of the page, in Chromium, over a real server with the bundled model."""
+"""Source and translation boxes of the page, in Chromium, with a real server and the bundled model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def expect_focus(page, text: str) -> None:
 
 
 def expect_languages(page, source: str, target: str) -> None:
-    """Wait until these languages are selected."""
+    """Wait until the given languages are selected."""
     expect(page.locator("#from")).to_have_value(source)
     expect(page.locator("#to")).to_have_value(target)
 
@@ -61,7 +61,7 @@ def record_bodies(page) -> list[dict]:
     return recorded
 
 
-def test_translation_matches_library(page, translator):
+def test_page_translation_matches_python_api(page, translator):
     text = f"{TWO_SENTENCES}\n\nHe sleeps.\nHe sleeps."
     assert translate_text(page, text) == translator.translate(text).text
     expect(page.locator("[role=status]", has_text="Translated:")).to_have_count(1)
@@ -72,7 +72,7 @@ ATTEMPTS = 4
 
 
 def watch(page) -> None:
-    """Record the first line of the translation at each change."""
+    """Record the first line of the translation whenever it changes."""
     page.evaluate(
         """() => {
           window.stages = [];
@@ -131,7 +131,7 @@ def test_only_changed_lines_are_requested(page):
     assert recorded and all(SENTENCE not in json.dumps(body) for body in recorded)
 
 
-def test_obsolete_requests_are_cancelled(page, translator):
+def test_requests_for_outdated_text_are_cancelled(page, translator):
     cancelled = []
     page.on("requestfailed", lambda request: cancelled.append(request.failure))
     pending = []
@@ -149,7 +149,7 @@ def test_obsolete_requests_are_cancelled(page, translator):
     eventually(page, lambda: any("ABORTED" in failure for failure in cancelled))
 
 
-def test_other_translations_show_the_n_best_list(page, translator):
+def test_other_translations_panel_shows_the_n_best_list(page, translator):
     translate_text(page, SENTENCE)
     best = translator.translate(SENTENCE, nbest=4, beam=5)
     choices = page.locator(".others .choice")
@@ -247,7 +247,7 @@ def test_why_this_word_shows_its_source_words_and_then_the_search(page):
     expect(page.get_by_role("tab", name="Attention")).to_have_attribute("aria-selected", "true")
 
 
-def test_unknown_word_is_copied_and_marked_as_in_the_library(page, translator):
+def test_unknown_word_is_copied_and_marked_as_in_the_python_api(page, translator):
     expected = translator.translate("zeitgeist")
     assert expected.text == "zeitgeist"
     assert translate_text(page, "zeitgeist") == expected.text
@@ -490,7 +490,7 @@ def test_languages_are_detected_selected_and_swapped(browser, server):
 
 
 @pytest.mark.slow
-def test_demonstration_model_is_marked_on_the_page(page):
+def test_demonstration_note_is_shown_only_for_its_languages(page):
     expect(page.locator(".demonstration")).to_be_visible()
     page.locator("#to").select_option("ar")
     expect(page.locator(".demonstration")).not_to_be_visible()
@@ -570,7 +570,7 @@ def test_shared_link_does_not_send_the_text_to_the_server(browser, server):
 
 
 @pytest.mark.slow
-def test_long_texts_are_requested_in_parts(page, translator):
+def test_long_texts_are_sent_in_several_requests(page, translator):
     lines = [f"I see {count} houses and {count + 1} trees." for count in range(2, 90)]
     recorded = record_bodies(page)
     assert translate_text(page, "\n".join(lines)).count("\n") == len(lines) - 1

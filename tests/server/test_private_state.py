@@ -29,7 +29,7 @@ def umask(request):
 
 
 def permissions(folder: Path) -> dict[str, int]:
-    """Return the permissions of a folder and its contents by relative path."""
+    """Return the permissions of a folder and of its contents by relative path."""
     paths = [folder, *folder.rglob("*")]
     return {str(path.relative_to(folder)): stat.S_IMODE(path.lstat().st_mode) for path in paths}
 
@@ -62,7 +62,7 @@ def store_everything(state: Path) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("umask")
-def test_state_is_private_with_any_umask(tmp_path):
+def test_state_files_are_private_with_any_umask(tmp_path):
     state = tmp_path / "state"
     modes = store_everything(state)
     assert not open_to_others(state)
@@ -85,7 +85,7 @@ def test_state_folders_of_earlier_versions_become_private(tmp_path):
 
 
 @pytest.mark.usefixtures("umask")
-def test_sqlite_database_outside_state_is_private(tmp_path):
+def test_sqlite_database_outside_the_state_folder_is_private(tmp_path):
     database = open_database(None, f"sqlite:///{tmp_path}/other.sqlite")
     with database.connect() as connection:
         connection.execute(USAGE.select())
@@ -98,7 +98,7 @@ def test_in_memory_database_creates_no_file(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_accessible_folder_is_logged(tmp_path, monkeypatch, caplog):
+def test_state_folder_accessible_to_others_is_logged(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("uwaga_server.store.database.make_private", lambda path: False)
     open_database(tmp_path, None)
     [record] = [record for record in caplog.records if record.levelname == "WARNING"]

@@ -1,4 +1,4 @@
-"""Requests of other projects' clients and test suites, replayed.
+"""Replayed requests of other projects' clients and test suites.
 
 Sources are deepl-python 1.30, deepl-node 1.27, LibreTranslate 1.9's tests and page, and Weblate's two
 machines.
@@ -36,12 +36,12 @@ GLOSSARY = {"name": "N", "source_lang": "en", "target_lang": "de", "entries_form
 PAGE = {"q": "Hello", "source": "auto", "target": "de", "format": "text", "alternatives": 3, "api_key": ""}
 LIBRE = {"q": "Hello", "source": "en", "target": "de", "format": "text"}
 TEXT = {"detected_source_language": "EN", "text": str}
-BILLED = TEXT | {"billed_characters": 11}
+BILLED_TEXT = TEXT | {"billed_characters": 11}
 PAIR = {"source_lang": "en", "target_lang": "de", "entry_count": 1}
-STORED = {"glossary_id": str, "name": "N", "ready": True, **PAIR, "creation_time": str}
-MULTILINGUAL = {"glossary_id": str, "name": "N", "dictionaries": [PAIR], "creation_time": str}
+STORED_GLOSSARY = {"glossary_id": str, "name": "N", "ready": True, **PAIR, "creation_time": str}
+MULTILINGUAL_GLOSSARY = {"glossary_id": str, "name": "N", "dictionaries": [PAIR], "creation_time": str}
 FILE = {"file": ("x.txt", b"A man sleeps.")}
-DETECTED = {"confidence": float, "language": "en"}
+DETECTED_LANGUAGE = {"confidence": float, "language": "en"}
 
 
 def refused(word: str, code: str = str) -> dict[str, object]:
@@ -60,9 +60,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     ("method", "path", "kwargs", "status", "shape"),
     [
         # deepl-python and deepl-node
-        ("POST", "/v2/translate", {"json": PYTHON}, 200, {"translations": [BILLED]}),
-        ("POST", "/v2/translate", {"data": NODE}, 200, {"translations": [BILLED]}),
-        ("POST", "/v2/translate", {"json": PYTHON | {"debug": "1"}}, 200, {"translations": [BILLED]}),
+        ("POST", "/v2/translate", {"json": PYTHON}, 200, {"translations": [BILLED_TEXT]}),
+        ("POST", "/v2/translate", {"data": NODE}, 200, {"translations": [BILLED_TEXT]}),
+        ("POST", "/v2/translate", {"json": PYTHON | {"debug": "1"}}, 200, {"translations": [BILLED_TEXT]}),
         ("POST", "/v2/translate", {"json": PYTHON | {"target_lang": "XX"}}, 400, refused("target_lang")),
         ("POST", "/v2/translate", {"json": PYTHON | {"source_lang": "XX"}}, 400, refused("source_lang")),
         ("POST", "/v2/translate", {"json": PYTHON | {"formality": "more"}}, 400, refused("Target language")),
@@ -77,7 +77,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         ("POST", "/v2/document", {"data": {"target_lang": "DE"}, "files": {"file": ("x.invalid", b"x")}}, 400,
          refused("file extension")),
         ("POST", f"/v2/document/{'12AB' * 8}", {"json": {"document_key": "CD34" * 16}}, 404, refused("")),
-        ("POST", "/v3/glossaries", {"json": {"name": "N", "dictionaries": [GLOSSARY]}}, 201, MULTILINGUAL),
+        ("POST", "/v3/glossaries", {"json": {"name": "N", "dictionaries": [GLOSSARY]}}, 201, MULTILINGUAL_GLOSSARY),
         ("POST", "/v3/glossaries", {"json": {"name": "", "dictionaries": []}}, 400, refused("name")),
         ("GET", "/v3/glossaries/no-id", {}, 404, refused("")),
         # Weblate's machine for DeepL
@@ -89,8 +89,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         ("POST", "/v2/translate", {"json": WEBLATE}, 200,
          {"translations": [TEXT | {"text": lambda text: '<x id="5"></x>' in text, "tag_handling_version": "v2"},
                            TEXT | {"tag_handling_version": "v2"}]}),
-        ("POST", "/v2/glossaries", {"json": GLOSSARY}, 201, STORED),
-        ("GET", "/v2/glossaries", {}, 200, lambda body: all(fits(glossary, STORED) for glossary in body["glossaries"])),
+        ("POST", "/v2/glossaries", {"json": GLOSSARY}, 201, STORED_GLOSSARY),
+        ("GET", "/v2/glossaries", {}, 200, lambda body: all(fits(glossary, STORED_GLOSSARY) for glossary in body["glossaries"])),
         ("DELETE", "/v2/glossaries/no-id", {}, 404, refused("")),
         # LibreTranslate's own tests
         ("GET", "/languages", {}, 200,
@@ -98,7 +98,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         ("GET", "/frontend/settings", {}, 200, lambda body: body["language"]["source"]["code"] == "en"),
         ("GET", "/health", {}, 200, {"status": "ok"}),
         ("GET", "/spec", {}, 200, lambda body: "/translate" in body["paths"]),
-        ("POST", "/detect", {"data": {"q": "Hello"}}, 200, [DETECTED]),
+        ("POST", "/detect", {"data": {"q": "Hello"}}, 200, [DETECTED_LANGUAGE]),
         ("POST", "/detect", {}, 400, {"error": str}),
         ("POST", "/translate", {"data": LIBRE}, 200, {"translatedText": str}),
         ("POST", "/translate", {"json": LIBRE | {"q": ["Hello", "World"]}}, 200, {"translatedText": [str, str]}),
@@ -108,7 +108,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
           for method, path in (("GET", "/detect"), ("POST", "/languages"), ("POST", "/spec"))),
         # LibreTranslate's page and Weblate's machine for it
         ("POST", "/translate", {"data": PAGE, "files": {"secret": (None, "")}}, 200,
-         {"translatedText": str, "detectedLanguage": DETECTED, "alternatives": [str, str, str]}),
+         {"translatedText": str, "detectedLanguage": DETECTED_LANGUAGE, "alternatives": [str, str, str]}),
         ("POST", "/suggest", {"data": PAGE | {"s": "Hallo", "source": "en"}}, 200, {"success": True}),
         ("POST", "/translate_file", {"data": {"source": "en", "target": "de"}, "files": FILE}, 200,
          {"translatedFileUrl": lambda url: "/download_file/" in url}),
@@ -116,7 +116,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
          {"translatedText": str}),
     ],
 )  # fmt: skip
-def test_replayed_requests_get_responses_of_the_expected_shape(server, method, path, kwargs, status, shape):
+def test_recorded_client_requests_get_responses_of_the_expected_structure(
+    server, method, path, kwargs, status, shape
+):
     response = httpx.request(method, f"{server.url}{path}", timeout=60, **kwargs)
     assert response.status_code == status, response.text
     assert fits(response.json(), shape), response.text

@@ -1,4 +1,4 @@
-"""Request bodies: limits of their size and of the memory of all bodies in progress."""
+"""Limits on the size of request bodies, and on the memory use of all bodies being received."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from uwaga_server.settings import LimitSettings, server_settings
 
 MEBIBYTE = 1 << 20
 BODY = json.dumps({"q": "A dog.", "source": "en", "target": "de"}).encode()
-JSON = "content-type: application/json"
+JSON_HEADER = "content-type: application/json"
 
 
 @given(
@@ -37,7 +37,7 @@ JSON = "content-type: application/json"
         )
     )
 )
-def test_memory_of_request_bodies_is_limited(actions: list[tuple[int, str, int]]):
+def test_memory_use_of_request_bodies_is_limited(actions: list[tuple[int, str, int]]):
     memory = BodyMemory(1000)
     states = [RequestState(str(number), memory) for number in range(6)]
     for number, action, size in actions:
@@ -78,7 +78,7 @@ def test_unfinished_bodies_do_not_block_complete_ones(sizes: list[int]):
     asyncio.run(scenario())
 
 
-def test_waiting_body_is_refused_immediately():
+def test_unfinished_body_is_refused_to_make_room_for_a_complete_one():
     async def scenario() -> None:
         app = middleware(1000)
         first = Client(app).send(bytes(600), more=True)
@@ -112,21 +112,23 @@ def start_request(server: RunningServer, head: str, length: int, body: bytes) ->
     return client
 
 
-def resident(server: RunningServer) -> int:
+def resident_bytes(server: RunningServer) -> int:
     """Return the resident memory of the server in bytes."""
     pages = Path(f"/proc/{server.process.pid}/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * 4096
 
 
-def test_memory_of_unfinished_bodies_is_limited(server: RunningServer):
-    before = resident(server)
+def test_memory_use_of_unfinished_bodies_is_limited(server: RunningServer):
+    before = resident_bytes(server)
     body = BODY[:-1] + b" " * (MEBIBYTE - 1000)
-    clients = [start_request(server, f"/translate HTTP/1.1\r\n{JSON}", MEBIBYTE, body) for _ in range(40)]
+    clients = [
+        start_request(server, f"/translate HTTP/1.1\r\n{JSON_HEADER}", MEBIBYTE, body) for _ in range(40)
+    ]
     response = httpx.post(
         f"{server.url}/translate", content=BODY, headers={"content-type": "application/json"}
     )
     assert response.status_code == 200
-    assert resident(server) - before < 30 * MEBIBYTE
+    assert resident_bytes(server) - before < 30 * MEBIBYTE
     refused = 0
     for client in clients:
         client.setblocking(False)
@@ -144,7 +146,7 @@ def test_form_without_a_file_has_the_usual_size_limit(server: RunningServer, pat
 
 
 @pytest.mark.parametrize("path", ["/v1/documents", "/v2/document", "/translate_file"])
-def test_documents_may_exceed_the_usual_limit(server: RunningServer, path: str):
+def test_document_uploads_may_exceed_the_usual_size_limit(server: RunningServer, path: str):
     fields = {"source": "en", "target": "de"}
     if path == "/v2/document":
         fields = {f"{name}_lang": code.upper() for name, code in fields.items()}
@@ -154,7 +156,7 @@ def test_documents_may_exceed_the_usual_limit(server: RunningServer, path: str):
 
 
 @pytest.mark.parametrize("path", ["/v2/glossaries", "/v3/glossaries"])
-def test_multipart_glossaries_may_exceed_the_usual_limit(server: RunningServer, path: str):
+def test_glossary_uploads_may_exceed_the_usual_size_limit(server: RunningServer, path: str):
     entries = "".join(f"term {number}\tBegriff {number} {'x' * 500}\n" for number in range(4000))
     fields = {"name": "terms", "source_lang": "en", "target_lang": "de", "entries": entries}
     fields["entries_format"] = "tsv"

@@ -81,7 +81,7 @@ def test_unknown_paths_are_refused_and_trailing_slash_redirected():
     assert (response.status_code, response.headers["location"]) == (307, "http://here/v1/parts")
 
 
-def test_description_page_is_self_contained():
+def test_api_description_page_is_self_contained():
     page = description_page(openapi(routes().routes, "title <x>", "1", "what it is"))
     for text in ("POST /v1/parts", "title &lt;x&gt;", "Say more.", "Schemas"):
         assert text in page

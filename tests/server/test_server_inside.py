@@ -1,4 +1,4 @@
-"""`POST /v1/inside`: numbers equal to those of Python and of the npm package, and errors."""
+"""`POST /v1/inside` returns the numbers of Python and of the npm package, or an error."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def array(packed: dict) -> np.ndarray:
 
 
 def arrays(candidate: dict) -> dict[str, np.ndarray]:
-    """Return the arrays of a candidate by the names of the C library."""
+    """Return the activations of a candidate translation by their names in the C library."""
     attention = {f"attention.{kind}": matrix for kind, matrix in candidate.get("attention", {}).items()}
     return {name: array(packed) for name, packed in (attention | candidate.get("insight", {})).items()}
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_arrays_and_scores_match_python(server, translator, seed):
+def test_activations_and_scores_match_python(server, translator, seed):
     rng, text = random.Random(seed), TEXTS[seed][:60].strip()
     edits, interventions = random_edits(translator.decoder.settings, seed) if seed else ([], [])
     edited = intervene(translator, *interventions) if seed else translator
@@ -118,7 +118,7 @@ def test_step_candidates_match_the_softmax_of_logits(server, translator):
         assert [body["vocabulary"][str(token)] for token in tokens] == translator.target.pieces(tokens)
 
 
-def test_tree_contains_n_best_list(server):
+def test_search_tree_contains_the_n_best_list(server):
     body = post_inside(server, beam=4, nbest=4, tree=True).json()
     tree = array(body["tree"])
     for candidate in body["candidates"]:
@@ -135,7 +135,7 @@ def path(tree: np.ndarray, node: int) -> list[int]:
     return tokens
 
 
-def test_sampling_matches_python(server, translator):
+def test_trace_of_sampling_matches_python(server, translator):
     options = {"sample": True, "temperature": 1.3, "top_k": 20, "top_p": 0.9, "seed": 7}
     [candidate] = post_inside(server, **options).json()["candidates"]
     expected = translator.translate(TEXT, split="never", **options)
@@ -143,7 +143,7 @@ def test_sampling_matches_python(server, translator):
 
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 3, "nbest": 3}, {"forced": "Ich will ein Auto."}])
-def test_response_matches_npm_package(server, options):
+def test_trace_response_matches_npm_package(server, options):
     edits = [{"layer": 2, "head": 1, "weights": "uniform"}, {"side": "source", "places": [1, 0]}]
     requested = {"attention": True, "insight": ["cross.1"], "edits": edits, "tree": True}
     body = post_inside(server, **requested, **options).json()
@@ -215,7 +215,7 @@ def test_invalid_requests_are_refused(server, body, status, code, message):
     assert message in response.json()["error"]["message"]
 
 
-def test_overflow_is_not_a_server_error(server):
+def test_overflowing_activations_cause_no_server_error(server):
     edits = [{"kind": kind, "scale": 1e6} for kind in ATTENTION_KINDS] + [
         {"kind": kind, "weights": [[1e6] * 64] * 64} for kind in ATTENTION_KINDS
     ]

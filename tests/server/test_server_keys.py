@@ -1,4 +1,4 @@
-"""API keys, and limits per minute."""
+"""API keys, and rate limits per minute."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_key_file_does_not_contain_the_plain_key(tmp_path: Path):
 
 
 @pytest.mark.parametrize("change", [lambda key: key[:-1], lambda key: key + "a", lambda key: "", str.upper])
-def test_wrong_keys_are_refused(tmp_path: Path, change):
+def test_wrong_api_keys_are_refused(tmp_path: Path, change):
     path = tmp_path / "keys.json"
     key = add_key(path, "ann")
     with pytest.raises(ApiError) as refused:
@@ -113,7 +113,7 @@ def test_rate_limit_bucket_refills_continuously():
         limiter.consume(client)
 
 
-def test_oversized_request_leaves_a_negative_token_balance():
+def test_oversized_request_leaves_a_negative_balance_in_the_bucket():
     time = [0.0]
     limiter = RateLimiter(clock=lambda: time[0])
     client = Client("ann", characters_per_minute=100)
@@ -125,7 +125,7 @@ def test_oversized_request_leaves_a_negative_token_balance():
     limiter.consume(client, 10)
 
 
-def test_processes_share_limits(tmp_path: Path):
+def test_processes_share_rate_limits(tmp_path: Path):
     path = tmp_path / "buckets"
     program = (
         "import sys; from pathlib import Path; from uwaga_server.auth import Client\n"
@@ -143,7 +143,7 @@ def test_processes_share_limits(tmp_path: Path):
     assert sum(int(process.communicate()[0]) for process in processes) == 1500
 
 
-def test_clients_have_separate_buckets(tmp_path: Path):
+def test_clients_have_separate_rate_limit_buckets(tmp_path: Path):
     limiter = RateLimiter(tmp_path / "buckets", clock=lambda: 7.0)
     clients = [Client(f"client-{number}", requests_per_minute=1) for number in range(1000)]
     for client in clients:
@@ -154,12 +154,12 @@ def test_clients_have_separate_buckets(tmp_path: Path):
             limiter.consume(client)
 
 
-def test_full_group_replaces_least_recently_used_bucket(tmp_path: Path):
+def test_full_table_of_buckets_replaces_the_least_recently_used_one(tmp_path: Path):
     time = [0.0]
     limiter = RateLimiter(tmp_path / "buckets", groups=1, clock=lambda: time[0])
 
     def is_counted(name: str) -> bool:
-        """Return whether a client's only request of the minute is used up."""
+        """Return True if the client has used its only request of the minute."""
         time[0] += 0.1
         try:
             limiter.consume(Client(name, requests_per_minute=1))

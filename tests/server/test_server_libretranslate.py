@@ -1,4 +1,4 @@
-"""LibreTranslate's dialect: its unmodified client, and further requests of its documentation."""
+"""The LibreTranslate dialect: requests of its unmodified client, and those in its documentation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def post(server: RunningServer, path: str, **fields: object) -> httpx.Response:
     return httpx.post(f"{server.url}{path}", json=fields)
 
 
-def test_official_client_translates_and_detects(server: RunningServer, translator: uwaga.Translator):
+def test_official_libretranslate_client_translates_and_detects(
+    server: RunningServer, translator: uwaga.Translator
+):
     client = LibreTranslateAPI(server.url)
     assert client.translate(TEXTS[0], "en", "de") == translator.translate(TEXTS[0]).text
     assert client.languages() == [
@@ -55,7 +57,7 @@ def test_list_of_texts_is_translated(server: RunningServer, translator: uwaga.Tr
     )
 
 
-def test_html_is_translated(server: RunningServer, translator: uwaga.Translator):
+def test_html_is_translated_with_its_tags(server: RunningServer, translator: uwaga.Translator):
     text = "<p>The <b>weather</b> is nice today.</p>"
     body = post(server, "/translate", q=text, source="en", target="de", format="html").json()
     assert body == {"translatedText": translator.translate(text, format="html").text}
@@ -70,7 +72,7 @@ def test_forms_and_query_parameters_are_accepted(server: RunningServer, translat
     assert httpx.post(f"{server.url}/translate", files=parts).json() == expected
 
 
-def test_texts_without_translation_are_returned_unchanged(server: RunningServer):
+def test_texts_that_need_no_translation_are_returned_unchanged(server: RunningServer):
     german = "Das Wetter ist heute wirklich sehr schön und ich gehe spazieren."
     body = post(server, "/translate", q=german, source="auto", target="de").json()
     assert body["translatedText"] == german
@@ -111,14 +113,14 @@ def test_bodies_that_are_not_json_objects_are_refused(server: RunningServer, bod
     assert (response.status_code, list(response.json())) == (400, ["error"])
 
 
-def test_suggestions_are_stored(server: RunningServer, tmp_path_factory: pytest.TempPathFactory):
+def test_suggested_translations_are_stored(server: RunningServer, tmp_path_factory: pytest.TempPathFactory):
     suggestion = {"q": "Hello", "s": "Hallo", "source": "en", "target": "de"}
     assert post(server, "/suggest", **suggestion).json() == {"success": True}
     [line] = (server.log.parent / "suggestions.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(line).items() >= suggestion.items()
 
 
-def test_settings_health_metrics_and_description_are_served(server: RunningServer):
+def test_settings_health_metrics_and_api_description_are_served(server: RunningServer):
     settings = httpx.get(f"{server.url}/frontend/settings").json()
     assert settings["charLimit"] == 100_000
     assert settings["suggestions"] is True
@@ -136,7 +138,7 @@ def test_settings_health_metrics_and_description_are_served(server: RunningServe
 
 
 @pytest.mark.slow
-def test_keys_in_the_body_are_checked(tmp_path: Path):
+def test_api_keys_in_the_request_body_are_checked(tmp_path: Path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", requests_per_minute=3)
     with running_server(tmp_path, keys=str(keys)) as server:

@@ -1,4 +1,4 @@
-"""Served models: routes between languages, loading, unloading, and failures."""
+"""Models of a server: routes between languages, loading, unloading, and failures."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_language_codes_of_any_style_are_resolved():
     assert (language_name("zh-Hant"), language_name("nb")) == ("Chinese (traditional)", "Norwegian Bokmål")
 
 
-def test_pivot_translation_matches_library(bundled: Translator):
+def test_pivot_translation_matches_python_api(bundled: Translator):
     service, _ = make_service(bundled, served_model("a", "en", "de"), served_model("b", "de", "fr"))
     expected = with_languages(bundled, "en", "de").then(with_languages(bundled, "de", "fr")).translate(TEXT)
 
@@ -123,7 +123,7 @@ def test_pivot_translation_matches_library(bundled: Translator):
     run(work)
 
 
-def test_results_for_several_languages_keep_request_order(bundled: Translator):
+def test_results_for_several_languages_are_in_request_order(bundled: Translator):
     service, _ = make_service(bundled, served_model("a", "en", "de"), served_model("b", "fr", "de"))
     texts = ["This is surely English, is it not?", "Ceci est une phrase en français.", "Das ist auf Deutsch."]
 
@@ -137,7 +137,7 @@ def test_results_for_several_languages_keep_request_order(bundled: Translator):
     run(work)
 
 
-def test_concurrent_requests_load_a_model_once(bundled: Translator):
+def test_concurrent_requests_load_a_model_only_once(bundled: Translator):
     service, loaded = make_service(bundled, served_model("a", "en", "de", preload=False))
 
     async def work() -> None:
@@ -210,7 +210,7 @@ def test_least_recently_used_model_is_unloaded(bundled: Translator, monkeypatch:
     run(work)
 
 
-def test_model_in_use_is_not_unloaded(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
+def test_models_in_use_are_not_unloaded(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
     memory_sizes = iter(range(0, 10**12, 50 << 20))
     monkeypatch.setattr("uwaga_server.models._resident_memory", lambda: next(memory_sizes))
     models = [served_model(name, source, "de", preload=False) for name, source in (("a", "en"), ("b", "fr"))]
@@ -265,7 +265,7 @@ def test_missing_model_error_suggests_download(tmp_path: Path, monkeypatch: pyte
         read_served_models([ModelSettings(name="en-pt")])
 
 
-def test_setting_errors_name_the_key():
+def test_errors_in_server_settings_name_the_key():
     assert server_settings({"models": ["bundled", {"name": "en-pt"}]}, "here").models[1].name == "en-pt"
     with pytest.raises(SettingsError, match=r"here: unknown setting 'ports'; did you mean 'port'"):
         server_settings({"ports": 1}, "here")
@@ -312,8 +312,8 @@ def test_failed_request_cancels_its_other_texts():
 
 
 @pytest.mark.slow
-def test_closed_service_leaves_no_frozen_objects():
-    """Frozen objects would outlive the interpreter, and the compiled core would report leaked functions."""
+def test_closed_service_leaves_no_objects_frozen_for_the_garbage_collector():
+    """Objects still frozen at exit would not be freed, and the native core would report leaks."""
     program = (
         "import asyncio, uwaga\n"
         "from uwaga_server.models import ModelPool, loader\n"

@@ -1,4 +1,4 @@
-"""Requests generated from the server's OpenAPI document: no server errors, and documented responses only."""
+"""Requests generated from the server's OpenAPI document cause no errors or undocumented responses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.mark.slow
-def test_server_conforms_to_its_description(server: RunningServer, tmp_path: Path):
+def test_server_conforms_to_its_openapi_description(server: RunningServer, tmp_path: Path):
     """Run the command of Schemathesis, since its pytest plugin requires an older pytest.
 
     ``benchmarks/server_load.py described`` sends thousands of requests.

@@ -19,7 +19,7 @@ from waiting import eventually
 import uwaga
 
 TEXT = "A man and a woman are walking in the park with their dog."
-LONG = " ".join([TEXT] * 40)
+LONG_TEXT = " ".join([TEXT] * 40)
 
 
 def post(server: RunningServer, text: str = TEXT) -> httpx.Response:
@@ -51,7 +51,7 @@ def log_records(server: RunningServer, event: str) -> list[dict[str, object]]:
 def test_accepted_requests_finish_before_shutdown(tmp_path: Path):
     with running_server(tmp_path, program=UWAGA) as server:
         with ThreadPoolExecutor() as pool:
-            futures = [pool.submit(post, server, LONG * 3) for _ in range(4)]
+            futures = [pool.submit(post, server, LONG_TEXT * 3) for _ in range(4)]
             eventually(lambda: "uwaga_requests_running 5.0" in httpx.get(f"{server.url}/metrics").text)
             server.process.send_signal(signal.SIGTERM)
             assert [future.result().status_code for future in futures] == [200] * 4
@@ -87,10 +87,10 @@ def test_killed_worker_is_replaced(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_disconnect_cancels_request(tmp_path: Path):
+def test_disconnecting_cancels_the_request(tmp_path: Path):
     with running_server(tmp_path) as server:
         with open_connection(server) as client:
-            client.sendall(request_bytes(LONG * 4))
+            client.sendall(request_bytes(LONG_TEXT * 4))
             time.sleep(0.3)
         eventually(lambda: any(record["status"] == 499 for record in log_records(server, "request")))
         assert post(server).status_code == 200
@@ -99,7 +99,7 @@ def test_disconnect_cancels_request(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_slow_and_silent_clients_do_not_block_others(tmp_path: Path):
+def test_slow_and_silent_clients_do_not_block_other_clients(tmp_path: Path):
     with running_server(tmp_path, limits={"body_seconds": 1.0}) as server:
         idle = [open_connection(server) for _ in range(300)]
         slow = open_connection(server)
@@ -117,7 +117,7 @@ def test_slow_and_silent_clients_do_not_block_others(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_full_queue_rejects_with_retry_after(tmp_path: Path):
+def test_full_queue_rejects_requests_with_retry_after_header(tmp_path: Path):
     with running_server(tmp_path, limits={"waiting": 2, "deadline": 120}) as server:
         with ThreadPoolExecutor(120) as pool:
             responses = list(pool.map(lambda _: post(server, " ".join([TEXT] * 8)), range(120)))
@@ -131,7 +131,7 @@ def test_full_queue_rejects_with_retry_after(tmp_path: Path):
 @pytest.mark.slow
 def test_request_beyond_the_deadline_fails(tmp_path: Path):
     with running_server(tmp_path, limits={"deadline": 2.0, "characters": 1_000_000}) as server:
-        response = post(server, LONG * 200)
+        response = post(server, LONG_TEXT * 200)
         assert (response.status_code, "error" in response.json()) == (504, True)
         assert post(server, "Hello!").status_code == 200
 

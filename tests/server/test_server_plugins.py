@@ -1,4 +1,4 @@
-"""A dialect and a document format in files of the user's own, named in the server's settings."""
+"""A dialect and a document format in plugin files that the server's settings name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_dialect_and_document_format_of_plugins_are_served(tmp_path: Path) -> No
 def test_document_format_of_a_plugin_is_read_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command line reads and writes it, and refuses it without the plugin."""
+    """The command line reads and writes the format, and refuses it without the plugin."""
     forget_plugins(monkeypatch, DOCUMENT_FORMATS)
     plugin = plugin_file("Add a document format", tmp_path)
     source, target = tmp_path / "a.properties", tmp_path / "b.properties"

@@ -1,4 +1,4 @@
-"""The server's own dialect, over HTTP."""
+"""The v1 API of the server over HTTP."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def server(shared_server: RunningServer) -> RunningServer:
     return shared_server
 
 
-def test_translations_match_library(server: RunningServer, translator: uwaga.Translator):
+def test_v1_translations_match_python_api(server: RunningServer, translator: uwaga.Translator):
     response = httpx.post(f"{server.url}/v1/translate", json={"text": TEXTS, "source": "en", "target": "de"})
     assert response.status_code == 200
     translations = response.json()["translations"]
@@ -37,7 +37,7 @@ def test_empty_list_of_texts_is_accepted(server: RunningServer):
     assert (response.status_code, response.json()["translations"]) == (200, [])
 
 
-def test_single_text_is_translated(server: RunningServer, translator: uwaga.Translator):
+def test_v1_translates_a_single_text(server: RunningServer, translator: uwaga.Translator):
     body = httpx.post(f"{server.url}/v1/translate", json={"text": TEXTS[0], "target": "de"}).json()
     assert body["translations"][0]["text"] == translator.translate(TEXTS[0]).text
     assert body["translations"][0]["detected_source"]["code"] == "en"
@@ -67,7 +67,7 @@ def test_invalid_bodies_are_refused(server: RunningServer, body: bytes, status: 
     assert response.json()["error"]["request_id"] == response.headers["x-request-id"] == "here-1"
 
 
-def test_too_large_body_is_refused(server: RunningServer):
+def test_oversized_body_is_refused(server: RunningServer):
     response = httpx.post(f"{server.url}/v1/translate", json={"text": "a " * 5_000_000, "target": "de"})
     assert (response.status_code, response.json()["error"]["code"]) == (413, "body_too_large")
 
@@ -177,7 +177,7 @@ def test_stream_applies_the_glossary(server: RunningServer, translator: uwaga.Tr
     ("fields", "code"),
     [({"nbest": 2}, "no_stream"), ({"text": ["a"]}, "no_stream"), ({"target": "xx"}, "unsupported_language")],
 )
-def test_invalid_streams_are_refused(server: RunningServer, fields: dict[str, object], code: str):
+def test_invalid_stream_requests_are_refused(server: RunningServer, fields: dict[str, object], code: str):
     response = httpx.post(
         f"{server.url}/v1/translate", json={"text": "a", "target": "de", "stream": True, **fields}
     )

@@ -18,7 +18,7 @@ from uwaga_server.supervisor import Supervisor, WorkerCheck
 
 
 class FakeWorker:
-    """The parent's side of a worker, controlled by a test."""
+    """A worker process as its supervisor sees it, whose state a test sets."""
 
     def __init__(self):
         self.parent_conn, self._pipe = Pipe()
@@ -73,7 +73,7 @@ async def app(scope, receive, send):
 
 
 @contextmanager
-def supervised(workers):
+def run_supervisor(workers):
     """Run a supervisor whose workers have responded."""
     handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
     config = uvicorn.Config(
@@ -96,7 +96,7 @@ def supervised(workers):
 
 
 def test_killed_worker_is_replaced_while_another_is_unresponsive():
-    with supervised(workers=2) as supervisor:
+    with run_supervisor(workers=2) as supervisor:
         silent, killed = (process.pid for process in supervisor.processes)
         supervisor.keep_subprocess_alive()
         os.kill(silent, signal.SIGSTOP)

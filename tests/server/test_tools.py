@@ -149,7 +149,7 @@ def test_weblate_glossary_is_created_and_listed(server: RunningServer):
         ("/v2/translate", weblate_deepl, {"": 403, "wrong": 403, "small": 456}),
     ],
 )
-def test_weblate_requests_get_the_expected_statuses_and_messages(
+def test_weblate_requests_get_the_expected_status_codes_and_messages(
     closed_server: RunningServer,
     keys: dict[str, str],
     path: str,
@@ -180,7 +180,7 @@ def mastodon(texts: list[str], source: str = "en", key: str | None = None) -> di
     return {"content": json.dumps(body), "headers": {"content-type": "application/json"}}
 
 
-POST = (
+MASTODON_POST = (
     '<p>A man sleeps. <a href="https://example.org/@ann" class="mention" translate="no">@<span>ann</span></a>'
     '<br>The car is very fast <span translate="no">:blobcat:</span></p>'
 )
@@ -192,19 +192,21 @@ def test_mastodon_languages_are_listed(server: RunningServer):
 
 
 def test_mastodon_post_keeps_its_markup(server: RunningServer):
-    translations = post(server, "/translate", **mastodon([POST, "A car", "<p>🙂</p>"]))["translatedText"]
-    assert re.findall("<[^>]+>", translations[0]) == re.findall("<[^>]+>", POST)
+    translations = post(server, "/translate", **mastodon([MASTODON_POST, "A car", "<p>🙂</p>"]))[
+        "translatedText"
+    ]
+    assert re.findall("<[^>]+>", translations[0]) == re.findall("<[^>]+>", MASTODON_POST)
     assert ":blobcat:" in translations[0] and "schläft" in translations[0]
     assert translations[2] == "<p>🙂</p>"
 
 
 def test_mastodon_detects_language_of_each_text(server: RunningServer):
-    body = post(server, "/translate", **mastodon([POST, f"<p>{TEXT}</p>"], "auto"))
+    body = post(server, "/translate", **mastodon([MASTODON_POST, f"<p>{TEXT}</p>"], "auto"))
     assert len(body["translatedText"]) == len(body["detectedLanguage"]) == 2
     assert [detection["language"] for detection in body["detectedLanguage"]] == ["en", "en"]
 
 
-def test_mastodon_requests_get_the_expected_statuses(closed_server: RunningServer, keys: dict[str, str]):
+def test_mastodon_requests_get_the_expected_status_codes(closed_server: RunningServer, keys: dict[str, str]):
     """Mastodon treats 403 as quota exceeded, 429 as too many requests, and others as unexpected."""
     for key, expected in ((None, 400), ("wrong", 403), ("small", 403), ("usual", 200)):
         kwargs = mastodon([f"<p>{TEXT}</p>"], key=key and keys[key])
@@ -273,7 +275,7 @@ def omegat(text: str, target: str = "DE-DE") -> dict[str, str]:
 @pytest.mark.parametrize(
     "text", [TEXT, "A man <g1>sleeps</g1>.", "Open <x1/> the <g2>new</g2> car.", "<e0/>A man<f1>"]
 )
-def test_omegat_plugin_of_opus_cat_keeps_tags(server: RunningServer, text: str):
+def test_opus_cat_plugin_for_omegat_keeps_tags(server: RunningServer, text: str):
     response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params=omegat(text), timeout=60)
     translation = response.json()["translation"]
     assert re.findall("<[^>]+>", translation) == re.findall("<[^>]+>", text)
@@ -286,7 +288,7 @@ def test_omegat_html_characters_are_preserved(server: RunningServer):
     assert "https://example.org/?a=1&b=2" in response.json()["translation"]
 
 
-def test_omegat_connection_check_and_errors_are_answered(server: RunningServer):
+def test_omegat_connection_check_succeeds_and_errors_are_reported(server: RunningServer):
     assert httpx.get(f"{server.url}/MTRestService/ListSupportedLanguagePairs").json() == ["en-de"]
     response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params=omegat(TEXT, "TLH"))
     assert response.status_code == 400 and "translation" not in response.json()

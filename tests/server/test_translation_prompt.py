@@ -58,7 +58,7 @@ FLUENT = "Translate the following text into German, If translation is unnecessar
         ("", "Translate this sentence from my book to French: {}", None, "fr"),
     ],
 )  # fmt: skip
-def test_prompts_of_clients_are_parsed(system: str, message: str, source: str | None, target: str):
+def test_prompts_of_known_clients_are_parsed(system: str, message: str, source: str | None, target: str):
     assert read_prompt(message.replace("{}", TEXT), system) == Prompt(TEXT, source, target)
 
 
@@ -143,7 +143,7 @@ def test_informal_prompts_are_parsed(message: str, expected: Prompt):
         ("", ""),
     ],
 )
-def test_messages_without_a_translation_request_are_not_prompts(message: str, system: str):
+def test_messages_without_a_translation_request_are_not_parsed_as_prompts(message: str, system: str):
     assert read_prompt(message, system) is None
 
 
@@ -159,7 +159,7 @@ def test_text_after_a_system_prompt_is_unchanged(text: str, system: str):
 
 
 @given(text=st.text(st.characters(exclude_characters='`"🔤<')).map(str.strip).filter(bool))
-def test_text_after_instruction_is_unchanged(text: str):
+def test_text_after_an_instruction_is_unchanged(text: str):
     for prompt in (SUBTITLES, GEMMA, ZOTERO):
         parsed = read_prompt(prompt.replace("{}", text))
         assert parsed is not None and parsed.text == text

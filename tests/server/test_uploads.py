@@ -36,7 +36,7 @@ def upload(*parts: tuple[str, str]) -> Request:
 
 
 FILE = ('name="file"; filename="a.txt"', "words")
-OTHER = ('name="file"; filename="b.txt"', "more")
+OTHER_FILE = ('name="file"; filename="b.txt"', "more")
 NAME = ('name="name"', "letter")
 
 
@@ -49,7 +49,7 @@ def test_upload_is_closed_after_the_with_block():
     assert asyncio.run(read()).closed
 
 
-@pytest.mark.parametrize("parts", [(FILE,), (NAME,), (NAME, FILE, OTHER), (NAME, NAME, FILE)])
+@pytest.mark.parametrize("parts", [(FILE,), (NAME,), (NAME, FILE, OTHER_FILE), (NAME, NAME, FILE)])
 def test_invalid_uploads_are_refused(parts):
     async def read():
         async with read_upload(upload(*parts), NamedUpload):

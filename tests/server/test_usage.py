@@ -23,7 +23,7 @@ def state(request, tmp_path):
 
 
 @pytest.mark.parametrize("limit", [0, 1000])
-def test_usage_is_counted_per_owner(state, limit):
+def test_usage_is_counted_separately_for_each_owner(state, limit):
     usage = open_usage(state)
     assert usage.read("ann") == Usage()
     usage.add("ann", 5, limit=limit)
@@ -36,7 +36,7 @@ def test_usage_is_counted_per_owner(state, limit):
         assert open_usage(state).read("ann") == usage.read("ann")
 
 
-def test_usage_limit_is_exact(state):
+def test_usage_limit_is_enforced_exactly(state):
     usage = open_usage(state)
     usage.add("ann", 90, limit=100)
     with pytest.raises(QuotaError, match="10 of 100"):
@@ -81,7 +81,7 @@ def test_usage_of_concurrent_processes_is_counted(tmp_path, limit):
     assert open_usage(tmp_path).read("ann").characters == 1200
 
 
-def test_counts_stay_in_memory_while_database_is_unavailable(tmp_path, monkeypatch):
+def test_usage_counts_stay_in_memory_while_the_database_is_unavailable(tmp_path, monkeypatch):
     usage = open_usage(tmp_path)
     usage.add("ann", 5)
     with open_database(tmp_path, None).begin() as connection:

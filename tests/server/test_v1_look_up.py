@@ -1,4 +1,4 @@
-"""The look-ups of a translation with a memory, over the server's own dialect."""
+"""Memory lookups of translations through the v1 API of the server."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def clients(server: RunningServer) -> Iterator[list[httpx.Client]]:
 
 
 def memory_path(client: httpx.Client, target: str = "de") -> str:
-    """Return the path of the look-ups in the operator's memory of a target language."""
+    """Return the URL path of lookups in the operator's memory for a target language."""
     [memory] = [each for each in client.get("/v1/memories").json()["memories"] if each["target"] == target]
     return f"/v1/memories/{memory['id']}/look-up"
 
 
-def test_lookups_match_python(clients: list[httpx.Client], server: RunningServer):
+def test_server_lookups_match_python(clients: list[httpx.Client], server: RunningServer):
     client = clients[0]
     answer = client.post(memory_path(client), json={"text": TEXT})
     assert answer.status_code == 200, answer.text
@@ -88,7 +88,7 @@ def test_lookup_positions_refer_to_the_remembered_pieces(clients: list[httpx.Cli
     assert content["pieces"][-1]["piece"] == content["pairs"][0]["pieces"][-1] == "</s>"
 
 
-def test_texts_without_lookups_return_only_a_translation(clients: list[httpx.Client]):
+def test_texts_without_lookups_get_only_a_translation(clients: list[httpx.Client]):
     client = clients[0]
     path = memory_path(client)
     unlike = client.post(path, json={"text": "The weather is nice today."}).json()

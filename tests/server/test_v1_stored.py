@@ -1,4 +1,4 @@
-"""Stored glossaries and documents of the server's own dialect."""
+"""Stored glossaries and documents in the v1 API of the server."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def wait_until_ended(client: httpx.Client, path: str) -> dict[str, object]:
     raise AssertionError("the document was not done in time")
 
 
-def test_untranslated_texts_are_counted_by_reason(clients: list[httpx.Client]):
+def test_untranslated_texts_of_documents_are_counted_by_reason(clients: list[httpx.Client]):
     files = {"file": ("a.html", "<p>Two men are running.</p><pre>code here</pre>")}
     created = clients[0].post("/v1/documents", data={"source": "en", "target": "de"}, files=files)
     status = wait_until_ended(clients[0], f"/v1/documents/{created.json()['id']}")
@@ -187,7 +187,7 @@ def test_document_beyond_quota_is_refused(clients: list[httpx.Client]):
     assert poor.post("/v2/document", data={"target_lang": "DE"}, files=file, headers=key).status_code == 456
 
 
-def test_missing_and_wrong_deepl_keys_are_refused(server: RunningServer):
+def test_missing_or_wrong_api_keys_are_refused_in_deepl_requests(server: RunningServer):
     body = {"text": ["A man."], "target_lang": "DE"}
     for headers in ({}, {"authorization": "DeepL-Auth-Key wrong"}, {"authorization": "Bearer wrong"}):
         response = httpx.post(f"{server.url}/v2/translate", json=body, headers=headers)

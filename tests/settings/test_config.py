@@ -61,7 +61,7 @@ def test_invalid_settings_are_reported(values: dict[str, object], message: str) 
     assert "Input" not in error and "{'" not in error  # pydantic's words
 
 
-def test_message_length_is_limited() -> None:
+def test_length_of_error_messages_is_limited() -> None:
     unknown = {"q" * 100 + str(number): number for number in range(1000)}
     message = error_of(model=unknown | {"family": "transformer"}, **unknown)
     assert len(message) < 4000
@@ -100,14 +100,14 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
         load_settings(tmp_path / "c.yaml")
 
 
-def test_scientific_notation_is_a_number(tmp_path: Path) -> None:
+def test_scientific_notation_is_read_as_a_number(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text("run: r\ndata: {train: [a], dev: [b]}\ntraining: {schedule: {peak: 5e-3}}\n")
     assert load_settings(path).training.schedule.peak == 5e-3
 
 
 @pytest.mark.parametrize("value", ["2", "1e-4", "true", "null", "[a.tsv, b.tsv]", "{x: 1}", "runs/a=b", ""])
-def test_changed_settings_are_parsed_like_settings_files(tmp_path: Path, value: str) -> None:
+def test_values_given_as_changes_are_parsed_like_settings_files(tmp_path: Path, value: str) -> None:
     (tmp_path / "s.yaml").write_text(f"one: 1\ngroup:\n  inner:\n    key: {value}\n")
     values: dict[str, object] = {"one": 1, "group": {"inner": {"key": "before"}}}
     change_setting(values, f"group.inner.key={value}")
@@ -125,12 +125,12 @@ def test_changed_settings_are_parsed_like_settings_files(tmp_path: Path, value: 
         ("one=[", "is not a YAML value"),
     ],
 )
-def test_invalid_changes_are_reported(change: str, message: str) -> None:
+def test_invalid_setting_changes_are_reported(change: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         change_setting({"one": 1}, change)
 
 
-def test_template_is_not_overwritten(tmp_path: Path) -> None:
+def test_existing_settings_file_is_not_overwritten_by_template(tmp_path: Path) -> None:
     write_template(tmp_path / "new.yaml")
     assert (tmp_path / "new.yaml").read_text() == settings_template()
     with pytest.raises(SettingsError, match="already exists"):

@@ -68,7 +68,7 @@ def test_incompatible_settings_are_rejected(values: dict[str, Any], message: str
         settings(**values)
 
 
-def test_M41_window_settings_determine_local_layers() -> None:
+def test_M41_window_settings_determine_layers_with_local_attention() -> None:
     def local(**values: Any) -> list[bool]:
         shape = settings(**values)
         return [shape.is_local(layer) for layer in range(shape.layers)]
@@ -85,7 +85,7 @@ def test_M41_window_settings_determine_local_layers() -> None:
 
 @pytest.mark.parametrize("width", [4, 6, 64, 128])
 @pytest.mark.parametrize("base", [1e4, 5e5])
-def test_M37_frequencies_match_their_formulas(width: int, base: float) -> None:
+def test_M37_rotary_frequencies_match_their_formulas(width: int, base: float) -> None:
     plain = [base ** (-2 * pair / width) for pair in range(width // 2)]
     np.testing.assert_allclose(RotarySettings(base=base).frequencies(width, 9), plain, rtol=1e-12)
     linear = RotarySettings(base=base, scaling="linear", factor=4.0)
@@ -98,7 +98,7 @@ def test_M37_frequencies_match_their_formulas(width: int, base: float) -> None:
     np.testing.assert_allclose(longer[-1] * 5, plain[-1], rtol=1e-12)
 
 
-def test_M37_llama3_frequencies_match_their_formula() -> None:
+def test_M37_llama3_rotary_frequencies_match_their_formula() -> None:
     frequencies = RotarySettings(base=5e5, **LLAMA3).frequencies(128, 131072)
     for pair, frequency in enumerate(frequencies):
         plain = 5e5 ** (-2 * pair / 128)
@@ -113,7 +113,7 @@ def test_M37_llama3_frequencies_match_their_formula() -> None:
         assert frequency == pytest.approx(expected, rel=1e-12)
 
 
-def test_M37_yarn_frequencies_match_their_formula() -> None:
+def test_M37_yarn_rotary_frequencies_match_their_formula() -> None:
     yarn = RotarySettings(base=1e6, **YARN)
     assert yarn.score_factor == pytest.approx(0.1 * math.log(4) + 1)
     assert RotarySettings(**YARN, attention_factor=0.7).score_factor == 0.7
@@ -132,7 +132,7 @@ def test_M37_yarn_frequencies_match_their_formula() -> None:
     st.integers(1, 1 << 16),
     st.floats(2.0, 1e7),
 )
-def test_M37_scaled_frequencies_are_bounded(
+def test_M37_scaled_rotary_frequencies_are_bounded(
     scaling: str, width: int, factor: float, original: int, base: float
 ) -> None:
     values: dict[str, Any] = {"scaling": scaling, "factor": factor, "base": base}

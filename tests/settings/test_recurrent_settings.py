@@ -49,11 +49,11 @@ def settings(model: Any) -> Settings:
         ("transformer", TransformerSettings),
     ],
 )
-def test_preset_name_selects_the_family(name: str, kind: type) -> None:
+def test_preset_name_selects_the_model_family(name: str, kind: type) -> None:
     assert type(settings(name).model) is kind
 
 
-def test_presets_have_published_sizes() -> None:
+def test_presets_have_the_published_sizes() -> None:
     """Cho 2014 §4.1.1, Sutskever 2014 §3.4, Bahdanau 2014 §A.2.3, Luong 2015 §4.1, Wu 2016 §3."""
     models = {name: settings(name).model for name in PRESETS}
     assert (models["cho"].hidden, models["cho"].embedding, models["cho"].read_out) == (1000, 100, 500)
@@ -74,7 +74,7 @@ def test_presets_have_published_sizes() -> None:
     )
 
 
-def test_family_defaults_to_transformer() -> None:
+def test_model_family_defaults_to_transformer() -> None:
     model = settings({"family": "luong", "hidden": 64, "score": "concat"}).model
     assert isinstance(model, LuongSettings) and (model.hidden, model.score) == (64, "concat")
     assert settings({"width": 256}).model == TransformerSettings(width=256)
@@ -111,7 +111,7 @@ def test_invalid_models_are_rejected(model: Any, message: str) -> None:
         settings(model)
 
 
-def test_fixed_settings_distinguish_all_presets() -> None:
+def test_fixed_settings_differ_between_all_presets() -> None:
     prints = {str(fixed_settings(settings(name))) for name in ("transformer", *PRESETS)}
     assert len(prints) == 1 + len(PRESETS)
 
@@ -165,7 +165,7 @@ def test_settings_of_a_preset_can_be_changed_by_key() -> None:
 
 
 @pytest.mark.parametrize("name", list(MODEL_PRESETS))
-def test_template_of_preset_explains_all_settings(tmp_path: Path, name: str) -> None:
+def test_settings_template_of_a_preset_explains_all_settings(tmp_path: Path, name: str) -> None:
     path = tmp_path / "t.yaml"
     write_template(path, name, ["data.languages=[en, de]"])
     written_settings = load_settings(path)
@@ -178,7 +178,7 @@ def test_template_of_preset_explains_all_settings(tmp_path: Path, name: str) -> 
     assert any(line.startswith("  family: ") for line in keys)
 
 
-def test_template_lists_registered_scores() -> None:
+def test_template_lists_registered_attention_scores() -> None:
     described = LuongSettings.model_fields["score"].description or ""
     # Without scores registered by samples.
     score_names = [name for name, kind in SCORES.items() if kind.__module__.startswith("uwaga.")]

@@ -14,19 +14,19 @@ from uwaga import plugins
 from uwaga.errors import SettingsError
 from uwaga.plugins import PLUGINS_VARIABLE, Registry, load_plugins
 
-TABLE = {
+LAZY_NAMES = {
     "fraction": "fractions:Fraction",
     "absent": "no_such_package.module:name",
     "decimal": "decimal:Decimal",
 }
-LAZY = """
+LAZY_IMPORT_PROGRAM = """
 import sys
 from uwaga.plugins import Registry
 registry = Registry("colour", "uwaga.colours", {"conversion": "colorsys:rgb_to_hls"})
 assert list(registry) == ["conversion"] and "conversion" in registry and "colorsys" not in sys.modules
 assert callable(registry["conversion"]) and "colorsys" in sys.modules
 """
-CHILD = """
+CHILD_PROGRAM = """
 import sys
 from uwaga.plugins import Registry
 list(Registry("colour", "uwaga.colours"))
@@ -35,11 +35,11 @@ assert sys.colours_are_loaded
 
 
 def test_built_in_implementations_are_imported_on_first_use() -> None:
-    subprocess.run([sys.executable, "-c", LAZY], check=True)
+    subprocess.run([sys.executable, "-c", LAZY_IMPORT_PROGRAM], check=True)
 
 
-def test_implementations_in_absent_packages_are_omitted() -> None:
-    registry: Registry[object] = Registry("number", "uwaga.numbers", TABLE)
+def test_implementations_in_packages_not_installed_are_omitted() -> None:
+    registry: Registry[object] = Registry("number", "uwaga.numbers", LAZY_NAMES)
     assert list(registry) == ["fraction", "decimal"]
     assert "absent" not in registry
     with pytest.raises(KeyError):
@@ -47,14 +47,14 @@ def test_implementations_in_absent_packages_are_omitted() -> None:
 
 
 def test_registered_implementations_come_first_and_override_built_in_ones() -> None:
-    registry: Registry[object] = Registry("number", "uwaga.numbers", TABLE)
+    registry: Registry[object] = Registry("number", "uwaga.numbers", LAZY_NAMES)
     registry.register("decimal")(int)
     assert list(registry) == ["decimal", "fraction"] and len(registry) == 2
     assert registry["decimal"] is int
 
 
-def test_unknown_name_error_lists_and_suggests_names() -> None:
-    registry: Registry[object] = Registry("number", "uwaga.numbers", TABLE)
+def test_unknown_name_error_lists_and_suggests_registered_names() -> None:
+    registry: Registry[object] = Registry("number", "uwaga.numbers", LAZY_NAMES)
     with pytest.raises(SettingsError, match="no number is named 'fractoin'; did you mean 'fraction'"):
         registry.find("fractoin")
     with pytest.raises(SettingsError, match="there are: decimal, fraction"):
@@ -69,16 +69,16 @@ def test_entry_points_of_installed_packages_are_registered(
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: numbers\nVersion: 1.0\n", "utf-8")
     (folder / "entry_points.txt").write_text("[uwaga.numbers]\ninteger = builtins:int\n", "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    registry: Registry[object] = Registry("number", "uwaga.numbers", TABLE)
+    registry: Registry[object] = Registry("number", "uwaga.numbers", LAZY_NAMES)
     assert list(registry) == ["fraction", "decimal", "integer"]
     assert registry["integer"] is int
 
 
-def test_child_processes_load_the_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_processes_load_the_same_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forget_plugins(monkeypatch)
     (tmp_path / "colours.py").write_text("import sys\nsys.colours_are_loaded = True\n", "utf-8")
     monkeypatch.chdir(tmp_path)
     load_plugins(["colours.py", "./colours.py"])
     assert os.environ[PLUGINS_VARIABLE] == str(tmp_path / "colours.py")
     assert len(plugins._loaded) == 1
-    subprocess.run([sys.executable, "-c", CHILD], check=True, cwd="/")
+    subprocess.run([sys.executable, "-c", CHILD_PROGRAM], check=True, cwd="/")

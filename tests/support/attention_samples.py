@@ -26,7 +26,7 @@ def random_weights(rng, shape, causal=False, sharp=2.5):
 
 
 def attentions(layers, heads, source, target, seed=0, kinds=("cross", "encoder", "decoder")):
-    """Return random attention between ``source`` and ``target`` tokens, end symbols included."""
+    """Return random attention matrices of ``source`` and ``target`` tokens, including end symbols."""
     rng = np.random.default_rng(seed)
     sizes = {"cross": (target, source), "encoder": (source, source), "decoder": (target, target)}
     return Attentions(

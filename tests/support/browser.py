@@ -1,4 +1,4 @@
-"""An installed Chromium, driven by Playwright."""
+"""Control of an installed Chromium by Playwright."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNT_PIXELS = """(canvas) => {
   for (let index = 3; index < data.length; index += 4) count += data[index] > 0;
   return count;
 }"""
-"""Count the pixels of a canvas that are drawn on, in a copy: reading slows a canvas down."""
+"""Script that returns the number of pixels drawn on a canvas; it reads a copy, which is faster."""
 PROGRAM_NAMES = (
     "chromium-headless-shell",
     "chromium",
@@ -28,11 +28,11 @@ PROGRAM_NAMES = (
     "google-chrome",
     "google-chrome-stable",
 )
-"""The first has no user interface, and takes a third of the processor time for a page."""
+"""Names of the browser; the first has no user interface and needs a third of the processor time."""
 
 
 def browser_path() -> str:
-    """Return the path of the browser; skip the test if none is installed."""
+    """Return the path of the browser, or skip the test if none is installed."""
     browser = next((path for path in map(shutil.which, PROGRAM_NAMES) if path), None)
     if browser is None:
         pytest.skip("no Chromium is installed: apt-get install chromium-headless-shell")
@@ -72,7 +72,7 @@ def serve_folder(folder: Path) -> Iterator[str]:
 
 
 def open_page(browser, path, **settings):
-    """Open a new page; return it, and the list of its console messages, errors and network requests."""
+    """Open a page; return it and a list that records console messages, errors and network requests."""
     page = browser.new_page(viewport={"width": 1000, "height": 900}, **settings)
     problems: list[str] = []
     page.on("console", lambda message: problems.append(f"{message.type}: {message.text}"))
@@ -94,7 +94,7 @@ DRAWINGS = """(characters) => {
 
 
 def require_chinese_font(page) -> None:
-    """Skip the test if Chinese characters are drawn as the same box, whose width is that of no font."""
+    """Skip the test if no installed font has Chinese characters, so that all look the same."""
     if len(set(page.evaluate(DRAWINGS, "中文"))) == 1:
         pytest.skip("no font has Chinese characters: apt-get install fonts-droid-fallback")
 

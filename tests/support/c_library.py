@@ -26,7 +26,7 @@ from uwaga.translator.text import Sentence, TokenPair
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, POINTER, INT, DOUBLE = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_double
 DAMAGE_CODES = (2, 3, 5, 7)
-"""Error codes of damaged folders: for the file, the model, its limits and the memory."""
+"""Error codes that damaged folders may cause: invalid file or model, exceeded limit, out of memory."""
 ON_TOKEN = ctypes.CFUNCTYPE(INT, POINTER, SIZE, ctypes.c_int32, DOUBLE, ctypes.c_char_p)
 
 
@@ -58,13 +58,13 @@ def compile_program(compiler, build_folder, program, out, *flags):
 
 
 def compile_check(build_folder, out, *flags):
-    """Compile the library's checks in C with a build of it."""
+    """Compile the C program that checks the library, and link it with a build of the library."""
     check = ROOT / "native" / "tests" / "c_library_test.c"
     return compile_program("gcc", build_folder, check, out, "-std=c99", "-D_POSIX_C_SOURCE=200809L", *flags)
 
 
 def build_sanitised_check(out, sanitizer):
-    """Build the library with a sanitizer, and compile its checks in C."""
+    """Build the library with a sanitizer, and compile the C program that checks it."""
     build_folder = build(
         f"c-library-{sanitizer.split(',')[0]}",
         f"-DUWAGA_SANITIZE={sanitizer}",
@@ -75,7 +75,7 @@ def build_sanitised_check(out, sanitizer):
 
 
 def check_damaged(program, folders):
-    """Check that each folder loads and translates, or is rejected with a message."""
+    """Check that each damaged folder loads and translates, or is rejected with an error message."""
     command = [program, "open", *folders]
     process = subprocess.run(
         command, capture_output=True, text=True, errors="replace", timeout=10 * len(command)
@@ -205,7 +205,7 @@ class CModel:
 
 
 def search_whole(translator, sentences, options):
-    """Search without bytes that complete no character, as the library does."""
+    """Search with bytes omitted that do not form a whole character, as the C library does."""
     lists = search(translator.decoder, sentences, options)
     stage = SimpleNamespace(model=translator.model, search_decoder=translator.decoder)
     repair_incomplete_characters(stage, sentences, lists, options)
@@ -213,7 +213,7 @@ def search_whole(translator, sentences, options):
 
 
 def check_answers(c_model, translator, texts, options):
-    """Check that a model of the library gives exactly the translator's results."""
+    """Check that a model opened by the C library gives exactly the results of the translator."""
     decoder, model = translator.decoder, translator.model
     decoding = replace(translator.decoding, **options)
     sources = [model.source.add_special_tokens(model.source.encode(text)) for text in texts]
@@ -247,7 +247,7 @@ def check_arrays(actual, expected):
 
 
 def random_edits(settings, seed):
-    """Return random edits of a Transformer, as the library's options and as interventions."""
+    """Return random attention edits, as options of the C library and as interventions in Python."""
     rng = random.Random(seed)
     options, interventions = [], []
     for _ in range(rng.randint(1, 4)):
@@ -268,7 +268,7 @@ def random_edits(settings, seed):
 
 
 def check_edits(c_model, translator, text, target, seed):
-    """Check edits, insight and forced targets of a Transformer: exactly those of Python's translator."""
+    """Check that results with edits, activations and forced targets equal those of Python exactly."""
     edits, interventions = random_edits(translator.decoder.settings, seed)
     end = translator.decoder.symbols.end
     [(source, ids)] = translator.pair_ids([(text, target)])

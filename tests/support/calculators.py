@@ -1,4 +1,4 @@
-"""Numbers shown by the course's calculators, to check the texts for readers without JavaScript."""
+"""Numbers that the course's calculators show; they must occur in the texts for use without JavaScript."""
 
 import itertools
 import re
@@ -15,7 +15,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def shown_numbers(inputs: dict, text: str) -> Iterator[float]:
-    """Yield the numbers that a calculator can show; its parameters have the values that the text names."""
+    """Yield the numbers that a calculator can show for the parameter values that the text names."""
     parameters = {float(number.replace("−", "-")) for number in PARAMETERS.findall(text)}
     whole = {int(value) for value in parameters if value.is_integer()}
     if "gru" in inputs:
@@ -38,7 +38,7 @@ def shown_numbers(inputs: dict, text: str) -> Iterator[float]:
 
 
 def gru_states(inputs: dict, u: float) -> Iterator[float]:
-    """Yield the states of chapter 2's GRU of one number."""
+    """Yield the states of the GRU with a single unit in chapter 2."""
     h, w = 0.0, inputs["w"]
     for x in inputs["inputs"]:
         gate = 1 / (1 + np.exp(-w * x - u * h))
@@ -47,7 +47,7 @@ def gru_states(inputs: dict, u: float) -> Iterator[float]:
 
 
 def attention_numbers(inputs: dict, temperature: float) -> Iterator[float]:
-    """Yield scores, weights and contexts of dot products, divided by the root of the width or not."""
+    """Yield scores, weights and contexts of dot-product attention, with and without scaling."""
     queries, keys = np.array(inputs["queries"], float), np.array(inputs["keys"], float)
     values = np.array(inputs.get("values", inputs["keys"]), float)
     for divisor in (1, np.sqrt(queries.shape[1])):
@@ -73,7 +73,7 @@ BY_HAND: dict[str, list[float]] = {
     "11": [*sums_of_exponentials([[0.7], [0.1, 0.6], [0.1, 0.3, 0.6], [0.1, 0.3, 0.3, 0.3]])],
     "13": [*np.log([0.36, 0.27, 0.21, 0.12, 0.04])],
 }
-"""What the tables of chapters calculate by hand and no sample prints, by the numbers of the chapters."""
+"""Numbers by chapter that its tables calculate by hand and no sample prints."""
 MEASURED = {
     "13": (
         "11.9",
@@ -87,4 +87,4 @@ MEASURED = {
     ),  # the chapter's commands, on Multi30k
     "18": ("1.05", "1.67", "1.98", "2.05", "99.7"),  # runs of the chapter's sample
 }
-"""What tables of chapters report of measurements that no test repeats."""
+"""Measured numbers in tables of chapters, which no test repeats."""

@@ -1,4 +1,4 @@
-"""Check an installed uwaga whose environment has only its dependencies: a program for tests and cibuildwheel.
+"""Check an installed uwaga in an environment with only its dependencies, for tests and cibuildwheel.
 
 The environment must not contain torch. A sentence is translated with each supported instruction set.
 """
@@ -16,7 +16,7 @@ SENTENCE = "I want to buy a car."
 
 
 def translations() -> dict[str, str]:
-    """Return the sentence in German by instruction set."""
+    """Return the German translation of the sentence by instruction set."""
     texts = {}
     for isa in available_isas():
         os.environ[ISA_VARIABLE] = isa

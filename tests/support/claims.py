@@ -1,4 +1,4 @@
-"""Checks of statements about attention, and of the tests that the index lists for its claims."""
+"""Checks of statements about attention in the course, and of the tests of claims in the index."""
 
 import dataclasses
 import importlib.util
@@ -31,13 +31,13 @@ CONDITIONS = {
     "equal lengths": r"same length|misma longitud|sam(?:ą|ej) długoś|长度相同|长度相等",
     "any lengths": "",
 }
-"""What a sentence may require of the lengths of queries and keys, the strictest first."""
-IF = r"\bif\b|\bsi\b|\bjeśli\b|\bgdy\b|如果|只有"
+"""Conditions on the lengths of queries and keys that a sentence may state, strictest first."""
+IF_WORDS = r"\bif\b|\bsi\b|\bjeśli\b|\bgdy\b|如果|只有"
 
 
 @cache
 def relation_holds(relation: str, condition: str) -> bool:
-    """Return whether dot products and cosines are always in a relation if the lengths meet a condition."""
+    """Return True if dot products and cosines are always in a relation under a condition on lengths."""
     random = np.random.default_rng(0)
     queries, keys = (random.normal(size=(count, 5)) for count in (3, 4))
     cosines = normalised(queries) @ normalised(keys).T
@@ -64,30 +64,32 @@ def wrong_cosine_conditions(text: str) -> list[str]:
     wrong = []
     conditions = list(CONDITIONS)
     sections = re.split(r"^#+ |^\*\*", text, flags=re.MULTILINE)
-    for sentence in itertools.chain(*(sentences(part) for part in sections if re.search(COSINE, part))):
+    for sentence in itertools.chain(*(sentences(part) for part in sections if re.search(COSINE_WORDS, part))):
         stated = [name for name, words in RELATIONS.items() if re.search(words, sentence)]
         required = [name for name in conditions[:-1] if re.search(CONDITIONS[name], sentence)]
-        for relation, condition in itertools.product(stated, required if re.search(IF, sentence) else ()):
+        for relation, condition in itertools.product(
+            stated, required if re.search(IF_WORDS, sentence) else ()
+        ):
             weaker = conditions[conditions.index(condition) + 1]
             if not relation_holds(relation, condition) or relation_holds(relation, weaker):
                 wrong.append(sentence)
     return wrong
 
 
-COSINE = r"[Cc]osin|[Cc]oseno|余弦"
-LONGER = r"twice as long|doble de larga|dwa razy dłuższ|长度加倍"
-TWICE = r"\btwice\b|\bdoble\b|\bdwa\b|加倍"
-"""How pages say that a key is twice as long; the same words say what its dot product becomes."""
+COSINE_WORDS = r"[Cc]osin|[Cc]oseno|余弦"
+LONGER_WORDS = r"twice as long|doble de larga|dwa razy dłuższ|长度加倍"
+TWICE_WORDS = r"\btwice\b|\bdoble\b|\bdwa\b|加倍"
+"""Pattern of the words for "twice", which pages use for lengths of keys and for their dot products."""
 
 
 def wrong_cosine_statements(text: str) -> list[str]:
-    """Return wrong statements about dot products and cosines: conditions, effects of longer keys, numbers."""
+    """Return wrong statements about dot products and cosines: conditions, effects of length, numbers."""
     prose = FENCE.sub("", text)
     wrong = wrong_cosine_conditions(prose)
     wrong += [
         sentence
         for sentence in sentences(prose)
-        if re.search(LONGER, sentence) and len(re.findall(TWICE, sentence)) < 2
+        if re.search(LONGER_WORDS, sentence) and len(re.findall(TWICE_WORDS, sentence)) < 2
     ]
     line = " ".join(prose.split())
     for listed in re.findall(
@@ -110,8 +112,8 @@ def wrong_cosine_statements(text: str) -> list[str]:
     return wrong
 
 
-class OtherModel:
-    """The bundled model with other attention, or with other scores: a claim about it no longer holds."""
+class ChangedModel:
+    """The bundled model with changed attention or scores, so that a claim about it does not hold."""
 
     def __init__(self, attention: Callable | None = None, source: str | None = None) -> None:
         self.translator, self.attention, self.source = bundled_model().python, attention, source
@@ -130,11 +132,11 @@ def cases_without_claim(claim: str) -> Iterator[tuple[str, dict[str, object], di
     """Yield cases in which a claim does not hold: a name, arguments of its test, and names to replace."""
     if claim.startswith("weights show"):
         # every row still sums to one
-        looks = OtherModel(
+        looks = ChangedModel(
             attention=lambda weights: weights[:, [0, 1, 2, 3, 5, 4, *range(6, weights.shape[1])]]
         )
         yield "the row shows the noun", {"translator": looks}, {}
-        yield "the noun is not used", {"translator": OtherModel(source="The man reads the letter.")}, {}
+        yield "the noun is not used", {"translator": ChangedModel(source="The man reads the letter.")}, {}
     if claim.startswith("a dot product is cosine"):
         cosine = partial(torch.nn.functional.cosine_similarity, dim=-1)
         yield "it is one", {}, {"make_score": lambda *_: lambda q, k: cosine(q[:, None], k[None])}
@@ -144,11 +146,11 @@ def cases_without_claim(claim: str) -> Iterator[tuple[str, dict[str, object], di
 
 
 CLAIMS = ("weights show", "a dot product is cosine", "without the look-ahead mask")
-"""Claims whose tests are run where the claims do not hold."""
+"""Claims whose tests are run on cases in which the claims do not hold."""
 
 
 def claims_without_test(text: str) -> list[str]:
-    """Return the claims of the index whose tests pass, or cannot run, where the claims do not hold."""
+    """Return the claims whose tests pass or cannot run on cases in which the claims do not hold."""
     rows = re.findall(
         r"^\| (.+?) \|.*\| `([^`]+)::(\w+)` \|$", text.partition("### Claims\n")[2], re.MULTILINE
     )

@@ -12,7 +12,7 @@ from uwaga.conversion.quantise import quantise
 
 
 def intact_models(parent):
-    """Return a folder of each format; those of Marian have shortlists."""
+    """Return the path of an intact model folder of each format; Marian folders have shortlists."""
     folders = [parent / name for name in ("small-int8", "marian", "marian32", "multilingual")]
     quantise(fuzz.MODEL, folders[0])
     write_student(folders[1])
@@ -26,7 +26,7 @@ def intact_models(parent):
 
 
 def damage(intact, number, destination):
-    """Return a copy with large weights or mutations, by ``number``; two of three have a valid checksum."""
+    """Return the damaged copy with the given ``number``; two thirds of copies have valid checksums."""
     rng = random.Random(number)
     folder = intact[number % len(intact)]
     if number // len(intact) % 2:

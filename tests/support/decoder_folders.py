@@ -41,7 +41,7 @@ HUNYUAN = {"rope_type": "dynamic", "rope_theta": 10000.0, "alpha": 50.0, "factor
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant of a family: its name, its ``model_type``, and the differences from :data:`SIZES`."""
+    """A variant of a model family: its name, its ``model_type``, and changes of :data:`SIZES`."""
 
     name: str
     family: str
@@ -92,7 +92,7 @@ VARIANTS = [
 
 
 def make(folder: Path, variant: Variant, seed: int = 1, **changes: Any) -> Any:
-    """Save a random model of odd sizes with ``transformers``, and return it."""
+    """Save a random model of unusual sizes with ``transformers``, and return it."""
     torch.manual_seed(seed)
     config = transformers.AutoConfig.for_model(variant.family, **SIZES | variant.changes | changes)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
@@ -103,7 +103,7 @@ def make(folder: Path, variant: Variant, seed: int = 1, **changes: Any) -> Any:
 
 
 def randomise_weights(model: Any) -> None:
-    """Randomise a model's weights, far enough apart that mistakes change the output.
+    """Replace a model's weights by random ones, so different that mistakes change the output.
 
     Gains are multiples of 1/4096, so that 1 + gain is exact in float32.
     """

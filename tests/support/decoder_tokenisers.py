@@ -1,4 +1,4 @@
-"""Small tokenisers of each kind that current decoders use, in folders like the published ones."""
+"""Small tokenisers of each kind that current decoder-only models use, in folders like published ones."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ SPECIAL_TOKENS = {
     "eurollm": ("<unk>", "<s>", "</s>", *CHAT),
     "gemma": ("<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>"),
 }
-"""The special tokens of each kind."""
+"""The special tokens of each kind of tokeniser."""
 BOS_IDS = {"llama3": 0, "llama2": 1, "mistral": 1, "eurollm": 1, "gemma": 2}
-"""The index of the beginning-of-text token."""
+"""Index of the beginning-of-text token in the special tokens of each kind."""
 EOS_IDS = {
     "llama3": 1,
     "qwen": 2,
@@ -76,7 +76,7 @@ def byte_level(kind: str) -> Tokenizer:
 
 
 def byte_fallback(kind: str) -> Tokenizer:
-    """Train a character BPE with byte fallback, like those converted from SentencePiece."""
+    """Train a BPE tokeniser with byte fallback, like tokenisers converted from SentencePiece."""
     trained = Tokenizer(models.BPE())
     trained.normalizer = normalizers.Replace(" ", "\u2581")
     trained.pre_tokenizer = pre_tokenizers.Split("\u2581", "merged_with_next")
@@ -155,7 +155,7 @@ SENTENCEPIECE_SETTINGS = {
         "user_defined_symbols": ["<start_of_turn>", "<end_of_turn>", "\n", "\n\n"],
     },
 }
-"""Settings of SentencePiece."""
+"""Settings of the SentencePiece trainer."""
 
 
 @cache

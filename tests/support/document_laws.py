@@ -1,4 +1,4 @@
-"""Laws of document formats: only the texts change, and they are read back as they were written."""
+"""Laws of document formats: only texts change, and written texts are read back unchanged."""
 
 from collections import Counter
 from dataclasses import replace
@@ -17,7 +17,7 @@ SWAP_CASE = str.maketrans(
 
 
 def has_no_placeholders(text):
-    """Return whether a text of a JSON or YAML file has nothing that is kept."""
+    """Return True if a text of a JSON or YAML file contains no placeholders."""
     return APPLICATION_SYNTAX.placeholders.split(text) in ((), (text,))
 
 
@@ -26,7 +26,7 @@ def identity(inlines):
 
 
 def swap_case(inlines):
-    """Swap the case of all letters: a translation whose words keep their lengths."""
+    """Return texts with the case of all letters swapped, as a translation that keeps word lengths."""
     return [
         tuple(part.translate(SWAP_CASE) if isinstance(part, str) else part for part in inline)
         for inline in inlines
@@ -77,7 +77,7 @@ def pieces(path_or_name, content: bytes | None = None, options=None, format=None
 
 
 def reasons(path_or_name, content: bytes | None = None, options=None, format=None):
-    """Return the number of texts that are copied, by reason."""
+    """Return the number of untranslated texts by reason."""
     copied = untranslated_texts(pieces(path_or_name, content, options, format))
     return dict(Counter(text.reason for text in copied))
 
@@ -113,12 +113,12 @@ def check_laws(name: str, content: bytes, options=None, format=None) -> bytes:
 
 
 def with_tag_kinds(inlines):
-    """Return texts with the kinds of their tags alone: tags with translated attributes differ."""
+    """Return texts with only the kinds of their tags, since attributes of tags may be translated."""
     return [tuple(part if isinstance(part, str) else (part.kind,) for part in inline) for inline in inlines]
 
 
 def swap_case_in_tree(tree):
-    """Swap the case of all texts of a tree."""
+    """Return a JSON tree with the case of all its texts swapped."""
     if isinstance(tree, dict):
         return {key: swap_case_in_tree(value) for key, value in tree.items()}
     if isinstance(tree, list):

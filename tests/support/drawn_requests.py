@@ -37,32 +37,42 @@ SENTENCES = (
     "Wo ist der Bahnhof?",
     "Привет, как дела?",
 )
-KEPT = ("{name}", "%s", "$HOME", "info@example.org", "README.md", "20 kg", "<b>", "%(count)d", "v1.2.3")
-MESSAGES = (
+UNTRANSLATABLE_STRINGS = (
+    "{name}",
+    "%s",
+    "$HOME",
+    "info@example.org",
+    "README.md",
+    "20 kg",
+    "<b>",
+    "%(count)d",
+    "v1.2.3",
+)
+PLURAL_MESSAGES = (
     "{count, plural, one {# new message} other {# new messages from {name}}}",
     "{gender, select, male {He} female {She} other {They}} will come.",
 )
-LONG = "a " * 260
-BROKEN = ("\udc80 is no character.", "an <unclosed", "&#xFFFFFFFF; & <a></b>")
+OVERLONG_SENTENCE = "a " * 260
+MALFORMED_TEXTS = ("\udc80 is no character.", "an <unclosed", "&#xFFFFFFFF; & <a></b>")
 GLOSSARY = {"car": "Wagen|Wagens", "book": "Roman", "garden": "Park", "coffee": "Kaffee", "uwaga": None}
 
 
 def text(draw: Draw, format_: str) -> str:
-    """Return a text in a format, with placeholders, messages, tags and mistakes now and then."""
+    """Return a random text in a format, which may contain placeholders, messages, tags and mistakes."""
     words = draw.choice(SENTENCES)
     if draw.random() < 0.25:
         words = f"{words} {draw.choice(SENTENCES)}"
     if draw.random() < 0.3:
         parts = words.split(" ")
         for _ in range(draw.randint(1, 3)):
-            parts.insert(draw.randint(0, len(parts)), draw.choice(KEPT))
+            parts.insert(draw.randint(0, len(parts)), draw.choice(UNTRANSLATABLE_STRINGS))
         words = " ".join(parts)
     if draw.random() < 0.08:
-        words = f"{words} {draw.choice(MESSAGES)}"
+        words = f"{words} {draw.choice(PLURAL_MESSAGES)}"
     if draw.random() < 0.04:
-        words = draw.choice(BROKEN)
+        words = draw.choice(MALFORMED_TEXTS)
     if draw.random() < 0.01:
-        words = LONG
+        words = OVERLONG_SENTENCE
     if format_ in ("html", "xml"):
         words = words.replace("&", "&amp;").replace("<", "&lt;") if draw.random() < 0.9 else words
         parts = words.split(" ")
@@ -82,7 +92,7 @@ def text(draw: Draw, format_: str) -> str:
 
 
 def options(draw: Draw, chain: bool) -> dict[str, Any]:
-    """Return options of a call, most of them left out."""
+    """Return random options of a call, which sets only a few of them."""
     drawn: dict[str, Any] = {"format": draw.choice(("text", "text", "text", "html", "xml", "markdown"))}
 
     def sometimes(chance: float, name: str, *values: object) -> None:
@@ -120,12 +130,12 @@ def options(draw: Draw, chain: bool) -> dict[str, Any]:
 
 
 def result(translation: Translation) -> object:
-    """Return a translation as JSON values, its error too."""
+    """Return a translation, including its error, as JSON values."""
     return {**translation.to_dict(), "error": repr(translation.error)}
 
 
 def call(translators: dict[str, Translator], draw: Draw) -> dict[str, object]:
-    """Draw a call, run it, and return it with its results."""
+    """Draw a random call, run it, and return it with its results."""
     name = draw.choice(tuple(translators))
     translator = translators[name]
     drawn = options(draw, name == "chain")

@@ -1,4 +1,4 @@
-"""Run all paths of the engine with random weights, without torch: the tests of the sanitised build.
+"""Run all code paths of the engine with random weights, without torch, to test sanitised builds.
 
 python tests/support/engine_walk.py SEED COUNT
 """
@@ -167,7 +167,7 @@ def walk(rng, isa):
 
 
 def check_attentions(rng, model, sources, target):
-    """Check that attention rows sum to 1, and that a recording model gives the same matrices."""
+    """Check that attention rows sum to 1, and that recording all attentions gives the same matrices."""
     targets = [rng.integers(0, target, int(rng.integers(1, 19))).tolist() for _ in sources]
     attentions = model.attentions(sources, targets)
     recorder = model.recording(True)
@@ -181,7 +181,7 @@ def check_attentions(rng, model, sources, target):
 
 
 def check_search(rng, model, sources, target):
-    """Check the core's beam search with late sentences, and a search that several threads run at once."""
+    """Check the native beam search with sentences that enter late and with concurrent threads."""
     beam = int(rng.integers(1, 5))
     options = SearchOptions(
         beam=beam,
@@ -230,7 +230,7 @@ def check_search(rng, model, sources, target):
 
 
 def check_shared_batch(model, sources, options, expected):
-    """Check searches of threads that share a running batch, one of which cancels early."""
+    """Check searches of several threads that share a running batch; one thread cancels its search."""
     batch, results = ModelBatch(model), [None] * 4
     cancelled = CallContext()
 
@@ -255,7 +255,7 @@ def check_shared_batch(model, sources, options, expected):
 
 
 def shortlist(rng, source, target):
-    """Return a shortlist with lists of any length, from empty to nearly the vocabulary."""
+    """Return a random shortlist; its lists are empty up to nearly as long as the vocabulary."""
     max_length = int(rng.choice([2, 40, target]))
     lists = [np.unique(rng.integers(0, target, rng.integers(0, max_length))) for _ in range(source)]
     first = np.cumsum([0, *map(len, lists)])

@@ -11,7 +11,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "experiments"
 
 
 def experiment(name: str) -> ModuleType:
-    """Return the script with a name; scripts may import each other."""
+    """Return the script with the given name as a module; scripts may import each other."""
     if str(FOLDER) not in sys.path:
         sys.path.append(str(FOLDER))
     return importlib.import_module(name)

@@ -22,7 +22,7 @@ PAIRS = {
 
 
 def model_folder(folder, kind, **changes):
-    """Write a folder with a random model and a trained tokeniser; return both, of ``transformers``."""
+    """Write a folder with a random model and a trained tokeniser of ``transformers``; return both."""
     published, files = MODEL_KINDS[kind]
     case = files(kind)
     shutil.copytree(case.folder, folder)

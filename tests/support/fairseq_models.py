@@ -30,11 +30,11 @@ SHAPE = {
 }
 FAIRSEQ = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 MBART = {"scale_embedding": True, "normalize_before": True, "normalize_embedding": True}
-OLDER = {"add_bias_logits": False, "static_position_embeddings": False, "output_past": True}
+OLDER_SETTINGS = {"add_bias_logits": False, "static_position_embeddings": False, "output_past": True}
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedCheckpoint:
     """A published checkpoint: its classes, the settings of its ``config.json``, and its decoding settings.
 
     Random models repeat one token forever, or end at once. To vary the lengths of outputs, the end symbol
@@ -53,11 +53,11 @@ class Published:
 
 
 PUBLISHED = {
-    "bart-large-cnn": Published(
+    "bart-large-cnn": PublishedCheckpoint(
         transformers.BartForConditionalGeneration,
         transformers.BartConfig,
         FAIRSEQ
-        | OLDER
+        | OLDER_SETTINGS
         | {
             "activation_function": "gelu",
             "decoder_start_token_id": 2,
@@ -81,17 +81,20 @@ PUBLISHED = {
             "forced_eos_token_id": 2,
         },
     ),
-    "mbart-large-en-ro": Published(
-        transformers.MBartForConditionalGeneration,
-        transformers.MBartConfig,
-        FAIRSEQ | OLDER | MBART | {"add_final_layer_norm": True, "decoder_start_token_id": LANGUAGES[1]},
-        {"num_beams": 5, "max_length": 20, "forced_eos_token_id": 2},
-    ),
-    "mbart-large-50-many-to-one-mmt": Published(
+    "mbart-large-en-ro": PublishedCheckpoint(
         transformers.MBartForConditionalGeneration,
         transformers.MBartConfig,
         FAIRSEQ
-        | OLDER
+        | OLDER_SETTINGS
+        | MBART
+        | {"add_final_layer_norm": True, "decoder_start_token_id": LANGUAGES[1]},
+        {"num_beams": 5, "max_length": 20, "forced_eos_token_id": 2},
+    ),
+    "mbart-large-50-many-to-one-mmt": PublishedCheckpoint(
+        transformers.MBartForConditionalGeneration,
+        transformers.MBartConfig,
+        FAIRSEQ
+        | OLDER_SETTINGS
         | MBART
         | {"add_final_layer_norm": True, "activation_function": "relu", "decoder_start_token_id": 2},
         {
@@ -102,7 +105,7 @@ PUBLISHED = {
             "forced_eos_token_id": 2,
         },
     ),
-    "pegasus-xsum": Published(
+    "pegasus-xsum": PublishedCheckpoint(
         transformers.PegasusForConditionalGeneration,
         transformers.PegasusConfig,
         {
@@ -126,7 +129,7 @@ PUBLISHED = {
         hold=4.0,
         seed=1,
     ),
-    "m2m100_418M": Published(
+    "m2m100_418M": PublishedCheckpoint(
         transformers.M2M100ForConditionalGeneration,
         transformers.M2M100Config,
         FAIRSEQ | {"activation_function": "relu", "scale_embedding": True, "decoder_start_token_id": 2},
@@ -134,7 +137,7 @@ PUBLISHED = {
         gain=40.0,
         hold=8.0,
     ),
-    "nllb-200-distilled-600M": Published(
+    "nllb-200-distilled-600M": PublishedCheckpoint(
         transformers.M2M100ForConditionalGeneration,
         transformers.M2M100Config,
         FAIRSEQ
@@ -192,7 +195,7 @@ def edit_json(path, **changes):
 
 @dataclass(frozen=True)
 class NumberTokeniser:
-    """A tokeniser of numbers, for tests of models."""
+    """A tokeniser whose texts are token ids as decimal numbers, for tests of models."""
 
     symbols: Symbols
     languages: tuple = ()
@@ -215,7 +218,7 @@ class NumberTokeniser:
 
 
 def read_numbers(folder, ids):
-    """Return tokenisers, like the readers in :mod:`uwaga.tokenizers.pretrained`."""
+    """Return source and target tokenisers, as the readers in :mod:`uwaga.tokenizers.pretrained` do."""
     from uwaga.tokenizers.pretrained import TokeniserPair
 
     tokeniser = NumberTokeniser(Symbols(ids.start, ids.end, ids.pad, unknown=3))
@@ -223,7 +226,7 @@ def read_numbers(folder, ids):
 
 
 def read_as_numbers(monkeypatch):
-    """Patch the readers to load folders without a tokeniser."""
+    """Patch the readers so that they load folders without a tokeniser."""
     from uwaga.checkpoints.formats.huggingface import bart, marian
 
     for module, name in ((bart, "BART_TRAITS"), (bart, "MBART_TRAITS"), (marian, "PEGASUS_TRAITS")):

@@ -38,7 +38,7 @@ EXCEPTION_CLASSES = [
 
 
 def random_exception(number: int) -> BaseException:
-    """Return the exception with a number: of any class, with causes and contexts that may form cycles."""
+    """Return the random exception with the given number; its causes and contexts may form cycles."""
     rng = random.Random(number)
 
     def new() -> BaseException:
@@ -60,7 +60,7 @@ def random_exception(number: int) -> BaseException:
 
 
 def routes(context: ServerContext) -> Routes:
-    """Return a route that raises exceptions at each location."""
+    """Return routes that raise exceptions, one for each location."""
     routes = Routes("faults")
 
     def fail(number: int) -> None:
@@ -99,7 +99,7 @@ def routes(context: ServerContext) -> Routes:
 
 
 def render(error: ApiError, number: str) -> Response:
-    """Return an error as JSON."""
+    """Return the JSON response for an error."""
     return json_response({"error": error.message}, error.status)
 
 

@@ -1,4 +1,4 @@
-"""Server processes, forked from one process that has imported the server and loaded the language detector.
+"""Servers forked from a process that has already imported the server and the language detector.
 
 ``python forked_server.py`` is that process. It reads requests from standard input, a socket, and answers each
 with the id of a server's process.
@@ -22,12 +22,12 @@ from functools import cache
 from pathlib import Path
 
 MODULES = {"serve": "uwaga_server.serve", "mcp": "uwaga_server.mcp.serve"}
-"""The module of each command that imports what it needs."""
+"""The module to import in advance for each command."""
 MAX_REQUEST = 1 << 17
 
 
 class ForkedServer:
-    """A server process, with those methods of ``subprocess.Popen`` that need no exit status."""
+    """A server process with the methods of ``subprocess.Popen`` that need no exit status."""
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
         """Start ``uwaga`` with these arguments; its output is written to ``log``."""

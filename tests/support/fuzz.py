@@ -40,7 +40,7 @@ from uwaga.settings import load_settings
 
 CASES = Path(__file__).parent / "fuzz_cases.json"
 CPU_SECONDS, MEMORY_SLACK, CASES_PER_PROCESS = 10, 96 << 10, 40
-"""CPU seconds of a case; KiB of memory beyond twice that of the intact file; cases of a child process."""
+"""CPU seconds per case; KiB of memory beyond twice that of the intact file; cases per process."""
 ODD_VALUES = [
     0,
     -1,
@@ -124,7 +124,7 @@ SEARCHES = [
 
 
 def use(name, path, samples):
-    """Use a file as users do: describe it, load it, run it once."""
+    """Use a model file as users do: describe it, load it, and run it once."""
     if name == "settings":
         load_settings(path)
         return
@@ -146,7 +146,7 @@ def use(name, path, samples):
 
 
 def shortlist_for(name, samples):
-    """Return the shortlist that a format is loaded with."""
+    """Return the ``shortlist`` option with which models of a format are loaded."""
     return samples["shortlist"] if name == LARGE + "shortlist" else None
 
 
@@ -203,7 +203,7 @@ def damage(path, rng):
 
 
 def flip_bits(content, rng):
-    """Flip some bits."""
+    """Return the content with some bits flipped."""
     flipped = bytearray(content or b"\0")
     for _ in range(rng.choice([1, 1, 3, 30])):
         flipped[rng.randrange(len(flipped))] ^= 1 << rng.randrange(8)
@@ -211,19 +211,19 @@ def flip_bits(content, rng):
 
 
 def truncate(content, rng):
-    """Truncate the content."""
+    """Return a truncated copy of the content."""
     return content[: rng.choice([0, 1, rng.randrange(len(content) + 1), len(content) - 1])]
 
 
 def splice(content, rng):
-    """Delete, duplicate or move a part."""
+    """Return the content with a part deleted, duplicated or moved."""
     first, last = sorted(rng.randrange(len(content) + 1) for _ in range(2))
     last = min(last, first + 5000)
     return rng.choice([content[:first] + content[last:], content[:last] + content[first:], content[last:]])
 
 
 def replace_word(content, rng):
-    """Replace a number or word of a text."""
+    """Return a text with one number or word replaced."""
     import re
 
     matches = list(re.finditer(rb"[\w.+-]+", content))
@@ -237,7 +237,7 @@ def replace_word(content, rng):
 
 
 def replace_key(content, rng):
-    """Replace or delete a value of a JSON file."""
+    """Return a JSON file with one value replaced or deleted."""
     try:
         values = json.loads(content)
     except ValueError:
@@ -257,7 +257,7 @@ def replace_key(content, rng):
 
 
 def replace_header(content, rng):
-    """Damage the header of a safetensors file."""
+    """Return a safetensors file with a damaged header."""
     size = int.from_bytes(content[:8], "little")
     text = rng.choice([replace_key, replace_key, replace_word, flip_bits])(content[8 : 8 + size], rng)
     text += b" " * (-(8 + len(text)) % 64)
@@ -265,7 +265,7 @@ def replace_header(content, rng):
 
 
 def replace_numbers(content, rng):
-    """Put NaN, infinity, the largest float or 0 among the weights."""
+    """Return the content with some weights replaced by NaN, infinity, the largest float or 0."""
     damaged = bytearray(content)
     offset = rng.randrange(int.from_bytes(content[:8], "little") + 8, max(len(damaged) - 4, 1)) // 4 * 4
     damaged[offset : offset + 4] = rng.choice(
@@ -275,7 +275,7 @@ def replace_numbers(content, rng):
 
 
 def replace_count(content, rng):
-    """Replace a number in the header of a GGUF file; most of them are sizes, counts and types."""
+    """Return a GGUF file with a number in its header replaced, usually a size, a count or a type."""
     damaged, size = bytearray(content), rng.choice([4, 8])
     offset = rng.randrange(rng.choice([64, 2000, len(damaged)]))
     number = rng.choice([0, 1, 2, 7, 8, 9, 31, 255, 10**6, 2**31, 2**32 - 1, 2**60, 2**63, 2**64 - 1])
@@ -284,7 +284,7 @@ def replace_count(content, rng):
 
 
 def change_member(content, rng):
-    """Damage, recompress, duplicate or remove a member of a zip file."""
+    """Return a zip file in which a member is damaged, recompressed, duplicated or removed."""
     archive, kind = io.BytesIO(), rng.choice(["harm", "harm", "harm", "pack", "twice", "lack", "many"])
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(archive, "w") as new:
         names = old.namelist()
@@ -381,7 +381,7 @@ def run_child(cases, samples, scratch, pipe):
 
 
 def run(cases, samples, scratch, failures):
-    """Run cases in a child process; a case in which it dies has failed too."""
+    """Run cases in a child process; the case in which it crashes counts as failed."""
     receiver, sender = multiprocessing.Pipe(False)
     process = multiprocessing.get_context("fork").Process(
         target=run_child, args=(cases, samples, scratch, sender)
@@ -411,7 +411,7 @@ def run(cases, samples, scratch, failures):
 
 
 def prepare(folder):
-    """Write the files of all formats; return their paths, and the KiB of memory of each when intact."""
+    """Write intact models of all formats; return their paths and the memory in KiB that each needs."""
     samples = make_all(folder) | {"memory": {}}
     for name in [name for name in samples if name != "memory"]:
         failures = []

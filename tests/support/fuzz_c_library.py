@@ -1,4 +1,4 @@
-"""Damaged model folders in the sanitised C library: each is used, or rejected with a message.
+"""Fuzzing of the sanitised C library: each damaged model folder translates or is rejected.
 
 python tests/support/fuzz_c_library.py [--count N] [--seconds S] [--seed K] [--case NUMBER]
 
@@ -17,11 +17,11 @@ from c_library import build_sanitised_check, check_damaged
 from damaged_models import damage, intact_models
 
 CASES_PER_PROCESS = 100
-"""Cases of a process."""
+"""Number of cases per process."""
 
 
 def run(program, intact, numbers, scratch):
-    """Run cases; return what is wrong with those that fail, by their numbers."""
+    """Run cases; return the error messages of the failing cases by their numbers."""
     scratch.mkdir()
     folders = {number: damage(intact, number, scratch / str(number)) for number in numbers}
     failures = {}

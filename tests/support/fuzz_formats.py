@@ -42,7 +42,7 @@ def make_all(folder):
 
 
 def t5_folder(folder):
-    """A random T5 with its own tokeniser."""
+    """Write a folder with a random T5 and a tokeniser."""
     import pretrained_tokenisers
     import torch
     import transformers
@@ -57,7 +57,7 @@ def t5_folder(folder):
 
 
 def gpt2_folder(folder):
-    """A random GPT-2 with its own tokeniser."""
+    """Write a folder with a random GPT-2 and a tokeniser."""
     import pretrained_tokenisers
     import torch
     import transformers

@@ -9,7 +9,7 @@ from tokenizers import pre_tokenizers
 WORDS = ("▁", "a", "b", "c", "d", "e", "▁a", "ab", "cd", "▁ab", "abcd", "▁abcd", "▁the", "t", "h", "▁t", "he")
 TOKENS = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *WORDS]
 TYPES = [2, 3, 3, *[6] * 256, *[1] * len(WORDS)]
-"""Types of the tokens: unknown, control, byte, normal."""
+"""Types of the tokens in ``TOKENS``: unknown, control, byte or normal."""
 
 SIZES = {
     "vocab_size": len(TOKENS),
@@ -52,11 +52,11 @@ CASES = {
     ),
     "hunyuan": ("hunyuan-dense", transformers.HunYuanDenseV1Config, {}),
 }
-"""Architecture, configuration of transformers, and changes of it, by name."""
+"""Architecture, configuration class of transformers and changed settings of each case, by name."""
 
 
 def peer(case, seed=0):
-    """Return the random model of a case as ``transformers`` computes it."""
+    """Return a random model of ``transformers`` for a case."""
     _, kind, changes = CASES[case]
     config = kind(**{**SIZES, **changes})
     torch.manual_seed(seed)

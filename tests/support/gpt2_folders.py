@@ -1,4 +1,4 @@
-"""Random GPT-2 folders, saved by ``transformers``, and errors of unsupported ones."""
+"""Random GPT-2 folders saved by ``transformers``, and the errors that unsupported ones cause."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ PROMPTS = [[5], [7, 9, 30], [EOS, 3, 3, 2, 35, 12, 14, 18, 1, 0, 28], [11, EOS, 
 
 
 def make(folder, seed=1, **changes):
-    """Save a random model of odd sizes with ``transformers``, and return it."""
+    """Save a random model of unusual sizes with ``transformers``, and return it."""
     torch.manual_seed(seed)
     model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**SIZES | changes)).eval()
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""How the time of a function grows with its text."""
+"""Measurement of how the run time of a function grows with the length of a text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIN_SECONDS = 0.003
 
 
 def seconds_per_character(run: Callable[[str], None], text: str) -> float:
-    """Return the processor time per character of one or several runs."""
+    """Return the processor time per character, measured over one or more runs."""
     runs, elapsed, started = 0, 0.0, time.process_time()
     while elapsed < MIN_SECONDS and runs < 500:
         with contextlib.suppress(UwagaError):  # a text that is refused must be refused in linear time

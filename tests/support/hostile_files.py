@@ -1,4 +1,4 @@
-"""Damaged model files: each loads with its original content, or is rejected by an error that names it.
+"""Damaged model files: each loads with its original content, or an error names the file.
 
 python tests/support/hostile_files.py INT8_FOLDER FLOAT_FOLDER SHORTLIST SCRATCH EXAMPLES
 
@@ -58,13 +58,13 @@ def load_texts(folder, name, shortlist=None):
 
 
 def header_of(content):
-    """Return the entries of a safetensors header as a list: a damaged one may name a tensor twice."""
+    """Return the entries of a safetensors header as a list, since a damaged one may repeat a name."""
     size = int.from_bytes(content[:8], "little")
     return list(json.loads(content[8 : 8 + size]).items()), content[8 + size :]
 
 
 def with_header(entries, data, draw):
-    """Return a file with a header, whose length and text are correct or slightly damaged."""
+    """Return a safetensors file with the given header, whose length or text may be damaged."""
     text = "{" + ",".join(f"{json.dumps(name)}:{json.dumps(entry)}" for name, entry in entries) + "}"
     head = bytearray(text.encode())
     kind = draw(st.sampled_from(["whole"] * 8 + ["length", "bit", "deep", "cut", "latin"]))
@@ -81,7 +81,7 @@ def with_header(entries, data, draw):
 
 
 def edit(entries, data, draw):
-    """Change an entry of the header."""
+    """Change a random entry of the header."""
     index = draw(st.integers(0, len(entries) - 1))
     name, entry = entries[index]
     if not isinstance(entry, dict):
@@ -123,7 +123,7 @@ def write_weights(folder, content):
 
 
 def same_tensors(original, changed):
-    """Return whether two files have the same tensors; False if the second cannot be read."""
+    """Return True if two files have equal tensors, or False if the second cannot be read."""
     try:
         actual = open_tensors(changed)
     except UwagaError:
@@ -137,7 +137,7 @@ def same_tensors(original, changed):
 
 
 def changed_value(values, draw):
-    """Replace a value of a configuration."""
+    """Return a configuration with one value replaced."""
     group = values
     while True:
         key = draw(st.sampled_from(sorted(group)))
@@ -149,7 +149,7 @@ def changed_value(values, draw):
 
 
 def checks(int8, floats, shortlist, scratch, examples):
-    """Return the properties as functions without arguments."""
+    """Return the properties to check, as functions without arguments."""
     expected = {folder: load_texts(folder, "") for folder in (int8, floats)}
     limited = load_texts(int8, "", shortlist)
     assert None not in (*expected.values(), limited)

@@ -1,4 +1,4 @@
-"""Texts of any length on which superlinear scanners are slow, by syntax."""
+"""Texts of any length, by syntax, on which scanners that take superlinear time are slow."""
 
 # ruff: noqa: E501 (tables of texts)
 
@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable
 
 TextBuilder = Callable[[int], str]
-"""Build a text of about ``size`` characters."""
+"""Type of functions that build a text of about ``size`` characters."""
 
 
 def repeat(text: str, before: str = "", after: str = "") -> TextBuilder:
-    """Repeat a text, with ``#`` replaced by the number of the repetition."""
+    """Return a function that repeats a text, with ``#`` replaced by the number of the repetition."""
     numbered = "#" in text and not text.startswith(("#", "&", "a #"))
 
     def make(size: int) -> str:

@@ -1,4 +1,4 @@
-"""A report's page, parsed like in a browser."""
+"""The HTML page of a report, parsed as a browser does."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Page(HTMLParser):
             self.texts.append(data)
 
     def shows(self, text: object) -> bool:
-        """Return whether the page shows all words of a text."""
+        """Return True if the page shows all words of a text."""
         words = re.findall(r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", str(text))
         full_text = "".join(self.texts)
         return all(word in full_text for word in words)

@@ -14,17 +14,19 @@ import numpy as np
 from marian_students import FLOAT16, FLOAT32, INTGEMM8, INTGEMM16
 
 LARGE, LARGE_HALF, SMALL = (0x7F, 0x7B, 0xFB), (0x7B, 0xFB), (0x03,)
-"""Bytes of large numbers, of those of float16, and of small ones: Marian divides by its multipliers."""
+"""Bytes of large numbers, of large float16 numbers, and of small numbers to divide by."""
 SUFFIXES = (".safetensors", ".bin", ".npz", ".pt", ".gguf", ".argosmodel")
 
 
 def enlarge(folder, rng):
-    """Make some weights large in a file, or in a file of a folder, whose checksum is updated."""
+    """Make some weights large in a file, or in a file of a folder, and update the folder's checksum."""
     paths = sorted(path for path in folder.rglob("*") if is_weights(path)) if folder.is_dir() else [folder]
     path = rng.choice(paths)
     content = path.read_bytes()
     path.write_bytes(
-        enlarged_archive(content, rng) if zipfile.is_zipfile(path) else enlarged(path.name, content, rng)
+        archive_with_large_numbers(content, rng)
+        if zipfile.is_zipfile(path)
+        else with_large_numbers(path.name, content, rng)
     )
     if folder.is_dir():
         set_checksum(folder)
@@ -34,7 +36,7 @@ def is_weights(path):
     return path.suffix in SUFFIXES and not path.name.startswith("lex.")
 
 
-def enlarged_archive(content, rng):
+def archive_with_large_numbers(content, rng):
     """Return a zip archive with large numbers in a member."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
@@ -42,12 +44,12 @@ def enlarged_archive(content, rng):
         target = rng.choice([name for name in names if name.endswith((".npy", ".bin")) or "/data/" in name])
         for name in names:
             member = old.read(name)
-            new.writestr(name, enlarged(name, member, rng) if name == target else member)
+            new.writestr(name, with_large_numbers(name, member, rng) if name == target else member)
     return out.getvalue()
 
 
-def enlarged(name, content, rng):
-    """Return a file with one, some or many large numbers."""
+def with_large_numbers(name, content, rng):
+    """Return the content of a file with one, some or many numbers made large."""
     changed = bytearray(content)
     for _ in range(rng.choice([1, 1, 3])):
         ranges = number_ranges(name, content)

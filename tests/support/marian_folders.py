@@ -12,7 +12,7 @@ TEXTS = ["the dog sees the cat", "Hi", "Where is the station? It is not far from
 
 
 def make(folder, shared=True, seed=0, safe=True, end=6.0, **changes):
-    """Save a random model of odd sizes with trained tokenisers, and return it."""
+    """Save a random model of unusual sizes with trained tokenisers, and return it."""
     folder.mkdir()
     vocabularies = []
     for side in ("source", "target"):

@@ -35,7 +35,7 @@ OPTIONS = {
 
 @dataclass
 class Student:
-    """A model: its dequantised weights in float64 by Marian's names."""
+    """A reference model in numpy with dequantised weights in float64, by Marian's names."""
 
     weights: dict[str, np.ndarray]
     vocabulary: int
@@ -137,7 +137,7 @@ class Student:
 
 
 def random_weights(vocabulary: int, shared: bool, seed: int) -> dict[str, np.ndarray]:
-    """Return weights so large that outputs depend on the source."""
+    """Return random weights that are large enough for outputs to depend on the source."""
     rng = np.random.default_rng(seed)
     weights: dict[str, np.ndarray] = {}
 
@@ -234,7 +234,7 @@ def write_student(
     options: dict[str, object] | None = None,
     seed: int = 3,
 ) -> Student:
-    """Write a folder like Firefox's; without a shortlist if ``common`` is None."""
+    """Write a folder like those of Firefox, without a shortlist if ``common`` is None."""
     folder.mkdir(parents=True, exist_ok=True)
     tokeniser = tiny.tokeniser(size=340)
     vocabulary = tokeniser.size
@@ -255,7 +255,7 @@ def write_student(
 
 
 def write_random(folder: Path, options: dict[str, object], seed: int = 5) -> None:
-    """Write a folder with a random model of these options."""
+    """Write a folder with a random model that has the given options."""
     folder.mkdir(parents=True, exist_ok=True)
     tokeniser = tiny.tokeniser(size=340)
     sizes = (tokeniser.size, tokeniser.size)

@@ -1,4 +1,4 @@
-"""The official client of the Model Context Protocol, without ``async``, and servers for it."""
+"""Synchronous use of the official client of the Model Context Protocol, and servers for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 
 class McpClient:
-    """A session with a server."""
+    """A session of the client with a server."""
 
     def __init__(self, portal: BlockingPortal, session: ClientSession, hello: types.InitializeResult) -> None:
         self._portal, self._session, self.hello = portal, session, hello
@@ -32,13 +32,13 @@ class McpClient:
         return self._portal.call(self._session.call_tool, name, {**(extra or {}), **arguments})
 
     def ok(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """Return the JSON of a successful result."""
+        """Call a tool that must succeed, and return the JSON of its result."""
         result = self.call(name, **arguments)
         assert not result.isError, result.content[0].text
         return result.structuredContent
 
     def refused(self, name: str, /, **arguments: Any) -> str:
-        """Return the message of an error result."""
+        """Call a tool that must fail, and return its error message."""
         result = self.call(name, **arguments)
         assert result.isError, result.structuredContent
         return result.content[0].text

@@ -135,7 +135,7 @@ def native_model(model, precision="float32", threads=1, isa=None, levels=127, ke
 
 
 def sentences(count, seed=0, max_length=12, vocabulary=23):
-    """Return random sources with their end symbols."""
+    """Return random source sentences that end with the end symbol."""
     rng = np.random.default_rng(seed)
     return [
         (*rng.integers(4, vocabulary, rng.integers(0, max_length)).tolist(), SYMBOLS.end)
@@ -144,7 +144,7 @@ def sentences(count, seed=0, max_length=12, vocabulary=23):
 
 
 def step_both(model, peer, sources, steps, beams=2, seed=0, start=SYMBOLS.start):
-    """Run two models on the same random tokens, reorder rows and drop sentences; yield both steps.
+    """Run two models on the same random tokens, with reordered rows and dropped sentences; yield steps.
 
     ``start`` is the first token, None for random ones.
     """

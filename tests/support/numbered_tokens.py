@@ -25,7 +25,7 @@ class NumberTokeniser:
 
 
 def read_numbers(folder, ids):
-    """Return tokenisers, like the functions ``read_..._tokeniser``."""
+    """Return source and target tokenisers, as the functions ``read_..._tokeniser`` do."""
     start, end = ids.start or 0, ids.end or 0
     pad = end if ids.pad is None else ids.pad
     symbols = Symbols(start=start, end=end, pad=pad, unknown=2)

@@ -1,4 +1,4 @@
-"""Small office documents, built from their parts."""
+"""Small office documents, built from given contents."""
 
 import io
 import zipfile

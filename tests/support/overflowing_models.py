@@ -20,7 +20,7 @@ SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 PRECISIONS = ["float32", "bfloat16", "int8"]
 FEATURE, LARGE = 10.0, 3e38
 WIDTH, SOURCE = 16, 40
-OVERFLOWS = {"inf": (LARGE, 0.0), "-inf": (-LARGE, 0.0), "nan": (LARGE, -LARGE)}
+OVERFLOWING_WEIGHTS = {"inf": (LARGE, 0.0), "-inf": (-LARGE, 0.0), "nan": (LARGE, -LARGE)}
 """The first two weights of a token, by its logit; the others are 0."""
 SEARCHES = {
     "greedy": SearchOptions(beam=1, max_length=6),
@@ -41,7 +41,7 @@ def overflowing_model(
     The last norm makes every feature the same, so that logits are sums of weights.
 
     Args:
-        overflows: kinds of logits that overflow, of ``OVERFLOWS``.
+        overflows: kinds of logits that overflow, of ``OVERFLOWING_WEIGHTS``.
         share: part of the tokens whose logits overflow.
     """
     rng = np.random.default_rng(seed)
@@ -63,7 +63,7 @@ def overflowing_model(
     output /= 10
     kinds = np.where(rng.random(vocabulary) < share, rng.choice(overflows or [""], vocabulary), "")
     logits = output.astype(np.float64).sum(1) * FEATURE + weights["output_bias"]
-    for kind, first_weights in OVERFLOWS.items():
+    for kind, first_weights in OVERFLOWING_WEIGHTS.items():
         output[kinds == kind] = 0
         output[kinds == kind, :2] = first_weights
         logits[kinds == kind] = float(kind)
@@ -74,7 +74,7 @@ def overflowing_model(
 
 
 def random_shortlist(rng, vocabulary):
-    """Return short lists, so that some are without the tokens that overflow."""
+    """Return a random shortlist with lists so short that some contain no overflowing token."""
     lists = [np.unique(rng.integers(0, vocabulary, rng.integers(0, 4))) for _ in range(SOURCE)]
     first = np.cumsum([0, *map(len, lists)])
     common = np.union1d(rng.integers(0, vocabulary, int(rng.integers(1, 4))), [SYMBOLS.end])
@@ -83,9 +83,9 @@ def random_shortlist(rng, vocabulary):
 
 
 def check_overflow(rng, isa=None, precision=None):
-    """Check that a random model's steps agree with the reference, and that searches end."""
+    """Check that the steps of a random model agree with the reference, and that searches terminate."""
     vocabulary = int(rng.choice([9, 131, 8300]))
-    overflows = [kind for kind in OVERFLOWS if rng.integers(2)]
+    overflows = [kind for kind in OVERFLOWING_WEIGHTS if rng.integers(2)]
     decoder_only = rng.integers(4) == 0
     model, logits = overflowing_model(
         overflows,
@@ -112,7 +112,7 @@ def check_overflow(rng, isa=None, precision=None):
 
 
 def phrases(rng, vocabulary):
-    """Return phrases that a translation must contain, or gets a bonus for."""
+    """Return phrases that a target must contain, or that add a bonus to its score."""
     token_ids = [tuple(rng.integers(4, vocabulary, 2).tolist()) for _ in range(2)]
     return Phrases([Phrase((token_ids[0],)), Phrase((token_ids[1],))], None, 1.5 if rng.integers(2) else None)
 
@@ -137,7 +137,7 @@ def check_step(rng, model, logits, sources, lists):
 
 
 def random_choice(rng, logits, rows, extra):
-    """Return any choice, with extra tokens if they are allowed."""
+    """Return a random :class:`Choice`, with extra tokens if they are allowed."""
     vocabulary = len(logits)
     # A single logit is summed in float64, where weights of opposite signs do not overflow.
     forced = rng.integers(-1, vocabulary, rows)
@@ -158,7 +158,7 @@ def random_choice(rng, logits, rows, extra):
 
 
 def check_search(model, logits, sources, lists, options, phrases=None):
-    """Check that a sentence fails if a token of its list overflows; others are the same in a batch."""
+    """Check that only the sentences fail whose shortlists contain an overflowing token."""
     overflow = np.isnan(logits) | (logits == np.inf)
     single_results = []
     for index, source in enumerate(sources):
@@ -177,7 +177,7 @@ def check_search(model, logits, sources, lists, options, phrases=None):
 
 
 def search_or_none(model, sources, options, phrases):
-    """Return the translations, or None if the model's weights are rejected."""
+    """Return the results of a search, or None if it rejects the weights of the model."""
     try:
         return search(model, inputs(sources, phrases=phrases), options)
     except ModelError as error:

@@ -1,4 +1,4 @@
-"""All regular expressions of the source, and texts on which backtracking is slow, from their parse trees."""
+"""The regular expressions of the source, and texts that make backtracking slow, from parse trees."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FUNCTIONS = frozenset(
     ("compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
 )
 ANCHORED = frozenset(("match", "fullmatch"))
-"""Methods that try one position only."""
+"""Methods that match at one position only."""
 MIN_REPETITIONS = 20
-"""Minimum number of repetitions with which a repeat can be slow."""
+"""Minimum upper bound of repetitions of a repeat that can be slow."""
 ALPHABET = " a1-.<\n\t\rA_,:;|>{}[]()\"'\\/&%$#@!?*+=~`^\u00e9\u6f22\u00a0\u2026\u0301"
 MAX_TEXTS = 5
-"""Maximum number of texts for a repeat."""
+"""Maximum number of texts to return for each repeat."""
 REPEATS = frozenset((codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT))
 CATEGORIES = {
     codes.CATEGORY_DIGIT: r"\d",
@@ -38,7 +38,7 @@ CATEGORIES = {
 
 
 class SourcePattern(NamedTuple):
-    """A pattern of the source and the methods that are called; ``methods`` is empty if they are unknown."""
+    """A pattern of the source, and the methods called on it; ``methods`` is empty if unknown."""
 
     location: str
     pattern: re.Pattern[Any]
@@ -139,7 +139,7 @@ def _evaluate(node: ast.expr, names: Mapping[str, object]) -> Any:
 
 
 class Attack(NamedTuple):
-    """A text with a part that is repeated."""
+    """A text with a part to be repeated: prefix, repeated part, and end."""
 
     before: str
     repeated: str
@@ -193,7 +193,7 @@ def _subpatterns(code: Any, argument: Any) -> list[Any]:
 
 
 def _samples(nodes: Any, limit: int) -> list[str]:
-    """Return up to ``limit`` texts that a sequence matches, with minimal repeats or one repetition."""
+    """Return at most ``limit`` texts that match a sequence, with as few repetitions as possible."""
     texts = [""]
     for code, argument in nodes:
         parts = list(dict.fromkeys(_node_samples(code, argument, limit)))[:limit]
@@ -216,7 +216,7 @@ def _node_samples(code: Any, argument: Any, limit: int) -> list[str]:
 
 
 def _characters(code: Any, argument: Any) -> list[str]:
-    """Return characters of a set: those of the alphabet, or else the first of each range."""
+    """Return characters of a set: those in the alphabet, or else the first of each range."""
     members = [character for character in ALPHABET if _allows(code, argument, character)]
     if members or code is not codes.IN:
         return members

@@ -16,7 +16,7 @@ from uwaga.tokenizers.training import train_tokeniser
 
 @cache
 def tokeniser():
-    """Return a tokeniser without byte fallback, so that a random model's output is valid input of another."""
+    """Return a tokeniser without byte fallback, so that any output is a valid input of another model."""
     settings = TextSettings(kind="bpe", size=200, byte_fallback=False)
     with tempfile.TemporaryDirectory() as folder:
         return train_tokeniser([*tiny.ENGLISH, *tiny.GERMAN, "3.14 42"], settings, Path(folder) / "tiny")

@@ -23,7 +23,7 @@ def plugin_file(title: str, folder: Path) -> Path:
 
 
 def forget_plugins(patch: pytest.MonkeyPatch, *registries: plugins.Registry[Any]) -> None:
-    """Forget plugins, now and after the test, and what they added to registries."""
+    """Remove all plugins and the names they registered, before and after the test."""
     patch.setenv(plugins.PLUGINS_VARIABLE, "")
     patch.setattr(plugins, "_loaded", set())
     for registry in registries:

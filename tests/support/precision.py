@@ -9,10 +9,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 EXACT = {"atol": 1e-9, "rtol": 1e-9}
-"""Tolerance of float64 computations of models: larger than rounding, smaller than any real difference."""
+"""Tolerance for float64 results: above rounding errors and below the effect of any mistake."""
 
 MAX_ULPS = 256
-"""Maximum error of a float32 computation of a model, in units in the last place of the largest value."""
+"""Maximum error of float32 results, in units in the last place of the largest value."""
 
 
 def tolerance(expected: Any, dtype: Any = None) -> dict[str, float]:
@@ -34,7 +34,7 @@ def tolerance(expected: Any, dtype: Any = None) -> dict[str, float]:
 
 
 class DoublePrecision(TorchFunctionMode):
-    """A context in which requests for float32 in torch give float64.
+    """A context manager in which torch uses float64 wherever float32 is requested.
 
     ``transformers`` casts some sums, softmaxes and the scores of its search to float32, in models of any
     number format.

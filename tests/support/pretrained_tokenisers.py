@@ -1,4 +1,4 @@
-"""A folder with a tiny trained tokeniser for each pretrained family, and transformers' reading of it."""
+"""Folders with a tiny trained tokeniser for each pretrained family, read by uwaga and transformers."""
 
 import json
 import shutil
@@ -59,7 +59,7 @@ READERS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A folder, and its tokenisers in ``transformers`` and in uwaga."""
+    """A folder, and its tokenisers as ``transformers`` and uwaga read them."""
 
     folder: Path
     peer: Any
@@ -95,7 +95,7 @@ def newer_format(name: str) -> Case:
 
 
 def case(name: str, folder: Path, size: int) -> Case:
-    """Read a folder with both libraries."""
+    """Return the folder with its tokenisers as both libraries read them."""
     options: dict[str, Any] = {"src_lang": LANGUAGE_CODES[name]} if name in LANGUAGE_CODES else {}
     if name == "bart":
         options["mask_token"] = transformers.AddedToken("<mask>", lstrip=True)

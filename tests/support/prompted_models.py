@@ -38,7 +38,7 @@ FAMILIES = {
     "gemma2": GEMMA | {"score_cap": 2.0, "logit_cap": 3.0},
     "gemma3": GEMMA | {"query_key_norm": "before", "local_rotary": {"base": 9.0}},
 }
-"""The settings of tiny models of each family, besides :data:`COMMON`."""
+"""Settings of a tiny model of each family, in addition to :data:`COMMON`."""
 
 
 def family_settings(name: str, **changes) -> DecoderOnlySettings:
@@ -47,7 +47,7 @@ def family_settings(name: str, **changes) -> DecoderOnlySettings:
 
 @st.composite
 def decoder_only_settings(draw):
-    """Draw the settings of a tiny decoder-only model with any mechanisms."""
+    """Return random settings of a tiny decoder-only model with any combination of mechanisms."""
     shape = draw(transformer_settings())
     common = {name: getattr(shape, name) for name in BlockSettings.model_fields if name != "family"}
     common["width"] = 4 * shape.width  # norms of two numbers amplify rounding errors
@@ -60,7 +60,7 @@ def decoder_only_settings(draw):
 
 @st.composite
 def recent_mechanisms(draw, shape):
-    """Draw mechanisms of recent decoders, as changes of settings."""
+    """Return random changes of settings, which select mechanisms of recent decoder-only models."""
     groups = [count for count in range(1, shape.heads + 1) if shape.heads % count == 0]
     changes = {
         "norm": draw(st.sampled_from(["pre", "post", "both"])),
@@ -96,7 +96,7 @@ def native_decoder(model, precision="float32", threads=1, isa=None, keep=(), sha
 
 
 def prompts(count, seed=0, max_length=MAX_LENGTH // 2, vocabulary=23):
-    """Return random prompts of one token or more."""
+    """Return random prompts of at least one token."""
     rng = np.random.default_rng(seed)
     return [
         tuple(rng.integers(0, vocabulary, rng.integers(1, max_length + 1)).tolist()) for _ in range(count)

@@ -56,7 +56,7 @@ def prefixes_for(draw, count):
 
 @st.composite
 def phrases_for(draw, count):
-    """Draw phrases that targets must contain, forced or with a bonus."""
+    """Return random phrases that targets must contain or that add a bonus to their score."""
     form = st.lists(st.integers(4, VOCABULARY_SIZE - 1), min_size=1, max_size=3).map(tuple)
     forms = st.lists(form, min_size=1, max_size=3).map(tuple)
     phrase = st.builds(Phrase, forms, st.integers(1, 2), st.booleans())

@@ -1,4 +1,4 @@
-"""Small recurrent models of every family and variant, for law tests."""
+"""Small recurrent models of every family and variant, for tests of their common properties."""
 
 from __future__ import annotations
 

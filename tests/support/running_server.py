@@ -28,7 +28,7 @@ class RunningServer:
     log: Path
 
     def stop(self) -> int | None:
-        """Stop the server, and return its exit status, which is unknown for a forked one."""
+        """Stop the server, and return its exit status, or None for a forked server."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(60)
 
@@ -40,7 +40,7 @@ def running_server(
     program: Sequence[str] | None = None,
     **settings: object,
 ) -> Iterator[RunningServer]:
-    """Run a server with these settings; yield it when its models are loaded.
+    """Run a server with the given settings; yield it when its models are loaded.
 
     Args:
         folder: the folder of its settings and its log.

@@ -1,10 +1,10 @@
-"""Sentences of a search from lists of token ids."""
+"""Construction of the sentences of a search from lists of token ids."""
 
 from uwaga.search import SearchInput
 
 
 def inputs(sources, prefixes=None, phrases=None, drafts=None, datastores=None):
-    """Return the sentences of a search; each with a prefix, phrases, a draft and a datastore."""
+    """Return the sentences of a search, with their prefixes, phrases, drafts and datastores if given."""
     if not sources:
         return []
     missing = [None] * len(sources)

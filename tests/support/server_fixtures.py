@@ -15,7 +15,7 @@ from uwaga_server.settings import DIALECTS
 
 @pytest.fixture(scope="session")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with the bundled model, all dialects, and folders for state and suggestions."""
+    """Start a server with the bundled model, all dialects, and folders for state and suggestions."""
     folder = tmp_path_factory.mktemp("shared-server")
     paths = {"state": str(folder / "state"), "suggestions": str(folder / "suggestions.jsonl")}
     with running_server(folder, dialects=list(DIALECTS), **paths) as running:
@@ -24,7 +24,7 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningS
 
 @pytest.fixture(scope="session")
 def translator() -> uwaga.Translator:
-    """Return the bundled model, which the server has too."""
+    """Return a translator with the bundled model, which the server uses too."""
     return uwaga.Translator.load(threads=1)
 
 
@@ -36,7 +36,7 @@ def browser() -> Iterator:
 
 @pytest.fixture
 def page(browser, server: str) -> Iterator:
-    """Yield the page of the module's server, without a text."""
+    """Yield the page of the server that the test module defines, with empty text."""
     with open_server_page(browser, server, START) as new_page:
         new_page.wait_for_selector("#source")
         yield new_page

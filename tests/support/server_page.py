@@ -16,7 +16,7 @@ expect = pytest.importorskip("playwright.sync_api", reason="playwright is not in
 expect.set_options(timeout=15_000)
 BUNDLED = Path(__file__).parents[2] / "src/uwaga/bundled"
 START = "#source=en&target=de"
-"""The fragment of the bundled model's languages."""
+"""Fragment of the page's address that selects the languages of the bundled model."""
 FINISHED_LINES = ".output:not([aria-busy=true]) .line.done"
 
 
@@ -54,7 +54,7 @@ def open_server_page(
 
 
 def translate_text(page, text: str) -> str:
-    """Enter a text, and return its complete translation."""
+    """Enter a text, wait for its translation, and return it."""
     page.locator("#source").fill(text)
     page.wait_for_function(
         """([done, text]) => {
@@ -72,7 +72,7 @@ OUTPUT_TEXT = "[...document.querySelector('.output').children].map((line) => lin
 
 
 def output(page) -> str:
-    """Return the translation, line by line."""
+    """Return the displayed translation with line breaks."""
     return page.evaluate(OUTPUT_TEXT)
 
 
@@ -82,7 +82,7 @@ def wait_for_translation(page, text: str) -> None:
 
 
 def word(page, text: str, index: int = 0):
-    """Return a word of the translation."""
+    """Return the locator of a word of the translation."""
     return page.locator(".word", has_text=text).nth(index)
 
 
@@ -92,12 +92,12 @@ def eventually(page, condition) -> None:
 
 
 def marked(page):
-    """Return the marked parts of the source."""
+    """Return the texts of the marked parts of the source."""
     return page.locator(".mirror mark")
 
 
 def copy_bundled_model(folder: Path, source: str, target: str) -> Path:
-    """Copy the bundled model under the name of other languages, into which it translates nonsense."""
+    """Copy the bundled model as if it translated between other languages."""
     path = folder / f"{source}-{target}"
     shutil.copytree(BUNDLED, path)
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Compare JSON with a shape."""
+"""Comparison of JSON with an expected structure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def fits(value: Any, shape: Any) -> bool:
-    """Return whether JSON matches a shape: types, equal values, predicates, and lists and objects of them."""
+    """Return True if JSON matches a structure of types, values, predicates, lists and objects."""
     if isinstance(shape, type):
         return isinstance(value, shape)
     if callable(shape):

@@ -1,4 +1,4 @@
-"""Numbers in the course that no sample or figure shows match values computed from the repository.
+"""Comparison of numbers in the course with values computed from the repository.
 
 Most belong to the bundled model: its settings, weights and results. Samples and figures show many
 more of its numbers, and are checked by themselves.
@@ -52,13 +52,13 @@ class Matrix:
     weights: np.ndarray
 
     def heads(self, row: str, column: str, last: bool = False) -> np.ndarray:
-        """Return the weight of each head; of several equal rows the first counts, or the last."""
+        """Return the weight of each head in the first, or the last, row with the given piece."""
         rows = [index for index, piece in enumerate(self.rows) if piece == row]
         return self.weights[:, rows[-1 if last else 0], self.columns.index(column)]
 
 
 class Model:
-    """The bundled model, as Python and as the laboratory load it."""
+    """The bundled model, loaded as in Python and as in the laboratory."""
 
     def __init__(self) -> None:
         if not BUNDLED.exists():
@@ -85,7 +85,7 @@ class Model:
             return sum(np.prod(file.get_slice(name).get_shape()) for name in names) / 1e6
 
     def matrix(self, translator: Translator, text: str, layer: str) -> Matrix:
-        """Return the attention of a layer, of its heads."""
+        """Return the attention matrix of all heads of a layer."""
         inside = look_inside(translator, text, names=[f"{layer}.weights"])
         source = [piece.strip("▁") for piece in inside.source]
         written = [piece.strip("▁") for piece in inside.predicted]
@@ -105,7 +105,7 @@ class Model:
 
 
 def figure(name: str):
-    """Return the module that draws a figure of the course."""
+    """Return the module of the script that draws a figure of the course."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "docs/figures"))
         patch.syspath_prepend(str(ROOT / "docs/figures/learn"))
@@ -124,7 +124,7 @@ def verb_probabilities(model: Model) -> list[float]:
 
 
 def noun_weight(model: Model, name: str) -> float:
-    """Return the weight on a noun that head 2 of the first encoder layer gives its article."""
+    """Return the weight that head 2 of the first encoder layer gives to the noun after an article."""
     matrix = model.matrix(model.laboratory, f"The man reads the {name}.", "encoder.1")
     return matrix.heads("the", name, last=True)[1]
 
@@ -142,7 +142,7 @@ def largest_weight_of_to(model: Model) -> float:
 
 
 def end_symbol_scores(model: Model, *targets: str) -> list[float]:
-    """Return the log-probability of the end after each translation of *It is raining today.*"""
+    """Return the log-probability of the end symbol after each translation of *It is raining today.*"""
     pairs = [("It is raining today.", target) for target in targets]
     return [score.token_scores[-1] for score in model.python.score(pairs)]
 
@@ -178,7 +178,7 @@ def page(name: str) -> str:
 
 
 def window_sizes() -> list[int]:
-    """Return what chapter 4 concludes from the two lines that its second sample prints."""
+    """Return the window sizes that chapter 4 derives from the output of its second sample."""
     text = page("04-other-ways.md")
     looks, needs = (
         [*map(int, re.findall(rf"^{name} (.*)$", text, re.MULTILINE)[0].split())]
@@ -221,7 +221,7 @@ def chapter_18_run_sizes() -> list[int]:
 
 
 def layer_removal_loss() -> list[float]:
-    """Return the loss without the second layer's heads in chapter 9, and the factor of the probabilities."""
+    """Return the loss without the heads of layer 2 in chapter 9, as a difference and as a factor."""
     [loss] = re.findall(r"^cross 2 .* all four: ([\d.]+)$", page("09-heads.md"), re.MULTILINE)
     return [float(loss), math.exp(float(loss))]
 
@@ -330,7 +330,7 @@ STATEMENTS: dict[str, Expected] = {
     rf"For {N} of {N} target words, the largest attention was on the word whose deletion": deletion_agreement,
     rf"The full stop and the end symbol get {N}% and {N}% of the row": full_stop_shares,
 }
-"""What the pages say, with numbers in groups, and what the model's files or the model give."""
+"""Patterns of statements, with numbers in groups, and functions that compute these numbers."""
 
 
 @cache
@@ -352,7 +352,7 @@ def expected(pattern: str) -> list[float] | bool:
 
 
 def read(number: str) -> float:
-    """Return the value of a number in digits or as a word."""
+    """Return the value of a number that is written in digits or as a word."""
     word = number.lower()
     if word in WORDS or word in SHARES:
         return SHARES[word] if word in SHARES else WORDS.index(word)
@@ -360,7 +360,7 @@ def read(number: str) -> float:
 
 
 def agrees(number: str, value: float) -> bool:
-    """Return True if a number is a rounding of a value, or nearly: processors differ in the last digits."""
+    """Return True if a number is a value rounded, with a tolerance for differences between processors."""
     digits = len(number.partition(".")[2])
     return abs(read(number) - value) <= 0.55 * 10**-digits
 

@@ -26,11 +26,11 @@ DECODERS = {
     "Gemma": "gemma2",
     "Hunyuan": "hunyuan_v1_dense",
 }
-"""Families of decoders by the names that pages give them."""
+"""Model families of decoders by the names that pages use for them."""
 
 
 def models_wrongly_described_with_windows(text: str) -> list[str]:
-    """Return the models without windows that a sentence or row describes as having windows."""
+    """Return the models that a sentence or table row wrongly describes as having attention windows."""
     return [
         f"{name} in {sentence!r}"
         for sentence in re.split(r"(?<=\.)\s|(?<=。)|\n\n|\n(?=\|)", text)
@@ -41,7 +41,7 @@ def models_wrongly_described_with_windows(text: str) -> list[str]:
 
 
 def outdated_install_sizes(text: str) -> list[str]:
-    """Return the sizes of a plain install that differ from the one in the guide to the engine."""
+    """Return the stated sizes of an installation that differ from the size in the guide to the engine."""
     guide = (ROOT / "docs/guides/engine.md").read_text(encoding="utf-8").partition("## Size of a plain")[2]
     [total] = re.findall(r"^\| \*\*total\*\* \| \*\*([\d.]+)", guide, re.MULTILINE)
     parts = re.findall(r"^\| [^*|]+ \| ([\d.]+) \|", guide, re.MULTILINE)
@@ -60,7 +60,7 @@ COMMANDS = {
 
 @cache
 def needs_torch(name: str) -> bool:
-    """Return whether a command of the guide to attention fails where torch is not installed."""
+    """Return True if a command of the guide to attention fails where torch is not installed."""
     if not BUNDLED.exists():
         pytest.skip("this source tree holds no bundled model")
     program = "import sys; sys.modules['torch'] = None; from uwaga.cli.main import app; app()"
@@ -94,13 +94,13 @@ def mechanisms_without_chapter_link(text: str) -> list[str]:
 
 
 def paragraphs_in_widgets(text: str) -> list[str]:
-    """Return widget contents with paragraphs: Markdown would end the widget before them."""
+    """Return the contents of widgets that contain paragraphs, before which Markdown would end the widget."""
     widgets = re.findall(r"<(uwaga-\w+)[^>]*>(.*?)</\1>", text, re.DOTALL)
     return [content for _, content in widgets if re.search(r"\n\s*\n|<(?:p|div)\b", content)]
 
 
 def calls_that_disable_gradients(text: str) -> list[str]:
-    """Return the calls that disable gradients for the samples after them."""
+    """Return the calls that disable gradients for all later samples of a page."""
     return re.findall(r"^ *torch\.set_grad_enabled\(.*", text, re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""Small tables, and jobs that translate them."""
+"""Jobs that translate small tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def translate_texts(texts: list[str]) -> list[str]:
 
 
 class ProgressHook:
-    """A progress that calls a function after each part."""
+    """A progress display that calls a function after each output part."""
 
     def __init__(self, callback=None) -> None:
         self.rows = self.before = 0

@@ -44,7 +44,7 @@ def tokeniser(side: str = "joint", normalisation: str = "nfkc", size: int = 340)
 def transformer(
     settings: TransformerSettings, source: Tokeniser, target: Tokeniser, seed: int = 0, sharp: float = 2.0
 ) -> Transformer:
-    """A random model; ``sharp`` scales its output embeddings, so that beam and greedy search differ."""
+    """Return a random model; ``sharp`` scales its output embeddings, so that results of searches vary."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = Transformer(settings, target.symbols, source.size, target.size)
@@ -63,7 +63,7 @@ SEARCH, TEXT = from_settings(DECODING)
 
 
 def write_random_adapter(model_folder: Path, folder: Path) -> None:
-    """A random low-rank adapter of a matrix of the model in ``place`` that changes its translations."""
+    """Write a random low-rank adapter of the model in ``place`` that changes its translations."""
     weights = formats.read(model_folder, False).weights
     assert weights is not None
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""A checkpoint and its torch model, for tests that need both."""
+"""Loading of checkpoints together with their torch models."""
 
 import json
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class LoadedModel:
 
 
 def load_torch(path, device="cpu", dtype="float32", read=formats.read):
-    """Load the model of a path in torch, with the languages that it states."""
+    """Load the checkpoint at a path and its torch model, with the given languages."""
     checkpoint = read(path)
     return LoadedModel(to_torch(checkpoint, device, dtype), checkpoint, checkpoint.languages.stated)
 

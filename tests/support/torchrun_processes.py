@@ -22,7 +22,7 @@ main([word.replace("RANK", rank) for word in sys.argv[1:]])
 def launch(
     folder: Path, processes: int, *words: object, restarts: int = 0, script: str = "", **environment: str
 ) -> subprocess.Popen[str]:
-    """Start ``torchrun`` in ``folder`` with processes of ``uwaga``, or of a script, and these arguments."""
+    """Start ``torchrun`` in ``folder``, with processes that run ``uwaga`` or a script."""
     program = ["-m", "uwaga"]
     if script:
         (folder / "script.py").write_text(script, encoding="utf-8")
@@ -40,7 +40,7 @@ def launch(
 
 
 def wait_for_exit(process: subprocess.Popen[str], seconds: float = 120) -> tuple[int, str]:
-    """Return the exit status and the errors of a process; kill it with its workers after ``seconds``."""
+    """Return the exit status and error output of a process; kill it and its workers after ``seconds``."""
     try:
         _, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:

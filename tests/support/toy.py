@@ -11,7 +11,7 @@ from uwaga.training.process import Interrupt
 
 
 def write_reversal_corpus(folder: Path, pairs: int = 600, max_length: int = 6, seed: int = 0) -> None:
-    """``train.tsv`` and ``dev.tsv``: letters TAB the same letters reversed."""
+    """Write ``train.tsv`` and ``dev.tsv``, whose targets are the letters of the source reversed."""
     rng = random.Random(seed)
     for name, count in (("train", pairs), ("dev", 40)):
         lines = []
@@ -22,7 +22,7 @@ def write_reversal_corpus(folder: Path, pairs: int = 600, max_length: int = 6, s
 
 
 def toy_values(folder: Path, **training: Any) -> dict[str, Any]:
-    """Raw settings of a run in ``folder`` on the corpus there; ``training`` overrides its group."""
+    """Return unparsed settings of a run in ``folder``; ``training`` overrides settings of its group."""
     return {
         "run": str(folder / "run"),
         "data": {
@@ -58,12 +58,12 @@ def toy_values(folder: Path, **training: Any) -> dict[str, Any]:
 
 
 def toy_settings(folder: Path, **training: Any) -> Settings:
-    """:func:`toy_values`, checked."""
+    """Return the settings of :func:`toy_values` after validation."""
     return parse(Settings, toy_values(folder, **training), "toy")
 
 
 class Stop(Interrupt):
-    """An interrupt that comes after some updates."""
+    """Raises KeyboardInterrupt after a number of updates."""
 
     after = 0
 

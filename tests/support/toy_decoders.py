@@ -1,6 +1,6 @@
 """Small numpy decoders with the decoder interface, for tests of the search.
 
-Their rows do not depend on each other in any bit: sums run along an axis of fixed length, never through
+Their rows are bitwise independent of each other: sums run along an axis of fixed length, never through
 a BLAS whose order of summation depends on how many rows there are.
 """
 
@@ -16,19 +16,19 @@ from uwaga.search import choose
 
 
 def product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """(rows, n) times (n, m); each row is summed in the same order, independently of other rows."""
+    """Return the product of (rows, n) and (n, m); the order of summation does not depend on the rows."""
     return (left[:, :, None] * right[None]).sum(axis=1)
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """(rows, vocabulary) in float64."""
+    """Return the log-softmax of logits (rows, vocabulary) in float64."""
     top = logits.max(axis=1, keepdims=True)
     return logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
 class ToyMemory:
-    """``lengths`` (sentences,), ``values`` (sentences, source, width), ``mask`` (sentences, source)."""
+    """Encoded sources: ``lengths`` (sentences,), ``values`` (sentences, source, width) and ``mask``."""
 
     lengths: np.ndarray
     values: np.ndarray
@@ -44,7 +44,7 @@ class ToyMemory:
 
 @dataclass(frozen=True)
 class ToyState:
-    """``hidden`` (rows, width); ``beams`` rows per sentence, the sentences those of ``memory``."""
+    """Decoder state: ``hidden`` (rows, width), with ``beams`` rows per sentence of ``memory``."""
 
     memory: ToyMemory
     beams: int
@@ -111,7 +111,7 @@ class RecurrentToy:
         return Step(chosen_tokens, log_probs, ToyState(state.memory, state.beams, hidden), attention)
 
     def logits(self, tokens: np.ndarray, state: ToyState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(rows, vocabulary) logits, (rows, width) next hidden, (rows, source) attention."""
+        """Return logits (rows, vocabulary), next hidden (rows, width), and attention (rows, source)."""
         rows = len(tokens)
         assert tokens.shape == (rows,) and rows == state.memory.sentences * state.beams
         assert ((tokens >= 0) & (tokens < self.vocabulary)).all()

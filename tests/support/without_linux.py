@@ -37,7 +37,7 @@ NAMES = {
     "signal": ("SIGALRM", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGQUIT", "SIGUSR*", "pthread_*"),
     "socket": ("AF_UNIX", "SO_REUSEPORT"),
 }
-"""Names that are missing there, as patterns, by module."""
+"""Patterns of names that are missing on other systems, by module."""
 VALUES = {"sys": {"platform": "other"}}
 FOLDERS = ("/proc/", "/sys/")
 
@@ -93,7 +93,7 @@ def remove_linux() -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment of a process without these names; ``folder`` contains the startup file of Python."""
+    """Return the environment of a process without these names; ``folder`` gets Python's startup file."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text("import without_linux\nwithout_linux.remove_linux()\n")
     return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parent), *sys.path])}

@@ -1,4 +1,4 @@
-"""Glossaries in translations: terms that they contain, and warnings for those that they lack."""
+"""Glossaries in translations: applied terms, and warnings about missing ones."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_M27_terms_are_used_and_reported():
     assert BUNDLED.translate("A dog.", glossary=TERMS) == BUNDLED.translate("A dog.")
 
 
-def test_M27_repeated_term_is_applied_each_time():
+def test_M27_repeated_term_is_applied_to_each_occurrence():
     translation = BUNDLED.translate("A car and a car.", glossary={"car": "Gefährt|Gefährts"})
     assert translation.text.count("Gefährt") == 2
     assert [use.applied for use in translation.terms] == [True, True]
 
 
 @pytest.mark.parametrize("mode", ["forced", "soft"])
-def test_M27_term_replaces_usual_word(mode):
+def test_M27_term_replaces_the_usual_translation_of_a_word(mode):
     for text, usual, term in (
         ("The car is very fast.", "Auto", "Wagen"),
         ("She saw a dog in the house.", "Hund", "Rüde"),
@@ -77,8 +77,8 @@ def test_M27_prefix_takes_precedence_over_terms():
     assert translation.text.startswith("Der Hund") and "Köter" in translation.text
 
 
-def test_M27_term_ends_at_word_boundary():
-    """Haus must not be continued to Hausboot, which the model prefers."""
+def test_M27_applied_term_ends_at_a_word_boundary():
+    """The term Haus must not be continued to Hausboot, which the model prefers."""
     terms = finder({"house": "Haus"})
     sentence_terms = terms.find_terms("A house.")
     continuations = word_continuations(BUNDLED.target, BUNDLED.decoder.vocabulary)
@@ -188,7 +188,7 @@ def test_command_line_applies_glossary(tmp_path):
     assert (streamed.exit_code, streamed.stdout) == (0, greedy.stdout)
 
 
-def test_word_continuations_begin_with_letter_or_digit():
+def test_tokens_that_continue_a_word_begin_with_a_letter_or_digit():
     continuations = word_continuations(BUNDLED.target, BUNDLED.decoder.vocabulary)
     pieces = BUNDLED.target.pieces(range(BUNDLED.decoder.vocabulary))
     assert continuations.dtype == np.bool_

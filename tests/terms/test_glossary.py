@@ -1,4 +1,4 @@
-"""Glossaries: read from files and mappings, and found in texts."""
+"""Glossaries: reading of files and mappings, and matching of terms in texts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_capital_at_sentence_start_matches_lower_case_term(before):
     assert not match.capitalised
 
 
-def test_ignore_case_matches_any_capitals():
+def test_ignore_case_option_matches_any_capitalisation():
     glossary = Glossary((Term("iPhone case", ("Hülle",), "here"),), ignore_case=True)
     assert len(glossary.find("IPHONE CASE and iphone case")) == 2
 
@@ -68,7 +68,7 @@ def test_unspaced_scripts_have_no_word_boundaries():
     st.dictionaries(st.text("ab ", min_size=1, max_size=6), st.just("x"), max_size=6),
     st.text("ab .", max_size=30),
 )
-def test_matches_are_ordered_and_disjoint(terms, text):
+def test_term_matches_are_ordered_and_disjoint(terms, text):
     terms = {source: target for source, target in terms.items() if source.strip()}
     normalised, end = {" ".join(source.split()): source for source in terms}, 0
     if len(normalised) < len(terms):
@@ -97,7 +97,7 @@ def test_longer_and_then_earlier_terms_take_precedence(terms, text):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [1, 4, 400])
-def test_memory_is_proportional_to_terms(words):
+def test_memory_use_is_proportional_to_the_number_of_terms(words):
     rng = random.Random(words)
     terms = [Term(" ".join(rng.choices("abcdef", k=words)), ("x",), "here") for _ in range(200_000 // words)]
     terms = list({term.source: term for term in terms}.values())
@@ -144,7 +144,9 @@ def test_glossary_file_formats_are_read(tmp_path):
 
 
 BOMB = '<!DOCTYPE martif [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><martif><term>&b;</term></martif>'
-OUTSIDE = '<!DOCTYPE martif [<!ENTITY x SYSTEM "file:///etc/passwd">]><martif><term>&x;</term></martif>'
+EXTERNAL_ENTITY = (
+    '<!DOCTYPE martif [<!ENTITY x SYSTEM "file:///etc/passwd">]><martif><term>&x;</term></martif>'
+)
 
 
 def test_glossary_lines_without_tabs_are_reported(tmp_path, caplog):
@@ -169,7 +171,7 @@ def test_glossary_lines_without_tabs_are_reported(tmp_path, caplog):
         ("a.csv", 'a,b\n"house,Haus', "line 2: not comma-separated"),
         ("a.docx", "house\tHaus\n", "a .tsv, .csv or .tbx file"),
         ("a.tbx", BOMB, "declares the entity 'a'"),
-        ("a.tbx", OUTSIDE, "declares the entity 'x'"),
+        ("a.tbx", EXTERNAL_ENTITY, "declares the entity 'x'"),
         ("a.tbx", "<html></html>", "not a TBX file: its root is <html>"),
         ("a.tbx", "<martif><body>", "line 1: not a complete TBX file"),
         (
@@ -187,7 +189,7 @@ def test_invalid_files_are_rejected(tmp_path, name, content, words):
 
 
 @pytest.mark.parametrize("value", [3, {"house": 4}, {5: "x"}, {"house": ["Haus", 1]}])
-def test_invalid_mappings_are_rejected(value):
+def test_invalid_term_mappings_are_rejected(value):
     with pytest.raises(SettingsError):
         Glossary.from_argument(value)
 
@@ -199,7 +201,7 @@ def test_contradictory_glossary_entries_are_rejected():
 
 
 @given(st.sampled_from(["a.tsv", "a.csv", "a.tbx"]), st.text(max_size=60) | st.binary(max_size=60))
-def test_any_file_is_read_or_rejected(tmp_path_factory, name, content):
+def test_arbitrary_glossary_file_is_read_or_raises_uwaga_error(tmp_path_factory, name, content):
     path = tmp_path_factory.mktemp("any") / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
     with contextlib.suppress(UwagaError):
@@ -207,7 +209,7 @@ def test_any_file_is_read_or_rejected(tmp_path_factory, name, content):
 
 
 @pytest.mark.slow
-def test_hundred_thousand_terms_are_matched():
+def test_terms_of_a_glossary_with_100_000_terms_are_matched():
     glossary = Glossary(Term(f"word{n} of {n % 7}", (f"Wort{n}",), "here") for n in range(100_000))
     text = " ".join(f"word{n} of {n % 7}" for n in range(0, 100_000, 100))
     assert len(glossary.find(text)) == 1000

@@ -1,4 +1,4 @@
-"""Terms in the place of the usual words: which hypotheses lose, and when a term counts as applied."""
+"""Substitution of terms for usual translations: ranking of hypotheses, and applied terms."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def term_sentence(source, usual, glossary, replaced):
 
 
 @pytest.mark.parametrize("beam", [1, 5])
-def test_M27_forced_terms_replace_usual_words_and_nothing_else(beam):
+def test_M27_forced_terms_replace_only_the_usual_words(beam):
     for source, word, term, usual in SYNONYMS:
         plain = BUNDLED.translate(source, beam=beam).text
         assert usual in words(plain), plain
@@ -82,7 +82,7 @@ def test_M27_soft_terms_are_applied_in_most_sentences():
 
 @pytest.mark.parametrize("mode", ["forced", "soft"])
 def test_M27_term_that_contains_usual_word_replaces_it(mode):
-    """A term that contains the usual word is still put in its place."""
+    """The usual word is replaced even though the term contains it."""
     for source, word, term in (
         ("The car is very fast.", "car", "Auto Wagen"),
         ("A man is sitting on a bench.", "bench", "Bank Platz"),
@@ -96,7 +96,7 @@ def test_M27_term_that_contains_usual_word_replaces_it(mode):
         assert translation.terms[0].applied
 
 
-def test_M27_term_is_not_applied_next_to_usual_word():
+def test_M27_term_next_to_the_usual_word_does_not_count_as_applied():
     terms = replace(
         sentence_terms("The car is fast.", {"car": "Wagen"}),
         usual_translation="Das Auto ist schnell.",
@@ -131,7 +131,7 @@ def test_M27_term_that_begins_translation_may_be_capitalised():
         assert [use.applied for use in terms.find_uses((), text)] == [applied]
 
 
-FAULTS = (
+SUBSTITUTION_CASES = (
     ("Add the shoes to your cart.", "Adicione os sapatos ao seu carrinho.", "cart", "carrinho de compras"),
     ("Delete your account.", "Excluir sua conta.", "account", "cadastro"),
     ("Delete account", "Excluir conta", "account", "cadastro"),
@@ -156,8 +156,8 @@ FAULTS = (
         (2, "Excluir cadastro (-a)", (0, 1)),
     ],
 )
-def test_M27_missing_terms_and_other_changes_are_errors(case, text, errors):
-    source, usual, word, target = FAULTS[case]
+def test_M27_missing_terms_and_other_changes_count_as_errors(case, text, errors):
+    source, usual, word, target = SUBSTITUTION_CASES[case]
     replaced = "carrinho" if case == 0 else "conta"
     judge = term_sentence(source, usual, {word: target}, [replaced])
     assert judge.count_errors(hypothesis(text), text) == errors
@@ -168,7 +168,7 @@ def test_M27_missing_terms_and_other_changes_are_errors(case, text, errors):
     )
 
 
-def test_M27_unknown_usual_word_is_not_dropped():
+def test_M27_term_without_alignment_may_replace_only_one_word():
     """Without an alignment, the term may replace any single word."""
     judge = term_sentence("Delete your account.", "Excluir sua conta.", {"account": "cadastro"}, [None])
     for text, errors in (("Excluir seu cadastro.", (0, 0)), ("Seu cadastro.", (0, 1))):
@@ -197,7 +197,7 @@ def test_M27_unknown_usual_word_is_not_dropped():
         ),
     ],
 )
-def test_M27_usual_words_are_found_by_alignment(source, target, links, term, expected):
+def test_M27_usual_translations_of_terms_are_found_by_alignment(source, target, links, term, expected):
     def spans(text):
         starts = [0, *(index + 1 for index, letter in enumerate(text) if letter == " ")]
         return tuple((start, start + len(word)) for start, word in zip(starts, text.split(), strict=True))

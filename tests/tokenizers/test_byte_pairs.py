@@ -1,4 +1,4 @@
-"""Byte-level BPE in the native engine: the ids, texts and files of the library ``tokenizers``."""
+"""Byte-level BPE in the native engine: ids, texts and files equal those of the library ``tokenizers``."""
 
 import json
 from functools import cache
@@ -35,7 +35,7 @@ TEXTS = st.text(max_size=60) | st.text("the cat, läuft 123\n", max_size=60)
 
 @cache
 def train_library(whole_words=False, normaliser=False):
-    """Train a small tokeniser of the library, with special tokens within its vocabulary and after it."""
+    """Train a small tokeniser of ``tokenizers``, with special tokens inside and after its vocabulary."""
     model = Tokenizer(models.BPE())
     model.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
@@ -86,7 +86,7 @@ def test_supported_tokeniser_is_read_by_native_codec(pair):
 
 @settings(deadline=None)
 @given(data=st.data())
-def test_ids_and_texts_match_library(pair, data):
+def test_ids_and_texts_match_tokenizers_library(pair, data):
     library, codec = pair
     special = st.sampled_from(["<s>", "</s>", "<|end|>", " [tool] ", "!"])
     text = "".join(data.draw(st.lists(TEXTS | special, max_size=5)))
@@ -100,7 +100,7 @@ def test_ids_and_texts_match_library(pair, data):
     assert codec.encode_plain(text) == plain.encode(text, add_special_tokens=False).ids
 
 
-def test_pieces_and_ids_match_library(pair):
+def test_piece_and_id_lookups_match_tokenizers_library(pair):
     library, codec = pair
     for number in range(library.get_vocab_size() + 2):
         assert codec.piece(number) == library.id_to_token(number)
@@ -108,14 +108,14 @@ def test_pieces_and_ids_match_library(pair):
         assert codec.number(piece) == library.token_to_id(piece)
 
 
-def test_written_tokenizer_json_matches_library(pair, tmp_path):
+def test_written_tokenizer_json_matches_that_of_tokenizers_library(pair, tmp_path):
     library, codec = pair
     assert Tokenizer.from_str(codec.content.decode()).to_str() == library.to_str()
     (tmp_path / "tokenizer.json").write_bytes(codec.content)
     assert read_tokenizer_json(tmp_path, read_tokeniser_config(tmp_path)).content == codec.content
 
 
-def test_tokenizer_json_of_byte_level_codec_matches_library():
+def test_tokenizer_json_of_byte_level_codec_matches_that_of_tokenizers_library():
     bpe = json.loads(train_library().to_str())["model"]
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     merges = list(map(" ".join, bpe["merges"]))
@@ -154,7 +154,7 @@ def test_added_tokens_get_ids_after_the_vocabulary(tmp_path):
 
 @st.composite
 def vocabularies(draw):
-    """Draw pieces of a few bytes, and merges in any order; several merges may form a piece."""
+    """Return random pieces of a few bytes, and merges in any order; several may form the same piece."""
     pieces, merges = list("abcd"), []
     for _ in range(draw(st.integers(0, 25))):
         left, right = draw(st.sampled_from(pieces)), draw(st.sampled_from(pieces))
@@ -165,7 +165,7 @@ def vocabularies(draw):
 
 
 @given(vocabularies(), st.text("abcde", max_size=40), st.booleans())
-def test_merge_order_matches_library(vocabulary, word, whole_words):
+def test_merge_order_matches_tokenizers_library(vocabulary, word, whole_words):
     pieces, merges = vocabulary
     library = models.BPE(
         {piece: number for number, piece in enumerate(pieces)}, merges, ignore_merges=whole_words
@@ -177,7 +177,7 @@ def test_merge_order_matches_library(vocabulary, word, whole_words):
     assert BytePairs(pieces, [" ".join(merge) for merge in merges]).merges() == pairs.merges()
 
 
-def test_long_word_takes_linear_time():
+def test_encoding_a_long_word_takes_linear_time():
     pairs = BytePairs(["a", "aa", "aaaa"], [("a", "a"), ("aa", "aa")])
     count = 1 << 20
     assert pairs.encode([97] * count, [0] * count, []) == [2] * (count // 4)
@@ -207,7 +207,7 @@ def test_inconsistent_pieces_and_merges_are_rejected(pieces, merges, message):
         lambda model: model.update(vocab=[1]),
     ],
 )
-def test_damaged_file_is_rejected(tmp_path, damage):
+def test_damaged_tokenizer_json_is_rejected(tmp_path, damage):
     values = json.loads(train_library().to_str())
     damage(values["model"])
     (tmp_path / "tokenizer.json").write_text(json.dumps(values))
@@ -218,7 +218,7 @@ def test_damaged_file_is_rejected(tmp_path, damage):
 @pytest.mark.parametrize(
     "change", [{"dropout": 0.1}, {"continuing_subword_prefix": "##"}, {"unk_token": "<s>"}]
 )
-def test_unsupported_models_use_the_library(tmp_path, change):
+def test_unsupported_models_use_the_tokenizers_library(tmp_path, change):
     values = json.loads(train_library().to_str())
     values["model"] |= change
     if "continuing_subword_prefix" in change:

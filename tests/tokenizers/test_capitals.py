@@ -1,4 +1,4 @@
-"""Sentences in capital letters."""
+"""Recognition of texts in capital letters."""
 
 import pytest
 
@@ -6,10 +6,10 @@ from uwaga.tokenizers.text import is_all_capitals
 
 
 @pytest.mark.parametrize("text", ["I WANT A CAR.", "GO AWAY!", "ÜBER 100 ÄPFEL", "СТОЙ, КТО ИДЁТ"])
-def test_capitalised_words_are_recognised(text: str) -> None:
+def test_upper_case_text_is_recognised(text: str) -> None:
     assert is_all_capitals(text)
 
 
 @pytest.mark.parametrize("text", ["", "NATO", "I want", "123 456", "A4", "你好 世界", "NATO and EU", "X1 2"])
-def test_other_words_are_not_capitalised(text: str) -> None:
+def test_text_with_lower_case_or_single_word_is_not_upper_case(text: str) -> None:
     assert not is_all_capitals(text)

@@ -1,4 +1,4 @@
-"""Tokenisers of decoder-only families: equal to transformers and SentencePiece."""
+"""Tokenisers of decoder-only families: agreement with transformers and SentencePiece."""
 
 import json
 import random
@@ -18,7 +18,7 @@ from uwaga.errors import DataError, ModelError
 from uwaga.tokenizers.decoder_families import read_decoder_tokeniser
 from uwaga.tokenizers.pretrained import TokenIds
 
-KIND = pytest.mark.parametrize("kind", SPECIAL_TOKENS)
+EACH_KIND = pytest.mark.parametrize("kind", SPECIAL_TOKENS)
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
@@ -38,7 +38,7 @@ def special_texts(kind):
     return [f"{first}the dog {second} and{second}{first} " for first in tokens for second in tokens]
 
 
-@KIND
+@EACH_KIND
 def test_ids_and_texts_match_transformers(kind):
     uwaga_tokeniser, peer = read_both(folder(kind), spare=7)
     for text in [*PLAIN_TEXTS, *ODD_TEXTS, *LINES[::5], *special_texts(kind)]:
@@ -51,21 +51,21 @@ def test_ids_and_texts_match_transformers(kind):
     assert uwaga_tokeniser.symbols.end == peer.eos_token_id
 
 
-def test_declared_end_symbol_is_preferred():
+def test_end_symbol_declared_by_the_model_is_preferred():
     def end(*declared):
         return read_decoder_tokeniser(folder("qwen"), TokenIds(500), declared).symbols.end
 
     assert (end(), end(0), end(0, 2), end(1, 0)) == (2, 0, 2, 1)  # <|im_end|> is 2
 
 
-@KIND
+@EACH_KIND
 @given(ANY_TEXT)
 def test_encoding_any_text_matches_transformers(kind, text):
     uwaga_tokeniser, peer = cached_both(kind)
     assert ids(uwaga_tokeniser, text) == peer(text).input_ids
 
 
-@KIND
+@EACH_KIND
 @given(st.data())
 def test_decoding_any_ids_matches_transformers(kind, data):
     uwaga_tokeniser, peer = cached_both(kind)
@@ -99,7 +99,7 @@ def random_lines(count, seed=0):
 
 
 @pytest.mark.release
-@KIND
+@EACH_KIND
 def test_ten_thousand_lines_match_transformers(kind):
     uwaga_tokeniser, peer = cached_both(kind)
     lines = random_lines(10_000)
@@ -108,7 +108,7 @@ def test_ten_thousand_lines_match_transformers(kind):
     assert [uwaga_tokeniser.decode(row) for row in rows] == peer.batch_decode(rows, skip_special_tokens=True)
 
 
-@KIND
+@EACH_KIND
 def test_texts_survive_round_trip(kind):
     uwaga_tokeniser, _ = cached_both(kind)
     for text in [*LINES[::11], "naïve 🚗\n日本語\t x"]:
@@ -125,7 +125,7 @@ def test_declared_start_and_end_symbols_are_added(start, end):
 @pytest.mark.parametrize("kind", ["llama2", "gemma"])
 @pytest.mark.parametrize("legacy", [True, False])
 def test_sentencepiece_model_without_tokenizer_json_is_read(kind, legacy):
-    """Without ``legacy`` transformers drops a leading space of a text, which SentencePiece keeps."""
+    """With ``legacy`` disabled, transformers drops the leading space of a text; SentencePiece keeps it."""
     directory = sentencepiece_folder(kind, legacy=legacy)
     uwaga_tokeniser, peer = read_both(directory)
     processor = SentencePieceProcessor(model_file=str(directory / "tokenizer.model"))
@@ -171,7 +171,7 @@ def test_added_tokens_of_sentencepiece_model_are_read(tmp_path):
 
 
 def test_tokens_without_embedding_are_rejected_in_texts(tmp_path):
-    """Gemma's tokeniser has a token for images that its language model has no row for."""
+    """Gemma's tokeniser has an image token for which its language model has no embedding."""
     size = len(cached_both("gemma")[1])
     uwaga_tokeniser = read_decoder_tokeniser(folder("gemma"), TokenIds(size))
     assert uwaga_tokeniser.vocabulary == size

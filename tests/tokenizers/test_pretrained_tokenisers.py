@@ -1,4 +1,4 @@
-"""Tokenisers of the pretrained families: ids and texts equal to transformers, with tokenisers built here."""
+"""Tokenisers of pretrained families: ids and texts equal those of transformers."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ def ids(case, text):
 
 
 def special_texts(name, space):
-    """Return texts that spell special tokens."""
+    """Return texts that contain the spelling of special tokens."""
     tokens = SPECIAL_TOKENS[name]
     return [
         f"the{space}{first} dog{second}{space}and{space}{second}{first}"
@@ -174,7 +174,7 @@ def test_language_tokens_are_added_as_in_each_family():
 
 
 def copy_folder(case, tmp_path, **changes):
-    """Copy a folder with other settings in ``tokenizer_config.json``."""
+    """Copy a folder, and change settings in its ``tokenizer_config.json``."""
     folder = tmp_path / "copy"
     shutil.copytree(case.folder, folder)
     path = folder / "tokenizer_config.json"
@@ -183,7 +183,7 @@ def copy_folder(case, tmp_path, **changes):
     return folder
 
 
-def test_nllb_legacy_behaviour_puts_the_language_last(tmp_path):
+def test_nllb_legacy_behaviour_puts_the_language_token_last(tmp_path):
     case = older_format("nllb")
     folder = copy_folder(case, tmp_path, legacy_behaviour=True, src_lang="fra_Latn", tgt_lang="deu_Latn")
     sides = READERS["nllb"](folder, case.ids)
@@ -192,7 +192,7 @@ def test_nllb_legacy_behaviour_puts_the_language_last(tmp_path):
     assert sides.target.first == case.uwaga.languages["deu_Latn"]
 
 
-def test_declared_languages_and_start_are_read(tmp_path):
+def test_declared_languages_and_start_symbol_are_read(tmp_path):
     case = older_format("mbart50")
     folder = copy_folder(case, tmp_path, src_lang="en_XX", tokenizer_class="MBartTokenizer")
     sides = READERS["mbart"](folder, dataclasses.replace(case.ids, start=case.uwaga.languages["ro_RO"]))
@@ -215,7 +215,7 @@ def test_missing_or_ambiguous_languages_are_rejected():
         READERS["nllb"](older_format("nllb").folder, older_format("nllb").ids).source.add_special_tokens([5])
 
 
-def test_tokenization_clean_up_matches_transformers(tmp_path):
+def test_cleaned_up_decoded_text_matches_transformers(tmp_path):
     text = "it is n't . Are you , he 's 've ' ok ' ? I 'm we 're !"
     assert clean_up(text) == older_format("t5").peer.clean_up_tokenization(text)
     case = older_format("t5")
@@ -243,8 +243,8 @@ def test_tokenizer_config_overrides_tokenizer_json(tmp_path):
     assert tokeniser.add_special_tokens([5]) == [case.uwaga.symbols.end, 5]
 
 
-def test_added_tokens_are_read_or_rejected(tmp_path):
-    """Tokens that were added to the vocabulary later."""
+def test_added_tokens_are_read_or_rejected_if_inconsistent(tmp_path):
+    """The tokens were added to the vocabulary after training."""
     for name in ("bart", "t5"):
         case = older_format(name)
         folder = tmp_path / name
@@ -276,7 +276,7 @@ def test_vocabulary_size_mismatch_is_rejected(name):
         case.uwaga.pieces([-1])
 
 
-def test_embedding_rows_without_piece_have_no_text():
+def test_ids_beyond_the_vocabulary_have_no_text():
     """The number of embeddings is rounded up; a model may generate such a token, which has no text."""
     case = older_format("t5")
     tokeniser = READERS["t5"](

@@ -1,4 +1,4 @@
-"""Sampled segmentations: the published distributions (Kudo 2018; Provilkov 2020), determined by the seed."""
+"""Sampled segmentations follow the published distributions (Kudo 2018; Provilkov 2020) and a seed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def segmentations(text: str, scores: dict[str, float]) -> Iterator[tuple[str, ..
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
-def test_unigram_samples_follow_the_distribution(alpha: float) -> None:
+def test_unigram_samples_follow_the_exact_distribution(alpha: float) -> None:
     scores = {MARK: -2.0, "a": -1.0, "b": -1.5, "ab": -2.2, "ba": -2.4, f"{MARK}a": -2.0, "aba": -3.0}
     text = f"{MARK}abab"
     all_segmentations = list(segmentations(text, scores))
@@ -66,7 +66,7 @@ def test_unigram_samples_follow_the_distribution(alpha: float) -> None:
         assert abs(counts[segmentation] / draws - share) < 5 * math.sqrt(share * (1 - share) / draws) + 1e-9
 
 
-def test_bpe_dropout_samples_follow_the_distribution() -> None:
+def test_bpe_dropout_samples_follow_the_exact_distribution() -> None:
     merges = {"ab": 0.0, "abc": -1.0, "bc": -2.0, "a": -3.0, "b": -4.0, "c": -5.0}
     sampler, random, draws, drop = PieceSampler(table(merges, BPE), 0.3), Random(2), 20_000, 0.3
     pieces = ("<unk>", *merges)
@@ -87,7 +87,7 @@ def test_bpe_dropout_samples_follow_the_distribution() -> None:
         assert abs(counts[segmentation] / draws - share) < 5 * math.sqrt(share * (1 - share) / draws)
 
 
-def test_deterministic_sampling_equals_encode(tokeniser: Tokeniser) -> None:
+def test_sampling_without_randomness_equals_encoding(tokeniser: Tokeniser) -> None:
     kind = read_pieces(tokeniser.model_bytes).kind
     texts = [*LINES[:50], "  two  spaces ", "unknown: \u65e5\u672c", f"a {MARK} mark{MARK}", ""]
     certain = 0.0 if kind == BPE else 1e4
@@ -105,7 +105,7 @@ def test_adjacent_unknown_characters_are_joined() -> None:
         assert sampler.draw(f"{MARK}axyaz", Random(1)) == [2, 1, 0, 1, 0]
 
 
-def test_user_defined_pieces_are_not_split() -> None:
+def test_sampling_does_not_split_user_defined_pieces() -> None:
     for kind in (UNIGRAM, BPE):
         pieces = table(
             {"a": -1.0, "b": -1.0, "aa": -5.0, "<x>": -1.0, "<": -9, "x": -9, ">": -9}, kind, "<x>"
@@ -114,7 +114,7 @@ def test_user_defined_pieces_are_not_split() -> None:
         assert 4 in sampler.draw("aa<x>b", Random(1))
 
 
-def test_pieces_may_span_words() -> None:
+def test_sampled_pieces_may_span_words() -> None:
     scores = {MARK: -3.0, "a": -3.0, f"a{MARK}a": -1.0}
     sampler = PieceSampler(table(scores, UNIGRAM), 1e4)
     assert sampler.draw(f"{MARK}a{MARK}a", Random(1)) == [1, 3]
@@ -129,7 +129,7 @@ print(Tokeniser.load(Path(sys.argv[1])).sample(["the quick brown fox again"] * 2
 
 
 @pytest.mark.slow
-def test_samples_are_equal_in_another_process(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_samples_drawn_in_another_process_are_equal(tokeniser: Tokeniser, tmp_path: Path) -> None:
     file = tmp_path / "model.spm"
     file.write_bytes(tokeniser.model_bytes)
     outputs = {
@@ -157,7 +157,7 @@ print(hashlib.sha256(made.model_bytes).hexdigest())
 
 
 @pytest.mark.slow
-def test_training_is_equal_in_another_process(tmp_path: Path) -> None:
+def test_tokeniser_trained_in_another_process_is_equal(tmp_path: Path) -> None:
     digests = {
         subprocess.run(
             [sys.executable, "-c", TRAIN, str(tmp_path / str(number))],
@@ -170,7 +170,7 @@ def test_training_is_equal_in_another_process(tmp_path: Path) -> None:
     assert len(digests) == 1
 
 
-def test_piece_table_matches_library(tokeniser: Tokeniser) -> None:
+def test_piece_table_matches_sentencepiece_library(tokeniser: Tokeniser) -> None:
     pieces = read_pieces(tokeniser.model_bytes)
     assert list(pieces.pieces) == tokeniser.pieces(range(tokeniser.size))
     assert pieces.types.count(PieceType.byte) == 256

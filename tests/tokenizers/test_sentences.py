@@ -1,4 +1,4 @@
-"""Sentences join to the line, are split in linear time, and follow the full stops of each language."""
+"""Splitting into sentences: without loss, in linear time, and by the rules of each language."""
 
 import re
 import sys
@@ -154,7 +154,7 @@ def test_texts_without_capitals_are_split():
     assert split_sentences("Hi. how are you", "en") == ["Hi. how are you"]
 
 
-def test_empty_texts_and_spaces_are_not_split():
+def test_texts_that_are_empty_or_only_spaces_are_not_split():
     assert split_sentences("", "en") == []
     assert split_sentences("  ", "en") == ["  "]
     assert split_sentences(" A. B.", "en") == [" A. B."]
@@ -170,7 +170,7 @@ PIECES = [
 @settings(max_examples=4 * settings.default.max_examples)
 @example("B\u00a0.", "en")
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(), st.sampled_from(LANGUAGES))
-def test_split_sentences_join_to_the_line(line, language):
+def test_split_sentences_join_to_the_original_line(line, language):
     parts = split_sentences(line, language)
     assert "".join(parts) == line
     assert all(parts)
@@ -178,7 +178,7 @@ def test_split_sentences_join_to_the_line(line, language):
 
 
 def count_steps(line, language):
-    """Return the number of executed lines of Python and matched characters."""
+    """Return the number of executed lines of Python plus the number of matched characters."""
     count = 0
 
     def trace(frame, event, argument):
@@ -222,7 +222,7 @@ def count_steps(line, language):
         "(a. B ",
     ],
 )
-def test_sentence_splitting_takes_linear_steps(part):
+def test_sentence_splitting_takes_linear_time(part):
     split_sentences(part, "en")
     single, double = (count_steps(part * count, "en") for count in (400, 800))
     assert double <= 2.02 * single
@@ -239,7 +239,7 @@ def unbounded_repeats(tree):
                     yield from unbounded_repeats(inner)
 
 
-def test_patterns_have_no_unbounded_repeats():
+def test_sentence_patterns_have_no_unbounded_repeats():
     patterns = {
         name: value.pattern for name, value in vars(sentences).items() if isinstance(value, re.Pattern)
     }

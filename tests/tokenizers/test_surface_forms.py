@@ -1,4 +1,4 @@
-"""Surface forms and their shares, and characters with their marks."""
+"""Surface forms of training texts and their shares, and characters with combining marks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_surface_forms_change_case_and_punctuation(form: str, text: str, expecte
     assert surface(text, form) == expected
 
 
-def test_unknown_form_is_rejected() -> None:
+def test_unknown_surface_form_is_rejected() -> None:
     with pytest.raises(SettingsError, match="sideways"):
         surface("a", "sideways")
 
@@ -42,7 +42,7 @@ def test_surface_forms_are_chosen_with_configured_shares() -> None:
 
 
 @given(st.text(), st.integers(0, 2**32))
-def test_augmentation_is_deterministic(text: str, seed: int) -> None:
+def test_choice_of_surface_forms_is_deterministic(text: str, seed: int) -> None:
     shares = {"lower": 0.5, "upper": 0.4}
     augmented = [augment(text, shares, np.random.default_rng(seed)) for _ in range(2)]
     assert augmented[0] == augmented[1]
@@ -57,7 +57,7 @@ def test_augmentation_is_deterministic(text: str, seed: int) -> None:
         )
     )
 )
-def test_combining_marks_and_joiners_stay_with_their_base_characters(characters):
+def test_combining_marks_and_joiners_remain_attached_to_base_characters(characters):
     assert clusters("".join(characters)) == characters
 
 

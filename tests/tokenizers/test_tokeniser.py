@@ -91,7 +91,7 @@ def test_decoded_pieces_join_to_the_text(tokenisers) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sampling_depends_only_on_seed(tokenisers, kind) -> None:
+def test_sampled_segmentation_depends_only_on_the_seed(tokenisers, kind) -> None:
     tokeniser = tokenisers[kind, "identity"]
     texts = LINES * 3  # several slices, each in a thread of its own
     first = tokeniser.sample(texts, 0.3, 7)
@@ -110,13 +110,13 @@ def test_sampling_depends_only_on_seed(tokenisers, kind) -> None:
     assert tokeniser.sample([], 0.3, 1) == []
 
 
-def test_threads_do_not_affect_ids(tokenisers) -> None:
+def test_number_of_threads_does_not_affect_ids(tokenisers) -> None:
     tokeniser = tokenisers["unigram", "nfkc"]
     assert tokeniser.encode_batch(LINES, threads=4) == [tokeniser.encode(line) for line in LINES]
     assert tokeniser.encode_batch([]) == []
 
 
-def test_training_is_deterministic(tmp_path: Path) -> None:
+def test_tokeniser_training_is_deterministic(tmp_path: Path) -> None:
     for kind in KINDS:
         text_settings = TextSettings(kind=kind, size=320)
         first = train_tokeniser(iter(LINES), text_settings, tmp_path / "one")
@@ -201,7 +201,7 @@ def test_ids_outside_the_vocabulary_are_rejected(tokenisers) -> None:
             tokeniser.pieces([invalid])
 
 
-def test_damaged_piece_is_rejected(tmp_path: Path) -> None:
+def test_piece_with_invalid_utf8_is_rejected(tmp_path: Path) -> None:
     content = bytearray(tiny.tokeniser("source", size=320).model_bytes)
     content[content.index("▁the".encode()) + 4] = 0xFF
     (tmp_path / "damaged.spm").write_bytes(content)

@@ -1,4 +1,4 @@
-"""Runs with a base model (``init``): trained weights, written folders, resume, and errors."""
+"""Training from a base model (``init``): trained weights, saved folders, resumption, and errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def adapt_settings(folder: Path, base: Path | str, run: str, steps: int = 4, **c
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a toy run with its corpus and its model."""
+    """Return the folder of a finished toy run with its corpus and its model."""
     folder = tmp_path_factory.mktemp("base")
     write_reversal_corpus(folder)
     assert train(parse(Settings, toy_values(folder, steps=20), "toy")) == folder / "run" / "model"
@@ -67,7 +67,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
         for name in VARIANTS
     ],
 )
-def test_stopped_run_is_bit_identical(base: Path, tmp_path: Path, variant: str) -> None:
+def test_resumed_adaptation_is_bit_identical_to_an_uninterrupted_one(
+    base: Path, tmp_path: Path, variant: str
+) -> None:
     run = f"../{tmp_path.name}-{variant}"
     model = base / "run" / "model"
     data = {"also": {"other": [str(base / "dev.tsv")]}}
@@ -97,7 +99,7 @@ def _written_settings(run: Path) -> dict[str, Any]:
     return read_yaml(run / "settings.yaml")
 
 
-def test_frozen_weights_are_unchanged_and_all_others_change(base: Path, tmp_path: Path) -> None:
+def test_frozen_weights_stay_unchanged_and_all_other_weights_change(base: Path, tmp_path: Path) -> None:
     folder = train(
         adapt_settings(base, base / "run/model", f"../{tmp_path.name}/run", adapt={"freeze": ["encoder.*"]})
     )
@@ -114,7 +116,7 @@ def test_frozen_weights_are_unchanged_and_all_others_change(base: Path, tmp_path
     assert "started from" in (folder / "card.md").read_text()
 
 
-def test_learning_rate_factors_scale_the_first_step(base: Path, tmp_path: Path) -> None:
+def test_learning_rate_factors_scale_the_first_update(base: Path, tmp_path: Path) -> None:
     """Adam's first step equals the learning rate wherever there is a gradient."""
     model = base / "run" / "model"
     training = {"schedule": {"kind": "constant", "peak": 1e-3, "warmup": 0}, "average": 0, "save_every": 1}
@@ -132,7 +134,7 @@ def test_learning_rate_factors_scale_the_first_step(base: Path, tmp_path: Path) 
         torch.testing.assert_close(difference, torch.full_like(difference, rate * 1e-3), atol=1e-5, rtol=1e-2)
 
 
-def test_M34_adapter_is_saved_and_merged(base: Path, tmp_path: Path) -> None:
+def test_M34_trained_adapter_is_saved_and_merged(base: Path, tmp_path: Path) -> None:
     model = base / "run" / "model"
     adapter = train(adapt_settings(base, model, f"../{tmp_path.name}/run", adapt=LORA))
     assert adapter is not None
@@ -217,7 +219,7 @@ def test_dev_scores_are_logged_before_and_after_adaptation(
     assert "Before and after" in (tmp_path / "run/model/card.md").read_text()
 
 
-def test_checkpoint_of_a_run_can_be_adapted(base: Path, tmp_path: Path) -> None:
+def test_checkpoint_of_a_training_run_can_be_adapted(base: Path, tmp_path: Path) -> None:
     checkpoint = checkpoint_path(base / "run" / "checkpoints", 20)
     folder = train(adapt_settings(base, checkpoint, f"../{tmp_path.name}/run", steps=2))
     assert folder is not None
@@ -277,7 +279,7 @@ def test_changed_base_model_is_detected(base: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", ["all", "lora", "vocabulary"])
-def test_estimate_is_based_on_the_model_to_train(base: Path, tmp_path: Path, variant: str) -> None:
+def test_time_estimate_is_based_on_the_model_to_train(base: Path, tmp_path: Path, variant: str) -> None:
     settings = adapt_settings(base, base / "run" / "model", f"../{tmp_path.name}/run", **VARIANTS[variant])
     estimate = estimate_time(settings, 0.2)
     assert estimate.real and estimate.updates > 0 and 0 < estimate.validation < estimate.seconds

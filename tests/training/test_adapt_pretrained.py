@@ -1,4 +1,4 @@
-"""Base models of other libraries: same losses as ``transformers``, and folders in the same format."""
+"""Base models of other libraries: losses equal those of ``transformers``; folders keep their format."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def adapt_settings(folder: Path, base: Path, **changes: Any) -> Settings:
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("shared", [True, False])
-def test_ten_steps_from_marian_match_transformers(tmp_path: Path, shared: bool) -> None:
+def test_ten_training_steps_from_a_marian_model_match_transformers(tmp_path: Path, shared: bool) -> None:
     peer_model = make(tmp_path / "marian", shared, dropout=0.0)
     write_corpus(
         tmp_path, [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]
@@ -243,7 +243,7 @@ def test_marian_model_with_new_vocabulary_is_written_in_uwaga_format(tmp_path: P
     assert uwaga.load(folder, device="cpu").translate("a car", max_length=4) is not None
 
 
-def test_unsupported_settings_of_foreign_formats_are_rejected(tmp_path: Path) -> None:
+def test_settings_unsupported_by_other_model_formats_are_rejected(tmp_path: Path) -> None:
     make(tmp_path / "marian")
     write_corpus(tmp_path, ["a car\tein Auto"])
     for message, changes in (

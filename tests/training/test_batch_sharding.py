@@ -39,7 +39,9 @@ def test_processes_share_the_batches_of_a_single_process(corpora: Corpora, world
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 6))
-def test_part_numbers_do_not_depend_on_process_count(sentences: list[int], parts: int) -> None:
+def test_batch_part_numbers_do_not_depend_on_the_number_of_processes(
+    sentences: list[int], parts: int
+) -> None:
     sizes = tuple(BatchSize(number, number, number) for number in sentences)
     expected = BatchSharding(sizes, range(len(sizes))).first_part_numbers(parts)
     assert expected == [
@@ -53,7 +55,7 @@ def test_part_numbers_do_not_depend_on_process_count(sentences: list[int], parts
         assert [actual[index] for index in range(len(sizes))] == expected
 
 
-def test_process_count_must_divide_batches() -> None:
+def test_number_of_processes_must_divide_the_number_of_batches() -> None:
     training = TrainingSettings(accumulate=6, batch_tokens=4000)
     for world in (1, 2, 3, 6):
         check_process_count(training, world)

@@ -1,4 +1,4 @@
-"""Runs resumed with changed settings: which may change, and what is written."""
+"""Resumption of runs with changed settings: permitted changes, and updated files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_changed_settings_are_written_on_resume(folder: Path, capsys: pytest.Cap
     assert average_run(folder / "run", folder / "newest", 1) == [15]
 
 
-def test_newest_checkpoint_is_chosen_by_step(folder: Path) -> None:
+def test_newest_checkpoint_is_the_one_with_the_highest_step(folder: Path) -> None:
     settings = toy_settings(folder, steps=10)
     train(settings)
     path = checkpoint_path(settings.run / "checkpoints", 10)
@@ -88,7 +88,7 @@ def test_newest_checkpoint_is_chosen_by_step(folder: Path) -> None:
     assert average_run(settings.run, folder / "three", 3) == [5, 10, 12]
 
 
-def test_resume_from_step_0_writes_settings(folder: Path) -> None:
+def test_resuming_from_step_0_writes_settings(folder: Path) -> None:
     settings = toy_settings(folder, steps=4)
     torch.manual_seed(0)
     corpora = prepare_corpora(settings, lambda text: None)
@@ -121,7 +121,9 @@ def test_finished_run_is_continued_only_after_a_settings_change(
     assert train(settings) == model and model.is_dir()
 
 
-def test_changed_corpus_and_metric_are_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_corpus_and_metric_are_reported_on_resume(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = toy_settings(folder, steps=4, validate_every=2)
     train(settings)
     best = read_progress(checkpoint_path(settings.run / "checkpoints", 4)).best
@@ -137,7 +139,7 @@ def test_changed_corpus_and_metric_are_reported(folder: Path, capsys: pytest.Cap
     assert list(best) == [6] and all(score >= 0 for score in best.values())
 
 
-def test_subword_models_of_other_settings_are_rejected(folder: Path) -> None:
+def test_subword_models_trained_with_other_settings_are_rejected(folder: Path) -> None:
     settings = toy_settings(folder, steps=4)
     prepare_corpora(settings, lambda text: None)
     (settings.run / "settings.yaml").write_text(yaml.safe_dump(settings.model_dump(mode="json")))
@@ -147,7 +149,7 @@ def test_subword_models_of_other_settings_are_rejected(folder: Path) -> None:
         train(parse(Settings, values, "toy"))
 
 
-def test_best_checkpoint_is_used_if_the_average_is_worse(
+def test_best_checkpoint_becomes_the_model_if_the_average_is_worse(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = toy_settings(folder, steps=40, save_every=5, validate_every=5, average=8, keep_last=8)
@@ -171,7 +173,7 @@ def test_best_checkpoint_is_used_if_the_average_is_worse(
     assert message in (model / "card.md").read_text()
 
 
-def test_average_is_used_if_it_is_not_worse(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_average_becomes_the_model_if_it_is_not_worse(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Validation, "score", lambda *_: 0.0)
     settings = toy_settings(folder, steps=10, save_every=5, validate_every=5, average=2)
     model = train(settings)

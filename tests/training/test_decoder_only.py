@@ -86,7 +86,7 @@ def test_M18_llama_tiny_is_trained_from_a_settings_file(
         assert scored.log_prob > -0.5
 
 
-def test_decoder_only_folder_preserves_all_settings(tmp_path: Path) -> None:
+def test_saved_decoder_only_model_preserves_all_settings(tmp_path: Path) -> None:
     folder = train_toy_model(tmp_path, 5, SMALL | GEMMA)
     stored = json.loads((folder / "config.json").read_text())
     assert stored["version"] == 4
@@ -115,7 +115,7 @@ def test_decoder_only_folder_preserves_all_settings(tmp_path: Path) -> None:
         formats.read(folder)
 
 
-def test_gpt2_like_model_runs_on_the_engine_in_float32_and_int8(tmp_path: Path) -> None:
+def test_model_like_gpt2_runs_on_the_engine_in_float32_and_int8(tmp_path: Path) -> None:
     folder = train_toy_model(tmp_path, 20, GPT2)
     texts = ["abc", "fg", "hijk"]
     native, reference = (
@@ -131,7 +131,7 @@ def test_gpt2_like_model_runs_on_the_engine_in_float32_and_int8(tmp_path: Path) 
 
 
 @pytest.mark.numerical
-def test_M18_target_log_probs_are_conditioned_on_the_source() -> None:
+def test_M18_target_log_probs_depend_on_the_source() -> None:
     torch.manual_seed(2)
     settings = parse(
         DecoderOnlySettings, MODEL_PRESETS["llama-tiny"]().model_dump() | {"layers": 2}, "preset"
@@ -162,7 +162,7 @@ def test_invalid_settings_are_rejected_with_a_remedy(tmp_path: Path) -> None:
         train(parse(Settings, raw, "toy"))
 
 
-def test_template_of_preset_is_valid_and_complete(tmp_path: Path) -> None:
+def test_settings_template_of_a_preset_is_valid_and_complete(tmp_path: Path) -> None:
     write_template(tmp_path / "my.yaml", "llama-tiny")
     assert "key_value_heads: 2  #" in (tmp_path / "my.yaml").read_text()
     settings = load_settings(tmp_path / "my.yaml")

@@ -22,7 +22,7 @@ TRAIN = [sys.executable, "-m", "uwaga", "train", "settings.yaml"]
 
 
 def run(folder: Path, limit: int) -> subprocess.CompletedProcess[str]:
-    """Train with files of at most ``limit`` bytes."""
+    """Train in a process whose files may have at most ``limit`` bytes."""
     return subprocess.run(
         TRAIN,
         cwd=folder,

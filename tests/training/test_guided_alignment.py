@@ -1,4 +1,4 @@
-"""Guided alignment: loss, learning, and independence of other results."""
+"""Guided alignment: loss, learning, and unchanged outputs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_M28_alignment_loss_matches_hand_calculation() -> None:
     assert float(alignment_cross_entropy(weights, links[:0])) == 0.0
 
 
-def test_alignment_loss_is_minimal_if_attention_equals_alignment() -> None:
+def test_alignment_loss_is_minimal_if_attention_equals_the_links() -> None:
     links = torch.tensor([[0, 0, 1], [0, 1, 0], [0, 1, 2]])
     scores = torch.zeros(1, 2, 3, requires_grad=True)
     optimiser = torch.optim.Adam([scores], 0.1)
@@ -108,7 +108,7 @@ def test_alignment_loss_is_added_only_to_the_smoothed_loss() -> None:
     assert not torch.allclose(losses[1].smoothed, losses[3].smoothed)
 
 
-def test_guided_head_does_not_change_outputs() -> None:
+def test_guided_alignment_head_does_not_change_outputs() -> None:
     model = make_model()
     inputs = torch.from_numpy(make_batch().source), torch.from_numpy(make_batch().target_in)
     model.eval()
@@ -153,7 +153,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_interrupted_run_is_bit_identical(tmp_path, monkeypatch, kind: str) -> None:
+def test_resumed_run_is_bit_identical_to_an_uninterrupted_one(tmp_path, monkeypatch, kind: str) -> None:
     guided = {"weight": 0.3}
     training = {"steps": 9, "save_every": 4, "validate_every": 9, "validation_sentences": 0}
     values = spelled_values(tmp_path, **training, guided_alignment=guided)
@@ -178,7 +178,7 @@ def test_interrupted_run_is_bit_identical(tmp_path, monkeypatch, kind: str) -> N
 
 
 @pytest.mark.slow
-def test_guided_head_learns_alignments(tmp_path: Path) -> None:
+def test_guided_alignment_head_learns_alignments(tmp_path: Path) -> None:
     import uwaga
 
     errors = {}

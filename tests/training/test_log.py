@@ -43,7 +43,7 @@ def test_tensorboard_reads_the_written_events(tmp_path: Path) -> None:
     assert [value for _, value in losses] == [2.5, pytest.approx(-1e-30, rel=1e-6), math.inf, math.inf]
 
 
-def test_events_after_resumed_step_are_dropped(tmp_path: Path) -> None:
+def test_events_after_the_resumed_step_are_removed(tmp_path: Path) -> None:
     first = EventFile(tmp_path, 0)
     for step in (5, 10, 15):
         first.add(step, {"x": float(step)})
@@ -52,7 +52,7 @@ def test_events_after_resumed_step_are_dropped(tmp_path: Path) -> None:
     assert scalars(tmp_path, "x") == [(5, 5.0), (10, 10.0), (12, 0.0)]
 
 
-def test_metrics_are_truncated_to_resumed_step(tmp_path: Path) -> None:
+def test_metrics_after_the_resumed_step_are_removed(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path)
     settings = toy_settings(tmp_path, steps=10, validate_every=2, save_every=2)
     train(settings)
@@ -83,7 +83,7 @@ def test_metrics_are_truncated_to_resumed_step(tmp_path: Path) -> None:
     assert finals == [10, 14]  # the result of the shorter run is kept
 
 
-def test_log_append_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_appending_to_the_log_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "log"
     checkpoint.append_to_file(path, b"one\n")
     write = checkpoint.os.write

@@ -40,7 +40,7 @@ def test_M20_chunked_cross_entropy_matches_torch(
 
 
 @pytest.mark.parametrize("cap", [None, 5.0])
-def test_M20_bfloat16_is_close_to_float32(cap: float | None) -> None:
+def test_M20_bfloat16_loss_is_close_to_float32_loss(cap: float | None) -> None:
     generator = torch.Generator().manual_seed(4)
     features = torch.randn(64, 32, generator=generator, requires_grad=True)
     weight = (torch.randn(300, 32, generator=generator) * 0.3).requires_grad_()

@@ -1,4 +1,4 @@
-"""Runs with several corpora: mixing, tags, exact resume, and target languages."""
+"""Training on several corpora: mixing, tags, exact resumption, and target languages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from uwaga.training.train import train
 
 
 def toy_corpora_values(folder: Path, **training: Any) -> dict[str, Any]:
-    """Write corpora of words: reversed (``<2rev>``), copied (``>>eng<<``) and untagged; return settings."""
+    """Write toy corpora with tags ``<2rev>`` and ``>>eng<<`` and without tag; return settings for them."""
     write_reversal_corpus(folder, pairs=300)
     rng = random.Random(3)
     words = ["".join(rng.choices("abcdefghijkl", k=rng.randint(1, 5))) for _ in range(140)]
@@ -57,7 +57,9 @@ class BrokenFile(io.BytesIO):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("extra", [{}, {"subword_sampling": 0.1, "augment": {"upper": 0.2}}])
 @pytest.mark.parametrize("mixing", ["weights", "temperature"])
-def test_interrupted_run_is_bit_identical(tmp_path, monkeypatch, mixing: str, extra) -> None:
+def test_resumed_run_is_bit_identical_to_an_uninterrupted_one(
+    tmp_path, monkeypatch, mixing: str, extra
+) -> None:
     values = toy_corpora_values(tmp_path, steps=26, save_every=7, validate_every=13)
     values["data"] |= extra
     if mixing == "temperature":
@@ -86,7 +88,7 @@ def test_interrupted_run_is_bit_identical(tmp_path, monkeypatch, mixing: str, ex
     ]
 
 
-def test_tagged_model_translates_to_requested_language(tmp_path: Path) -> None:
+def test_model_trained_with_tags_translates_to_the_requested_language(tmp_path: Path) -> None:
     values = toy_corpora_values(tmp_path, steps=3, save_every=3, validate_every=3)
     folder = train(parse_settings(values))
     assert folder is not None
@@ -117,7 +119,7 @@ def check_languages(folder: Path, engine: Literal["torch", "native"]) -> None:
     assert translate("abc") == tagged
 
 
-def test_pipes_and_invalid_weights_are_rejected(tmp_path: Path) -> None:
+def test_corpora_that_are_pipes_or_have_invalid_weights_are_rejected(tmp_path: Path) -> None:
     values = toy_corpora_values(tmp_path)
     os.mkfifo(tmp_path / "pipe.tsv")
     values["data"]["train"][2]["files"] = [str(tmp_path / "pipe.tsv")]

@@ -32,14 +32,14 @@ SMALL = {
 }
 
 
-def test_stream_loss_shares_match_hand_calculation() -> None:
+def test_loss_shares_of_prediction_streams_match_hand_calculation() -> None:
     assert ProphetNetSettings(ngram=2).loss_shares == (0.5, 0.5)
     assert ProphetNetSettings(ngram=3, ngram_decay=0.5).loss_shares == (4 / 7, 2 / 7, 1 / 7)
 
 
 @pytest.mark.numerical
-def test_M29_loss_is_weighted_sum_over_streams() -> None:
-    """``L = -Σ_j α_j Σ_t log p_j(y_t | y_<t-j, x)`` (Qi 2020); in evaluation only that of the next token."""
+def test_M29_loss_is_the_weighted_sum_over_prediction_streams() -> None:
+    """``L = -Σ_j α_j Σ_t log p_j(y_t | y_<t-j, x)`` (Qi 2020); in evaluation only the next token counts."""
     torch.manual_seed(2)
     settings = ProphetNetSettings(**SMALL, ngram=3, ngram_decay=0.5)
     model = build_model(settings, SYMBOLS, 23, 23)
@@ -105,7 +105,7 @@ def test_vocabularies_of_different_sizes_are_rejected() -> None:
         build_model(ProphetNetSettings(**SMALL), SYMBOLS, 23, 24)
 
 
-def test_preset_has_the_published_size() -> None:
+def test_prophetnet_preset_has_the_published_size() -> None:
     """Qi 2020 §4.1: 12 and 12 layers, width 1024, filter 4096, 16 heads, n = 2."""
     large = MODEL_PRESETS["prophetnet"]()
     assert isinstance(large, ProphetNetSettings)

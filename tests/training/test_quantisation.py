@@ -1,4 +1,4 @@
-"""Quantisation-aware training (M36): conversion to int8 loses less."""
+"""Quantisation-aware training (M36) reduces the loss of quality by conversion to int8."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uwaga.translator.text import TokenPair
 
 
 def int8_error(model: Path, dev: Path) -> tuple[float, float]:
-    """Return the loss per target token added by int8, and the mean change of a token's log-probability."""
+    """Return the increase of the loss per token by int8, and the mean change of log-probabilities."""
     checkpoint = formats.read(model)
     pairs = [line.split("\t") for line in dev.read_text().splitlines()]
     sides = checkpoint.source, checkpoint.target
@@ -33,7 +33,7 @@ def int8_error(model: Path, dev: Path) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-def test_M36_quantisation_aware_training_reduces_the_int8_loss(tmp_path: Path) -> None:
+def test_M36_quantisation_aware_training_reduces_the_loss_of_the_int8_model(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
     training = {
         **{"batch_tokens": 500, "validate_every": 400, "validation_sentences": 0, "save_every": 400},

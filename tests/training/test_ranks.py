@@ -24,7 +24,7 @@ WORLD = 3
 
 
 def run_ranks(work: Callable[[Ranks], Any], world: int = WORLD) -> list[Any]:
-    """Return the result of ``work`` for each rank, or the error that it raises."""
+    """Return for each rank the result of ``work`` or the error that it raises."""
     store = HashStore()
 
     def run_rank(rank: int) -> Any:
@@ -47,7 +47,7 @@ def test_run_on_all_and_gather_return_results_of_all_ranks() -> None:
     )
 
 
-def test_run_on_rank_0_shares_its_result() -> None:
+def test_run_on_rank_0_returns_its_result_to_all_ranks() -> None:
     calls: list[int] = []
 
     def work(ranks: Ranks) -> Any:
@@ -57,7 +57,7 @@ def test_run_on_rank_0_shares_its_result() -> None:
     assert calls == [0]
 
 
-def test_run_rank_0_first_runs_the_others_afterwards() -> None:
+def test_run_rank_0_first_runs_all_other_ranks_afterwards() -> None:
     order: list[int] = []
 
     def work(ranks: Ranks) -> Any:
@@ -74,7 +74,7 @@ def test_run_rank_0_first_runs_the_others_afterwards() -> None:
 
 
 @pytest.mark.parametrize("failing", [{1}, {2}, {1, 2}, {0, 1, 2}])
-def test_error_is_reported_once_and_raised_in_all(failing: set[int]) -> None:
+def test_error_is_reported_by_one_rank_and_raised_in_all_ranks(failing: set[int]) -> None:
     def work(ranks: Ranks) -> Any:
         def make() -> None:
             if ranks.rank in failing:
@@ -90,7 +90,7 @@ def test_error_is_reported_once_and_raised_in_all(failing: set[int]) -> None:
             assert isinstance(error, FailedElsewhereError) and f"rank {min(failing)}: bad" in str(error)
 
 
-def test_error_of_rank_0_is_raised_in_all() -> None:
+def test_error_of_rank_0_is_raised_in_all_ranks() -> None:
     def work(ranks: Ranks) -> Any:
         def fail() -> None:
             raise OSError(28, "No space left on device")
@@ -102,7 +102,7 @@ def test_error_of_rank_0_is_raised_in_all() -> None:
     assert all(isinstance(error, FailedElsewhereError) for error in results[1:])
 
 
-def test_unexpected_error_is_raised_where_it_occurs() -> None:
+def test_unexpected_error_is_raised_only_in_the_rank_where_it_occurs() -> None:
     def work(ranks: Ranks) -> Any:
         ranks.run_on_all(lambda: 1 // (ranks.rank - 2))
 
@@ -111,7 +111,7 @@ def test_unexpected_error_is_raised_where_it_occurs() -> None:
     assert all(isinstance(error, FailedElsewhereError) for error in results[:2])
 
 
-def test_name_agreement_ignores_messages_of_earlier_processes() -> None:
+def test_ranks_agree_on_a_name_despite_messages_of_earlier_processes() -> None:
     store = HashStore()
     names: set[str] = set()
     for delayed_rank in (0, 1, 2, 0):
@@ -130,7 +130,7 @@ def test_name_agreement_ignores_messages_of_earlier_processes() -> None:
         agree_on_name(store, 0, WORLD, seconds=0.2)
 
 
-def test_unresponsive_rank_is_reported() -> None:
+def test_unresponsive_rank_is_reported_by_a_waiting_rank() -> None:
     store = HashStore()
     local, silent = RankMessages(store, 0, 2, timeout=1.0), RankMessages(store, 1, 2)
     silent.close()  # stops its heartbeats
@@ -141,7 +141,7 @@ def test_unresponsive_rank_is_reported() -> None:
         local.close()
 
 
-def test_process_that_never_joins_is_reported() -> None:
+def test_process_that_never_joins_the_group_is_reported() -> None:
     local = RankMessages(HashStore(), 0, 2, timeout=0.6)
     try:
         with pytest.raises(RankLostError, match="rank 1, which never joined, has not responded"):
@@ -221,7 +221,7 @@ def test_missing_store_error_names_torchrun(monkeypatch: pytest.MonkeyPatch) -> 
         pass
 
 
-def test_different_processes_are_reported_with_their_differences(tmp_path: Path) -> None:
+def test_differences_between_processes_are_reported(tmp_path: Path) -> None:
     for name in ("train.tsv", "dev.tsv"):
         (tmp_path / name).write_text("a\tb\n")
     data = {"train": [str(tmp_path / "train.tsv")], "dev": [str(tmp_path / "dev.tsv")]}

@@ -1,4 +1,4 @@
-"""Exact resume: a run killed at any moment is bit-identical to an uninterrupted one."""
+"""Exact resumption: a run killed at any moment gives the weights of an uninterrupted run, bit for bit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def wait_for_checkpoint(process: subprocess.Popen[bytes], run: Path, after: int)
 
 
 @pytest.mark.slow
-def test_run_killed_three_times_is_bit_identical(tmp_path: Path) -> None:
+def test_run_killed_three_times_is_bit_identical_to_an_uninterrupted_one(tmp_path: Path) -> None:
     prepare(tmp_path)
     uninterrupted = start_training(tmp_path, "whole")
     _, errors = uninterrupted.communicate(timeout=120)

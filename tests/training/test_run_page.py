@@ -1,4 +1,4 @@
-"""The HTML report of a run: contents, and robustness against arbitrary logs."""
+"""The HTML report of a training run: contents, and robustness against arbitrary logs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def records(path: Path) -> list[dict[str, object]]:
     return [values for _, values in read_records(path)]
 
 
-def test_report_page_contains_the_logged_values(run: Path) -> None:
+def test_training_report_contains_the_logged_values(run: Path) -> None:
     text = (run / REPORT_FILE).read_text(encoding="utf-8")
     assert text == format_run_report(run)
     page = Page(text)
@@ -66,7 +66,7 @@ def test_all_validations_sample_the_same_sentences(run: Path) -> None:
         assert sum(group["sentences"] for group in row["by_length"]) == 10
 
 
-def test_samples_are_truncated_on_resume(tmp_path: Path) -> None:
+def test_samples_after_the_resumed_step_are_removed(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path)
     train(toy_settings(tmp_path, steps=10, validate_every=5))
     before = records(tmp_path / "run" / SAMPLES_FILE)
@@ -76,7 +76,7 @@ def test_samples_are_truncated_on_resume(tmp_path: Path) -> None:
     assert records(tmp_path / "run" / SAMPLES_FILE) == before
 
 
-def test_bleu_is_reported_by_length() -> None:
+def test_bleu_is_reported_by_sentence_length() -> None:
     pairs = [Pair("a " * count, (f"w{count} x y z " * 3,), count) for count in (1, 5, 6, 41, 60)]
     texts = [pair.references[0] if pair.line != 6 else "none of it" for pair in pairs]
     scores = scores_by_length(pairs, texts, "13a")
@@ -105,7 +105,7 @@ RECORD = st.fixed_dictionaries(
 
 
 @given(st.lists(RECORD, min_size=1, max_size=6), HOSTILE_TEXTS, HOSTILE_TEXTS)
-def test_report_page_accepts_arbitrary_logs(tmp_path_factory, rows, fault, text):
+def test_training_report_accepts_arbitrary_logs(tmp_path_factory, rows, fault, text):
     run = tmp_path_factory.mktemp("run")
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     for name in (METRICS_FILE, SAMPLES_FILE):
@@ -130,7 +130,7 @@ def test_report_page_accepts_arbitrary_logs(tmp_path_factory, rows, fault, text)
         '{"step": 1, "part": "train", "loss": 1e308}\n{"step": 2, "part": "train", "loss": -1e308}',
     ],
 )
-def test_report_page_accepts_malformed_records(tmp_path: Path, line: str) -> None:
+def test_training_report_accepts_malformed_records(tmp_path: Path, line: str) -> None:
     (tmp_path / METRICS_FILE).write_text(f'{line}\n{{"step": 3, "part": "train", "loss": 2.0}}\n')
     (tmp_path / SAMPLES_FILE).write_text(line)
     (tmp_path / "data/train").mkdir(parents=True)
@@ -138,7 +138,7 @@ def test_report_page_accepts_malformed_records(tmp_path: Path, line: str) -> Non
     assert Page(format_run_report(tmp_path)).shows("3 updates.")
 
 
-def test_pipes_in_a_run_folder_do_not_block(tmp_path: Path) -> None:
+def test_pipes_in_a_run_folder_do_not_block_the_report(tmp_path: Path) -> None:
     (tmp_path / METRICS_FILE).write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
     (tmp_path / "data/train").mkdir(parents=True)
     for name in (SAMPLES_FILE, "settings.yaml", "data/train/store.json"):
@@ -146,7 +146,7 @@ def test_pipes_in_a_run_folder_do_not_block(tmp_path: Path) -> None:
     assert "Loss per target token" in format_run_report(tmp_path)
 
 
-def test_files_of_a_run_are_not_overwritten(tmp_path: Path) -> None:
+def test_report_does_not_overwrite_files_of_a_run(tmp_path: Path) -> None:
     log = tmp_path / METRICS_FILE
     log.write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
     result = CliRunner().invoke(app, ["report", str(tmp_path), "-o", str(log)])
@@ -154,7 +154,7 @@ def test_files_of_a_run_are_not_overwritten(tmp_path: Path) -> None:
     assert log.read_text().startswith('{"step": 3')
 
 
-def test_folder_without_run_is_rejected(tmp_path: Path) -> None:
+def test_folder_without_a_training_run_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder"):
         format_run_report(tmp_path / "none")
     (tmp_path / METRICS_FILE).write_text("cut sho")
@@ -162,7 +162,7 @@ def test_folder_without_run_is_rejected(tmp_path: Path) -> None:
         format_run_report(tmp_path)
 
 
-def test_report_command_writes_the_page(run: Path, tmp_path: Path) -> None:
+def test_report_command_writes_the_report_page(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     result = CliRunner().invoke(app, ["report", str(run), "-o", str(out)])
     assert result.exit_code == 0 and out.read_text() == format_run_report(run)

@@ -1,4 +1,4 @@
-"""Processes started by torchrun on loopback: same result as a single process, and errors."""
+"""Training by several processes of torchrun: agreement with a single process, and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from uwaga.training.checkpoint import checkpoint_path, checkpoint_steps, read_ch
 from uwaga.training.train import train
 
 TRAIN = ("train", "settings.yaml")
-EXACT = {"precision": "float64", "accumulate": 4, "validation_sentences": 2}
+EXACT_SETTINGS = {"precision": "float64", "accumulate": 4, "validation_sentences": 2}
 
 
 def prepare(folder: Path, **training: object) -> Settings:
@@ -34,8 +34,8 @@ def prepare(folder: Path, **training: object) -> Settings:
     return parse(Settings, {**values, "run": str(folder / "alone")}, "toy")
 
 
-def own_errors(errors: str) -> str:
-    """Return the errors of uwaga's processes without torchrun's output."""
+def uwaga_errors(errors: str) -> str:
+    """Return the error output of uwaga's processes, without that of torchrun."""
     return errors.split("Traceback (most recent call last)")[0]
 
 
@@ -74,7 +74,7 @@ def newest_step(folder: Path) -> int:
 
 @pytest.mark.slow
 def test_two_processes_match_a_single_process(tmp_path: Path) -> None:
-    settings = prepare(tmp_path, **EXACT | {"accumulate": 2})
+    settings = prepare(tmp_path, **EXACT_SETTINGS | {"accumulate": 2})
     train(settings)
     errors = run_to_end(tmp_path, 2)
     assert "2 processes (ddp, cpu): an update is 2 batches of 200 tokens, 1 for each process" in errors
@@ -85,8 +85,8 @@ def test_two_processes_match_a_single_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.release
-def test_four_processes_fsdp_and_changed_counts_match_a_single_process(tmp_path: Path) -> None:
-    settings = prepare(tmp_path, **EXACT | {"clip": 0.5, "steps": 12, "keep_last": 9})
+def test_four_processes_with_fsdp_or_changed_counts_match_a_single_process(tmp_path: Path) -> None:
+    settings = prepare(tmp_path, **EXACT_SETTINGS | {"clip": 0.5, "steps": 12, "keep_last": 9})
     train(settings)
     run_to_end(tmp_path, 4, "run=four")
     run_to_end(tmp_path, 2, "run=shares", "training.distributed=fsdp")
@@ -111,7 +111,7 @@ def test_fsdp_matches_ddp_in_float32(tmp_path: Path) -> None:
     "kind",
     [pytest.param("ddp", marks=pytest.mark.slow), pytest.param("fsdp", marks=pytest.mark.release)],
 )
-def test_restarted_run_is_bit_identical(tmp_path: Path, kind: str) -> None:
+def test_restarted_run_is_bit_identical_to_an_uninterrupted_one(tmp_path: Path, kind: str) -> None:
     prepare(tmp_path, accumulate=2, steps=40, validate_every=20, distributed=kind)
     run_to_end(tmp_path, 2, "run=whole")
     process = launch(tmp_path, 2, *TRAIN, restarts=2)
@@ -154,7 +154,7 @@ def test_unresponsive_process_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_errors_are_reported_once_without_traceback(tmp_path: Path) -> None:
+def test_errors_of_several_processes_are_reported_once_without_traceback(tmp_path: Path) -> None:
     prepare(tmp_path, accumulate=4)
     for processes, changes, message in (
         (
@@ -167,11 +167,13 @@ def test_errors_are_reported_once_without_traceback(tmp_path: Path) -> None:
     ):
         flags = [word for change in changes for word in ("--set", change)]
         code, errors = wait_for_exit(launch(tmp_path, processes, *TRAIN, *flags, script=RANK_SCRIPT))
-        assert code == 1 and own_errors(errors).count("error:") == 1 and message in own_errors(errors), errors
+        assert code == 1 and uwaga_errors(errors).count("error:") == 1 and message in uwaga_errors(errors), (
+            errors
+        )
         assert "uwaga/" not in errors.split("Traceback (most recent call last)")[1], errors
     code, errors = wait_for_exit(launch(tmp_path, 2, *TRAIN, script=RANK_SCRIPT, UWAGA_TEST_VERSION="9.9"))
     assert code == 1 and re.search(
-        r"rank 1 \(process .*\) differs from rank 0 .*: uwaga: 9\.9", own_errors(errors)
+        r"rank 1 \(process .*\) differs from rank 0 .*: uwaga: 9\.9", uwaga_errors(errors)
     )
 
 
@@ -187,7 +189,7 @@ def test_full_disk_stops_all_processes(tmp_path: Path) -> None:
     start = time.monotonic()
     code, errors = wait_for_exit(process)
     assert code == 1 and time.monotonic() - start < 60
-    assert own_errors(errors).count("error:") == 1 and "cannot be written" in own_errors(errors), errors
+    assert uwaga_errors(errors).count("error:") == 1 and "cannot be written" in uwaga_errors(errors), errors
     run_to_end(tmp_path, 2)
 
 

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: closed forms."""
+"""Learning-rate schedules agree with their formulas."""
 
 import math
 from itertools import pairwise

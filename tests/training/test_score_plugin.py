@@ -1,4 +1,4 @@
-"""An attention score in a file of the user's own: trained with, stored by name, and loaded again."""
+"""An attention score defined in a plugin file: training, storage by name, and loading."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def uwaga(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_score_of_a_plugin_is_trained_stored_and_loaded(
+def test_attention_score_of_a_plugin_is_trained_stored_and_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forget_plugins(monkeypatch, SCORES)
@@ -61,7 +61,7 @@ def test_faulty_plugin_is_reported_with_file_and_line(
     assert message in result.stderr
 
 
-def test_settings_list_plugins(tmp_path: Path) -> None:
+def test_plugins_setting_must_be_a_list_of_files(tmp_path: Path) -> None:
     (tmp_path / "settings.yaml").write_text("plugins: myscore.py\n", "utf-8")
     result = uwaga("train", tmp_path / "settings.yaml")
     assert result.exit_code == 1

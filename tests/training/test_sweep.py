@@ -40,7 +40,7 @@ def sweep_settings(**values: Any) -> SweepSettings:
 
 
 def write_sweep(folder: Path, **values: Any) -> tuple[Path, Path]:
-    """Write a corpus, settings and sweep settings to a folder; return the files of settings."""
+    """Write a corpus, settings and sweep settings to a folder; return the paths of both settings files."""
     write_reversal_corpus(folder, pairs=120)
     files = folder / "s.yaml", folder / "sweep.yaml"
     files[0].write_text(yaml.safe_dump(toy_values(folder, steps=6, validate_every=2, save_every=1)))
@@ -71,7 +71,7 @@ def table(folder: Path) -> list[dict[str, str]]:
         ({"parameters": {"a": {"values": [1]}}, "trails": 3}, "did you mean 'trials'"),
     ],
 )
-def test_invalid_sweep_error_names_the_key(values: dict[str, Any], message: str) -> None:
+def test_error_in_sweep_settings_names_the_key(values: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         parse(SweepSettings, values, "sweep.yaml")
 
@@ -96,7 +96,7 @@ def test_no_run_starts_with_invalid_settings(
     assert not (tmp_path / "run").exists()
 
 
-def test_sampled_values_are_in_range_and_grid_points_unique(tmp_path: Path) -> None:
+def test_sampled_values_are_in_range_and_grid_points_are_unique(tmp_path: Path) -> None:
     parameters = {
         "a": {"low": 1, "high": 7, "step": 2},
         "b": {"low": 1e-4, "high": 1e-1, "log": True},
@@ -135,7 +135,7 @@ def test_unfinished_trials_are_repeated_first(tmp_path: Path) -> None:
             open_study(tmp_path, other, "bleu", {})
 
 
-def test_second_sweep_at_a_time_is_rejected(tmp_path: Path) -> None:
+def test_concurrent_second_sweep_is_rejected(tmp_path: Path) -> None:
     files = write_sweep(tmp_path, parameters={RATE: {"values": [0.01]}})
     (tmp_path / "run").mkdir()
     with RunLock(tmp_path / "run"), pytest.raises(RunInUseError):
@@ -143,7 +143,7 @@ def test_second_sweep_at_a_time_is_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_best_run_is_reported_and_bad_run_is_pruned(
+def test_best_trial_is_reported_and_bad_trial_is_pruned(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Otherwise a run may end, on a busy machine, before its validation is read.

@@ -1,4 +1,4 @@
-"""recipes/tiny-student.yaml: learning, and exact resume."""
+"""Training with recipes/tiny-student.yaml: learning, and exact resumption."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECIPE = load_settings(Path(__file__).resolve().parents[2] / "recipes" / "tiny-s
 
 
 def recipe_settings(folder: Path, run: str, steps: int) -> Settings:
-    """Return the recipe for a small corpus: the same model and training, but fewer steps."""
+    """Return the settings of the recipe for a small corpus and fewer steps."""
     values = RECIPE.model_dump(mode="json")
     small = toy_values(folder)
     amounts = {
@@ -50,7 +50,7 @@ def test_recipe_has_the_shape_of_firefox_tiny_models() -> None:
 
 
 @pytest.mark.slow
-def test_M26_resumed_recipe_is_bit_identical(tmp_path: Path) -> None:
+def test_M26_resumed_run_is_bit_identical_to_an_uninterrupted_one(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=60)
     train(recipe_settings(tmp_path, "whole", 4))
     train(recipe_settings(tmp_path, "stopped", 2))
@@ -75,7 +75,9 @@ def test_M26_resumed_recipe_is_bit_identical(tmp_path: Path) -> None:
         pytest.param("aan", "float32", marks=pytest.mark.release),
     ],
 )
-def test_M26_M35_models_learn_to_reverse_words(tmp_path: Path, kind: str, precision: str) -> None:
+def test_M26_M35_ssru_and_aan_models_learn_to_reverse_words(
+    tmp_path: Path, kind: str, precision: str
+) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
     values = toy_values(
         tmp_path,

@@ -77,7 +77,7 @@ def test_bfloat16_training_converges_like_float32(folder: Path) -> None:
 
 
 @pytest.mark.numerical
-def test_gradients_of_batches_and_batch_parts_sum_to_the_total(folder: Path) -> None:
+def test_gradients_of_batch_parts_sum_to_the_total_gradient(folder: Path) -> None:
     settings = toy_settings(folder)
     corpora = prepare_corpora(settings, lambda text: None)
     batches = [corpora.train.batch(0, index) for index in range(2)]
@@ -104,7 +104,7 @@ def test_gradients_of_batches_and_batch_parts_sum_to_the_total(folder: Path) -> 
             torch.testing.assert_close(actual, gradient, atol=1e-6, rtol=1e-4)
 
 
-def test_updates_with_threads_are_deterministic(folder: Path) -> None:
+def test_multithreaded_updates_are_deterministic(folder: Path) -> None:
     settings = toy_settings(folder, threads=3)
     corpora = prepare_corpora(settings, lambda text: None)
     weights = []
@@ -141,7 +141,7 @@ def test_training_stops_early_and_keeps_the_best_checkpoints(folder: Path) -> No
     assert set(progress.best) == set(sorted(scores, key=lambda step: -scores[step])[:2])
 
 
-def test_best_checkpoint_is_saved_as_the_model_without_averaging(folder: Path) -> None:
+def test_without_averaging_the_best_checkpoint_becomes_the_model(folder: Path) -> None:
     settings = toy_settings(folder, steps=20, validate_every=5, average=0)
     model = train(settings)
     assert model is not None
@@ -184,7 +184,9 @@ def test_damaged_checkpoints_are_rejected(tmp_path: Path, damage: str) -> None:
         read_checkpoint(path)
 
 
-def test_full_disk_leaves_only_older_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_only_complete_older_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     older = write_checkpoint(tmp_path, Progress(step=1), {"model.w": torch.ones(3)})
 
     def save_to_full_disk(tensors: object, path: str, metadata: object) -> None:
@@ -237,7 +239,7 @@ def test_checkpoint_with_other_vocabulary_is_rejected(folder: Path) -> None:
         train(toy_settings(folder, steps=6))
 
 
-def test_initial_weights_have_published_scale() -> None:
+def test_initial_weights_have_the_published_scale() -> None:
     settings = toy_settings(Path("x")).model
     torch.manual_seed(0)
     model = Transformer(settings, Symbols(2, 3, 0, 1), 5000, 5000)

@@ -1,4 +1,4 @@
-"""Embeddings for a new vocabulary: shared pieces keep theirs, new ones get the mean of their parts."""
+"""Embeddings for a new vocabulary: those of shared pieces are kept, new ones are means of old ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from uwaga.tokenizers.training import train_tokeniser
 from uwaga.training.initial_model import remap_rows
 
 
-def test_shared_pieces_keep_embeddings_and_new_pieces_get_means(tmp_path: Path) -> None:
+def test_new_vocabulary_keeps_embeddings_of_shared_pieces_and_averages_them_for_new_ones(
+    tmp_path: Path,
+) -> None:
     old = tiny.tokeniser()
     new = train_tokeniser(tiny.GERMAN * 2, TextSettings(kind="bpe", size=400), tmp_path / "new")
     table = torch.randn(old.size, 5)

@@ -1,4 +1,4 @@
-"""AsyncTranslator: the results of a Translator, rejected requests, deadlines and cancellation."""
+"""AsyncTranslator: agreement with Translator, rejected requests, deadlines and cancellation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def translator() -> Translator:
     return Translator.load(threads=1)
 
 
-def test_async_results_equal_translate(translator: Translator) -> None:
+def test_asynchronous_results_equal_synchronous_results(translator: Translator) -> None:
     async def translate_concurrently() -> list[object]:
         async with AsyncTranslator(translator) as shared:
             requests = [shared.translate(text, nbest=2) for text in TEXTS]
@@ -44,7 +44,7 @@ def test_joined_stream_equals_translation(translator: Translator) -> None:
     assert asyncio.run(joined_stream()) == translator.translate(TEXTS[2], beam=1).text
 
 
-def test_errors_propagate_to_caller(translator: Translator) -> None:
+def test_errors_are_raised_in_the_caller(translator: Translator) -> None:
     async def check_errors() -> None:
         async with AsyncTranslator(translator) as shared:
             with pytest.raises(SettingsError, match="beam"):
@@ -60,7 +60,7 @@ def test_errors_propagate_to_caller(translator: Translator) -> None:
     asyncio.run(check_errors())
 
 
-def test_full_queue_rejects_requests(translator: Translator) -> None:
+def test_full_queue_rejects_new_requests(translator: Translator) -> None:
     async def translate_all() -> list[object]:
         async with AsyncTranslator(translator, most_waiting=2, workers=1) as shared:
             return await asyncio.gather(
@@ -96,7 +96,7 @@ def test_nice_option_lowers_engine_thread_priority(translator: Translator) -> No
         AsyncTranslator(translator, nice=20)
 
 
-def test_expired_deadline_raises(translator: Translator) -> None:
+def test_expired_deadline_raises_an_error(translator: Translator) -> None:
     async def check_deadline() -> None:
         async with AsyncTranslator(translator, workers=1) as shared:
             with pytest.raises(DeadlineError, match="not answered within"):
@@ -127,7 +127,7 @@ def test_completed_request_leaves_no_reference_cycles(translator: Translator) ->
     "task_state",
     [*(pytest.param(state, marks=pytest.mark.slow) for state in ("answered", "cancelled")), "running"],
 )
-def test_interpreter_exits_in_any_task_state(task_state: str) -> None:
+def test_interpreter_exits_whatever_the_state_of_tasks(task_state: str) -> None:
     count = 4 if task_state == "answered" else 100
     program = f"""
 import asyncio, uwaga

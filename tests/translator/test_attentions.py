@@ -94,7 +94,7 @@ def test_recording_attentions_does_not_change_translations(bundled, engine, opti
                 assert np.array_equal(actual.attention, mean.attention)
 
 
-def test_M10_all_32_bundled_matrices_match_torch(bundled):
+def test_M10_all_32_attention_matrices_of_the_bundled_model_match_torch(bundled):
     targets = [translation.text for translation in bundled["float32"].translate(TEXTS)]
     for text, target in zip(TEXTS, targets, strict=True):
         actual, expected = (bundled[name].attend(text, target).attentions for name in ("float32", "torch"))
@@ -105,7 +105,7 @@ def test_M10_all_32_bundled_matrices_match_torch(bundled):
 
 
 @pytest.mark.parametrize("engine", ["float32", "torch"])
-def test_attention_is_the_mean_of_last_layer_heads(bundled, engine):
+def test_attention_is_the_mean_of_the_heads_of_the_last_layer(bundled, engine):
     attended = bundled[engine].attend(TEXTS[0], "Ich will ein Auto kaufen.")
     np.testing.assert_allclose(
         attended.attentions.cross[-1].mean(axis=0), attended.attention, **tolerance(1.0)
@@ -113,7 +113,7 @@ def test_attention_is_the_mean_of_last_layer_heads(bundled, engine):
     assert np.array_equal(select_head(attended.attentions.cross, -1, None), attended.attention)
 
 
-def test_sentences_do_not_attend_to_each_other(bundled):
+def test_attention_between_different_sentences_is_zero(bundled):
     model = bundled["float32"]
     parts = model.translate(["He left.", "We are going home now!"], attention="all")
     combined = model.translate("He left. We are going home now!", split="sentences", attention="all")
@@ -132,7 +132,7 @@ def test_empty_and_copied_texts_have_no_attention_matrices(bundled):
     assert empty.attentions is copied.attentions is None
 
 
-def test_pivot_records_attentions_per_step():
+def test_pivot_translation_records_attentions_of_each_model():
     models = [
         Translator(
             Model(tiny.transformer(tiny.TINY, JOINT, JOINT, seed), JOINT, JOINT, tiny.SEARCH, languages)
@@ -150,7 +150,7 @@ def test_pivot_records_attentions_per_step():
 
 
 @pytest.mark.parametrize("name", RECURRENT_MODELS)
-def test_M13_to_M15_recurrent_models_have_one_cross_head(name):
+def test_M13_to_M15_recurrent_models_have_one_cross_attention_head(name):
     model = recurrent_translator(name)
     for attended in (model.translate(tiny.ENGLISH[0], attention="all"), model.attend(*sentence_pair())):
         assert attended.attentions.encoder is attended.attentions.decoder is None
@@ -167,7 +167,7 @@ def sentence_pair():
     return "The dog sees the cat.", "Der Hund sieht die Katze."
 
 
-def test_M9_local_window_weights_sum_to_at_most_one():
+def test_M9_local_attention_weights_sum_to_at_most_one():
     cross = recurrent_translator("luong-local-p").attend(*sentence_pair()).attentions.cross
     assert (cross >= 0).all() and (cross.sum(-1) < 1 + 1e-6).all()
 
@@ -181,7 +181,7 @@ def test_models_without_attention_record_no_matrices(name):
 
 
 @pytest.mark.parametrize("kind", ["ssru", "aan"])
-def test_M26_M35_models_have_no_decoder_attention_matrices(kind):
+def test_M26_M35_ssru_and_aan_models_have_no_decoder_self_attention_matrices(kind):
     shape = tiny.TINY.model_copy(update={"self_attention": kind})
     attended = Translator(Model(tiny.transformer(shape, JOINT, JOINT), JOINT, JOINT, tiny.SEARCH)).attend(
         *sentence_pair()
@@ -190,7 +190,7 @@ def test_M26_M35_models_have_no_decoder_attention_matrices(kind):
     assert attended.attentions.cross.shape[:2] == (2, 2) and attended.attentions.encoder.shape[:2] == (1, 2)
 
 
-def test_ensemble_rejects_the_request_for_all_attentions():
+def test_ensembles_reject_the_request_for_all_attentions():
     members = [tiny.transformer(tiny.TINY, JOINT, JOINT, seed) for seed in (1, 2)]
     model = Translator(Model(Ensemble(members), JOINT, JOINT, tiny.SEARCH))
     with pytest.raises(SettingsError, match="load one of them alone, or use attention=True"):
@@ -230,7 +230,7 @@ def test_unknown_attention_value_is_rejected(bundled):
 @pytest.mark.parametrize(
     "text", ["I give {name} the car.", "Open {name} or {} now.", "%(name)s sees $USER and %d dogs."]
 )
-def test_attention_tokens_contain_placeholders_as_written(bundled, text):
+def test_tokens_of_attentions_contain_placeholders_as_written(bundled, text):
     translator = bundled["int8"]
     translation = translator.attend(text)
     assert translation.attention.shape[1] == len(translation.source_tokens) + 1

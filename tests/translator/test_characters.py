@@ -1,4 +1,4 @@
-"""Characters that a model does not know come through a translation, or a warning names them."""
+"""Characters unknown to a model are kept in the translation, or a warning names them."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_characters_missing_from_the_translation_are_reported():
 
 
 class CopyingModel:
-    """A model that copies the pieces that its tokeniser knows, and untranslated parts."""
+    """A model that copies untranslatable parts and all pieces known to its tokeniser."""
 
     def __init__(self, tokeniser) -> None:
         self._tokeniser = tokeniser
@@ -170,7 +170,7 @@ RARE_WORDS = """
     ⠓⠊ a\u00adb \u2068Ana\u2069 \u200e \u202e \x07 \u0378\U000e0fff \ue000 ▁ 𝗮𝗯 ℝ ｈｉ！ ＄ ﾊ Ⓐ①
     за\u0301мок \ufffd
 """.split()  # noqa: SIM905
-RARE = st.one_of(
+RARE_TEXTS = st.one_of(
     st.builds(str.__add__, st.sampled_from("1#aZé.“😀 "), MARKS),
     st.sampled_from(RARE_WORDS),
     st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp"]), max_size=4).filter(
@@ -179,15 +179,15 @@ RARE = st.one_of(
 )
 
 
-@given(st.lists(st.one_of(RARE, st.sampled_from(["dog", " ", " the ", ", "])), max_size=8))
-def test_rare_characters_are_kept_or_reported(translator, parts):
+@given(st.lists(st.one_of(RARE_TEXTS, st.sampled_from(["dog", " ", " the ", ", "])), max_size=8))
+def test_rare_characters_copied_by_the_model_are_kept_or_reported(translator, parts):
     model = translator.model
     text = Text((f"The {''.join(parts)} sleeps.",), "text 1")
     Characters(CopyingModel(model.source), model.characters, ("en", "de")).translate([text])
     assert not unreported_losses(text.result), (ascii(text.content), text.result)
 
 
-def test_rare_characters_are_kept_or_reported_with_a_model(translator):
+def test_rare_characters_are_kept_or_reported_by_the_bundled_model(translator):
     texts = [text for word in RARE_WORDS for text in (f"The {word} dog sleeps.", f"Tom saw the dog{word}")]
     for translation in translator.translate(texts):
         assert not unreported_losses(translation), (ascii(translation.source), translation)
@@ -220,7 +220,7 @@ def test_texts_with_known_characters_are_unchanged():
     assert recording.texts == [text]
 
 
-def test_characters_that_the_tokeniser_lacks_are_unknown():
+def test_characters_missing_from_the_tokeniser_are_unknown():
     tokeniser = tiny.tokeniser()
     characters = KnownCharacters(tokeniser)
     known = set("the dog")
@@ -259,8 +259,8 @@ def test_soft_hyphens_are_removed_from_words(translator):
     assert soft.warnings == ("characters that the model does not know are missing: U+00AD",)
 
 
-def test_incomplete_byte_tokens_are_omitted(translator):
-    """Each output is decoded from arbitrary tokens, including byte tokens."""
+def test_incomplete_byte_sequences_are_omitted(translator):
+    """Arbitrary tokens, including byte tokens, are decoded."""
     target = translator.target
     bytes_ = [target.encode("é")[-1], *target.encode("😀")[-4:]]
     from uwaga.translator.checks import decode
@@ -271,7 +271,7 @@ def test_incomplete_byte_tokens_are_omitted(translator):
 
 
 def has_whole_characters(pieces) -> bool:
-    """Return whether every run of byte pieces spells characters."""
+    """Return True if every sequence of byte pieces encodes whole characters."""
     for is_byte, run in groupby(pieces, lambda piece: re.fullmatch("<0x..>", piece) is not None):
         if is_byte:
             try:
@@ -284,7 +284,7 @@ def has_whole_characters(pieces) -> bool:
 @pytest.mark.parametrize(
     "options", [{"beam": 1}, {"beam": 4, "nbest": 4}, {"sample": True, "nbest": 3, "seed": 5}]
 )
-def test_bytes_of_outputs_are_characters(translator, options, monkeypatch):
+def test_byte_tokens_of_outputs_form_whole_characters(translator, options, monkeypatch):
     texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
     searched = []
 
@@ -321,7 +321,7 @@ def test_models_without_byte_pieces_have_no_byte_tokens(translator):
         ("Good.", "Gut 👍.", []),
     ],
 )
-def test_signs_missing_from_the_translation_are_reported(source, target, lost):
+def test_special_signs_missing_from_the_translation_are_reported(source, target, lost):
     assert find_lost_signs(source, target) == lost
     translation = with_difference_warnings(Translation(target, 0.0, (), (), source=source), "de")
     assert any("signs" in warning for warning in translation.warnings) == bool(lost)

@@ -51,7 +51,7 @@ def spans(hypothesis: Translation):
     return word_spans((*hypothesis.tokens, *[END] * (len(hypothesis.token_scores) - len(hypothesis.tokens))))
 
 
-def test_confidence_matches_hand_calculation():
+def test_word_probabilities_and_confidence_match_hand_calculation():
     scores = [math.log(0.5), math.log(0.5), math.log(0.9), math.log(0.8), math.log(0.2)]
     translation = Translation("Autos. da", 0.0, ("▁Auto", "s.", "▁da", END), tuple(scores), sum(scores), True)
     assert [(word.text, round(word.probability, 9)) for word in translation.words] == [
@@ -106,7 +106,7 @@ def test_confidence_is_serialised_to_json(translator):
 
 
 @given(PIECES)
-def test_word_spans_cover_the_pieces_in_order(pieces):
+def test_word_spans_cover_all_pieces_in_order(pieces):
     ranges = word_spans(pieces)
     assert [index for start, stop in ranges for index in range(start, stop)] == list(range(len(pieces)))
     assert all(start < stop for start, stop in ranges)
@@ -114,7 +114,7 @@ def test_word_spans_cover_the_pieces_in_order(pieces):
 
 
 @given(PIECES, st.text(max_size=20))
-def test_words_cover_the_whole_text(pieces, text):
+def test_confidence_words_cover_the_whole_text(pieces, text):
     words = words_from_tokens(text, pieces, [-0.1] * len(pieces))
     assert "".join(part for part, _ in split_words(text, words)) == text
 

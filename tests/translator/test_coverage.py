@@ -83,14 +83,14 @@ def test_numbers_are_compared_by_value(source, target, missing, added):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["1", "1 ", "1,", "000", "IV ", "1 000", "7 1", "1 mil ", "1k"])
-def test_number_comparison_takes_linear_time(part):
+def test_comparison_of_numbers_takes_linear_time(part):
     def compare(text):
         differing_numbers(text + "1", text + " 77")
 
     assert growth(compare, part * 4_000, part * 16_000, limit=3, attempts=8) < 3
 
 
-def test_unaligned_word_is_omitted_at_a_lower_threshold():
+def test_unaligned_words_are_reported_as_omitted_at_a_lower_threshold():
     assert is_omitted("Monday", 0.1, 0.6) and not is_omitted("Monday", 0.1, 0.9)
     assert is_omitted("not", 1.1, 1.0) and not is_omitted("not", 0.1, 0.0)
     assert is_omitted("Monday", -2.0, 0.05) and not is_omitted("Monday", -2.0, 0.2)
@@ -102,7 +102,7 @@ def test_word_without_any_link_is_omitted_though_the_sentence_is_likely_with_it(
     assert result.coverage.omitted == ("early",)
 
 
-def test_source_words_of_improbable_tokens_are_doubtful():
+def test_source_words_aligned_with_improbable_tokens_are_doubtful():
     weights = np.array([[0.9, 0.1, 0.0], [0.0, 1.0, 0.0], [0.0, 0.05, 0.95]], np.float32)  # (target, source)
     pieces = PieceAlignment(((0, 3), (4, 8), (8, 9)), ((0, 3), (4, 5), (5, 8)), weights)
     copied = PieceAlignment(((10, 12),), ((9, 11),), np.eye(1, dtype=np.float32), copied=True)
@@ -132,7 +132,7 @@ def test_omitted_word_is_reported(bundled):
     assert bundled.translate(MEETING).coverage is None
 
 
-def test_unaligned_mode_scores_only_unaligned_words(bundled, monkeypatch):
+def test_unaligned_mode_of_coverage_scores_only_unaligned_words(bundled, monkeypatch):
     scored = []
     original = coverage.score_in_batches
 
@@ -157,7 +157,7 @@ def test_coverage_is_reported_for_markup_sentences_and_chains(bundled):
     assert "Monday" in chain.coverage.omitted
 
 
-def test_stream_rejects_coverage(bundled):
+def test_streams_reject_the_coverage_option(bundled):
     with pytest.raises(SettingsError, match="coverage"):
         list(bundled.stream(MEETING, coverage=True))
 
@@ -221,7 +221,7 @@ def test_brackets_added_by_the_model_are_detected(source, target, added):
         ("今天天气很好", "Hoje o tempo está muito bom e quente", ()),
     ],
 )
-def test_words_added_to_short_texts_are_detected(source, target, added):
+def test_words_added_to_translations_of_short_texts_are_detected(source, target, added):
     assert find_added_words(source, target, "pt") == added
 
 
@@ -232,7 +232,7 @@ def test_unaligned_target_words_are_reported_as_additions():
 
 
 @pytest.mark.parametrize("part", ["(", ")", "()", "a ", "(a) "])
-def test_additions_take_linear_time(part):
+def test_detection_of_additions_takes_linear_time(part):
     def find_additions(text):
         find_added_brackets("a", text)
         find_added_words("a", text, "pt")
@@ -250,7 +250,7 @@ def test_function_words_are_recognised(bundled):
     assert len(function_words(text, "en")) == 7
 
 
-def test_forced_term_causes_no_warning(bundled):
+def test_term_forced_by_a_glossary_causes_no_coverage_warning(bundled):
     glossary = {"car": "Karosse", "Monday": "Wochenbeginn"}
     translation = bundled.translate("The car is fast.", glossary=glossary, coverage=True)
     assert translation.terms[0].applied and "Karosse" in translation.text and not translation.warnings

@@ -37,7 +37,7 @@ def test_html_translation_keeps_tags_and_placeholders(translator: Translator, pi
     assert translation.tokens
 
 
-def test_alternatives_keep_markup(translator: Translator) -> None:
+def test_alternative_translations_keep_markup(translator: Translator) -> None:
     translation = translator.translate("A <b>woman</b> is in the house.", format="html", nbest=3)
     assert len(translation.alternatives) == 2
     assert all(
@@ -84,7 +84,7 @@ def test_invalid_format_options_are_rejected(translator: Translator, options: di
         translator.translate("A dog.", **options)  # type: ignore[call-overload]
 
 
-def test_run_accepts_requests_with_a_format(translator: Translator) -> None:
+def test_run_method_accepts_requests_with_a_format(translator: Translator) -> None:
     lines = ["A <b>woman</b>.", "Two dogs."]
     translations = list(translator.run((Request(line, format="html") for line in lines), window=1))
     assert translations[0].text.count("<b>") == 1
@@ -92,7 +92,7 @@ def test_run_accepts_requests_with_a_format(translator: Translator) -> None:
 
 
 @pytest.mark.slow
-def test_neither_torch_nor_lxml_is_imported() -> None:
+def test_translating_markup_imports_neither_torch_nor_lxml() -> None:
     code = (
         "import sys, uwaga; uwaga.load(threads=1).translate('A <b>dog</b> of {x}.', format='html'); "
         "print({'torch', 'lxml', 'markdown_it'} & set(sys.modules))"
@@ -101,7 +101,7 @@ def test_neither_torch_nor_lxml_is_imported() -> None:
     assert process.stdout.splitlines()[-1] == "set()"
 
 
-def test_alignment_includes_placeholders(translator: Translator) -> None:
+def test_alignment_links_placeholders(translator: Translator) -> None:
     text = "Hello {name}, two dogs run."
     translation = translator.translate(text, alignment=True)
     assert translation.alignment is not None

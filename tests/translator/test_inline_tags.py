@@ -32,7 +32,7 @@ def translator() -> Translator:
 
 
 @pytest.mark.parametrize("pivot", [False, True])
-def test_tags_are_kept_and_text_equals_plain_translation(translator: Translator, pivot: bool) -> None:
+def test_tags_are_kept_and_text_equals_translation_without_tags(translator: Translator, pivot: bool) -> None:
     chain = translator.then(with_swapped_languages(translator)) if pivot else translator
     results = chain.run_inlines(TEXTS, Request(""))
     plain = chain.translate([strip_tags(inline).text for inline in TEXTS])
@@ -45,7 +45,7 @@ def test_tags_are_kept_and_text_equals_plain_translation(translator: Translator,
 
 
 def with_swapped_languages(translator: Translator) -> Translator:
-    """Return a translator with the same model and swapped languages, to follow the first in a chain."""
+    """Return a translator with the same model and swapped languages, as the second of a chain."""
     return Translator(
         Model(translator.decoder, translator.source, translator.target, translator.decoding, ("de", "en"))
     )
@@ -63,7 +63,7 @@ def test_placeholders_are_written_unchanged_in_html(translator: Translator, code
         assert code in translator.translate(text, format="html").text
 
 
-def test_titles_of_roles_are_translated(translator: Translator) -> None:
+def test_titles_of_restructuredtext_roles_are_translated(translator: Translator) -> None:
     text = "A :ref:`woman <people>` is in the `house <https://a.org/house>`_."
     translation = translator.translate(text).text
     assert translation == "Eine :ref:`Frau <people>` ist im `Haus <https://a.org/house>`_."
@@ -75,7 +75,7 @@ def test_titles_of_roles_are_translated(translator: Translator) -> None:
     assert ":ref:`Frau <people>`" in message
 
 
-def test_outer_white_space_is_kept(translator: Translator) -> None:
+def test_surrounding_white_space_is_kept(translator: Translator) -> None:
     [first, second] = translator.run_inlines([TEXTS[1], ("\n  Two dogs.\t",)], Request(""))
     assert first.inline[0].startswith(" ")  # type: ignore[union-attr]
     assert first.inline[-1].endswith(". ")  # type: ignore[union-attr]
@@ -95,7 +95,7 @@ def test_texts_without_inner_tags_are_not_aligned(
     assert results[1].inline == (B, translator.translate("Two dogs.").text, E)
 
 
-def test_too_long_text_is_rejected_copied_or_emptied(translator: Translator) -> None:
+def test_overlong_text_is_rejected_copied_or_returned_empty(translator: Translator) -> None:
     long: Inline = ("A ", B, "dog " * 2000, E)
     with pytest.raises(TextTooLongError, match="text 1"):
         translator.run_inlines([long], Request("", split="never"))
@@ -132,7 +132,7 @@ def test_placeholders_are_kept(translator: Translator, pivot: bool) -> None:
             assert all(tag.text in alternative.text for tag in tags)
 
 
-def test_message_branches_are_translated(translator: Translator) -> None:
+def test_branches_of_plural_messages_are_translated(translator: Translator) -> None:
     text = "{n, plural, one {# dog} other {{g, select, f {women} other {# dogs of {name}}}}} here"
     [result] = translator.run_inlines([(text,)], Request(""))
     translation = result.translation.text
@@ -144,7 +144,7 @@ def test_message_branches_are_translated(translator: Translator) -> None:
     assert "Hund" in translation
 
 
-def test_texts_without_placeholders_equal_translate(translator: Translator) -> None:
+def test_texts_without_placeholders_are_translated_as_without_markup(translator: Translator) -> None:
     texts = ["A man is singing.", "Two dogs run."]
     results = translator.run_inlines([(text,) for text in texts], Request(""))
     assert [result.translation for result in results] == translator.translate(texts)

@@ -59,14 +59,14 @@ def test_load_options_reject_invalid_values_by_name(name, value):
 
 
 @pytest.mark.parametrize("value", [5, 1.5, b"numbers", {}, object()])
-def test_model_name_of_another_type_is_rejected(value):
+def test_model_name_of_a_wrong_type_is_rejected(value):
     with pytest.raises(SettingsError, match=r"^name must be"):
         uwaga.load(value)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=INVALID_VALUES)
-def test_other_arguments_reject_invalid_values_by_name(numbers, value):
+def test_arguments_of_other_methods_reject_invalid_values_by_name(numbers, value):
     with pytest.raises(SettingsError, match=r"^split must be"):
         numbers.translate("one", split=value)
     with pytest.raises(SettingsError, match=r"^batch_tokens must be"):

@@ -18,7 +18,7 @@ TEXTS = ["I want to buy a car.", "", "Where is the station? It is not far from h
 
 
 def install(machine, name, source, target, seed=0, width=16):
-    """Save a tiny model among the packages of Argos Translate, where any format is found."""
+    """Save a tiny model in the package folder of Argos Translate, where models of any format are found."""
     settings = tiny.TINY.model_copy(update={"tie": "none", "width": width})
     path = machine / "argos-translate" / "packages" / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def machine(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_language_pair_loads_its_model(machine):
+def test_language_pair_selects_its_model(machine):
     path = install(machine, "one", "qaa", "qab", 1)
     install(machine, "other", "qab", "qaa", 2)
     expected = uwaga.load(path)
@@ -55,7 +55,7 @@ def test_language_pair_loads_its_model(machine):
     assert reverse.languages == ("qab", "qaa")
 
 
-def test_memory_option_reaches_the_models(machine):
+def test_memory_option_is_passed_to_the_loaded_models(machine):
     path = install(machine, "one", "qaa", "en")
     install(machine, "other", "en", "qab")
     with pytest.raises(SettingsError) as error:
@@ -109,7 +109,7 @@ def test_via_option_selects_the_pivot(machine):
     assert uwaga.load("qaa-qac", via=["qab", "qaa"]).route == ("qaa", "qab", "qaa", "qac")
 
 
-def test_repeated_model_is_loaded_once(machine):
+def test_model_repeated_in_a_chain_is_loaded_once(machine):
     pytest.importorskip("transformers")
     from fairseq_folders import model_folder
 
@@ -135,7 +135,7 @@ def test_bundled_model_is_selected_by_language_and_by_default(machine):
     assert "own" in repr(uwaga.load("en-de")) and "bundled" in repr(uwaga.load())
 
 
-def test_languages_must_match_the_named_model(machine):
+def test_given_languages_must_match_the_named_model(machine):
     path = install(machine, "one", "qaa", "qab")
     assert uwaga.load(path, source="qaa", target="qab").languages == ("qaa", "qab")
     with pytest.raises(SettingsError, match="translates only qaa to qab"):
@@ -171,8 +171,8 @@ def test_damaged_model_is_reported_and_not_selected(machine):
     assert str(intact) in repr(uwaga.load("qaa-qab"))
 
 
-def test_languages_listed_in_a_card_are_ignored(machine):
-    """A card states neither the direction nor whether the model translates."""
+def test_languages_listed_in_a_model_card_do_not_select_the_model(machine):
+    """A card states neither the direction of translation nor that the model translates at all."""
     path = install(machine, "listed", "src", "tgt")
     (path / "card.md").write_text("---\nlanguage: [qaa, qab]\n---\n")
     with pytest.raises(ModelError, match="no installed model translates qaa to qab"):
@@ -200,7 +200,7 @@ def test_invalid_arguments_are_named_in_the_error(machine, arguments, message):
         uwaga.load(**arguments)
 
 
-def test_shortlist_requires_a_single_model(machine, tmp_path):
+def test_shortlist_option_requires_a_single_model(machine, tmp_path):
     install(machine, "to", "qaa", "en")
     install(machine, "from", "en", "qab")
     with pytest.raises(

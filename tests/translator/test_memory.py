@@ -32,7 +32,7 @@ def folder(int8_model, tmp_path):
 
 
 def is_mapped(folder):
-    """Return whether the weights in a folder are mapped into this process."""
+    """Return True if the weight file of a folder is mapped into the memory of this process."""
     return str(folder / "engine.safetensors") in Path("/proc/self/maps").read_text()
 
 
@@ -47,7 +47,7 @@ def test_memory_mapped_weights_give_equal_translations(folder):
 
 @pytest.mark.parametrize("change", ["cut", "rewritten"])
 def test_changed_shared_weight_file_is_detected(folder, change):
-    """Use a subprocess: reading past the end of a mapped file kills the process."""
+    """The test uses a child process, since reading past the end of a mapped file kills the process."""
     code = f"""
 import os, uwaga
 path = {str(folder / "engine.safetensors")!r}

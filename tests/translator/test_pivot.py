@@ -1,4 +1,4 @@
-"""Pivot translation: a chain of models gives the results of separate calls."""
+"""Pivot translation: a chain of models gives the same results as separate calls."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ TEXT = (
 
 
 FIRST, SECOND = chained_model("pt", "en", 1), chained_model("en", "de", 2)
-THIRD = chained_model("de", "pt", 3)
-SHORT = chained_model("en", "de", 2, max_length=8)
-CHAINS = [(FIRST, SECOND), (FIRST, SECOND, THIRD)]
+GERMAN_TO_PORTUGUESE = chained_model("de", "pt", 3)
+ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT = chained_model("en", "de", 2, max_length=8)
+CHAINS = [(FIRST, SECOND), (FIRST, SECOND, GERMAN_TO_PORTUGUESE)]
 
 
 def translate_by_steps(chain, texts, **options):
-    """Translate by each model in turn, ignoring placeholders, and return the results of every step."""
+    """Translate with each model in turn, without placeholders, and return the results of every step."""
     steps = []
     for translator in chain:
         steps.append(translator.translate(texts, placeholders=False, **options))
@@ -48,7 +48,7 @@ def translate_by_steps(chain, texts, **options):
 
 @pytest.mark.parametrize("chain", CHAINS, ids=len)
 @pytest.mark.parametrize("options", [{}, {"beam": 1}, {"sample": True, "seed": 5, "top_k": 4}], ids=str)
-def test_chain_gives_the_results_of_separate_calls(chain, options):
+def test_chain_of_models_gives_the_same_results_as_separate_calls(chain, options):
     pivot = chain[0].then(*chain[1:])
     steps = translate_by_steps(chain, TEXTS, **options)
     translations = pivot.translate(TEXTS, placeholders=False, **options)
@@ -111,7 +111,7 @@ def test_nbest_list_comes_from_the_last_model():
     assert {alternative.source for alternative in translation.alternatives} == {TEXTS[0]}
 
 
-def test_target_options_apply_to_the_last_model():
+def test_options_for_the_target_apply_to_the_last_model():
     pivot = FIRST.then(SECOND)
     banned = tuple(range(10, 60))
     first = FIRST.translate(TEXTS)
@@ -142,11 +142,11 @@ def test_stream_equals_greedy_translation(chain, text):
     assert truncated == [expected.truncated]
 
 
-def test_later_model_of_a_chain_cuts_long_sentences():
-    pivot = FIRST.then(SHORT)
+def test_later_model_of_a_chain_cuts_overlong_sentences():
+    pivot = FIRST.then(ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT)
     first = FIRST.translate(TEXTS[2])
     translation = pivot.translate(TEXTS[2])
-    expected = SHORT.translate(first.text)
+    expected = ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT.translate(first.text)
     assert translation.text == expected.text
     assert translation.warnings == tuple(f"{warning} (in the step en → de)" for warning in expected.warnings)
     assert any("parts" in warning for warning in translation.warnings)
@@ -157,9 +157,9 @@ def test_later_model_of_a_chain_cuts_long_sentences():
 
 
 @pytest.mark.parametrize("on_error", ["return", "copy"])
-def test_failing_text_does_not_affect_others(on_error):
+def test_failing_text_does_not_affect_other_texts_of_the_chain(on_error):
     """A text may fail in the first model (invalid Unicode, too long) or in a later one (too long)."""
-    pivot = FIRST.then(SHORT)
+    pivot = FIRST.then(ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT)
     texts = ["42", TEXTS[2], "a \ud800", "one " * 60, 7, "42"]
     translations = pivot.translate(
         texts, split="never", on_error=on_error, prefix=["", "a", "b", "c", "d", "x"]
@@ -175,7 +175,7 @@ def test_failing_text_does_not_affect_others(on_error):
         list(pivot.run([Request(texts[1], split="never", name="line 12")]))
 
 
-def test_chain_warnings_name_the_step():
+def test_warnings_of_a_chain_name_the_model_that_caused_them():
     pivot = chained_model("ru", "el", 1).then(chained_model("el", "de", 2))
     translation = pivot.translate(TEXTS[0])
     script_warnings = [warning for warning in translation.warnings if warning.startswith(UNFAMILIAR_TEXT)]
@@ -200,7 +200,7 @@ def test_chain_results_and_repr_show_the_steps():
     assert (pivot.languages.sources, pivot.languages.targets) == (("pt",), ("de",))
 
 
-def test_chain_accepts_only_its_languages():
+def test_chain_of_models_accepts_only_its_languages():
     pivot = FIRST.then(SECOND)
     assert pivot.translate("Hi", source="pt_BR", target="deu_Latn") == pivot.translate("Hi")
     for call in (

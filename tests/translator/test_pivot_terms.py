@@ -1,4 +1,4 @@
-"""Glossary terms from the first to the last language of a chain of models."""
+"""Glossaries for the first and the last language of a chain of models."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from uwaga.translator import Model, Request
 from uwaga.translator.split import divide_text
 
 FIRST, SECOND = chained_model("pt", "en", 1), chained_model("en", "de", 2)
-THIRD = chained_model("de", "pt", 3)
-SHORT = chained_model("en", "de", 2, max_length=8)
+GERMAN_TO_PORTUGUESE = chained_model("de", "pt", 3)
+ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT = chained_model("en", "de", 2, max_length=8)
 TEXTS = [
     "I want to buy a car.",
     "",
@@ -27,7 +27,7 @@ TEXTS = [
     "3.14",
     "Do you know what time it is? My brother never drinks coffee.",
 ]
-CHAINS = [(FIRST, SECOND), (FIRST, SECOND, THIRD), (FIRST, SHORT)]
+CHAINS = [(FIRST, SECOND), (FIRST, SECOND, GERMAN_TO_PORTUGUESE), (FIRST, ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT)]
 TERMS = {"car": "Wagen", "cat": "Katze|Katzen", "coffee": "Kaffee", "dog": "dog", "time": "die zeit"}
 WORDS = sorted({word for text in TEXTS for word in re.findall(r"\w+", text)})
 
@@ -39,7 +39,7 @@ def count(form: str, text: str) -> int:
 def check_terms(
     glossary: Glossary, text: str, translation: uwaga.Translation, whole_words: bool = True
 ) -> None:
-    """Check that a translation has each term as often as its text, as a word if ``whole_words``."""
+    """Check that a translation contains each term as often as its text, as whole words if required."""
     assert [use.source for use in translation.terms] == [match.term.source for match in glossary.find(text)]
     assert all(use.applied for use in translation.terms), translation
     for term in {match.term for match in glossary.find(text)}:
@@ -53,11 +53,13 @@ def check_terms(
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=["two", "three", "cut further"])
-def test_terms_are_in_the_last_translation(chain):
+def test_terms_are_applied_in_the_last_translation_of_a_chain(chain):
     pivot, glossary = chain[0].then(*chain[1:]), Glossary.from_argument(TERMS)
     translations = pivot.translate(TEXTS, glossary=TERMS)
     for text, translation in zip(TEXTS, translations, strict=True):
-        check_terms(glossary, text, translation, whole_words=chain[-1] is not SHORT)
+        check_terms(
+            glossary, text, translation, whole_words=chain[-1] is not ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT
+        )
     assert [pivot.translate(text, glossary=TERMS) for text in TEXTS] == translations
     assert list(pivot.run((Request(text, glossary=glossary) for text in TEXTS), window=2)) == translations
     unconstrained = pivot.translate(TEXTS)
@@ -88,7 +90,7 @@ def test_arbitrary_terms_are_applied_in_a_chain(texts, terms, chain):
 
 
 def test_term_that_equals_its_translation_is_kept_by_every_model():
-    translation = FIRST.then(SECOND, THIRD).translate(TEXTS[2], glossary={"dog": "dog"})
+    translation = FIRST.then(SECOND, GERMAN_TO_PORTUGUESE).translate(TEXTS[2], glossary={"dog": "dog"})
     assert all(count("dog", step.text) for step in translation.steps)
     assert [step.terms for step in translation.steps[:2]] == [(), ()]
     assert translation.terms == (TermUse("dog", "dog", True),) * 2
@@ -138,7 +140,7 @@ def test_streams_apply_terms():
 
 
 @given(st.text("ab ", max_size=30), st.lists(st.integers(1, 9), max_size=5))
-def test_divided_text_joins_to_the_original_without_cutting_terms(text, sizes):
+def test_text_is_divided_without_loss_and_without_cutting_terms(text, sizes):
     shares = divide_text(text, sizes, lambda line: [match.span() for match in re.finditer("a b", line)])
     assert len(shares) == len(sizes)
     if sizes:

@@ -168,7 +168,7 @@ def test_alignment_uses_attention_to_the_prompt(chat_model, translator):
 
 
 @pytest.mark.parametrize("engine", ["native", "torch"])
-def test_response_may_use_all_remaining_positions(chat_model, engine):
+def test_response_may_occupy_all_remaining_positions(chat_model, engine):
     translator = uwaga.Translator.load(chat_model[0], device="cpu", engine=engine, source="en", target="de")
     source, options = translator.source, {"split": "never", "min_length": 399}
     texts = ["x" * 240, "x", "x" * 100]
@@ -210,7 +210,7 @@ def test_int8_model_keeps_the_prompt_template(chat_model, tmp_path):
 
 @pytest.fixture(scope="module")
 def base(chat_model, tmp_path_factory):
-    """The model without its chat template."""
+    """Return the folder of the model without its chat template."""
     folder = tmp_path_factory.mktemp("base")
     shutil.copytree(chat_model[0], folder / "m")
     (folder / "m/chat_template.jinja").unlink(missing_ok=True)
@@ -221,7 +221,7 @@ def base(chat_model, tmp_path_factory):
     return folder / "m"
 
 
-def test_model_without_a_template_rejects_chats(base):
+def test_model_without_a_chat_template_rejects_chats(base):
     with pytest.raises(SettingsError, match="no chat template, so it cannot chat"):
         uwaga.TextGenerator.load(base).generate(TURNS)
 
@@ -229,7 +229,7 @@ def test_model_without_a_template_rejects_chats(base):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["native", "torch"])
 @pytest.mark.parametrize("stop", ["\n", "e"])
-def test_model_without_a_template_stops_at_the_stop_string(chat_model, base, monkeypatch, engine, stop):
+def test_model_without_a_chat_template_stops_at_the_stop_string(chat_model, base, monkeypatch, engine, stop):
     _, peer, model = chat_model
     prompts = [replace(prompt, stop=stop) if prompt.name == "base" else prompt for prompt in PROMPTS]
     monkeypatch.setattr("uwaga.tokenizers.prompt.PROMPTS", prompts)
@@ -344,7 +344,7 @@ def test_pipeline_generates_replies_to_chats(chat_model, generator):
         ("SmolLM2-135M-Instruct", "chat"),
     ],
 )
-def test_prompt_is_chosen_by_model_name(name, family):
+def test_prompt_template_is_chosen_by_model_name(name, family):
     assert choose_prompt([name]).name == family
 
 
@@ -369,7 +369,7 @@ def test_prompts_contain_the_text_exactly_once():
         ("Hy-MT2-7B", ("zh", "fi"), "将以下文本翻译为Finnish，"),
     ],
 )
-def test_hunyuan_prompt_depends_on_the_model_generation(name, pair, prefix):
+def test_hunyuan_prompt_depends_on_the_model_version(name, pair, prefix):
     assert choose_prompt([name]).message(*pair).startswith(prefix)
 
 
@@ -395,7 +395,7 @@ HOSTILE_TEMPLATES = {
         for kind in HOSTILE_TEMPLATES
     ],
 )
-def test_hostile_template_is_rejected(monkeypatch, kind):
+def test_hostile_chat_template_is_rejected(monkeypatch, kind):
     text, message = HOSTILE_TEMPLATES[kind]
     if "not end" in message:
         monkeypatch.setattr("uwaga.tokenizers.chat_template.MAX_PROCESSOR_SECONDS", 1)
@@ -411,7 +411,7 @@ def test_chat_templates_require_jinja(monkeypatch, tmp_path):
 
 
 def test_chat_templates_require_a_jinja_version_without_known_sandbox_escapes(monkeypatch, tmp_path):
-    """The package metadata states an earlier version."""
+    """The metadata of the installed package is changed to state an earlier version."""
     (tmp_path / "jinja2-3.1.5.dist-info").mkdir()
     (tmp_path / "jinja2-3.1.5.dist-info/METADATA").write_text("Name: jinja2\nVersion: 3.1.5\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
@@ -419,7 +419,7 @@ def test_chat_templates_require_a_jinja_version_without_known_sandbox_escapes(mo
         ChatTemplate("{{ messages }} of an earlier version").render(translation_messages("A"))
 
 
-def test_template_without_the_text_is_rejected(chat_model, tmp_path):
+def test_prompt_template_without_the_text_is_rejected(chat_model, tmp_path):
     shutil.copytree(chat_model[0], tmp_path / "m")
     (tmp_path / "m/chat_template.jinja").write_text("Hello")
     with pytest.raises(ModelError, match="does not contain the message exactly once"):

@@ -27,7 +27,7 @@ def is_rounded(value: float | None, number: float) -> bool:
 
 @hypothesis_settings(deadline=None)
 @given(pairs=rows, score=scores, truncated=st.booleans())
-def test_translation_dict_contains_rounded_values(pairs, score, truncated):
+def test_translation_is_converted_to_a_dict_with_rounded_values(pairs, score, truncated):
     tokens, log_probs = tuple(text for text, _ in pairs), tuple(value for _, value in pairs)
     attention = np.full((len(pairs), 3), 1 / 3, dtype=np.float32)
     alternative = Translation("o", score, tokens, log_probs)
@@ -47,7 +47,7 @@ def test_translation_dict_contains_rounded_values(pairs, score, truncated):
 
 @hypothesis_settings(deadline=None)
 @given(pairs=rows, score=scores)
-def test_continuation_dict_contains_rounded_values(pairs, score):
+def test_continuation_is_converted_to_a_dict_with_rounded_values(pairs, score):
     tokens, log_probs = tuple(text for text, _ in pairs), tuple(value for _, value in pairs)
     alternative = Continuation("p", "o", score, score, tokens, log_probs, True)
     document = Continuation("p", "t", score, score, tokens, log_probs, False, (alternative,)).to_dict()
@@ -57,7 +57,7 @@ def test_continuation_dict_contains_rounded_values(pairs, score):
     assert document["alternatives"] == [alternative.to_dict()]
 
 
-def test_score_dict_contains_none_for_infinite_values():
+def test_score_is_converted_to_a_dict_with_none_for_infinite_values():
     document = Score(-math.inf, ("a",), (-math.inf, -0.25), ("b",)).to_dict()
     assert through_json(document) == document
     assert document == {
@@ -72,7 +72,7 @@ def test_score_dict_contains_none_for_infinite_values():
     }
 
 
-def test_filling_dict_contains_rounded_probability():
+def test_filling_is_converted_to_a_dict_with_rounded_probability():
     document = Filling("a", 1 / 3, "a b").to_dict()
     assert through_json(document) == document == {"token": "a", "probability": 0.333333, "text": "a b"}
     assert json_number(math.nan) is None

@@ -1,4 +1,4 @@
-"""Equality, hash, repr and JSON of results, the repr of translators, and ``help`` on loading."""
+"""Equality, hashes, representations and JSON of results, and ``help`` on loading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting of long sentences, copied texts, quality warnings and distinct n-best lists."""
+"""Division of overlong sentences, copied texts, quality warnings, and distinct n-best lists."""
 
 import itertools
 import re
@@ -60,7 +60,7 @@ def test_long_clause_is_cut_at_spaces_or_characters(text):
 @given(
     st.lists(st.sampled_from([*"ab ,;.，é \u00a0", "é\u0301"]), max_size=150).map("".join), st.integers(3, 30)
 )
-def test_cut_parts_fit_the_limit_and_join_to_the_text(text, limit):
+def test_parts_of_a_cut_text_fit_the_limit_and_join_to_it(text, limit):
     parts = cut_to_fit(text, limit, len)
     assert "".join(parts) == text
     assert all(len(part) <= limit for part in parts)
@@ -80,7 +80,7 @@ def test_texts_with_non_additive_token_counts_are_cut_to_fit(text, limit):
 
 
 @pytest.mark.parametrize("unit", ["a", "house ", "house, ", "a\u2028", "\u200b a", "日本語、", "é\u0301"])
-def test_cutting_takes_linear_time(unit):
+def test_cutting_long_texts_takes_linear_time(unit):
     """The work is proportional to the length, even with non-additive token counts."""
     counted = []
     for length in (2_000, 200_000):
@@ -105,7 +105,7 @@ def test_sentence_with_invisible_characters_is_cut(text):
         assert all(len(sentence.ids) <= limit for sentence in segmenter.cut(text * 3, "auto", "it").sentences)
 
 
-def test_failing_text_does_not_affect_others():
+def test_failing_text_does_not_affect_other_texts():
     long = "house " * 60
     texts = ["I want to buy a car.", long, "Where is the station?", None, "Yes."]
     valid = [text for text in texts if isinstance(text, str) and text != long]
@@ -130,7 +130,7 @@ def test_failing_text_does_not_affect_others():
         make_translator().translate("a", on_error="ignore")
 
 
-def test_nbest_texts_are_distinct():
+def test_texts_of_an_nbest_list_are_distinct():
     """The vocabulary has several token sequences for a text; the best result is that of the beam."""
     translator = uwaga.load(threads=1)
     for text in ("Hello!", "I want to buy a car.", "Tom is my friend."):
@@ -191,7 +191,7 @@ def test_repetition_loop_is_detected_at_any_position(tokens, cycle, repeats):
 
 
 @given(st.lists(st.integers(0, 3), max_size=40))
-def test_loop_detection_matches_exhaustive_comparison(tokens):
+def test_repetition_loop_detection_matches_exhaustive_comparison(tokens):
     def repeated(period):
         runs = [list(group) for _, group in itertools.groupby(map(int.__eq__, tokens, tokens[period:]))]
         return period + max((len(run) for run in runs if run[0]), default=0)
@@ -202,7 +202,7 @@ def test_loop_detection_matches_exhaustive_comparison(tokens):
     assert checks.is_looping(tokens) == expected
 
 
-def test_looping_translation_has_a_warning():
+def test_translation_with_a_repetition_loop_has_a_warning():
     looping = Hypothesis((5, 6) * 10, -1.0, -20.0, (-1.0,) * 21)
     plain, repeated = (Sentence(ids, hypotheses=[looping]) for ids in ((1, 2, 3), (7, 8) * 10))
     assert "repeats itself" in checks.quality_warnings([plain], None)[0]
@@ -224,13 +224,13 @@ def test_looping_translation_has_a_warning():
         ("नमस्ते", "hin_Deva", None),
     ],
 )
-def test_letters_of_another_script_have_a_warning(text, language, script):
+def test_source_letters_of_another_script_cause_a_warning(text, language, script):
     warning = checks.script_warning(text, language)
     assert (warning is None) == (script is None)
     assert warning is None or (script in warning and warning.startswith(checks.UNFAMILIAR_TEXT))
 
 
-def test_low_score_has_a_warning():
+def test_unusually_low_score_causes_a_warning():
     text = "I want to buy a car."
     translation = make_translator().translate(text)
     mean = translation.log_prob / len(translation.token_scores)
@@ -249,7 +249,7 @@ def test_low_score_has_a_warning():
     assert "warnings" not in translation.to_dict()
 
 
-def test_word_that_the_model_does_not_know_is_copied():
+def test_word_unknown_to_the_model_is_copied():
     plain = make_translator()
     mean = checks.mean_score(
         Hypothesis((), 0.0, (known := plain.translate("dog")).log_prob, known.token_scores)
@@ -267,7 +267,7 @@ def test_word_that_the_model_does_not_know_is_copied():
             assert translator.translate("dog", **options).text == plain.translate("dog", **options).text
 
 
-def test_score_stats_match_hand_calculation():
+def test_score_statistics_match_hand_calculation():
     hypotheses = [Hypothesis((1,), 0.0, -float(number), (0.0, 0.0)) for number in range(200)]
     assert summarise_scores(hypotheses) == ScoreStats(mean=-199 / 4, low=-197 / 2, sentences=200)
     assert summarise_scores(hypotheses[:99]) is None
@@ -299,12 +299,12 @@ def test_full_stops_of_numbers_and_abbreviations_are_kept(text, without):
 
 
 @given(st.text(" \t\v\f.a\u00a0", max_size=8))
-def test_blank_sequences_are_replaced_by_one_space(text):
+def test_sequences_of_blanks_are_replaced_by_one_space(text):
     assert BLANKS.sub(" ", text) == re.sub(r"[ \t\v\f]+", " ", text)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["Hi.", "Yes", " "]), st.sampled_from(["\n", "\r", "\r\n"]))))
-def test_line_breaks_are_kept(lines):
+def test_line_breaks_of_the_source_are_kept(lines):
     text = "".join(line + line_break for line, line_break in lines)
     passage = make_translator().model.segmenter().cut(text, "auto", "it")
     assert [sentence.text for sentence in passage.sentences] == [line for line, _ in lines if line != " "]

@@ -35,7 +35,7 @@ def test_language_of_a_sentence_is_detected(language):
         (TEXTS["pl"], (), "pl"),
     ],
 )
-def test_short_text_prefers_expected_languages(text, among, language):
+def test_detection_for_short_texts_prefers_expected_languages(text, among, language):
     assert detect_language([text], among).language == language
 
 

@@ -1,4 +1,4 @@
-"""Word alignment on every decoder; it leaves translations unchanged."""
+"""Word alignment with every kind of decoder, which does not change translations."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_copied_text_is_aligned_word_by_word(bundled):
     assert links == {(first + i, last + i) for i in range(len(source_words) - first)}
 
 
-def test_pieces_have_the_spans_of_their_sentences(bundled):
+def test_piece_spans_lie_within_their_sentences(bundled):
     translator = bundled["float32"]
     text = "He left. We are going home now!\n12.5 %"
     plan = make_plan(translator.models, translator.languages, Request(text, search={"alignment": True}), ())
@@ -165,7 +165,7 @@ def test_alignment_head_setting_selects_the_head():
             Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=invalid_head)).align([pair])
 
 
-def test_target_of_maximum_length_is_aligned(bundled):
+def test_translation_of_maximum_length_is_aligned(bundled):
     limit = bundled["float32"].decoder.max_target
     ids = bundled["float32"].target.encode("Haus " * 400)[: limit - 1]
     long = bundled["float32"].target.decode(ids)
@@ -223,7 +223,7 @@ def test_unsupported_alignment_is_rejected(bundled):
         Translator(Model(without_attention, JOINT, JOINT, tiny.SEARCH)).translate("a cat", alignment=True)
 
 
-def test_alignment_encodes_uncached_sentences_again(bundled, monkeypatch):
+def test_alignment_is_the_same_if_sentences_are_encoded_again(bundled, monkeypatch):
     expected = [
         translation.alignment for translation in bundled["float32"].translate(TEXTS * 3, alignment=True)
     ]
@@ -235,7 +235,7 @@ def test_alignment_encodes_uncached_sentences_again(bundled, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{"alignment": True}, {"coverage": "unaligned"}, {"attention": "all"}])
-def test_alignment_does_not_encode_sources_again(bundled, monkeypatch, options):
+def test_requesting_alignment_does_not_encode_sources_again(bundled, monkeypatch, options):
     encoded, encode = [], engine_model.RecordingModel._call_encoder
 
     def counted(model, sources, core):
@@ -247,7 +247,7 @@ def test_alignment_does_not_encode_sources_again(bundled, monkeypatch, options):
     assert len(encoded) == len(set(encoded)) > 0
 
 
-def test_head_errors_are_lowest_for_the_head_that_gives_the_links(bundled):
+def test_head_errors_are_lowest_for_the_head_that_produced_the_links(bundled):
     pairs = [
         (text, translation.text)
         for text, translation in zip(tiny.ENGLISH, bundled["int8"].translate(tiny.ENGLISH), strict=True)

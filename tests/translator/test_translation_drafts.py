@@ -1,4 +1,4 @@
-"""M42: drafts and retranslation of growing texts leave translations unchanged."""
+"""Drafts and retranslation of growing texts do not change translations (M42)."""
 
 import asyncio
 from dataclasses import replace
@@ -37,7 +37,7 @@ def test_M42_draft_does_not_change_translations(translator):
     assert translator.shared().translate(TEXTS, beam=1, split="sentences", draft=draft) == drafted
 
 
-def test_M42_retranslating_a_growing_text_saves_decoder_passes(translator):
+def test_M42_drafts_for_a_growing_text_save_decoder_passes(translator):
     words = ["The", "committee", "has", "agreed", "that", "the", "new", "rules", "will", "apply", "."]
     previous, passes, tokens = "", 0, 0
     for end in range(1, len(words) + 1):
@@ -96,7 +96,7 @@ def test_M42_invalid_drafts_are_rejected(translator):
 
 @pytest.fixture(scope="module")
 def shortlist_path(translator, tmp_path_factory):
-    """Return the path of a shortlist counted from translations."""
+    """Return the path of a shortlist learned from translations."""
     pairs = [
         (text, translation.text)
         for text, translation in zip(TEXTS[:2], translator.translate(TEXTS[:2]), strict=True)
@@ -108,7 +108,7 @@ def shortlist_path(translator, tmp_path_factory):
 
 
 def with_changes(translator, **changes):
-    """Return a translator with changed fields of its model."""
+    """Return a translator with the given fields of its model replaced."""
     return Translator(replace(translator.model, **changes))
 
 
@@ -131,7 +131,7 @@ def test_M42_draft_model_does_not_change_greedy_translations(translator, shortli
     assert (DraftUse(0, 0, 5).share_accepted, DraftUse(0, 0, 5).share_saved) == (0, 0)
 
 
-def test_M42_shortlist_drafting_is_skipped_for_many_sentences(translator, shortlist_path):
+def test_M42_drafting_with_a_shortlist_is_skipped_for_many_sentences(translator, shortlist_path):
     drafted = Translator.load(draft="shortlist", shortlist=shortlist_path)
     translations = drafted.translate([f"Here are {number} dogs." for number in range(9)])
     assert all(translation.draft is None for translation in translations)

@@ -111,7 +111,7 @@ def test_model_settings_are_used_as_default_options(translator):
     ] * 4
 
 
-def test_length_limits_are_respected_and_reported(translator):
+def test_length_limits_are_respected_and_truncation_is_reported(translator):
     short, long = translator.translate([TEXTS[0]] * 2, beam=1, max_length=3)[0], None
     assert short.truncated
     assert len(short.tokens) == len(short.token_scores) == 3
@@ -137,7 +137,7 @@ def test_M24_alternatives_are_sorted_and_distinct_and_do_not_change_the_translat
         assert all(hypothesis.source_tokens == translation.source_tokens for hypothesis in hypotheses)
 
 
-def test_M25_seed_determines_the_sample(translator):
+def test_M25_seed_determines_the_sampled_translation(translator):
     first = translator.translate(TEXTS[:5], sample=True, seed=1)
     assert first == translator.translate(TEXTS[:5], sample=True, seed=1)
     assert first != translator.translate(TEXTS[:5], sample=True, seed=2)
@@ -158,7 +158,7 @@ def test_translation_starts_with_the_prefix(translator):
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_M1_attention_has_a_row_per_score_and_a_column_per_source_token(translator, beam):
+def test_M1_attention_has_a_row_per_target_token_and_a_column_per_source_token(translator, beam):
     for translation in translator.translate(
         [text for text in TEXTS if not is_language_independent(text)], attention=True, beam=beam
     ):
@@ -187,7 +187,7 @@ def test_empty_list_of_texts_gives_no_translations(translator):
     assert list(translator.run([])) == []
 
 
-def test_extra_spaces_are_ignored(translator):
+def test_additional_spaces_do_not_change_translations(translator):
     assert_same(translator.translate("  The  dog\t sees.  "), translator.translate("The dog sees."))
 
 
@@ -284,7 +284,7 @@ def test_concurrent_threads_get_equal_translations(translator):
             assert_same(actual, expected)
 
 
-def test_requests_are_read_lazily(translator):
+def test_iterable_of_requests_is_read_lazily(translator):
     consumed = []
 
     def lines():
@@ -416,7 +416,7 @@ def test_missing_torch_error_names_the_extra(folder, monkeypatch):
         uwaga.load(folder, engine="torch")
 
 
-def test_package_imports_lazily():
+def test_importing_the_package_does_not_import_torch():
     code = (
         "import uwaga, sys; print('torch' in sys.modules, uwaga.Translator.__name__, 'torch' in sys.modules)"
     )

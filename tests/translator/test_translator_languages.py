@@ -23,7 +23,7 @@ OTHER_PAIRS = {
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["torch", "native"])
 @pytest.mark.parametrize("kind", PAIRS)
-def test_languages_given_per_call_equal_languages_given_at_loading(tmp_path, kind, engine):
+def test_languages_given_per_call_act_like_languages_given_at_loading(tmp_path, kind, engine):
     model_folder(tmp_path / "m", kind)
     free = uwaga.load(tmp_path / "m", engine=engine, device="cpu")
     for source, target in (PAIRS[kind], OTHER_PAIRS[kind]):

@@ -1,4 +1,4 @@
-"""``mbr``: the sample with the highest expected utility."""
+"""The option ``mbr``, which selects the sample with the highest expected utility."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
 MODEL = tiny.transformer(SHAPE, JOINT, JOINT)
 SENTENCES = ["I want to buy a car.", "Where is the station?", "It is not far from here."]
-LONG = " ".join(SENTENCES)
+PASSAGE = " ".join(SENTENCES)
 
 
 def make_translator(languages=("en", "de"), **decoding):
@@ -30,9 +30,9 @@ def make_translator(languages=("en", "de"), **decoding):
 
 def test_long_line_is_translated_sentence_by_sentence():
     translator = make_translator()
-    assert len(JOINT.encode(LONG)) + 1 > MODEL.max_source
+    assert len(JOINT.encode(PASSAGE)) + 1 > MODEL.max_source
     parts = translator.translate(SENTENCES, attention=True)
-    passage = translator.translate(LONG, attention=True)
+    passage = translator.translate(PASSAGE, attention=True)
     assert passage.text == " ".join(part.text for part in parts)
     assert passage.token_scores == pytest.approx(
         [score for part in parts for score in part.token_scores], abs=1e-5
@@ -52,13 +52,13 @@ def test_long_line_is_translated_sentence_by_sentence():
 
 def test_sentences_are_separated_by_end_tokens():
     translator = make_translator()
-    passage = translator.translate(LONG)
+    passage = translator.translate(PASSAGE)
     end = JOINT.pieces([JOINT.symbols.end])[0]
     assert passage.source_tokens.count(end) == 2
     last = translator.translate(SENTENCES[-1])
     assert len(passage.token_scores) == len(passage.tokens) + (not last.truncated)
     parts = translator.translate(SENTENCES, max_length=4)
-    short = translator.translate(LONG, max_length=4)
+    short = translator.translate(PASSAGE, max_length=4)
     assert short.truncated
     expected = []
     for number, part in enumerate(parts):
@@ -79,24 +79,27 @@ def test_split_option_controls_sentence_splitting():
     )
     assert translator.translate(text, split="never").text == translator.translate(text).text
     with pytest.raises(TextTooLongError, match="at most 40"):
-        translator.translate(LONG, split="never")
+        translator.translate(PASSAGE, split="never")
 
 
 def test_sentences_of_unspaced_languages_are_joined_without_spaces():
-    spaced, unspaced = make_translator().translate(LONG), make_translator(("en", "zh-Hans")).translate(LONG)
+    spaced, unspaced = (
+        make_translator().translate(PASSAGE),
+        make_translator(("en", "zh-Hans")).translate(PASSAGE),
+    )
     assert unspaced.text == "".join(part.text for part in make_translator().translate(SENTENCES))
     assert spaced.tokens == unspaced.tokens
 
 
 def test_prefix_applies_to_the_first_sentence():
-    passage = make_translator().translate(LONG, prefix="Der Hund")
+    passage = make_translator().translate(PASSAGE, prefix="Der Hund")
     parts = make_translator().translate(SENTENCES, prefix=["Der Hund", "", ""])
     assert passage.text == " ".join(part.text for part in parts)
 
 
-def test_alternatives_are_the_best_combinations_of_sentence_alternatives():
+def test_alternatives_of_a_passage_are_the_best_combinations_of_its_sentences():
     parts = make_translator().translate(SENTENCES, beam=4, nbest=4)
-    passage = make_translator().translate(LONG, beam=4, nbest=4)
+    passage = make_translator().translate(PASSAGE, beam=4, nbest=4)
     lists = [[part, *part.alternatives] for part in parts]
     first, *others = (sum(part.score for part in parts) / 3 for parts in itertools.product(*lists))
     assert passage.text == " ".join(part.text for part in parts)

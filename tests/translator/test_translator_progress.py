@@ -13,7 +13,7 @@ def translator():
 
 
 @pytest.mark.parametrize("count", [1, PROGRESS_WINDOW, PROGRESS_WINDOW * 2 + 1])
-def test_progress_counts_reach_the_number_of_texts(translator, count):
+def test_reported_progress_reaches_the_number_of_texts(translator, count):
     texts, calls = [f"A dog sees {number} cats." for number in range(count)], []
     translations = translator.translate(texts, progress=lambda *counts: calls.append(counts), beam=1)
     assert translations == translator.translate(texts, beam=1)
@@ -22,7 +22,7 @@ def test_progress_counts_reach_the_number_of_texts(translator, count):
     assert list(completed) == sorted(set(completed)) and len(calls) == -(-count // PROGRESS_WINDOW)
 
 
-def test_progress_is_reported_once_for_one_text_and_not_for_none(translator):
+def test_progress_is_reported_once_for_one_text_and_never_for_an_empty_list(translator):
     calls = []
     translator.translate("A dog.", progress=lambda *counts: calls.append(counts))
     assert translator.translate([], progress=lambda *counts: calls.append(counts)) == []

@@ -16,7 +16,7 @@ TEXTS = marian.TEXTS
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """The same model twice; the second has ``do_sample`` (and thus ``top_k`` 50, as in transformers)."""
+    """Return two folders of one model; the second has ``do_sample`` (thus ``top_k`` 50 in transformers)."""
     parent = tmp_path_factory.mktemp("sampling")
     for name in ("searching", "sampling"):
         marian.make(parent / name, end=1.0)
@@ -44,7 +44,7 @@ def test_translate_uses_the_sampling_settings_of_the_model(translators):
     assert len(sampling.translate(TEXTS[0], nbest=3).alternatives) == 2  # three samples
 
 
-def test_sampling_checkpoint_uses_beam_search_on_request(translators):
+def test_model_with_sampling_settings_uses_beam_search_on_request(translators):
     searching, sampling = translators
     assert texts(sampling.translate(TEXTS, beam=5)) == texts(searching.translate(TEXTS, beam=5))
     greedy = texts(searching.translate(TEXTS, beam=1))

@@ -1,4 +1,4 @@
-"""M20: the probability of a given target, by steps and in parallel, against the definition."""
+"""Probabilities of given targets, by steps and in parallel, agree with the definition (M20)."""
 
 import numpy as np
 import pytest
@@ -16,11 +16,11 @@ SOURCE, TARGET = tiny.tokeniser("source", size=330), tiny.tokeniser("target", si
 SHAPE = tiny.TINY.model_copy(update={"tie": "none", "norm": "pre"})
 MODEL = tiny.transformer(SHAPE, SOURCE, TARGET, sharp=1.0)
 PAIRS = [*zip(tiny.ENGLISH, tiny.GERMAN, strict=True), ("", ""), ("", "Haus"), ("Hi", ""), ("a", "b c d")]
-BY_STEPS = Translator(Model(MODEL, SOURCE, TARGET, tiny.SEARCH))
-IN_PARALLEL = Translator(Model(MODEL, SOURCE, TARGET, tiny.SEARCH, scorer=parallel_scorer(MODEL)))
+STEPWISE_TRANSLATOR = Translator(Model(MODEL, SOURCE, TARGET, tiny.SEARCH))
+PARALLEL_TRANSLATOR = Translator(Model(MODEL, SOURCE, TARGET, tiny.SEARCH, scorer=parallel_scorer(MODEL)))
 
 
-@pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])
+@pytest.mark.parametrize("translator", [STEPWISE_TRANSLATOR, PARALLEL_TRANSLATOR])
 @pytest.mark.parametrize("batch_tokens", [1, 60, 4096])
 def test_M20_scores_equal_the_product_of_conditional_probabilities(translator, batch_tokens):
     for (source, target), score in zip(
@@ -40,15 +40,15 @@ def test_M20_scores_equal_the_product_of_conditional_probabilities(translator, b
 
 
 def test_M20_first_token_probabilities_sum_to_one():
-    decoder = BY_STEPS.decoder
+    decoder = STEPWISE_TRANSLATOR.decoder
     source = [*SOURCE.encode("Where is the station?"), SOURCE.symbols.end]
     pairs = [TokenPair(source, [token]) for token in range(decoder.vocabulary)]
-    for scorer in (BY_STEPS.model.scores, IN_PARALLEL.model.scores):
+    for scorer in (STEPWISE_TRANSLATOR.model.scores, PARALLEL_TRANSLATOR.model.scores):
         scores = np.array(scorer(pairs))
         assert np.exp(scores).sum() == pytest.approx(1.0, abs=1e-4)
 
 
-@pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])
+@pytest.mark.parametrize("translator", [STEPWISE_TRANSLATOR, PARALLEL_TRANSLATOR])
 def test_forced_score_of_a_hypothesis_equals_its_search_score(translator):
     sources = [[*SOURCE.encode(text), SOURCE.symbols.end] for text in tiny.ENGLISH]
     hypotheses = search(MODEL, inputs(sources), SearchOptions(beam=2, min_length=3, max_length=16))
@@ -64,13 +64,13 @@ def test_forced_score_of_a_hypothesis_equals_its_search_score(translator):
     )
 
 
-def test_outer_white_space_is_ignored():
-    spaced, plain = IN_PARALLEL.score([(" Hi \n", "\tDer Hund "), ("Hi", "Der Hund")])
+def test_surrounding_white_space_does_not_affect_scores():
+    spaced, plain = PARALLEL_TRANSLATOR.score([(" Hi \n", "\tDer Hund "), ("Hi", "Der Hund")])
     assert spaced.log_prob == pytest.approx(plain.log_prob, abs=1e-5)
 
 
-@pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])
-def test_too_long_pairs_are_rejected_with_their_number(translator):
+@pytest.mark.parametrize("translator", [STEPWISE_TRANSLATOR, PARALLEL_TRANSLATOR])
+def test_overlong_pairs_are_rejected_with_their_number(translator):
     with pytest.raises(TextTooLongError, match=r"pair 2: the source has \d+ tokens.* at most 40"):
         translator.score([("a", "b"), ("x " * 90, "b")])
     with pytest.raises(TextTooLongError, match="pair 1: the target"):

@@ -45,7 +45,7 @@ def folder(request, tmp_path_factory) -> Path:
         {"sample": True, "nbest": 2, "seed": 5, "top_k": 9, "temperature": 1.5},
     ],
 )
-def test_M26_M35_translations_do_not_depend_on_the_batch(folder, options):
+def test_M26_M35_translations_of_ssru_and_aan_models_do_not_depend_on_the_batch(folder, options):
     translator = uwaga.load(folder, engine="torch", device="cpu")
     batch = translator.translate(TEXTS, **options)
     for text, expected in zip(TEXTS, batch, strict=True):
@@ -72,13 +72,13 @@ def test_M26_M35_parallel_scores_equal_stepwise_scores(folder):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_M26_M35_models_translate_with_16_bit_weights(folder, dtype):
+def test_M26_M35_ssru_and_aan_models_translate_with_16_bit_weights(folder, dtype):
     translator = uwaga.load(folder, device="cpu", dtype=dtype, engine="torch")
     assert next(translator.decoder.parameters()).dtype == getattr(torch, dtype)
     assert len(translator.translate(TEXTS, max_length=5)) == len(TEXTS)
 
 
-def test_M26_M35_models_record_cross_attention(folder, tmp_path):
+def test_M26_M35_ssru_and_aan_models_record_cross_attention(folder, tmp_path):
     translator = uwaga.load(folder, engine="torch", device="cpu")
     translation = translator.translate(TEXTS[0], attention=True)
     assert translation.attention.shape == (len(translation.token_scores), len(translation.source_tokens) + 1)
@@ -87,7 +87,7 @@ def test_M26_M35_models_record_cross_attention(folder, tmp_path):
     assert result.exit_code == 0, result.output
 
 
-def test_M26_M35_models_form_mixed_ensembles(folder, tmp_path):
+def test_M26_M35_ssru_and_aan_models_form_ensembles_with_transformers(folder, tmp_path):
     model = tiny.transformer(tiny.TINY, JOINT, JOINT, seed=3)
     save_model(
         tmp_path / "other",
@@ -138,7 +138,7 @@ def test_native_engine_runs_ssru_and_rejects_aan(folder, tmp_path):
         assert (separate.tokens, separate.token_scores) == (expected.tokens, expected.token_scores)
 
 
-def test_unsupported_conversion_is_rejected(folder, tmp_path):
+def test_conversion_of_ssru_and_aan_models_to_marian_is_rejected(folder, tmp_path):
     check_rejected(folder, tmp_path / "out", "--to=marian")
 
 

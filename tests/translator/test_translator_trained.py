@@ -1,4 +1,4 @@
-"""The tiny trained model of the tests: number words, including held-out ones."""
+"""Translation of numerals by the tiny trained model, including numerals held out from training."""
 
 import sys
 from pathlib import Path
@@ -22,7 +22,7 @@ def translator():
     return uwaga.load(MODELS / "numbers-en-de", device="cpu")
 
 
-def test_reference_number_words_are_spelt_correctly():
+def test_reference_numerals_are_spelt_correctly():
     assert english(342) == "three hundred forty two"
     assert [german(number) for number in (1, 21, 101, 342)] == [
         "eins",
@@ -34,7 +34,7 @@ def test_reference_number_words_are_spelt_correctly():
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("options", [{}, {"beam": 1}, {"beam": 6, "batch_tokens": 100}])
-def test_held_out_numbers_are_translated(translator, options):
+def test_trained_model_translates_held_out_numbers(translator, options):
     translations = translator.translate(SOURCES, **options)
     assert [translation.text for translation in translations] == TARGETS
     assert not any(translation.truncated for translation in translations)
@@ -64,7 +64,7 @@ def test_M20_correct_translation_scores_higher(translator):
             assert score.token_scores == pytest.approx(translation.token_scores, abs=1e-4)
 
 
-def test_stream_yields_the_translation(translator):
+def test_joined_stream_is_the_correct_translation(translator):
     pieces = list(translator.stream(SOURCES[0]))
     assert len(pieces) > 2
     assert "".join(pieces) == TARGETS[0]

@@ -1,8 +1,8 @@
-"""Train the tiny model again: English number words to German ones, 0 to 999, a tenth held out.
+"""Train the tiny model, which translates English numerals (0 to 999, a tenth held out) to German.
 
     python tests/models/make.py        # in the repository; a minute on one core
 
-German turns the last two digits around (forty-two is zweiundvierzig), so that attention has work to do.
+German swaps the last two digits (forty-two is zweiundvierzig), so attention is not monotonic.
 """
 
 import random
@@ -28,7 +28,7 @@ GERMAN_TENS = ("zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig
 
 
 def english(number: int) -> str:
-    """The number in English words."""
+    """Return the number in English words."""
     if number >= 100:
         remainder = f" {english(number % 100)}" if number % 100 else ""
         return f"{ENGLISH[number // 100]} hundred{remainder}"
@@ -39,7 +39,7 @@ def english(number: int) -> str:
 
 
 def german(number: int, last: bool = True) -> str:
-    """The number in German words; ``last``: nothing follows, so that 1 is "eins"."""
+    """Return the number in German words; ``last`` is True at the end of the numeral, where 1 is "eins"."""
     if number >= 100:
         return f"{GERMAN[number // 100]}hundert" + (german(number % 100) if number % 100 else "")
     if number < 20:
@@ -49,12 +49,12 @@ def german(number: int, last: bool = True) -> str:
 
 
 def held_out() -> list[int]:
-    """The numbers that the model has not seen."""
+    """Return the numbers on which the model is not trained."""
     return sorted(random.Random(7).sample(range(100, 1000), 98))
 
 
 def main() -> None:
-    """Write the corpus, train with uwaga's own command, and put the model folder beside this file."""
+    """Write the corpus, train with ``uwaga train``, and store the model folder beside this file."""
     unseen = set(held_out())
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
