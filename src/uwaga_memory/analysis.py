@@ -1,4 +1,4 @@
-"""Analysis of a document with a memory, by the similarity classes of translation tools."""
+"""Count the texts of a document by their similarity to a memory, in the classes that CAT tools use."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 
 from uwaga.translator.memories import SIMILARITY_CLASSES, similarity_class
 from uwaga_memory.similarity import compared_tokens, find_stemmer, is_word
-from uwaga_memory.store import EXACT, Context, Memory, Pair, normalise_spaces
+from uwaga_memory.store import EXACT_SCORE, Context, Memory, Pair, normalise_spaces
 
 REPETITION = "repetition"
-"""The class of repeated texts, which follows the classes with a score of 100 % or more."""
+"""The class of repeated texts, listed after the classes with a score of 100 % or more."""
 MIN_SIMILARITY = 50.0
+"""Minimum similarity in percent; less similar texts are counted in the lowest class."""
 
 
 @dataclass
 class Bucket:
-    """A similarity class, with its numbers of texts, words and characters."""
+    """A similarity class and the number of its texts, words and characters."""
 
     name: str
     texts: int = 0
@@ -27,13 +28,13 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Analysis:
-    """The similarity classes of a document's texts, the most similar first."""
+    """The analysis of a document: its similarity classes, the most similar first."""
 
     buckets: tuple[Bucket, ...]
 
     @property
     def total(self) -> Bucket:
-        """The total over all classes."""
+        """The sums over all classes."""
         return Bucket(
             "total",
             sum(bucket.texts for bucket in self.buckets),
@@ -42,12 +43,12 @@ class Analysis:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values as JSON."""
+        """Return the analysis as a dictionary that can be serialised to JSON."""
         return {"buckets": [vars(bucket) for bucket in self.buckets], "total": vars(self.total)}
 
 
 def count_words(text: str, language: str) -> int:
-    """Return the number of words of a text; a letter of a script without spaces is a word."""
+    """Return the number of words in a text; in scripts without spaces, each letter counts as a word."""
     return sum(map(is_word, find_stemmer(language).terms(compared_tokens(text))))
 
 
@@ -56,14 +57,14 @@ def analyse(
     texts: Sequence[Pair],
     progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> Analysis:
-    """Return the similarity classes of the texts of a document.
+    """Count the texts of a document by their similarity to a memory.
 
-    A text that occurred earlier in the document is a repetition, unless it is in the memory.
+    A text that occurred earlier in the document counts as a repetition, unless the memory contains it.
 
     Args:
         memory: the memory.
         texts: the texts with their contexts, as pairs with empty translations.
-        progress: called with the number of processed texts and the total.
+        progress: called with the number of processed texts and the total number of texts.
     """
     names = list(SIMILARITY_CLASSES)
     names.insert(names.index("100 %") + 1, REPETITION)
@@ -74,7 +75,7 @@ def analyse(
         matches = memory.matches(text, context, threshold=MIN_SIMILARITY, limit=1)
         score = matches[0].score if matches else 0.0
         name = similarity_class(score)
-        if score < EXACT and normalise_spaces(text) in known:
+        if score < EXACT_SCORE and normalise_spaces(text) in known:
             name = REPETITION
         known.add(normalise_spaces(text))
         bucket = buckets[name]

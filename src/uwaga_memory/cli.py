@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from uwaga_memory.files import TranslationFile
 
 MAX_ORIGINS = 10
-"""Maximum number of origins to print."""
-NOT_KEPT = 3
-"""Exit status of an adaptation whose adapter is not better."""
+"""Maximum number of origins that ``stats`` prints."""
+EXIT_NOT_BETTER = 3
+"""Exit status if the adapter is not kept because it is not better."""
 PROGRESS_PAIRS = 500
-"""Number of pairs between updates of the progress."""
+"""Number of pairs between two updates of the progress display."""
 
 memory = typer.Typer(
     name="memory",
@@ -34,8 +34,8 @@ memory = typer.Typer(
     cls=VerbGroup,
     no_args_is_help=True,
     help="Create, fill, search and measure translation memories.\n\n"
-    "A memory is a file of sentences with their translations, from one language to another. A look-up finds "
-    "sentences that are equal or similar to a new one, with their similarity in percent.\n\n"
+    "A memory is a file of sentences in one language and their translations in another. A look-up finds the "
+    "sentences that are equal or similar to a new one, and reports their similarity in percent.\n\n"
     "**Examples**\n\n    uwaga memory create docs.uwm --from en --to de\n\n"
     "    uwaga memory import docs.uwm project.tmx messages.po\n\n"
     '    uwaga memory search docs.uwm "The file was saved."\n\n'
@@ -46,7 +46,7 @@ memory = typer.Typer(
 
 
 class CodesChoice(StrEnum):
-    """Treatments of inline codes."""
+    """How inline codes are imported."""
 
     KEEP = "keep"
     PLACEHOLDERS = "placeholders"
@@ -69,46 +69,44 @@ Format = Annotated[str, typer.Option("--format", help="tmx, tsv, po or xliff.", 
 Codes = Annotated[
     CodesChoice,
     typer.Option(
-        help="Inline codes of TMX and XLIFF: keep the text that they represent, such as <b>; placeholders, "
-        "such as <1>; or drop them."
+        help="How to import inline codes of TMX and XLIFF: keep the markup that they represent, such as <b>; "
+        "replace them with placeholders, such as <1>; or drop them."
     ),
 ]
 Columns = Annotated[
     str,
     typer.Option(
-        help="For TSV: columns of source, translation, origin and key, as numbers (2,3,1) or as names of the "
-        "first line.",
-        show_default="1,2, or those of the first line",
+        help="For TSV: columns of source, translation, origin and key, as numbers (2,3,1) or as names from "
+        "the first line.",
+        show_default="1,2, or the names in the first line",
     ),
 ]
 InOrder = Annotated[
     bool | None,
     typer.Option(
         "--in-order/--any-order",
-        help="Whether the texts are consecutive in their document, so that neighbours are their context.",
+        help="Whether the pairs are in document order, so that the neighbours of a text are its context.",
         show_default="in order for XLIFF and documents",
     ),
 ]
 Translation = Annotated[
-    Path | None, typer.Option(help="The translated document, if FILE is a document in any format.")
+    Path | None, typer.Option(help="The translated document, if FILE is a source document.")
 ]
-Output = Annotated[
-    Path, typer.Argument(help="A file .tmx, .tsv, .po or .xlf, written atomically.", metavar="FILE")
-]
+Output = Annotated[Path, typer.Argument(help="The .tmx, .tsv, .po or .xlf file to write.", metavar="FILE")]
 ContainedText = Annotated[
     str, typer.Option("--containing", help="Only pairs whose source or translation contains this text.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Text = Annotated[str, typer.Argument(help="The text to look up.", metavar="TEXT")]
 Threshold = Annotated[float, typer.Option(help="Minimum similarity, in percent.", min=1, max=100)]
 Limit = Annotated[int, typer.Option(help="Maximum number of pairs.", min=1, max=1000)]
-Key = Annotated[str, typer.Option(help="Name of the text in its document, such as a message id.")]
-TextBefore = Annotated[str, typer.Option(help="The text before it.")]
-TextAfter = Annotated[str, typer.Option(help="The text after it.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Source = Annotated[str, typer.Argument(help="A text.", metavar="SOURCE")]
-Target = Annotated[str, typer.Argument(help="Its translation.", metavar="TRANSLATION")]
-Origin = Annotated[str, typer.Option(help="Origin of the pair.")]
+Key = Annotated[str, typer.Option(help="Key of the text in its document, such as a message id.")]
+TextBefore = Annotated[str, typer.Option(help="The preceding text in the document.")]
+TextAfter = Annotated[str, typer.Option(help="The following text in the document.")]
+PrintJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Source = Annotated[str, typer.Argument(help="The source text.", metavar="SOURCE")]
+Target = Annotated[str, typer.Argument(help="The translation of the source text.", metavar="TRANSLATION")]
+Origin = Annotated[str, typer.Option(help="Where the pair comes from, such as a file name.")]
 Ids = Annotated[list[int], typer.Argument(help="Numbers of pairs, as printed by search.", metavar="ID...")]
 AdapterFolder = Annotated[Path, typer.Argument(help="The folder of the adapter.", metavar="ADAPTER")]
 BaseModel = Annotated[
@@ -117,7 +115,7 @@ BaseModel = Annotated[
         "--model",
         "-m",
         help="The model to adapt.",
-        show_default="that of the adapter, if the folder has one, or the bundled model",
+        show_default="the base model of an existing adapter, otherwise the bundled model",
     ),
 ]
 Changes = Annotated[
@@ -155,10 +153,10 @@ def import_(
     in_order: InOrder = None,
     translation: Translation = None,
 ) -> None:
-    """Add the pairs of files to a memory; if a file is interrupted, none of its pairs are added.
+    """Add the pairs of files to a memory; if an import is interrupted, no pair of that file is added.
 
-    Pairs that the memory already has in the same context are not added again. Skipped pairs are counted by
-    reason.
+    Pairs that are already in the memory with the same context are not added again. The number of skipped
+    pairs is printed by reason.
 
     **Examples**
 
@@ -173,7 +171,7 @@ def import_(
     from uwaga_memory.files import FileOptions, TranslationFile, read_pairs
 
     if translation is not None and len(files) > 1:
-        raise SettingsError("--translation: name one document, and its translation")
+        raise SettingsError("--translation belongs to a single document; give only one FILE")
     names = tuple(name.strip() for name in columns.split(",") if name.strip())
     options = FileOptions(format_, codes.value, names, in_order, translation)
     for file_path in files:
@@ -194,7 +192,7 @@ def export(
 ) -> None:
     """Write the pairs of a memory to a file.
 
-    TMX and TSV keep all properties of a pair; PO and XLIFF keep texts and keys.
+    TMX and TSV files keep all properties of a pair; PO and XLIFF files keep only the texts and keys.
 
     **Examples**
 
@@ -206,7 +204,7 @@ def export(
     from uwaga_memory.files import write_pairs
 
     if output.exists() and output.is_file() and not force:
-        raise SettingsError(f"{output}: exists; add --force to replace it, or name another file")
+        raise SettingsError(f"{output}: already exists; add --force to replace it, or choose another file")
     count: Counter[str] = Counter()
     with Memory(path) as store:
         pairs = _count_pairs(store.pairs(containing), count)
@@ -223,11 +221,12 @@ def search(
     key: Key = "",
     before: TextBefore = "",
     after: TextAfter = "",
-    as_json: AsJson = False,
+    as_json: PrintJson = False,
 ) -> None:
     """Print the pairs that are most similar to a text: number, similarity, source, translation.
 
-    101 % is the same text in the same context (key, or both neighbours), 100 % the same text.
+    A similarity of 101 % means the same text in the same context (the same key, or both neighbours); 100 %
+    means the same text.
 
     **Examples**
 
@@ -244,11 +243,13 @@ def search(
         origin = f"  ({match.origin})" if match.origin else ""
         typer.echo(f"{match.id:>7} {match.score:5.1f} %  {match.source}{origin}\n{'':17}{match.target}")
     if not matches:
-        typer.echo(f"no pair of at least {threshold:g} %; --threshold looks for less similar ones", err=True)
+        typer.echo(
+            f"no pair with a similarity of at least {threshold:g} %; lower --threshold to find more", err=True
+        )
 
 
 def add(path: MemoryFile, source: Source, target: Target, key: Key = "", origin: Origin = "") -> None:
-    """Add a pair.
+    """Add a pair to a memory.
 
     **Examples**
 
@@ -261,11 +262,11 @@ def add(path: MemoryFile, source: Source, target: Target, key: Key = "", origin:
     if added.skipped:
         raise DataError(f"the pair was not added: {next(iter(added.skipped))}")
     if added.known:
-        typer.echo("the memory has this pair", err=True)
+        typer.echo("the memory already contains this pair", err=True)
 
 
 def remove(path: MemoryFile, ids: Ids) -> None:
-    """Remove pairs by their numbers.
+    """Remove pairs from a memory by their numbers.
 
     **Examples**
 
@@ -278,8 +279,8 @@ def remove(path: MemoryFile, ids: Ids) -> None:
     typer.echo(f"{removed} of {len(set(ids))} pairs removed", err=True)
 
 
-def stats(path: MemoryFile, as_json: AsJson = False) -> None:
-    """Print the number of pairs of a memory, and their origins.
+def stats(path: MemoryFile, as_json: PrintJson = False) -> None:
+    """Print the number of pairs in a memory, and their origins.
 
     **Examples**
 
@@ -303,8 +304,8 @@ def stats(path: MemoryFile, as_json: AsJson = False) -> None:
         typer.echo(f"           and {len(values.origins) - MAX_ORIGINS} more; --json lists all")
 
 
-def analyse(path: MemoryFile, documents: Documents, as_json: AsJson = False) -> None:
-    """Print how much of some documents is in a memory: texts and words by similarity.
+def analyse(path: MemoryFile, documents: Documents, as_json: PrintJson = False) -> None:
+    """Print how many texts and words of documents a memory contains, by similarity.
 
     **Examples**
 
@@ -330,9 +331,10 @@ def analyse(path: MemoryFile, documents: Documents, as_json: AsJson = False) -> 
 def adapt(path: MemoryFile, adapter: AdapterFolder, model: BaseModel = None, set_: Changes = None) -> None:
     """Adapt a model to a memory: train an adapter on its pairs, and keep it if it translates better.
 
-    One source in 20 is held out from training; the same sources are always held out. The adapter is kept if
-    its chrF on them is above that of the model, and of an existing adapter in the folder. Otherwise nothing
-    changes, and the exit status is 3. An interrupted training resumes with the same command.
+    About one source in 20 is held out from training; the same sources are held out every time. The adapter is
+    kept if its chrF score on them is higher than that of the model and that of an existing adapter in the
+    folder. Otherwise nothing changes, and the exit status is 3. To resume an interrupted training, run the
+    same command again.
 
     **Examples**
 
@@ -353,7 +355,7 @@ def adapt(path: MemoryFile, adapter: AdapterFolder, model: BaseModel = None, set
         raise typer.Exit(INTERRUPTED)
     typer.echo(f"{adapter}: {'kept' if scores.is_better else 'not kept'}: {scores}")
     if not scores.is_better:
-        raise typer.Exit(NOT_KEPT)
+        raise typer.Exit(EXIT_NOT_BETTER)
 
 
 def _print_buckets(buckets: Iterable[Bucket], words: int) -> None:

@@ -1,9 +1,10 @@
 """The similarity of two texts in percent, as translation tools measure it.
 
-The score is ``100 * (longer - distance) / longer`` with the Levenshtein distance of tokens. It is the best of
-three comparisons: of stems, of words, and of all tokens, including numbers, tags and punctuation. Penalties
-for numbers, tags and another context are subtracted. Words with the same stem have equal stems, so comparing
-stems is never worse than comparing words, and two comparisons suffice.
+The score is ``100 * (longer - distance) / longer``, where ``distance`` is the Levenshtein distance of the
+token sequences and ``longer`` the length of the longer one. The best of three comparisons counts: of stems,
+of words, and of all tokens, including numbers, tags and punctuation. Penalties for differing numbers, tags
+and contexts are subtracted. Since equal words have equal stems, comparing stems never gives a lower score
+than comparing words, so two comparisons suffice.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from uwaga.errors import MissingExtraError
 from uwaga.languages.codes import base_language
 
 TAG = re.compile(r"<[^<>]{1,200}>|\{[^{}]{1,80}\}|%[-+ 0-9.#]*[a-zA-Z]")
-"""A tag or a placeholder."""
+"""Pattern of a tag or a placeholder."""
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Letters of scripts without spaces between words; each letter counts as a word."""
+"""Character ranges of scripts without spaces between words; each of their letters counts as a word."""
 TOKEN = re.compile(rf"[^\W\d_{UNSPACED}]+|{TAG.pattern}|{NUMBER.pattern}|\S")
-"""A word, a tag, a placeholder, a number, or another character."""
-STEMMERS = {
+"""Pattern of a token: a word, a tag, a placeholder, a number, or any other non-space character."""
+STEMMER_NAMES = {
     "ar": "arabic",
     "da": "danish",
     "de": "german",
@@ -48,29 +49,29 @@ STEMMERS = {
     "sv": "swedish",
     "tr": "turkish",
 }
-"""The stemmer of each language; words of other languages are not stemmed."""
+"""Snowball stemmers by language code; words of other languages are not stemmed."""
 MAX_TOKENS = 2_000
-"""Maximum number of tokens of a text to compare; the distance of longer texts would take seconds."""
+"""Maximum number of tokens of a text that are compared; comparing longer texts would take seconds."""
 MAX_STEMMED_LENGTH = 40
-"""Maximum characters of a word to stem; stemmers are slow on strings that are not words."""
+"""Maximum number of characters of a stemmed word; stemmers are slow on long strings, which are not words."""
 MAX_KNOWN_TERMS = 500_000
 """Maximum number of tokens whose terms a stemmer caches."""
 TERM_BYTES = 4
-"""Number of bytes of a term, which is a digest whose lowest bit marks words."""
+"""Number of bytes of a term. A term is the digest of a stem or token; its lowest bit is 1 for words."""
 TERM = np.dtype(f"<u{TERM_BYTES}")
-"""The type of stored terms."""
+"""NumPy type of stored terms."""
 
 
 @dataclass(frozen=True)
 class Penalties:
-    """Points subtracted from a score, in percent.
+    """Percentage points that are subtracted from a score.
 
     Attributes:
-        numbers: for differing numbers.
-        tags: for differing tags or placeholders.
-        context: for a pair whose key differs from that of the text.
-        text: for texts that differ only in spaces around marks, or beyond the compared tokens, but otherwise
-            have the highest score.
+        numbers: penalty for differing numbers.
+        tags: penalty for differing tags or placeholders.
+        context: penalty for a pair whose key differs from that of the text.
+        text: minimum deduction from 100 for texts that are not equal up to white space, for example if they
+            differ only in spaces around punctuation, or only after the compared tokens.
     """
 
     numbers: float = 1.0
@@ -81,11 +82,11 @@ class Penalties:
 
 @dataclass(frozen=True)
 class ComparableText:
-    """A text in the form in which it is compared.
+    """A text prepared for comparison.
 
     Attributes:
         text: the text.
-        terms: the term of each token: a number for the stem of a word or for a mark.
+        terms: the term of each token: a digest of the stem of a word, or of any other token.
     """
 
     text: str
@@ -93,27 +94,30 @@ class ComparableText:
 
     @cached_property
     def tokens(self) -> list[str]:
-        """All tokens; equal ones have equal terms."""
+        """The tokens of the text; equal tokens have equal terms."""
         return compared_tokens(self.text)
 
     @cached_property
     def stems(self) -> list[int]:
-        """The terms of the words."""
+        """The terms of those tokens that are words."""
         return [term for term in self.terms if term & 1]
 
     @cached_property
     def numbers(self) -> list[str]:
-        """The values of the numbers, sorted."""
+        """The numbers in the text, in normal form and sorted."""
         return sorted([number_value(token) for token in self.tokens if token[0].isdecimal()])
 
     @cached_property
     def tags(self) -> list[str]:
-        """The tags and placeholders, sorted."""
+        """The tags and placeholders in the text, sorted."""
         return sorted([token for token in self.tokens if len(token) > 1 and token[0] in "<{%"])
 
 
 class Stemmer:
-    """Computes the terms of tokens in a language, each once.
+    """Computes and caches the terms of tokens in a language.
+
+    Args:
+        language: the language code.
 
     Raises:
         MissingExtraError: snowballstemmer is not installed.
@@ -126,7 +130,7 @@ class Stemmer:
             raise MissingExtraError(
                 "translation memories need snowballstemmer: pip install 'uwaga[memory]'"
             ) from None
-        name = STEMMERS.get(base_language(language))
+        name = STEMMER_NAMES.get(base_language(language))
         self._stemmer = None if name is None else snowballstemmer.stemmer(name)
         self._terms: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -138,7 +142,7 @@ class Stemmer:
             return [known[token] for token in tokens]
         except KeyError:
             pass
-        with self._lock:  # a stemmer keeps the state of its word
+        with self._lock:  # Snowball stemmers are not thread-safe
             terms = []
             for token in tokens:
                 term = known.get(token)
@@ -165,12 +169,12 @@ class Stemmer:
 
 @lru_cache(maxsize=32)
 def find_stemmer(language: str) -> Stemmer:
-    """Return the stemmer of a language."""
+    """Return the cached stemmer of a language."""
     return Stemmer(language)
 
 
 def compared_tokens(text: str) -> list[str]:
-    """Return the tokens of a text that are compared, at most :data:`MAX_TOKENS`."""
+    """Return the first :data:`MAX_TOKENS` tokens of a text."""
     return TOKEN.findall(text)[:MAX_TOKENS]
 
 
@@ -180,7 +184,7 @@ def is_word(term: int) -> bool:
 
 
 def comparable_text(text: str, stemmer: Stemmer) -> ComparableText:
-    """Return the form in which a text is compared."""
+    """Return a text prepared for comparison."""
     return ComparableText(text, stemmer.terms(compared_tokens(text)))
 
 
@@ -192,13 +196,13 @@ def number_value(text: str) -> str:
 def similarity(
     text: ComparableText, other: ComparableText, penalties: Penalties | None = None, score_cutoff: float = 0.0
 ) -> float:
-    """Return the similarity of two texts, from 0 to 100; 100 if they differ in spaces only.
+    """Return the similarity of two texts, from 0 to 100; 100 only if they are equal up to white space.
 
     Args:
         text: a text.
         other: another text.
-        penalties: penalties to subtract from the score.
-        score_cutoff: lower scores are returned as 0.
+        penalties: penalties to subtract from the score; the default penalties if None.
+        score_cutoff: minimum score; lower scores are returned as 0.
     """
     penalties = penalties or Penalties()
     score = max(ratio(text.stems, other.stems, score_cutoff), ratio(text.tokens, other.tokens, score_cutoff))
@@ -212,13 +216,13 @@ def similarity(
 
 
 def bounds(text: ComparableText, others: Sequence[bytes]) -> NDArray[np.float64]:
-    """Return an upper bound of the similarity of each text.
+    """Return upper bounds on the similarity of a text and each of several other texts, in percent.
 
-    Equal tokens have equal terms, so the distance of the terms is not greater.
+    Equal tokens have equal terms, so the distance of the terms does not exceed that of the tokens.
 
     Args:
         text: a text.
-        others: the terms of each other text, as stored: in 32 bits each.
+        others: the stored terms of each other text, with 32 bits per term.
     """
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cdist
@@ -226,7 +230,7 @@ def bounds(text: ComparableText, others: Sequence[bytes]) -> NDArray[np.float64]
     texts = [np.array(text.terms, TERM).tobytes(), *others]
     terms = np.frombuffer(b"".join(texts), TERM)
     ends = np.cumsum([0, *(len(stored_text) // TERM_BYTES for stored_text in texts)])
-    # Strings are compared faster than lists: each term of the text is a character, all others are one more.
+    # Strings are compared faster than lists: map each term of the text to a character, other terms to one.
     known = np.unique(terms[: ends[1]])
     indices = np.searchsorted(known, terms)
     characters = np.where(known.take(indices, mode="clip") == terms, indices + 1, 0).astype("<u4")
@@ -242,12 +246,18 @@ def bounds(text: ComparableText, others: Sequence[bytes]) -> NDArray[np.float64]
 
 
 def ratio(tokens: Sequence[Hashable], others: Sequence[Hashable], score_cutoff: float = 0.0) -> float:
-    """Return 100 * (longer - distance) / longer of two lists; 0 for empty lists, or below a cutoff."""
+    """Return the similarity of two token lists in percent, without penalties.
+
+    Args:
+        tokens: a list of tokens.
+        others: another list of tokens.
+        score_cutoff: minimum score; lower scores, and the score of two empty lists, are returned as 0.
+    """
     from rapidfuzz.distance import Levenshtein
 
-    longer = max(len(tokens), len(others))
-    if not longer:
+    max_length = max(len(tokens), len(others))
+    if not max_length:
         return 0.0
-    max_distance = int(longer * (100 - score_cutoff) / 100 + 1e-6)
+    max_distance = int(max_length * (100 - score_cutoff) / 100 + 1e-6)
     distance = Levenshtein.distance(tokens, others, score_cutoff=max_distance)
-    return 0.0 if distance > max_distance else 100.0 * (longer - distance) / longer
+    return 0.0 if distance > max_distance else 100.0 * (max_length - distance) / max_length

@@ -1,4 +1,4 @@
-"""Decoder states of the pairs of a memory, in a file next to it that may be deleted at any time."""
+"""Store the decoder states of a memory's pairs in a file next to it, which can be deleted at any time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 MAX_BYTES = 256 << 20
-"""Maximum bytes of states in a file; the oldest are removed to make room for new ones."""
+"""Maximum size of the stored states in bytes; the oldest states are removed first."""
 DIGEST_BYTES = 8
-"""Number of bytes of the digest before each value, which detects damage."""
+"""Number of bytes of the digest that precedes each value, to detect damage."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS states (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -25,12 +25,14 @@ CREATE TABLE IF NOT EXISTS states (
 
 
 class StateFile:
-    """A :class:`uwaga.translator.memories.StateStore`; states that cannot be written are dropped.
+    """A :class:`uwaga.translator.memories.StateStore` in an SQLite file.
+
+    States that cannot be written are discarded.
 
     Args:
-        path: the file; created when states are saved.
-        sample: returns pairs of the memory.
-        max_bytes: maximum size of the stored states.
+        path: the file; it is created when states are first saved.
+        sample: returns at most the given number of pairs of the memory.
+        max_bytes: maximum size of the stored states in bytes.
     """
 
     def __init__(

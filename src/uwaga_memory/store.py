@@ -1,8 +1,8 @@
-"""A translation memory in an SQLite file: pairs, exact look-up, and look-up of similar sources.
+"""A translation memory in an SQLite file, with look-up of equal and similar sources.
 
-Several processes may read a memory while another adds to it. An addition is a single transaction: after an
-interruption the memory has all of its pairs or none. Similar sources are searched with an index of all
-sources: see :mod:`uwaga_memory.index`.
+Several processes may read a memory while another process adds pairs. Pairs are added in a single transaction:
+after an interruption, the memory contains all of the pairs or none of them. Similar sources are found with an
+index of all sources: see :mod:`uwaga_memory.index`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from uwaga_memory.similarity import (
 )
 from uwaga_memory.states import StateFile
 
-FORMAT = 3
-"""Version of the tables."""
+FORMAT_VERSION = 3
+"""Version of the database schema."""
 SCHEMA = f"""
 CREATE TABLE memory (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE pairs (
@@ -65,23 +65,21 @@ CREATE TABLE pairs (
 {INDEX_SCHEMA}
 """
 MAX_TEXT_LENGTH = 100_000
-"""Maximum characters of a source or target; longer ones are skipped and counted."""
-IN_CONTEXT, EXACT = 101.0, 100.0
-"""The scores of a pair with the same source and context, and of a pair with the same source."""
-MIN_SCORE = 1.0
-"""The minimum threshold."""
-BLOCK_PAIRS = 5_000
+"""Maximum number of characters of a source or target; pairs with longer texts are skipped and counted."""
+CONTEXT_SCORE, EXACT_SCORE = 101.0, 100.0
+"""The score of a pair with the same source and context, and that of a pair with the same source."""
+MIN_THRESHOLD = 1.0
+"""The lowest threshold that a look-up accepts."""
+PAIRS_PER_INSERT = 5_000
 """Number of pairs that are inserted together."""
-BATCH = 100
+CANDIDATE_BATCH = 100
 """Number of candidates that are compared together."""
-SOURCE_SHIFT = 32
-"""Number of bits of a pair's identity below those of its source."""
+PAIR_HASH_BITS = 32
+"""Number of low bits of an identity that distinguish pairs with the same source."""
 MAX_LOG_BYTES = 1 << 24
-"""Maximum bytes of SQLite's log on disk after a large addition."""
-CACHE_KIB = 256 << 10
-"""Memory for pages of the file while pairs are added, in KiB."""
-
-
+"""Maximum size in bytes to which SQLite's log file is truncated after a large transaction."""
+PAGE_CACHE_KIB = 256 << 10
+"""Size of SQLite's page cache while pairs are added, in KiB."""
 Context = TextContext
 
 
@@ -89,8 +87,8 @@ Context = TextContext
 class Match:
     """A pair of the memory that is similar to a text.
 
-    ``score`` is 101 for the same source in the same context, 100 for the same source, and less for others:
-    see :mod:`uwaga_memory.similarity`.
+    ``score`` is 101 for the same source in the same context, 100 for the same source, and less than 100 for a
+    similar source: see :mod:`uwaga_memory.similarity`.
     """
 
     id: int
@@ -102,46 +100,48 @@ class Match:
 
 
 class _BestMatches:
-    """The best matches of a look-up, one for each source and translation; among equal scores, the newest.
+    """The best matches of a look-up, with at most one match for each source and translation.
+
+    Among matches with equal scores, the newest are preferred.
 
     Args:
         limit: the maximum number of matches.
         threshold: the minimum score.
-        exact: pairs with the same source, which are not added again.
+        exact: matches with the same source as the text; :meth:`add` ignores these.
     """
 
     def __init__(self, limit: int, threshold: float, exact: Sequence[Match]) -> None:
-        self._limit, self._lowest = limit, (threshold, "", 0)
+        self._limit, self._minimum_rank = limit, (threshold, "", 0)
         self._matches: dict[tuple[str, str], Match] = {}
-        self._exact_matches: set[int] = set()
+        self._exact_ids: set[int] = set()
         for match in sorted(exact, key=_rank, reverse=True):
             self.add(match)
-        self._exact_matches = {match.id for match in exact}
+        self._exact_ids = {match.id for match in exact}
 
     @property
     def is_full(self) -> bool:
-        """True if there are as many matches as allowed."""
+        """True if the number of matches has reached the limit."""
         return len(self._matches) == self._limit
 
     @property
     def threshold(self) -> float:
-        """The score that a further match needs."""
-        return self._lowest[0]
+        """The minimum score of a further match."""
+        return self._minimum_rank[0]
 
     def add(self, match: Match) -> None:
         """Add a match if it is one of the best."""
         pair = match.source, match.target
         known = self._matches.get(pair)
-        lowest = self._lowest if known is None else max(self._lowest, _rank(known))
-        if match.id in self._exact_matches or _rank(match) < lowest:
+        lowest = self._minimum_rank if known is None else max(self._minimum_rank, _rank(known))
+        if match.id in self._exact_ids or _rank(match) < lowest:
             return
         self._matches[pair] = match
         if len(self._matches) > self._limit:
             del self._matches[min(self._matches, key=lambda pair: _rank(self._matches[pair]))]
         if self.is_full:
-            self._lowest = min(map(_rank, self._matches.values()))
+            self._minimum_rank = min(map(_rank, self._matches.values()))
 
-    def in_order(self) -> list[Match]:
+    def ranked_matches(self) -> list[Match]:
         """Return the matches, the best first."""
         return sorted(self._matches.values(), key=_rank, reverse=True)
 
@@ -151,7 +151,7 @@ def _rank(match: Match) -> tuple[float, str, int]:
 
 
 class NewPair(NamedTuple):
-    """A pair to add, its identity, and the terms of its source."""
+    """A pair to add, with its identity and the terms of its source."""
 
     pair: Pair
     identity: int
@@ -175,16 +175,16 @@ class NewPair(NamedTuple):
 
 @dataclass(frozen=True)
 class MemoryStats:
-    """The size of a memory.
+    """Statistics of a memory.
 
     Attributes:
         pairs: number of pairs.
         sources: number of distinct sources.
         words: number of words of the sources.
-        origins: number of pairs by origin, the largest first.
-        first: time of the oldest pair, in ISO 8601; empty without pairs.
-        last: time of the newest pair.
-        bytes: size of the file.
+        origins: number of pairs by origin, in descending order.
+        first: time of the oldest pair in ISO 8601; empty if the memory has no pairs.
+        last: time of the newest pair in ISO 8601; empty if the memory has no pairs.
+        bytes: size of the file in bytes.
     """
 
     pairs: int
@@ -196,12 +196,12 @@ class MemoryStats:
     bytes: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values as JSON."""
+        """Return the statistics as a dictionary that can be serialised to JSON."""
         return dict(vars(self))
 
 
 def normalise_spaces(text: str) -> str:
-    """Return a text with runs of white space replaced by single spaces, as it is compared."""
+    """Return a text without surrounding white space, with each run of white space replaced by a space."""
     return " ".join(text.split())
 
 
@@ -212,7 +212,7 @@ def _digest(*texts: str) -> int:
 
 
 class Memory:
-    """A translation memory of one language pair. Any number of threads may use it.
+    """A translation memory of one language pair; it is thread-safe.
 
     Args:
         path: the file of the memory.
@@ -220,19 +220,20 @@ class Memory:
     Attributes:
         path: the file of the memory.
         name: the name of the memory.
-        languages: the languages of the sources and of the translations.
-        origin: its name for users: the file, or the file from which a temporary memory was read.
-        note: what was read from that file, for the user.
+        languages: the source and target language.
+        origin: the path of the memory to show to users; for a temporary memory, the path of the file that was
+            read.
+        note: a message about the pairs that a temporary memory was read from; otherwise empty.
 
     Raises:
-        DataError: the file is not a memory, or has a newer version.
+        DataError: the file does not exist, is not a memory, or has another format version.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.origin, self.note = str(path), ""
         if not self.path.is_file():
-            raise DataError(f"{path}: there is no such memory; create it with `uwaga memory create`")
+            raise DataError(f"{path}: no such memory; create it with `uwaga memory create`")
         self._threads = threading.local()
         try:
             values = dict(self._database.execute("SELECT key, value FROM memory"))
@@ -241,9 +242,9 @@ class Memory:
             self.languages: tuple[str, str] = values["source"], values["target"]
         except (sqlite3.DatabaseError, KeyError) as error:
             raise DataError(f"{path}: is not a translation memory: {error}") from None
-        if version != str(FORMAT):
+        if version != str(FORMAT_VERSION):
             raise DataError(
-                f"{path}: has version {quoted(version)} of the format, but this uwaga reads {FORMAT}"
+                f"{path}: has format version {quoted(version)}, but this uwaga reads version {FORMAT_VERSION}"
             )
         self._stemmer = find_stemmer(self.languages[0])
         self._lists: tuple[int, TermLists] | None = None
@@ -261,14 +262,19 @@ class Memory:
             if not LANGUAGE.fullmatch(language):
                 raise SettingsError(f"{quoted(language)} is not a language code such as `en`")
         if path.exists():
-            raise SettingsError(f"{path}: already exists; add to it, or choose another name")
+            raise SettingsError(f"{path}: already exists; add pairs to it, or choose another name")
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial.unlink(missing_ok=True)
             database = sqlite3.connect(partial, isolation_level=None)
             database.executescript(f"BEGIN; {SCHEMA} COMMIT;")
-            values = {"format": str(FORMAT), "name": name or path.stem, "source": source, "target": target}
+            values = {
+                "format": str(FORMAT_VERSION),
+                "name": name or path.stem,
+                "source": source,
+                "target": target,
+            }
             database.executemany("INSERT INTO memory VALUES (?, ?)", values.items())
             database.execute("PRAGMA journal_mode = WAL")
             database.close()
@@ -281,7 +287,7 @@ class Memory:
 
     @classmethod
     def temporary(cls, source: str, target: str) -> Memory:
-        """Create an empty memory whose file is removed together with the object."""
+        """Create an empty memory whose file is removed when the object is garbage-collected."""
         folder = tempfile.mkdtemp(prefix="uwaga-memory-")
         try:
             memory = cls.create(Path(folder, "temporary.uwm"), source, target)
@@ -293,12 +299,12 @@ class Memory:
 
     @property
     def states(self) -> StateFile:
-        """The decoder states of the pairs, in a file next to the memory."""
+        """The store of the pairs' decoder states, in a file next to the memory."""
         return self._states
 
     def sample(self, count: int) -> list[tuple[str, str]]:
-        """Return the sources and targets of at most ``count`` pairs, evenly spaced."""
-        with self._reading() as database:
+        """Return the source and target of at most ``count`` pairs, evenly spaced by id."""
+        with self._convert_read_errors() as database:
             [(pairs,)] = database.execute("SELECT count(*) FROM pairs")
             step = max(1, pairs // count)
             rows = database.execute(
@@ -311,7 +317,7 @@ class Memory:
 
     @property
     def _database(self) -> sqlite3.Connection:
-        """The connection of this thread."""
+        """The database connection of the current thread, opened at first use."""
         database: sqlite3.Connection | None = getattr(self._threads, "database", None)
         if database is None:
             database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
@@ -321,13 +327,13 @@ class Memory:
         return database
 
     def __len__(self) -> int:
-        with self._reading() as database:
+        with self._convert_read_errors() as database:
             [(count,)] = database.execute("SELECT count(*) FROM pairs")
         return int(count)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Change the memory atomically: the block has all of its effects or none; blocks may be nested."""
+        """Run the block in a transaction; a nested block belongs to the outer transaction."""
         database = self._database
         if database.in_transaction:
             yield database
@@ -345,19 +351,19 @@ class Memory:
             raise
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def _convert_read_errors(self) -> Iterator[sqlite3.Connection]:
         """Convert errors while reading a damaged file to DataError."""
         try:
             yield self._database
         except (sqlite3.Error, ValueError, IndexError, KeyError) as error:
             raise DataError(
-                f"{self.path}: is damaged: {error}; use a backup, or import the pairs again"
+                f"{self.path}: is damaged: {error}; restore a backup, or import the pairs again"
             ) from None
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
-        """Read the memory in its state at the start of the block, even within a change."""
-        with self._reading() as database:
+        """Read the memory as it is at the start of the block; the block may be within a transaction."""
+        with self._convert_read_errors() as database:
             database.execute("SAVEPOINT snapshot")
             try:
                 yield database
@@ -366,16 +372,16 @@ class Memory:
                     database.execute("RELEASE snapshot")
 
     def add(self, pairs: Iterable[Pair]) -> Added:
-        """Add pairs in one transaction; the memory keeps the first of equal pairs in the same context."""
+        """Add pairs in one transaction; pairs already in the memory with the same context are skipped."""
         added = Added()
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         iterator = iter(pairs)
         with self._transaction() as database:
             [(pages,)] = database.execute("PRAGMA cache_size")
-            database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            database.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
             try:
                 index = Index(database)
-                while block := list(islice(iterator, BLOCK_PAIRS)):
+                while block := list(islice(iterator, PAIRS_PER_INSERT)):
                     self._add_block(index, block, now, added)
                 index.flush()
             finally:
@@ -383,10 +389,9 @@ class Memory:
         return added
 
     def confirm(self, pairs: Sequence[Pair]) -> Added:
-        """Add pairs as the newest in one transaction, so that they come first among matches with equal
-        scores.
+        """Add pairs in one transaction and make them the newest, so that they win among equal scores.
 
-        Pairs that the memory already has count as known, and become the newest, too.
+        Pairs that are already in the memory count as known, but also become the newest.
         """
         identities = json.dumps([*map(_identity, pairs)])
         query = "SELECT id FROM pairs WHERE identity IN (SELECT value FROM json_each(?))"
@@ -399,10 +404,10 @@ class Memory:
         database = self._database
         [(last,)] = database.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence")
         identities = list(map(_identity, pairs))
-        known = self._find_known(identities)
+        known = self._known_identities(identities)
         new = []
         for pair, identity in zip(pairs, identities, strict=True):
-            if reason := _reason_to_skip(pair):
+            if reason := _skip_reason(pair):
                 added.skipped[reason] += 1
             elif identity in known:
                 added.known += 1
@@ -416,14 +421,14 @@ class Memory:
         )
         added.new += len(new)
 
-    def _find_known(self, identities: Sequence[int]) -> set[int]:
-        """Return the identities among ``identities`` that the memory has."""
+    def _known_identities(self, identities: Sequence[int]) -> set[int]:
+        """Return those of the identities that are already in the memory."""
         values = json.dumps(identities)
         query = "SELECT identity FROM pairs WHERE identity IN (SELECT value FROM json_each(?))"
         return {identity for (identity,) in self._database.execute(query, (values,))}
 
     def remove(self, ids: Iterable[int]) -> int:
-        """Remove pairs; return the number of removed pairs."""
+        """Remove the pairs with these ids, and return the number of removed pairs."""
         removed = 0
         with self._transaction() as database:
             index = Index(database)
@@ -436,17 +441,20 @@ class Memory:
         return removed
 
     def pairs(self, text: str = "") -> Iterator[tuple[int, Pair]]:
-        """Yield all pairs, or those whose source or target contains a text, with their ids."""
+        """Yield the id and pair of all pairs, or of those whose source or target contains ``text``.
+
+        Case is ignored.
+        """
         columns = "id, source, target, origin, key, before, after, created, properties"
         folded_text = text.casefold()
-        with self._reading() as database:
+        with self._convert_read_errors() as database:
             rows = database.execute(f"SELECT {columns} FROM pairs ORDER BY id")  # noqa: S608
             for id_, source, target, origin, key, before, after, created, properties in rows:
                 if not text or folded_text in source.casefold() or folded_text in target.casefold():
-                    others = (
+                    parsed_properties = (
                         tuple((name, value) for name, value in json.loads(properties)) if properties else ()
                     )
-                    yield id_, Pair(source, target, origin, key, before, after, created, others)
+                    yield id_, Pair(source, target, origin, key, before, after, created, parsed_properties)
 
     def matches(
         self,
@@ -459,19 +467,20 @@ class Memory:
     ) -> list[Match]:
         """Return the pairs most similar to a text, best first; among equal scores, the newest first.
 
-        Of pairs with the same source and translation, the best is returned. All pairs whose score reaches the
-        threshold are considered, unless more than :data:`uwaga_memory.index.MAX_CANDIDATES` have enough words
-        in common with the text; then only those with the most are considered.
+        Of several pairs with the same source and translation, only the best is returned. All pairs whose
+        score reaches the threshold are considered, unless more than
+        :data:`uwaga_memory.index.MAX_CANDIDATES` sources may reach it; then only the most promising sources
+        are considered.
 
         Args:
             text: the source text.
-            context: its position in its document, for a score of 101.
+            context: the context of the text in its document; a pair from the same context has a score of 101.
             threshold: the minimum score, from 1 to 100.
             limit: the maximum number of pairs.
-            penalties: subtracted from scores.
+            penalties: the penalties to subtract from scores; the default penalties if None.
         """
-        if not MIN_SCORE <= threshold <= EXACT:
-            raise SettingsError(f"threshold: {threshold}; expected 1 to 100")
+        if not MIN_THRESHOLD <= threshold <= EXACT_SCORE:
+            raise SettingsError(f"threshold: must be from 1 to 100, not {threshold}")
         if not text.strip() or limit < 1:
             return []
         context, penalties = context or Context(), penalties or Penalties()
@@ -479,26 +488,28 @@ class Memory:
         with self._snapshot():
             exact = self._exact_matches(text, context, penalties)
             best = _BestMatches(limit, threshold, exact)
-            if not best.is_full and threshold <= EXACT - penalties.text:  # which others do not exceed
+            if (
+                not best.is_full and threshold <= EXACT_SCORE - penalties.text
+            ):  # the maximum for similar texts
                 query = comparable_text(text, self._stemmer)
                 index = Index(self._database, None if in_transaction else self._term_lists())
-                candidates = index.similar(query, threshold)
-                for start in range(0, len(candidates.positions), BATCH):
+                candidates = index.find_candidates(query, threshold)
+                for start in range(0, len(candidates.positions), CANDIDATE_BATCH):
                     if candidates.bounds[start] < best.threshold - TOLERANCE:
                         break
-                    positions = candidates.positions[start : start + BATCH].tolist()
+                    positions = candidates.positions[start : start + CANDIDATE_BATCH].tolist()
                     self._compare(query, context, positions, penalties, best)
-        return best.in_order()
+        return best.ranked_matches()
 
     def _term_lists(self) -> TermLists:
-        """Return the lists of the index in the state of the snapshot."""
+        """Return the posting lists of the index in the state of the current snapshot."""
         version, state = self._version(), self._lists
         if state is None or state[0] != version:
             self._lists = state = version, TermLists(self._database)
         return state[1]
 
     def _version(self) -> int:
-        """Return the number of changes to the file."""
+        """Return the number of transactions that have changed the memory."""
         [(version,)] = self._database.execute("PRAGMA user_version")
         return int(version)
 
@@ -507,7 +518,7 @@ class Memory:
         rows = self._database.execute(
             "SELECT id, source, target, origin, created, key, before, after FROM pairs "
             "WHERE identity BETWEEN ? AND ?",
-            _identities(text),
+            _identity_range(text),
         )
         matches = []
         for id_, source, target, origin, created, key, before, after in rows:
@@ -517,8 +528,8 @@ class Memory:
             same_neighbours = (
                 any(neighbours) and (normalise_spaces(before), normalise_spaces(after)) == neighbours
             )
-            score = IN_CONTEXT if same_key or same_neighbours else EXACT
-            if score < IN_CONTEXT and key and context.key:
+            score = CONTEXT_SCORE if same_key or same_neighbours else EXACT_SCORE
+            if score < CONTEXT_SCORE and key and context.key:
                 score -= penalties.context
             matches.append(Match(id_, source, target, score, origin, created))
         return matches
@@ -531,7 +542,7 @@ class Memory:
         penalties: Penalties,
         best: _BestMatches,
     ) -> None:
-        """Add the pairs at these positions of the index that are among the best matches."""
+        """Compare the pairs at these positions of the index with a text, and add matches to ``best``."""
         sources = self._database.execute(
             "SELECT position, terms FROM pairs WHERE position IN (SELECT value FROM json_each(?))",
             (json.dumps(positions),),
@@ -551,16 +562,16 @@ class Memory:
             best.add(Match(id_, source, target, score, origin, created))
 
     def digest(self) -> str:
-        """Return a SHA-256 of the pairs, on which the results of look-ups depend."""
+        """Return the SHA-256 digest of the pairs in hexadecimal; look-up results depend only on the pairs."""
         digest = hashlib.sha256()
-        with self._reading() as database:
+        with self._convert_read_errors() as database:
             for row in database.execute("SELECT identity, created FROM pairs ORDER BY id"):
                 digest.update(repr(row).encode())
         return digest.hexdigest()
 
     def stats(self) -> MemoryStats:
-        """Return the size of the memory, and the origins and times of its pairs."""
-        with self._reading() as database:
+        """Return statistics of the memory: its size, and the origins and times of its pairs."""
+        with self._convert_read_errors() as database:
             [(pairs, sources, first, last, words)] = database.execute(
                 "SELECT count(*), count(DISTINCT source), min(created), max(created), sum(words) FROM pairs"
             )
@@ -576,7 +587,7 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Close this thread's connection; the connections of other threads close when the threads end."""
+        """Close the connection of the current thread; those of other threads close when the threads end."""
         database = getattr(self._threads, "database", None)
         if database is not None:
             database.close()
@@ -589,20 +600,20 @@ def _roll_back(database: sqlite3.Connection) -> None:
 
 
 def _identity(pair: Pair) -> int:
-    """Return a 63-bit hash of a pair in its context; its high bits are those of the source's hash."""
-    lowest, _ = _identities(pair.source)
+    """Return the 63-bit identity of a pair, a hash whose high bits depend only on the source."""
+    lowest, _ = _identity_range(pair.source)
     return lowest | _digest(
         pair.source, pair.target, pair.key, normalise_spaces(pair.before), normalise_spaces(pair.after)
-    ) % (1 << SOURCE_SHIFT)
+    ) % (1 << PAIR_HASH_BITS)
 
 
-def _identities(text: str) -> tuple[int, int]:
-    """Return the range of identities of the pairs with a source: minimum and maximum."""
-    lowest = _digest(normalise_spaces(text)) >> SOURCE_SHIFT << SOURCE_SHIFT
-    return lowest, lowest + (1 << SOURCE_SHIFT) - 1
+def _identity_range(text: str) -> tuple[int, int]:
+    """Return the minimum and maximum identity of the pairs whose source is ``text``."""
+    lowest = _digest(normalise_spaces(text)) >> PAIR_HASH_BITS << PAIR_HASH_BITS
+    return lowest, lowest + (1 << PAIR_HASH_BITS) - 1
 
 
-def _reason_to_skip(pair: Pair) -> str:
+def _skip_reason(pair: Pair) -> str:
     if not pair.source.strip():
         return "no source"
     if not pair.target.strip():
@@ -617,5 +628,5 @@ def _reason_to_skip(pair: Pair) -> str:
 
 
 def pair_texts(pair: Pair) -> tuple[str, ...]:
-    """Return the texts of a pair, without its properties."""
+    """Return the texts of a pair: source, target, origin, key, and the texts before and after."""
     return pair.source, pair.target, pair.origin, pair.key, pair.before, pair.after

@@ -13,7 +13,7 @@ from uwaga.cli.main import main
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.training.train import train
 from uwaga_memory import Memory, Pair
-from uwaga_memory.adapting import HELD_OUT, adapt, is_held_out
+from uwaga_memory.adapting import HELD_OUT_DIVISOR, adapt, is_held_out
 
 QUICK_SETTINGS = (
     "training.device=cpu",
@@ -49,20 +49,20 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_held_out_sources_are_chosen_deterministically():
     sources = [f"sentence {number}" for number in range(4_000)]
     held_out = [source for source in sources if is_held_out(source)]
-    assert 0.8 < len(held_out) * HELD_OUT / len(sources) < 1.2
+    assert 0.8 < len(held_out) * HELD_OUT_DIVISOR / len(sources) < 1.2
     assert all(is_held_out(f"  {source.replace(' ', '  ')}\n") for source in held_out)
 
 
 def test_adapter_is_kept_only_if_it_improves_the_scores(memory, model, tmp_path):
     folder = tmp_path / "adapter"
     scores = adapt(memory, folder, model, (*QUICK_SETTINGS, "training.steps=60"))
-    assert scores.is_better and scores.new > scores.base and scores.present is None
+    assert scores.is_better and scores.new > scores.base and scores.previous is None
     assert scores.sources == sum(map(is_held_out, {pair.source for _, pair in memory.pairs()}))
     assert str(scores) in (folder / "card.md").read_text(encoding="utf-8")
     assert uwaga.load(adapter=folder).translate("abc").text
     before = contents(folder)
     repeated = adapt(memory, folder, None, INEFFECTIVE_SETTINGS)  # the adapter names its model
-    assert (repeated.base, repeated.present) == (scores.base, scores.new)
+    assert (repeated.base, repeated.previous) == (scores.base, scores.new)
     assert not repeated.is_better and contents(folder) == before
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"adapter"}
 

@@ -121,7 +121,7 @@ def test_pairs_cannot_be_added_to_a_file_of_translations(translator, tmp_path):
     path.write_text("One dog.\tEin Hund.\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=r"pairs\.tsv is a file of translations"):
         translator.confirm("Two dogs.", "Zwei Hunde.", memory=path)
-    with pytest.raises(SettingsError, match="needs languages"):
+    with pytest.raises(SettingsError, match="languages of a file of translations are required"):
         open_memory(path)
 
 

@@ -34,7 +34,7 @@ def test_all_sources_above_the_threshold_are_matched(sources: list[str], text: s
         memory.add(Pair(source, source.upper()) for source in sources)
         matches = memory.matches(text, threshold=threshold, limit=100)
         with (
-            mock.patch("uwaga_memory.store.BATCH", 3),
+            mock.patch("uwaga_memory.store.CANDIDATE_BATCH", 3),
             mock.patch("uwaga_memory.index.MAX_CACHED_BYTES", 1_000),
         ):
             assert Memory(memory.path).matches(text, threshold=threshold, limit=2) == matches[:2]
@@ -74,13 +74,13 @@ def test_index_finds_and_removes_texts_in_all_of_its_blocks() -> None:
     assert (len(numbers) % 2, len(bitmap) % 2) == (1, 1)
     for number in (0, 4_095, 65_535, 65_536, 69_999):
         text = ComparableText("", texts[number])
-        assert index.similar(text, 100).positions.tolist() == [positions[number]]
+        assert index.find_candidates(text, 100).positions.tolist() == [positions[number]]
         index.remove(positions[number], texts[number])
-        assert index.similar(text, 100).positions.size == 0
+        assert index.find_candidates(text, 100).positions.size == 0
     new = index.add([texts[0], texts[0]])
     index.flush()
     assert not {entry.position for entry in new} & set(positions)
-    assert index.similar(ComparableText("", texts[0]), 100).positions.size == 2
+    assert index.find_candidates(ComparableText("", texts[0]), 100).positions.size == 2
 
 
 def test_lengths_in_an_index_bucket_differ_by_at_most_half() -> None:

@@ -34,11 +34,13 @@ def test_memory_commands_create_search_and_export_a_memory(run, tmp_path: Path) 
     status, out, err = run("import", "a.uwm", "a.tsv")
     assert (status, out, err) == (0, "a.tsv: 1 new pairs, 0 known\n", "skipped 1: 1 no translation\n")
     assert run("add", "a.uwm", "Open", "Öffnen", "--key", "menu")[0] == 0
-    assert run("add", "a.uwm", "Open", "Öffnen", "--key", "menu")[2] == "the memory has this pair\n"
+    assert (
+        run("add", "a.uwm", "Open", "Öffnen", "--key", "menu")[2] == "the memory already contains this pair\n"
+    )
     assert "80.0 %  The small dog sleeps.  (a.tsv)" in run("search", "a.uwm", "The small cat sleeps.")[1]
     [match] = json.loads(run("search", "a.uwm", "Open", "--key", "menu", "--json")[1])
     assert (match["target"], match["score"]) == ("Öffnen", 101)
-    assert run("search", "a.uwm", "Nothing here")[2].startswith("no pair of at least 50 %")
+    assert run("search", "a.uwm", "Nothing here")[2].startswith("no pair with a similarity of at least 50 %")
     assert json.loads(run("stats", "a.uwm", "--json")[1])["origins"] == {"": 1, "a.tsv": 1}
     assert "2 pairs of 2 sources, 5 words" in run("stats", "a.uwm")[1]
     Path("new.txt").write_text("The small cat sleeps.\n\nOpen\n", encoding="utf-8")

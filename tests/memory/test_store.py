@@ -146,11 +146,11 @@ def test_memory_file_errors_explain_the_problem(tmp_path: Path, memory: Memory) 
     sqlite3.connect(tmp_path / "other.uwm").execute("CREATE TABLE a (b)")
     with pytest.raises(DataError, match="is not a translation memory"):
         Memory(tmp_path / "other.uwm")
-    with pytest.raises(SettingsError, match="threshold: 101"):
+    with pytest.raises(SettingsError, match="threshold: must be from 1 to 100, not 101"):
         memory.matches("A", threshold=101)
     with sqlite3.connect(memory.path) as database:
         database.execute("UPDATE memory SET value = '99' WHERE key = 'format'")
-    with pytest.raises(DataError, match="version '99' of the format"):
+    with pytest.raises(DataError, match="format version '99'"):
         Memory(memory.path)
 
 
@@ -244,7 +244,7 @@ def test_memory_lookups_see_only_committed_changes(memory: Memory) -> None:
     memory.add([Pair("a green house", "x")])
     assert sources(memory) == sources(other) == ["a green house"]
     for block_pairs in (1, 5_000):  # the first pair is in the index before the interruption, or not yet
-        with mock.patch("uwaga_memory.store.BLOCK_PAIRS", block_pairs), pytest.raises(KeyboardInterrupt):
+        with mock.patch("uwaga_memory.store.PAIRS_PER_INSERT", block_pairs), pytest.raises(KeyboardInterrupt):
             memory.add(interrupted())
     other.add([Pair("a blue house", "x")])
     assert sources(memory) == sources(other) == ["a blue house", "a green house"]

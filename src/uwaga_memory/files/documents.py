@@ -1,4 +1,4 @@
-"""A document and its translation: pairs of their texts, if both have the same number of texts."""
+"""Read pairs from a document and its translation, or from a document that contains translations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uwaga_memory.store import Pair
 
 
 def document_sources(path: Path) -> list[Pair]:
-    """Return the texts of a document with their tags and keys, in order, as pairs without translations."""
+    """Return the texts of a document, with tags and keys and in order, as pairs with empty translations."""
     return [
         Pair(written_text(text.inline).strip(), "", path.name, text.context.key if text.context else "")
         for text in document_texts(_reading_job(path))
@@ -24,20 +24,20 @@ def document_sources(path: Path) -> list[Pair]:
 
 
 def _reading_job(path: Path, options: DocumentOptions | None = None) -> DocumentJob:
-    """Return the job of a document that is only read: it names two files, but nothing is written."""
+    """Return a job for a document that is only read; the output file of the job is never written."""
     return document_job(path, path.with_name(f".{path.stem}.uwaga{path.suffix}"), options)
 
 
 def read_documents(file: TranslationFile) -> Iterator[Pair]:
-    """Yield the texts of a document with those of its translation."""
+    """Yield a pair for each text of a document and the corresponding text of its translation."""
     translation = file.options.translation
     if translation is None:
-        raise DataError(f"{file.path}: name its translation with --translation")
+        raise DataError(f"{file.path}: has no translation; name the translated document with --translation")
     sources, targets = document_sources(file.path), document_sources(translation)
     if len(sources) != len(targets):
         raise DataError(
-            f"{file.path}: has {len(sources)} texts, but {translation} has {len(targets)}; the texts of both "
-            f"must correspond: align them, and import a TSV"
+            f"{file.path}: has {len(sources)} texts, but {translation} has {len(targets)}; the texts must "
+            f"correspond one to one: align them and import a TSV file"
         )
     for source, target in zip(sources, targets, strict=True):
         yield replace(source, target=target.source)
@@ -45,10 +45,9 @@ def read_documents(file: TranslationFile) -> Iterator[Pair]:
 
 
 def read_translations(file: TranslationFile) -> Iterator[Pair]:
-    """Yield the translated texts of a document with their translations, in the form in which texts are looked
-    up.
+    """Yield the pairs of a document that contains translations, in the form in which texts are looked up.
 
-    Unlike for an import, the marks of access keys and the tags around a text are dropped, and arguments
+    Unlike in an import, access-key markers and the tags around a text are removed, and arguments are
     numbered.
     """
     source, target = (

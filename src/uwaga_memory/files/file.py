@@ -1,4 +1,4 @@
-"""A file to import: its languages and options, and the skipped units."""
+"""A file to import: its languages, the import options, and the number of skipped units."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from uwaga.errors import DataError, quoted
 from uwaga.languages.codes import base_language
 
 Codes = Literal["keep", "placeholders", "drop"]
-"""How inline codes are read: as their native text, as ``<1>``, ``</1>`` and ``<1/>``, or not at all."""
+"""How inline codes are read: as their native markup, as ``<1>``, ``</1>`` and ``<1/>``, or not at all."""
 
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How a file is read.
+    """Options for reading a file of translations.
 
     Attributes:
         format: ``tmx``, ``tsv``, ``po`` or ``xliff``; empty to infer it from the name of the file.
         codes: how inline codes of TMX and XLIFF are read.
         columns: for TSV, the columns of source, target, origin and key: numbers from 1, or names of the first
             line.
-        in_order: whether the texts are in the order of their document, and neighbours are stored; None for
-            the default of the format: in order for XLIFF and documents.
-        translation: the translated document, for a pair of documents.
+        in_order: whether the texts are in document order, so that the neighbours of each text are stored as
+            its context; None for the default of the format: True for XLIFF and documents.
+        translation: the translated document, if the file is a source document.
     """
 
     format: str = ""
@@ -37,13 +37,13 @@ class FileOptions:
 
 @dataclass
 class TranslationFile:
-    """A file to read.
+    """A file of translations to read.
 
     Attributes:
         path: the file.
-        languages: the languages of the memory.
-        options: options for reading it.
-        skipped: number of units that are not pairs, by reason.
+        languages: the source and target language of the memory.
+        options: options for reading the file.
+        skipped: number of skipped units, by reason.
         position: number of bytes that have been read.
     """
 
@@ -55,31 +55,37 @@ class TranslationFile:
 
     @property
     def origin(self) -> str:
-        """The origin of the pairs of the file: its name."""
+        """The origin recorded for the pairs: the name of the file."""
         return self.path.name
 
     def check_language(self, declared: str, index: int, position: str) -> None:
-        """Check a language that the file declares for its sources (0) or translations (1), if any."""
+        """Raise a DataError if the file declares a language that differs from that of the memory.
+
+        Args:
+            declared: the language that the file declares; empty if it declares none.
+            index: 0 for the language of the sources, 1 for that of the translations.
+            position: the location of the declaration, for the message.
+        """
         expected = self.languages[index]
         if declared and base_language(declared) != base_language(expected):
             kind = ("sources", "translations")[index]
             raise DataError(
                 f"{self.path}: {position}: the {kind} are declared as {quoted(declared)}, but those of the "
-                f"memory are {expected}; import the file into a memory of its languages"
+                f"memory are in {expected}; import the file into a memory of its languages"
             )
 
 
 def skipped_summary(skipped: Counter[str]) -> str:
-    """Return the numbers of skipped units by reason, as text; empty if there are none."""
+    """Return a message with the number of skipped units by reason; empty if none were skipped."""
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.most_common() if count)
     return f"skipped {skipped.total():,}: {reasons}" if reasons else ""
 
 
 class CodeFormatter:
-    """The text of the inline codes of a segment.
+    """Formats the inline codes of a segment as text.
 
     Args:
-        codes: how they are read.
+        codes: how inline codes are read.
     """
 
     def __init__(self, codes: Codes) -> None:
@@ -90,9 +96,9 @@ class CodeFormatter:
         """Return the text of an inline code.
 
         Args:
-            kind: whether it opens or closes a part of the text, or is empty.
-            number: its number in the file, empty if it has none.
-            native: its text in the document, empty if the file does not state it.
+            kind: whether the code opens or closes a span of the text, or is a standalone code.
+            number: the number of the code in the file; empty if it has none.
+            native: the markup of the code in the original document; empty if the file does not contain it.
         """
         if not number:
             self._count += 1

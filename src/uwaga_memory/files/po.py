@@ -1,7 +1,7 @@
-"""Catalogues of gettext: their translated entries, with ``msgctxt`` as the key.
+"""Read and write gettext catalogues (PO files), with ``msgctxt`` as the key of a pair.
 
-An entry with plural forms becomes two pairs, of its singular and of its plural. Their properties contain the
-remaining parts of the entry, so that it can be written again.
+An entry with plural forms becomes two pairs: one for the singular and one for the plural. The properties of
+the pairs contain the remaining parts of the entry, so that it can be restored on export.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from uwaga_documents.plurals import plural_expression, singular_forms
 from uwaga_memory.files.file import TranslationFile
 from uwaga_memory.store import Pair
 
-PLURAL, SINGULAR = "unit.prop.x-po-msgid_plural", "unit.prop.x-po-msgid"
-"""Properties with the other source of an entry."""
-FORM = "unit.prop.x-po-msgstr[{}]"
-"""Property with a plural form that is neither the first nor the last."""
+PLURAL_PROPERTY, SINGULAR_PROPERTY = "unit.prop.x-po-msgid_plural", "unit.prop.x-po-msgid"
+"""Properties that contain the plural source of a singular pair, and the singular source of a plural pair."""
+PLURAL_FORM_PROPERTY = "unit.prop.x-po-msgstr[{}]"
+"""Property that contains a plural form other than the first and the last."""
 ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 
 def read_po(file: TranslationFile) -> Iterator[Pair]:
-    """Yield the pairs of a catalogue; for a plural, those of the singular and of the last form."""
+    """Yield the pairs of a catalogue; an entry with plural forms yields its first and its last form."""
     try:
         content = read_regular(file.path, MAX_DOCUMENT_BYTES)
     except OSError as error:
@@ -44,23 +44,25 @@ def read_po(file: TranslationFile) -> Iterator[Pair]:
         elif not all(entry.translations):
             file.skipped["not translated"] += 1
         else:
-            yield from _pairs(entry, file)
+            yield from _entry_pairs(entry, file)
 
 
-def _pairs(entry: PoEntry, file: TranslationFile) -> Iterator[Pair]:
+def _entry_pairs(entry: PoEntry, file: TranslationFile) -> Iterator[Pair]:
     key, singular, forms = entry.texts.get("msgctxt", ""), entry.texts["msgid"], entry.translations
     plural = entry.texts.get("msgid_plural")
     if plural is None:
         yield Pair(singular, forms[0], file.origin, key)
         return
     if len(forms) > 1:
-        middle = tuple((FORM.format(number), form) for number, form in enumerate(forms[:-1]) if number)
-        yield Pair(singular, forms[0], file.origin, key, properties=((PLURAL, plural), *middle))
-    yield Pair(plural, forms[-1], file.origin, key, properties=((SINGULAR, singular),))
+        middle = tuple(
+            (PLURAL_FORM_PROPERTY.format(number), form) for number, form in enumerate(forms[:-1]) if number
+        )
+        yield Pair(singular, forms[0], file.origin, key, properties=((PLURAL_PROPERTY, plural), *middle))
+    yield Pair(plural, forms[-1], file.origin, key, properties=((SINGULAR_PROPERTY, singular),))
 
 
 class _Message(NamedTuple):
-    """An entry to write; ``plural`` is empty for one without plural forms."""
+    """A catalogue entry to write; ``plural`` is empty if the entry has no plural forms."""
 
     key: str
     source: str
@@ -68,17 +70,17 @@ class _Message(NamedTuple):
     translations: list[str]
 
 
-def _messages(pairs: Iterable[Pair], form_count: int) -> Iterator[_Message]:
-    """Yield the entries of pairs; those of an entry with plural forms are joined if no form is missing."""
+def _join_plurals(pairs: Iterable[Pair], form_count: int) -> Iterator[_Message]:
+    """Yield catalogue entries for pairs; pairs of the same plural entry are joined if no form is missing."""
     by_source = {(pair.key, pair.source): pair for pair in pairs}
     messages: dict[Pair, _Message] = {}
     for pair in by_source.values():
         values = dict(pair.properties)
-        plural = by_source.get((pair.key, values.get(PLURAL, "")))
-        middle = [values.get(FORM.format(number), "") for number in range(1, form_count - 1)]
+        plural = by_source.get((pair.key, values.get(PLURAL_PROPERTY, "")))
+        middle = [values.get(PLURAL_FORM_PROPERTY.format(number), "") for number in range(1, form_count - 1)]
         messages[pair] = _Message(pair.key, pair.source, "", [pair.target])
-        if form_count == 1 and SINGULAR in values:
-            messages[pair] = _Message(pair.key, values[SINGULAR], pair.source, [pair.target])
+        if form_count == 1 and SINGULAR_PROPERTY in values:
+            messages[pair] = _Message(pair.key, values[SINGULAR_PROPERTY], pair.source, [pair.target])
         elif form_count > 1 and plural is not None and all(middle):
             forms = [pair.target, *middle, plural.target]
             messages[pair] = _Message(pair.key, pair.source, plural.source, forms)
@@ -89,26 +91,28 @@ def _messages(pairs: Iterable[Pair], form_count: int) -> Iterator[_Message]:
 
 
 def write_po(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]) -> None:
-    """Write pairs as a catalogue. Sources with the same key must differ."""
+    """Write pairs as a catalogue; no two pairs may have the same key and source."""
     target = languages[1].replace("-", "_")
     header = (
         f"Language: {target}\nMIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\n"
         f"Content-Transfer-Encoding: 8bit\nPlural-Forms: {plural_expression(languages[1])}\n"
     )
-    file.write(f'msgid ""\nmsgstr {_string(header)}\n'.encode())
+    file.write(f'msgid ""\nmsgstr {_format_string(header)}\n'.encode())
     forms = singular_forms(plural_expression(languages[1])) or ()
-    for message in _messages(pairs, len(forms)):
-        lines = [f"msgctxt {_string(message.key)}"] if message.key else []
-        lines.append(f"msgid {_string(message.source)}")
+    for message in _join_plurals(pairs, len(forms)):
+        lines = [f"msgctxt {_format_string(message.key)}"] if message.key else []
+        lines.append(f"msgid {_format_string(message.source)}")
         if message.plural:
-            lines.append(f"msgid_plural {_string(message.plural)}")
-            lines += [f"msgstr[{number}] {_string(form)}" for number, form in enumerate(message.translations)]
+            lines.append(f"msgid_plural {_format_string(message.plural)}")
+            lines += [
+                f"msgstr[{number}] {_format_string(form)}" for number, form in enumerate(message.translations)
+            ]
         else:
-            lines.append(f"msgstr {_string(message.translations[0])}")
+            lines.append(f"msgstr {_format_string(message.translations[0])}")
         file.write("\n".join(["", *lines, ""]).encode())
 
 
-def _string(text: str) -> str:
+def _format_string(text: str) -> str:
     lines = text.splitlines(keepends=True) if "\n" in text.rstrip("\n") else [text]
     strings = [f'"{line.translate(ESCAPES)}"' for line in lines]
     return strings[0] if len(strings) == 1 else "\n".join(['""', *strings])

@@ -1,4 +1,4 @@
-"""Reading of files by their formats."""
+"""Read files of translations in the format that their name or an option states."""
 
 from __future__ import annotations
 
@@ -35,32 +35,34 @@ SUFFIXES = {
     ".sdlxliff": "xliff",
     ".mqxliff": "xliff",
 }
-DOCUMENTS = frozenset(("po", "xliff"))
-"""Formats of documents that contain translations."""
+DOCUMENT_FORMATS = frozenset(("po", "xliff"))
+"""File formats of documents that contain translations."""
 ORDERED_FORMATS = frozenset(("xliff", "documents"))
-"""Formats whose units are in the order of their document, and state no context."""
+"""Formats whose units are in document order and have no stored context."""
 
 
 def open_memory(path: str | Path, languages: tuple[str, str] | None = None) -> Memory:
-    """Open a memory, or read a file of translations into a temporary one.
+    """Open a memory, or read a file of translations into a temporary memory.
 
     Args:
-        path: the file; unless its name has the suffix of a file of translations, it is a memory.
-        languages: the languages of the sources and of the translations; needed for a file of translations.
+        path: the file; it is opened as a memory unless its suffix is that of a file of translations.
+        languages: the source and target language; required for a file of translations.
 
     Raises:
         DataError: the file does not exist, is damaged, or has other languages.
-        SettingsError: the languages of a file of translations are missing.
+        SettingsError: ``languages`` is None, but the file is a file of translations.
     """
     if format_by_name(Path(path)) is None:
         return Memory(path)
     if languages is None:
-        raise SettingsError(f"{path}: is a file of translations, which needs languages, such as ('en', 'de')")
+        raise SettingsError(
+            f"{path}: the languages of a file of translations are required, such as ('en', 'de')"
+        )
     file = TranslationFile(Path(path), languages)
     memory = Memory.temporary(*languages)
     memory.origin = str(path)
     # Documents are not compressed.
-    is_document = SUFFIXES.get(file.path.suffix.lower()) in DOCUMENTS
+    is_document = SUFFIXES.get(file.path.suffix.lower()) in DOCUMENT_FORMATS
     added = memory.add(read_translations(file) if is_document else read_pairs(file))
     skipped = skipped_summary(file.skipped + added.skipped)
     memory.note = f"{path}: {added.new:,} pairs{'; ' if skipped else ''}{skipped}"
@@ -68,11 +70,11 @@ def open_memory(path: str | Path, languages: tuple[str, str] | None = None) -> M
 
 
 def read_pairs(file: TranslationFile) -> Iterator[Pair]:
-    """Yield the pairs of a file; skipped units are counted in ``file.skipped``.
+    """Return an iterator over the pairs of a file; skipped units are counted in ``file.skipped``.
 
     Raises:
-        DataError: the file is damaged, or has other languages.
-        SettingsError: its format is unknown.
+        DataError: the file does not exist, is damaged, or has other languages.
+        SettingsError: the format of the file is unknown.
     """
     if not file.path.is_file():
         raise DataError(f"{file.path}: there is no such file")
@@ -98,7 +100,7 @@ def find_file_format(file: TranslationFile) -> str:
 
 
 def format_by_name(path: Path) -> str | None:
-    """Return the name of the format of a file by its suffix, or None for another suffix."""
+    """Return the name of the format that the suffix of a file indicates, or None if it is unknown."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED_SUFFIXES:
         suffixes.pop()
@@ -106,7 +108,10 @@ def format_by_name(path: Path) -> str | None:
 
 
 def with_neighbours(pairs: Iterator[Pair]) -> Iterator[Pair]:
-    """Yield pairs with the sources before and after them in the same origin, unless they have a context."""
+    """Yield pairs with the preceding and following source of the same origin as their context.
+
+    Pairs that already have a neighbour are unchanged.
+    """
     before: Pair | None = None
     current: Pair | None = None
     for after in chain(pairs, [None]):

@@ -1,8 +1,9 @@
-"""TMX, of versions 1.1 to 1.4b.
+"""Read TMX files of versions 1.1 to 1.4b, and write version 1.4b.
 
-The languages of the memory decide which variant is the source: ``srclang`` may be absent, ``*all*`` or wrong,
-and variants may be in any order. Language codes of version 1.1 are in ``lang``. Variants of other regions are
-used if there are none of the memory's. The document type is never fetched, and entities are refused.
+The languages of the memory determine which variant is the source, because ``srclang`` may be absent,
+``*all*`` or wrong, and variants may be in any order. Version 1.1 states language codes in ``lang``. If no
+variant has the region of the memory's language, variants of other regions are used. The document type
+definition is never fetched, and entities are refused.
 
 Tools store the context as properties: ``x-context`` (translate-toolkit, Weblate), and ``id``, ``prev`` and
 ``next`` (OmegaT). All other properties, notes and attributes are stored with the pair and written on export.
@@ -22,28 +23,30 @@ from uwaga.markup.xml import escape, escape_attribute
 from uwaga_memory.files.file import CodeFormatter, TranslationFile
 from uwaga_memory.store import MAX_TEXT_LENGTH, Pair
 
-CODES = {"bpt": "open", "ept": "close", "ph": "empty", "it": "empty", "ut": "empty"}
-"""Elements with native codes, and how they are written as placeholders."""
-KEYS = ("unit.prop.x-context", "target.prop.x-context", "unit.prop.id", "target.prop.id")
-"""Properties with the key of a text."""
-ORIGIN = "unit.prop.x-uwaga-origin"
-"""Property with the origin of a pair."""
-DATES = ("target.changedate", "unit.changedate", "target.creationdate", "unit.creationdate")
-"""Attributes with the time of a translation, the most specific first."""
-DATE = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z")
+CODE_KINDS = {"bpt": "open", "ept": "close", "ph": "empty", "it": "empty", "ut": "empty"}
+"""Elements that contain native codes, and the kind of placeholder that represents each."""
+KEY_PROPERTIES = ("unit.prop.x-context", "target.prop.x-context", "unit.prop.id", "target.prop.id")
+"""Properties that may contain the key of a text, in order of precedence."""
+ORIGIN_PROPERTY = "unit.prop.x-uwaga-origin"
+"""Property that contains the origin of a pair."""
+DATE_ATTRIBUTES = ("target.changedate", "unit.changedate", "target.creationdate", "unit.creationdate")
+"""Attributes that may contain the time of a translation, in order of precedence."""
+TMX_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z")
 ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z")
-ATTRIBUTE = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]*")
-"""Valid names of attributes; others are written as properties."""
+ATTRIBUTE_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]*")
+"""Valid attribute names; all other names are written as properties."""
 MAX_VARIANTS = 1_000
+"""Maximum number of variants of a unit."""
 MAX_UNIT_LENGTH = 1 << 22
-"""Maximum characters of a unit."""
+"""Maximum number of characters of a unit."""
 MAX_PROPERTIES = 200
+"""Maximum number of stored properties of a unit or a variant."""
 LEVELS = ("unit", "source", "target")
-"""Elements that have attributes, properties and notes: the unit and its two variants."""
+"""Prefixes of property names: the unit and its source and target variant have properties."""
 
 
 class _Variant:
-    """A variant of a unit, or the unit itself: its properties and its text."""
+    """A variant of a translation unit, or the unit itself, with its properties and text."""
 
     def __init__(self, attributes: dict[str, str]) -> None:
         self.language = (attributes.get("xml:lang") or attributes.get("lang") or "")[:MAX_CODE_LENGTH]
@@ -54,51 +57,51 @@ class _Variant:
 
 
 class TmxUnits(XmlItems[Pair]):
-    """Reads the pairs of translation units."""
+    """Parser that collects the pairs of the translation units of a TMX file."""
 
     kind = "TMX"
     roots = frozenset({"tmx"})
 
     def __init__(self, file: TranslationFile) -> None:
         super().__init__(file.path)
-        self._source = file
-        self._count = 0
-        self._pairs = 0
+        self._translation_file = file
+        self._unit_count = 0
+        self._pair_count = 0
         self._languages: dict[str, None] = {}
         self._unit: _Variant | None = None
         self._variants: list[_Variant] = []
         self._text: list[str] | None = None  # of a segment, property or note
-        self._size = self._unit_size = 0
-        self._too_long = False
-        self._property = ""
+        self._text_size = self._unit_size = 0
+        self._is_too_long = False
+        self._property_name = ""
         self._codes: list[tuple[str, dict[str, str], list[str]]] = []
         self._code_formatter = CodeFormatter(file.options.codes)
 
     def progress(self) -> str:
-        return f"after unit {self._count}"
+        return f"after unit {self._unit_count}"
 
     def damage_error(self, problem: str, line: int) -> DataError:
         return DataError(
             f"{self.file}: not a complete TMX file: {problem} in line {line}, "
-            f"{self.progress()}; fetch it again"
+            f"{self.progress()}; download or export it again"
         )
 
     def depth_error(self, problem: str, line: int) -> DataError:
         return DataError(f"{self.file}: not a TMX file: {problem} in line {line}, {self.progress()}")
 
     def check(self) -> None:
-        """Check that the file had a pair of the memory's languages."""
-        if self._count and not self._pairs:
+        """Raise a DataError if the file has units but no pair in the memory's languages."""
+        if self._unit_count and not self._pair_count:
             language_list = ", ".join(sorted(self._languages)[:MAX_LISTED_LANGUAGES]) or "none"
-            source, target = self._source.languages
+            source, target = self._translation_file.languages
             raise DataError(
-                f"{self.file}: none of its {self._count} units has both {source} and {target}; its languages "
-                f"are {language_list}: import it into a memory of two of them"
+                f"{self.file}: none of its {self._unit_count} units has both {source} and {target}; the file "
+                f"contains {language_list}: import it into a memory of two of these languages"
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "tu":
-            self._unit, self._variants, self._too_long = _Variant(attributes), [], False
+            self._unit, self._variants, self._is_too_long = _Variant(attributes), [], False
             self._unit_size = 0
         elif self._unit is None:
             return
@@ -107,34 +110,34 @@ class TmxUnits(XmlItems[Pair]):
             if len(self._variants) > MAX_VARIANTS:
                 raise DataError(f"{self.file}: line {self.line}: more than {MAX_VARIANTS} variants in a unit")
         elif name in ("prop", "note", "seg"):
-            self._text, self._size, self._codes = [], 0, []
-            self._property = f"prop.{attributes.get('type', '')}" if name == "prop" else name
-            self._code_formatter = CodeFormatter(self._source.options.codes)
-        elif name in CODES and self._text is not None:
+            self._text, self._text_size, self._codes = [], 0, []
+            self._property_name = f"prop.{attributes.get('type', '')}" if name == "prop" else name
+            self._code_formatter = CodeFormatter(self._translation_file.options.codes)
+        elif name in CODE_KINDS and self._text is not None:
             self._codes.append((name, attributes, []))
 
     def characters(self, text: str) -> None:
         if self._text is None:
             return
-        self._size += len(text)
+        self._text_size += len(text)
         self._unit_size += len(text)
-        if self._size > MAX_TEXT_LENGTH or self._unit_size > MAX_UNIT_LENGTH:
-            self._too_long = True
+        if self._text_size > MAX_TEXT_LENGTH or self._unit_size > MAX_UNIT_LENGTH:
+            self._is_too_long = True
         elif self._codes:
             self._codes[-1][2].append(text)
         else:
             self._text.append(text)
 
     def end(self, name: str) -> None:
-        if name in CODES and self._codes:
+        if name in CODE_KINDS and self._codes:
             self._end_code()
         elif name in ("prop", "note", "seg") and self._text is not None and self._unit is not None:
             text = "".join(self._text)
-            holder = self._variants[-1] if self._variants else self._unit
+            element_owner = self._variants[-1] if self._variants else self._unit
             if name == "seg":
-                holder.text = text
-            elif len(holder.properties) < MAX_PROPERTIES:
-                holder.properties.append((self._property, text))
+                element_owner.text = text
+            elif len(element_owner.properties) < MAX_PROPERTIES:
+                element_owner.properties.append((self._property_name, text))
             self._text = None
         elif name == "tu" and self._unit is not None:
             self._end_unit(self._unit)
@@ -145,7 +148,7 @@ class TmxUnits(XmlItems[Pair]):
         if self._codes:  # a code within a subflow of another
             self._codes[-1][2].extend(content)
             return
-        kind = CODES[element]
+        kind = CODE_KINDS[element]
         if element == "it":
             kind = {"begin": "open", "end": "close"}.get(attributes.get("pos", ""), kind)
         number = attributes.get("i") or attributes.get("x") or ""
@@ -153,40 +156,42 @@ class TmxUnits(XmlItems[Pair]):
             self._text.append(self._code_formatter.text(kind, number, "".join(content)))  # type: ignore[arg-type]
 
     def _end_unit(self, unit: _Variant) -> None:
-        self._count += 1
+        self._unit_count += 1
         self._languages |= dict.fromkeys(
             variant.language for variant in self._variants[:MAX_LISTED_LANGUAGES]
         )
-        if self._too_long:
-            self._source.skipped[f"longer than {MAX_TEXT_LENGTH:,} characters"] += 1
+        if self._is_too_long:
+            self._translation_file.skipped[f"longer than {MAX_TEXT_LENGTH:,} characters"] += 1
             return
         numbers = [(variant.language, str(number)) for number, variant in enumerate(self._variants)]
         selected = []
-        for language in self._source.languages:
+        for language in self._translation_file.languages:
             selected.append([self._variants[int(number)] for number in nearest_variants(numbers, language)])
             if not selected[-1]:
-                self._source.skipped[f"no text in {language}"] += 1
+                self._translation_file.skipped[f"no text in {language}"] += 1
                 return
         source = selected[0][0]
         for target in selected[1]:
             if target is not source:
-                self._pairs += 1
-                self.ready.append(self._pair(unit, source, target))
+                self._pair_count += 1
+                self.ready.append(self._make_pair(unit, source, target))
 
-    def _pair(self, unit: _Variant, source: _Variant, target: _Variant) -> Pair:
+    def _make_pair(self, unit: _Variant, source: _Variant, target: _Variant) -> Pair:
         properties = [
             (f"{level}.{name}", value)
             for level, variant in zip(LEVELS, (unit, source, target), strict=True)
             for name, value in variant.properties
         ]
-        origin = next((value for name, value in properties if name == ORIGIN), self._source.origin)
-        properties = [item for item in properties if item[0] != ORIGIN]
-        derived = _derive(properties)
+        origin = next(
+            (value for name, value in properties if name == ORIGIN_PROPERTY), self._translation_file.origin
+        )
+        properties = [item for item in properties if item[0] != ORIGIN_PROPERTY]
+        derived = _derive_fields(properties)
         return Pair(source.text, target.text, origin, *derived, _remaining_properties(properties, derived))
 
 
 class _Derived(NamedTuple):
-    """Context and time of a pair, according to its properties."""
+    """Context and time of a pair, as derived from its properties."""
 
     key: str
     before: str
@@ -195,39 +200,49 @@ class _Derived(NamedTuple):
 
 
 WRITTEN_PROPERTIES = ("unit.prop.x-context", "unit.prop.prev", "unit.prop.next", "target.changedate")
-"""The property in which each of these is written, unless another property states it."""
+"""The property in which each field of :class:`_Derived` is written, unless another property contains it."""
 
 
-def _derive(properties: Iterable[tuple[str, str]]) -> _Derived:
+def _derive_fields(properties: Iterable[tuple[str, str]]) -> _Derived:
     values = dict(properties)
     key, before, after = (
         next((value for name in names if (value := values.get(name))), "")
-        for names in (KEYS, ("unit.prop.prev", "target.prop.prev"), ("unit.prop.next", "target.prop.next"))
+        for names in (
+            KEY_PROPERTIES,
+            ("unit.prop.prev", "target.prop.prev"),
+            ("unit.prop.next", "target.prop.next"),
+        )
     )
     return _Derived(
-        key, before, after, next((date for name in DATES if (date := _format_date(values.get(name, "")))), "")
+        key,
+        before,
+        after,
+        next((date for name in DATE_ATTRIBUTES if (date := _format_date(values.get(name, "")))), ""),
     )
 
 
 def _remaining_properties(
     properties: Sequence[tuple[str, str]], derived: _Derived
 ) -> tuple[tuple[str, str], ...]:
-    """Return the properties without those that follow from the context and time of a pair."""
+    """Return the properties without those that an export writes again from the context and time of a pair."""
     remaining = tuple(properties)
     for index, name in enumerate(WRITTEN_PROPERTIES):
-        others = tuple(item for item in remaining if item[0] != name)
-        if len(others) == len(remaining) - 1 and _derive(others)[index] != derived[index]:
-            remaining = others
+        other_properties = tuple(item for item in remaining if item[0] != name)
+        if (
+            len(other_properties) == len(remaining) - 1
+            and _derive_fields(other_properties)[index] != derived[index]
+        ):
+            remaining = other_properties
     return remaining
 
 
 def _format_date(date: str) -> str:
-    match = DATE.fullmatch(date.strip())
+    match = TMX_DATE.fullmatch(date.strip())
     return "" if match is None else "{}-{}-{}T{}:{}:{}Z".format(*match.groups())
 
 
 def read_tmx(file: TranslationFile) -> Iterator[Pair]:
-    """Yield the pairs of a file."""
+    """Yield the pairs of a TMX file."""
     units = TmxUnits(file)
     for pair in units.read():
         file.position = units.parsed_bytes
@@ -246,13 +261,13 @@ def write_tmx(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]
         f'creationdate="{now}"/>\n  <body>\n'.encode()
     )
     for pair in pairs:
-        file.write(_unit(pair, source, target).encode())
+        file.write(_format_unit(pair, source, target).encode())
     file.write(b"  </body>\n</tmx>\n")
 
 
-def _unit(pair: Pair, source: str, target: str) -> str:
+def _format_unit(pair: Pair, source: str, target: str) -> str:
     properties = [item for item in pair.properties if item[0].partition(".")[0] in LEVELS]
-    derived = _derive(properties)
+    derived = _derive_fields(properties)
     for index, value in enumerate((pair.key, pair.before, pair.after, pair.created)):
         if index == len(WRITTEN_PROPERTIES) - 1:
             match = ISO_DATE.fullmatch(value)
@@ -263,30 +278,33 @@ def _unit(pair: Pair, source: str, target: str) -> str:
             properties = [item for item in properties if item[0] != WRITTEN_PROPERTIES[index]]
             properties.append((WRITTEN_PROPERTIES[index], written))
     if pair.origin:
-        properties.append((ORIGIN, pair.origin))
-    lines = [f"    <tu{_attributes(properties, 'unit')}>", *_children(properties, "unit", "      ")]
+        properties.append((ORIGIN_PROPERTY, pair.origin))
+    lines = [
+        f"    <tu{_format_attributes(properties, 'unit')}>",
+        *_format_children(properties, "unit", "      "),
+    ]
     for level, language, text in (("source", source, pair.source), ("target", target, pair.target)):
-        lines.append(f'      <tuv xml:lang="{language}"{_attributes(properties, level)}>')
+        lines.append(f'      <tuv xml:lang="{language}"{_format_attributes(properties, level)}>')
         lines += [
-            *_children(properties, level, "        "),
+            *_format_children(properties, level, "        "),
             f"        <seg>{_escape_xml(text)}</seg>",
             "      </tuv>",
         ]
     return "\n".join([*lines, "    </tu>\n"])
 
 
-def _attributes(properties: Iterable[tuple[str, str]], level: str) -> str:
+def _format_attributes(properties: Iterable[tuple[str, str]], level: str) -> str:
     values = {name.removeprefix(f"{level}."): value for name, value in properties if name.startswith(level)}
     return "".join(
         f' {name}="{escape_attribute(value)}"' for name, value in values.items() if _is_attribute(name)
     )
 
 
-def _children(properties: Iterable[tuple[str, str]], level: str, space: str) -> Iterator[str]:
-    """Yield the notes and properties."""
+def _format_children(properties: Iterable[tuple[str, str]], level: str, space: str) -> Iterator[str]:
+    """Yield the notes and properties of one level as lines of XML."""
     for name, value in properties:
-        of, _, suffix = name.partition(".")
-        if of != level or _is_attribute(suffix):
+        property_level, _, suffix = name.partition(".")
+        if property_level != level or _is_attribute(suffix):
             continue
         if suffix == "note":
             yield f"{space}<note>{_escape_xml(value)}</note>"
@@ -296,9 +314,9 @@ def _children(properties: Iterable[tuple[str, str]], level: str, space: str) -> 
 
 
 def _is_attribute(name: str) -> bool:
-    return name != "note" and ATTRIBUTE.fullmatch(name) is not None
+    return name != "note" and ATTRIBUTE_NAME.fullmatch(name) is not None
 
 
 def _escape_xml(text: str) -> str:
-    # A carriage return in a file of XML is read as a line feed.
+    # XML parsers read a literal carriage return as a line feed.
     return escape(text).replace("\r", "&#13;")

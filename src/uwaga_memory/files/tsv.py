@@ -1,7 +1,8 @@
-r"""Tab-separated values: source and translation on a line.
+r"""Read and write tab-separated values, with one pair per line.
 
-A first line with the names ``source`` and ``target`` is a header; then ``\t``, ``\n``, ``\r`` and ``\\`` in
-the columns represent a tab, line breaks and a backslash, as uwaga writes them.
+A first line that contains the names ``source`` and ``target`` is a header. In a file with a header, ``\t``,
+``\n``, ``\r`` and ``\\`` in a column represent a tab, line breaks and a backslash, as in the files that uwaga
+writes.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ from uwaga.files.lines import read_lines
 from uwaga_memory.files.file import TranslationFile
 from uwaga_memory.store import Pair
 
-NAMES = ("source", "target", "origin", "key", "before", "after", "created", "properties")
+COLUMN_NAMES = ("source", "target", "origin", "key", "before", "after", "created", "properties")
 REQUIRED_COLUMNS = 2
-NUMBERED = 4
-"""Columns that may be named by numbers: source, target, origin and key."""
+MAX_NUMBERED_COLUMNS = 4
+"""Number of columns that can be selected by number: source, target, origin and key."""
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-ESCAPED = re.compile(r"\\([tnr\\])")
-CHARACTERS = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
+ESCAPE_SEQUENCE = re.compile(r"\\([tnr\\])")
+UNESCAPED_CHARACTERS = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
 
 
 def read_tsv(file: TranslationFile) -> Iterator[Pair]:
-    """Yield the pairs of a file."""
+    """Yield the pairs of a TSV file."""
     columns: dict[str, int] = {}
     has_header = False
-    for number, raw in enumerate(read_lines(file.path), start=1):
-        if raw is None:
+    for number, line in enumerate(read_lines(file.path), start=1):
+        if line is None:
             file.skipped["a line over 1 MiB"] += 1
             continue
-        file.position += len(raw) + 1
+        file.position += len(line) + 1
         try:
-            cells = raw.decode("utf-8").split("\t")
+            cells = line.decode("utf-8").split("\t")
         except UnicodeDecodeError:
             file.skipped["not UTF-8"] += 1
             continue
@@ -60,41 +61,46 @@ def _pair(file: TranslationFile, values: dict[str, str], line: int) -> Pair:
         )
     except (ValueError, TypeError, RecursionError):
         raise DataError(
-            f"{file.path}: line {line}: properties: expected a list of pairs in JSON, or nothing"
+            f"{file.path}: line {line}: the column properties is invalid; it must be empty or a JSON list of "
+            "pairs"
         ) from None
     return Pair(**{"origin": file.origin, **values}, properties=parsed)
 
 
 def _columns(file: TranslationFile, cells: Sequence[str]) -> tuple[dict[str, int], bool]:
-    """Return the index of each column, and whether the first line has their names."""
+    """Return the index of each column by name, and whether the first line is a header."""
     names = file.options.columns
     if names and len(names) < REQUIRED_COLUMNS:
-        raise SettingsError("--columns: name at least two columns, source and translation: --columns 1,2")
+        raise SettingsError(
+            "--columns: state at least two columns, source and translation, such as --columns 1,2"
+        )
     if names and all(name.isdecimal() for name in names):
-        if len(names) > NUMBERED or "0" in names:
-            raise SettingsError("--columns: expected up to four numbers from 1: source, target, origin, key")
-        return {name: int(number) - 1 for name, number in zip(NAMES, names, strict=False)}, False
+        if len(names) > MAX_NUMBERED_COLUMNS or "0" in names:
+            raise SettingsError(
+                "--columns: state at most four numbers, counted from 1: source, target, origin, key"
+            )
+        return {name: int(number) - 1 for name, number in zip(COLUMN_NAMES, names, strict=False)}, False
     if names:
         if missing := [name for name in names if name not in cells]:
             raise DataError(
-                f"{file.path}: line 1 has no column {missing[0]}; it has {', '.join(cells)[:200]}"
+                f"{file.path}: line 1 has no column {missing[0]}; its columns are {', '.join(cells)[:200]}"
             )
-        return {name: cells.index(column) for name, column in zip(NAMES, names, strict=False)}, True
+        return {name: cells.index(column) for name, column in zip(COLUMN_NAMES, names, strict=False)}, True
     if "source" in cells and "target" in cells:
-        return {name: cells.index(name) for name in NAMES if name in cells}, True
+        return {name: cells.index(name) for name in COLUMN_NAMES if name in cells}, True
     if len(cells) != REQUIRED_COLUMNS:
         raise DataError(
-            f"{file.path}: line 1 has {len(cells)} columns; name those of source and translation, such as "
-            "--columns 1,2"
+            f"{file.path}: line 1 has {len(cells)} columns; state those of the source and the translation, "
+            "such as --columns 1,2"
         )
     return {"source": 0, "target": 1}, False
 
 
 def write_tsv(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]) -> None:
-    """Write pairs with all their properties."""
-    file.write(("\t".join(NAMES) + "\n").encode())
+    """Write pairs as TSV, with a header and all their properties."""
+    file.write(("\t".join(COLUMN_NAMES) + "\n").encode())
     for pair in pairs:
-        values = [getattr(pair, name) for name in NAMES[:-1]]
+        values = [getattr(pair, name) for name in COLUMN_NAMES[:-1]]
         values.append(json.dumps(pair.properties, ensure_ascii=False) if pair.properties else "")
         file.write(("\t".join(map(_escape, values)) + "\n").encode())
 
@@ -104,4 +110,4 @@ def _escape(text: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    return ESCAPED.sub(lambda match: CHARACTERS[match[1]], text) if "\\" in text else text
+    return ESCAPE_SEQUENCE.sub(lambda match: UNESCAPED_CHARACTERS[match[1]], text) if "\\" in text else text

@@ -1,4 +1,4 @@
-"""Writing of pairs in a format."""
+"""Write pairs to a file of translations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUFFIXES = {".tmx": "tmx", ".tsv": "tsv", ".po": "po", ".xlf": "xliff", ".xliff"
 
 
 def export_format(path: Path, name: str = "") -> str:
-    """Return the name of the format of a file to write."""
+    """Return the name of the format of a file to write: ``name``, or the format that the suffix indicates."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED_SUFFIXES:
         suffixes.pop()
@@ -39,19 +39,19 @@ def export_format(path: Path, name: str = "") -> str:
 def write_pairs(
     path: Path, pairs: Iterable[Pair], languages: tuple[str, str], format_: str = ""
 ) -> Counter[str]:
-    """Write pairs to a file, atomically; return the numbers of skipped pairs by reason."""
+    """Write pairs to a file atomically, and return the number of skipped pairs by reason."""
     name = export_format(path, format_)
     skipped: Counter[str] = Counter()
     if name == "po":
-        pairs = _newest_of_each_message(pairs, skipped)
+        pairs = _newest_pairs(pairs, skipped)
     check_compression(path)
     with new_file(path) as file, open_compressed(path, file) as stream:
         EXPORT_FORMATS[name](stream, pairs, languages)
     return skipped
 
 
-def _newest_of_each_message(pairs: Iterable[Pair], skipped: Counter[str]) -> Iterator[Pair]:
-    """Yield the newest pair of each key and source, since a catalogue has only one."""
+def _newest_pairs(pairs: Iterable[Pair], skipped: Counter[str]) -> Iterator[Pair]:
+    """Yield the newest pair of each key and source, since a catalogue can contain only one."""
     newest: dict[tuple[str, str], Pair] = {}
     for pair in pairs:
         if (pair.key, pair.source) in newest:
