@@ -1,4 +1,4 @@
-"""DeepLX's dialect, version 1.2, below ``/deeplx``: its paths are also paths of LibreTranslate and DeepL."""
+"""The DeepLX dialect, version 1.2, under ``/deeplx``, since its paths conflict with other dialects."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from uwaga_server.service import TextAnswer
 
 PREFIX = "/deeplx"
 KEY = KeyLocation(("bearer", "deepl-auth-key"), parameter="token")
-TAGS: dict[str, Format] = {"": "text", "html": "html", "xml": "xml"}
+FORMATS_BY_TAG_HANDLING: dict[str, Format] = {"": "text", "html": "html", "xml": "xml"}
 STATUSES = {415: 400, 422: 400}
-"""DeepLX's HTTP statuses, by the server's."""
-TAG_HANDLING = Field("", json_schema_extra={"enum": list(TAGS)})
+"""DeepLX's HTTP statuses by the server's."""
+TAG_HANDLING = Field("", json_schema_extra={"enum": list(FORMATS_BY_TAG_HANDLING)})
 
 
 class DeepLXBody(BaseModel):
@@ -37,7 +37,7 @@ class DeepLXBody(BaseModel):
 
 
 class DeepLXTexts(Parameters):
-    """Texts to translate, as in DeepL's own API."""
+    """Texts to translate, in the format of DeepL's API."""
 
     text: TextList = Field(min_length=1, examples=[["A man sleeps."]])
     target_lang: str = Field(min_length=1, examples=["DE"])
@@ -46,7 +46,7 @@ class DeepLXTexts(Parameters):
 
 
 class DeepLXAnswer(BaseModel):
-    """A translation; there are no ``alternatives``, as in DeepLX since version 1.2."""
+    """A translation; `alternatives` is null, as in DeepLX since version 1.2."""
 
     code: int
     id: int
@@ -58,7 +58,7 @@ class DeepLXAnswer(BaseModel):
 
 
 class DeepLXTranslation(BaseModel):
-    """A translation, as in DeepL's own API."""
+    """A translation, in the format of DeepL's API."""
 
     detected_source_language: str
     text: str
@@ -71,7 +71,7 @@ class DeepLXTranslations(BaseModel):
 
 
 class DeepLXMessage(BaseModel):
-    """An error, or the greeting: an HTTP status and a text."""
+    """An HTTP status and a message, for errors and the greeting."""
 
     code: int
     message: str
@@ -81,9 +81,9 @@ def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("DeepLX", error_responses(DeepLXMessage, without=[422]), PREFIX)
 
-    @routes.add("GET", "", "Greeting", response_model=DeepLXMessage)
+    @routes.add("GET", "", "Get a greeting", response_model=DeepLXMessage)
     async def greeting(request: Request) -> Response:
-        """Return a message that says where to send texts."""
+        """Return a message that states the path for translations."""
         return json_response({"code": 200, "message": f"uwaga: send texts to {PREFIX}/translate by POST"})
 
     async def translate_text(request: Request, method: str, token: str = "") -> Response:
@@ -111,12 +111,12 @@ def routes(context: ServerContext) -> Routes:
         "POST", "/{token}/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer
     )
     async def translate_with_token(request: Request, token: str) -> Response:
-        """Translate a text, with the key in the path, as the hosted DeepLX expects it."""
+        """Translate a text, with the key in the path, as in the hosted version of DeepLX."""
         return await translate_text(request, "Free", token)
 
     @routes.add("POST", "/v1/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer)
     async def translate_pro(request: Request) -> Response:
-        """Translate a text; the same as ``/translate`` except for the method in the response."""
+        """Translate a text; only the `method` in the response differs from that of `/translate`."""
         return await translate_text(request, "Pro")
 
     @routes.add(
@@ -124,7 +124,7 @@ def routes(context: ServerContext) -> Routes:
         response_model=DeepLXTranslations,
     )  # fmt: skip
     async def translate_texts(request: Request) -> Response:
-        """Translate texts separately; DeepLX joins them into one."""
+        """Translate each text separately, unlike DeepLX, which joins the texts."""
         client = KEY.admit(context, request)
         body = await read_fields(request, DeepLXTexts)
         answer = await _translate(context, request, client, body.text, body)
@@ -147,20 +147,22 @@ async def _translate(
     texts: list[str],
     body: DeepLXBody | DeepLXTexts,
 ) -> TextAnswer:
-    """Return the translations of texts."""
-    tags = TAGS.get(body.tag_handling or "")
-    if tags is None:
+    """Check the texts of a request and translate them."""
+    text_format = FORMATS_BY_TAG_HANDLING.get(body.tag_handling or "")
+    if text_format is None:
         message = "Invalid tag_handling value. Allowed values are 'html' and 'xml'."
         raise ApiError(400, "invalid_request", message, "tag_handling")
     if not any(texts):
         raise ApiError(404, "no_text", "No text to translate", "text")
     context.check_size(texts)
     languages = {"source": body.source_lang or AUTO, "target": body.target_lang}
-    return await context.translate(request, client, build_requests(texts, {**languages, "format": tags}))
+    return await context.translate(
+        request, client, build_requests(texts, {**languages, "format": text_format})
+    )
 
 
 def render(problem: ApiError, request_id: str) -> Response:
-    """Return an error in DeepLX's format: its status and a message."""
+    """Return an error response in DeepLX's format."""
     status, message = STATUSES.get(problem.status, problem.status), problem.message
     if problem.code in ("key_missing", "key_wrong"):
         status, message = 401, "Invalid access token"

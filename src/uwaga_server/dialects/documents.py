@@ -1,4 +1,4 @@
-"""Upload and download of documents, for all dialects."""
+"""Store uploaded documents and return translated ones, for all dialects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from uwaga_server.store.documents import (
 
 BLOCK_BYTES = 1 << 16
 MIN_PAUSE, MAX_PAUSE = 0.05, 1.0
-"""Minimum and maximum seconds between two checks of a document."""
+"""Minimum and maximum seconds between two checks of a document's state."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class Upload:
 
     Attributes:
         content: the content of the file.
-        name: the client's file name, whose extension determines the format.
+        name: the file name sent by the client, whose extension determines the format.
         source: source language; None to detect it.
         target: target language.
         glossaries: ids of stored glossaries.
-        key: a key for this document; None if the owner's key gives access to it.
-        linked: ``key`` gives access to the document without the owner's key.
-        memory: id of a stored translation memory; empty for none.
-        threshold: minimum similarity of the memory's pairs that are used, in percent.
+        key: the key of this document; None if it is accessed only with the owner's API key.
+        linked: whether ``key`` gives access to the document without the owner's API key.
+        memory: id of a stored translation memory; empty if none is used.
+        threshold: minimum similarity in percent of the memory's pairs to use.
     """
 
     content: IO[bytes]
@@ -74,7 +74,7 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
         upload: the document.
 
     Returns:
-        The document's id and how it is translated.
+        The id of the document, and how to translate it.
     """
     name = display_name(upload.name)
     try:
@@ -92,7 +92,9 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
         if glossaries:
             await run_in_thread(context.stores.cache.terms, owner, glossaries, source, target)
     elif glossaries:
-        raise ApiError(400, "source_missing", "a glossary needs the language of the document", "source")
+        raise ApiError(
+            400, "source_missing", "a glossary requires the source language of the document", "source"
+        )
     if upload.memory:
         await request_memory(context, client, upload.memory, source, target)
     key = key_hash(upload.key) if upload.key else ""
@@ -114,7 +116,7 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
         usage = await run_in_thread(context.stores.usage.read, owner)
         await run_in_thread(
             usage.plus, max(1, characters), 1, client.characters
-        )  # raises an error if it is over
+        )  # raises an error if the quota would be exceeded
     document_id = await run_in_thread(context.stores.documents.add, spec, upload.content)
     if context.documents is not None:
         context.documents.wake()
@@ -124,14 +126,14 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
 async def wait_for_document(
     store: DocumentStore, owner: str | None, document_id: str, key: str | None, seconds: float = math.inf
 ) -> DocumentStatus:
-    """Wait until a document is translated or has failed and return its state.
+    """Wait until the translation of a document is complete or has failed, and return its status.
 
     Args:
-        store: the store of the documents.
-        owner: the owner; None for a document that its own key gives access to.
+        store: the store of documents.
+        owner: the owner; None to access the document with its key only.
         document_id: the id of the document.
-        key: the document's own key; None if it has none.
-        seconds: maximum seconds to wait.
+        key: the key of the document; None if it has none.
+        seconds: maximum number of seconds to wait.
     """
     pause, deadline = MIN_PAUSE, time.monotonic() + seconds
     while True:
@@ -149,10 +151,10 @@ async def result_response(
     """Return a translated document as a download.
 
     Args:
-        store: the store of the documents.
-        owner: the owner; None for a document that its own key gives access to.
+        store: the store of documents.
+        owner: the owner; None to access the document with its key only.
         document_id: the id of the document.
-        key: the document's own key; None if it has none.
+        key: the key of the document; None if it has none.
     """
 
     def open_result() -> Response:
@@ -163,11 +165,13 @@ async def result_response(
 
 
 def file_response(path: Path, name: str) -> Response:
-    """Return a file as a download; it is opened immediately, so that it may be deleted during the response.
+    """Return a response that downloads a file.
+
+    The file is opened immediately, so that it can be deleted while the response is sent.
 
     Args:
         path: the path of the file.
-        name: the file name for the client.
+        name: the file name that is suggested to the client.
     """
     try:
         file = path.open("rb")
@@ -183,6 +187,6 @@ def file_response(path: Path, name: str) -> Response:
 
 
 def document_suffixes() -> tuple[str, ...]:
-    """Return the file name extensions of the supported formats, with the dot."""
+    """Return the file name extensions of the supported document formats, including the dot."""
     suffixes = {suffix for format_ in DOCUMENT_FORMATS.values() for suffix in format_.suffixes}
     return tuple(sorted(suffix for suffix in suffixes if suffix.startswith(".")))

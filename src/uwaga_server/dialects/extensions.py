@@ -1,6 +1,7 @@
-"""Common parts of the APIs of browser extensions: texts with placeholders, keys in the URL, errors.
+"""Common parts of the dialects for browser extensions: texts with placeholders, keys in URLs, and errors.
 
-Their documentation names the fields of requests and responses, but neither paths nor the format of errors.
+The documentation of the extensions specifies the fields of requests and responses, but neither the paths nor
+the error format.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ KEY = KeyLocation(("bearer",), parameter="key")
 
 
 class ExtensionError(BaseModel):
-    """An error."""
+    """The code and message of an error."""
 
     code: str
     message: str
@@ -36,11 +37,11 @@ ERRORS = error_responses(ExtensionError, without=[404])
 
 
 def page_requests(texts: Sequence[str], source: str, target: str) -> list[Request]:
-    """Return the requests for texts of a web page; texts with tags are messages.
+    """Return translation requests for the texts of a web page; the format of each text is detected.
 
     Args:
         texts: the texts.
-        source: code of their language; ``auto`` or empty to detect it.
+        source: code of the source language; ``auto`` or empty to detect it.
         target: code of the target language.
     """
     return [
@@ -56,9 +57,10 @@ async def translate_page(
     texts: Sequence[Request],
     parameter: str = "text",
 ) -> list[tuple[str, str]]:
-    """Return the translation of each text and the text's language, with Chinese as ``zh-CN`` or ``zh-TW``.
+    """Return the translation and the source language of each text.
 
-    Texts in a language that is not served are returned unchanged, with an empty code.
+    The codes for Chinese are ``zh-CN`` and ``zh-TW``. A text in an unsupported language is returned unchanged
+    with an empty code.
     """
     answer = await context.translate(request, client, texts, parameter, raise_errors=False)
     if not any(text.source for text in answer.texts):
@@ -73,5 +75,5 @@ async def translate_page(
 
 
 def render(problem: ApiError, request_id: str) -> Response:
-    """Return an error as JSON with its code and message."""
+    """Return an error response in JSON, with the code and message of the error."""
     return json_response({"code": problem.code, "message": problem.message}, problem.status)

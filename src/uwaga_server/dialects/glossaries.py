@@ -1,4 +1,4 @@
-"""Routes of stored glossaries, for the dialects whose glossaries have several language pairs."""
+"""Routes for stored glossaries, shared by the dialects whose glossaries can have several language pairs."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ NO_CONTENT = 204
 
 @dataclass(frozen=True)
 class GlossaryApi:
-    """Glossaries in a dialect.
+    """The glossary API of a dialect.
 
     Attributes:
-        auth: where the requests send their key.
-        kind: how a body is sent.
-        read: reads the body of a request as a model.
+        key_location: where requests contain the API key.
+        kind: the formats of a request body.
+        read: returns the body of a request as a model.
         create: the model of a new glossary, with ``name`` and ``dictionaries``.
         change: the model of a change, with the same fields, all optional.
-        dictionary: converts a dictionary of these models to a stored one.
+        dictionary: converts a dictionary in one of these models to a stored dictionary.
         response: returns a glossary as JSON, without its entries.
-        full_response: returns a glossary as JSON with its entries; None if glossaries are read without them.
-        merge: a change adds entries to a dictionary instead of replacing it.
+        full_response: returns a glossary as JSON, with its entries; None if the API returns no entries.
+        merge: whether a change adds entries to an existing dictionary rather than replacing it.
     """
 
-    auth: KeyLocation
+    key_location: KeyLocation
     kind: BodyKind
     read: Callable[[Request, type[Any]], Awaitable[Any]]
     create: type[BaseModel]
@@ -47,13 +47,13 @@ class GlossaryApi:
 
 
 def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api: GlossaryApi) -> None:
-    """Add the routes that create, list, read, change and delete glossaries under a path."""
+    """Add the routes that create, list, read, change and delete glossaries under the path ``prefix``."""
     path = f"{prefix}/{{glossary_id}}"
 
     @routes.add("POST", prefix, "Create a glossary", body=Body(api.create, api.kind, large=True), status=201)
     async def create(request: Request) -> Response:
-        """Store a glossary; requests for translations name it by its id."""
-        owner = api.auth.admit_owner(context, request)
+        """Create a glossary; translation requests refer to it by its id."""
+        owner = api.key_location.admit_owner(context, request)
         body = await api.read(request, api.create)
         glossary = await add_glossary(
             context, owner, body.name, lambda: [api.dictionary(context, new) for new in body.dictionaries]
@@ -62,17 +62,17 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
 
     @routes.add("GET", prefix, "List the glossaries")
     async def list_glossaries(request: Request) -> Response:
-        """List the key's glossaries, without entries."""
-        owner = api.auth.admit_owner(context, request)
+        """List the glossaries of the client, without their entries."""
+        owner = api.key_location.admit_owner(context, request)
         store = context.stores.glossaries
         return await run_in_thread(
             lambda: json_response({"glossaries": [api.response(summary) for summary in store.all(owner)]})
         )
 
-    @routes.add("GET", path, "A glossary")
+    @routes.add("GET", path, "Get a glossary")
     async def read(request: Request, glossary_id: str) -> Response:
         """Return a glossary."""
-        owner, full_response = api.auth.admit_owner(context, request), api.full_response
+        owner, full_response = api.key_location.admit_owner(context, request), api.full_response
         if full_response is None:
             summary = await run_in_thread(context.stores.glossaries.summary, owner, glossary_id)
             return json_response(api.response(summary))
@@ -82,11 +82,11 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
 
     @routes.add("PATCH", path, "Change a glossary", body=Body(api.change, api.kind, large=True))
     async def change(request: Request, glossary_id: str) -> Response:
-        """Rename a glossary, and change its dictionaries."""
-        owner = api.auth.admit_owner(context, request)
+        """Change the name or the dictionaries of a glossary."""
+        owner = api.key_location.admit_owner(context, request)
         body: Any = await api.read(request, api.change)
         if body.name is None and not body.dictionaries:
-            raise ApiError(400, "invalid_request", "Parameter 'name' or 'dictionaries' is needed.", "name")
+            raise ApiError(400, "invalid_request", "Parameter 'name' or 'dictionaries' is required.", "name")
 
         def apply_changes(old: StoredGlossary) -> StoredGlossary:
             dictionaries = [api.dictionary(context, dictionary) for dictionary in body.dictionaries]
@@ -95,16 +95,18 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
         glossary = await run_in_thread(context.stores.glossaries.change, owner, glossary_id, apply_changes)
         return json_response(api.response(glossary))
 
-    add_deletion(routes, context, prefix, api.auth)
+    add_deletion(routes, context, prefix, api.key_location)
 
 
-def add_deletion(routes: Routes, context: ServerContext, prefix: str, auth: KeyLocation) -> None:
+def add_deletion(routes: Routes, context: ServerContext, prefix: str, key_location: KeyLocation) -> None:
     """Add the route that deletes a glossary."""
 
     @routes.add("DELETE", f"{prefix}/{{glossary_id}}", "Delete a glossary", status=NO_CONTENT)
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
-        await run_in_thread(context.stores.glossaries.remove, auth.admit_owner(context, request), glossary_id)
+        await run_in_thread(
+            context.stores.glossaries.remove, key_location.admit_owner(context, request), glossary_id
+        )
         return Response(status_code=NO_CONTENT)
 
 
@@ -117,7 +119,7 @@ async def add_glossary(
         context: the context of the server.
         owner: the owner of the glossary.
         name: the name of the glossary.
-        dictionaries: returns the dictionaries; called in another thread.
+        dictionaries: called in another thread; returns the dictionaries.
     """
     store = context.stores.glossaries
 
@@ -132,6 +134,6 @@ async def add_glossary(
 async def read_glossary(
     context: ServerContext, owner: str, glossary_id: str, response: Callable[[StoredGlossary], Response]
 ) -> Response:
-    """Return a response that needs a glossary's entries; ``response`` is called in another thread."""
+    """Call ``response`` with a glossary, in another thread, and return the response."""
     store = context.stores.glossaries
     return await run_in_thread(store.load, lambda: response(store.get(owner, glossary_id)))

@@ -1,4 +1,4 @@
-"""The dialect of Google's Cloud Translation API, basic edition (version 2)."""
+"""The dialect for clients of Google's Cloud Translation API, basic edition (version 2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNDETERMINED = DetectedLanguage("und", 0.0)
 
 
 class GoogleKey(Parameters):
-    """The key, which a request can also have as ``X-Goog-Api-Key`` or ``Authorization: Bearer``."""
+    """The API key, which can also be sent in the header `X-Goog-Api-Key` or `Authorization: Bearer`."""
 
     key: str | None = None
 
@@ -38,27 +38,27 @@ class GoogleTexts(GoogleKey):
     target: str = Field(min_length=1, max_length=32, examples=["de"])
     source: str | None = Field(None, max_length=32, description="Detected for each text if omitted.")
     format: Literal["html", "text"] | None = "html"
-    model: Literal["", "base", "nmt"] | None = Field(None, description="Without effect.")
-    cid: Names | None = Field(None, description="Refused: there are no customised models.")
+    model: Literal["", "base", "nmt"] | None = Field(None, description="Has no effect.")
+    cid: Names | None = Field(None, description="Refused, since custom models are not supported.")
 
 
 class GoogleDetect(GoogleKey):
-    """Texts whose languages to detect."""
+    """Texts whose language is to be detected."""
 
     q: TextList = Field(min_length=1, description="A text, or a list of texts.", examples=[["A man sleeps."]])
 
 
 class GoogleLanguages(GoogleKey):
-    """Parameters of the list of languages; names are always in English."""
+    """Parameters of the list of languages."""
 
     target: str | None = Field(
-        None, max_length=32, description="Names are listed if this is a served language."
+        None, max_length=32, description="A supported language; if given, English names are listed."
     )
-    model: Literal["", "base", "nmt"] | None = Field(None, description="Without effect.")
+    model: Literal["", "base", "nmt"] | None = Field(None, description="Has no effect.")
 
 
 class GoogleTranslation(BaseModel):
-    """A translation; the language is returned if it was detected, the model if the request named one."""
+    """A translation, with the source language if it was detected and the model if the request named one."""
 
     translatedText: str  # noqa: N815 (as its clients read it)
     detectedSourceLanguage: str | None = None  # noqa: N815
@@ -72,13 +72,13 @@ class GoogleTranslations(BaseModel):
 
 
 class GoogleTranslationsAnswer(BaseModel):
-    """Translations."""
+    """The response to a translation request."""
 
     data: GoogleTranslations
 
 
 class GoogleDetection(BaseModel):
-    """A language and its probability; ``und`` for a text without letters."""
+    """A detected language and its probability; `und` for a text without letters."""
 
     language: str
     confidence: float
@@ -86,32 +86,32 @@ class GoogleDetection(BaseModel):
 
 
 class GoogleDetections(BaseModel):
-    """A list for each text, with a single language."""
+    """For each text, a list with the detected language."""
 
     detections: list[list[GoogleDetection]]
 
 
 class GoogleDetectionsAnswer(BaseModel):
-    """Detected languages."""
+    """The response to a detection request."""
 
     data: GoogleDetections
 
 
 class GoogleLanguage(BaseModel):
-    """A language, and its name if the request named a language for names."""
+    """A language, with its name if the request has the parameter `target`."""
 
     language: str
     name: str | None = None
 
 
 class GoogleLanguageList(BaseModel):
-    """The served languages."""
+    """The supported languages."""
 
     languages: list[GoogleLanguage]
 
 
 class GoogleLanguagesAnswer(BaseModel):
-    """Served languages."""
+    """The response to a request for the list of languages."""
 
     data: GoogleLanguageList
 
@@ -125,7 +125,7 @@ class GoogleReason(BaseModel):
 
 
 class GoogleProblem(BaseModel):
-    """The HTTP status of an error, and its reason."""
+    """An error: its HTTP status, message, reasons and status word."""
 
     code: int
     message: str
@@ -134,7 +134,7 @@ class GoogleProblem(BaseModel):
 
 
 class GoogleError(BaseModel):
-    """An error."""
+    """The body of an error response."""
 
     error: GoogleProblem
 
@@ -144,7 +144,7 @@ def routes(context: ServerContext) -> Routes:
     routes = Routes("Google Translate", error_responses(GoogleError, without=[401, 422]), PREFIX)
 
     def add(path: str, summary: str, body: Model, response_model: Model) -> Callable[[Decorated], Decorated]:
-        """Add the decorated endpoint as GET and as POST."""
+        """Return a decorator that adds an endpoint for both GET and POST."""
 
         def register(endpoint: Decorated) -> Decorated:
             routes.add("GET", path, summary, body=Body(body, "query"), response_model=response_model)(
@@ -160,7 +160,7 @@ def routes(context: ServerContext) -> Routes:
     @add("", "Translate texts", GoogleTexts, GoogleTranslationsAnswer)
     async def translate(request: Request) -> Response:
         """Translate one text or several."""
-        client, fields = await _admit(context, request, GoogleTexts)
+        client, fields = await _admit_with_parameters(context, request, GoogleTexts)
         if fields.cid:
             raise ApiError(400, "not_supported", "Parameter 'cid' is not supported by this server.", "cid")
         context.check_size(fields.q, "q")
@@ -183,8 +183,8 @@ def routes(context: ServerContext) -> Routes:
 
     @add("/detect", "Detect languages", GoogleDetect, GoogleDetectionsAnswer)
     async def detect(request: Request) -> Response:
-        """Detect the language of each text among those of the server."""
-        client, fields = await _admit(context, request, GoogleDetect)
+        """Detect the language of each text, out of the languages of the server."""
+        client, fields = await _admit_with_parameters(context, request, GoogleDetect)
         context.charge(client, fields.q, "q")
         languages = [next(iter(await context.service.detect(text)), UNDETERMINED) for text in fields.q]
         detections = [
@@ -195,8 +195,8 @@ def routes(context: ServerContext) -> Routes:
 
     @add("/languages", "List languages", GoogleLanguages, GoogleLanguagesAnswer)
     async def languages(request: Request) -> Response:
-        """List the languages, with English names if a target language is named."""
-        _, fields = await _admit(context, request, GoogleLanguages)
+        """List the languages, with their English names if the request has the parameter `target`."""
+        _, fields = await _admit_with_parameters(context, request, GoogleLanguages)
         if fields.target:
             context.service.language(fields.target, "target")
         listed = [
@@ -208,20 +208,22 @@ def routes(context: ServerContext) -> Routes:
     return routes
 
 
-async def _admit(context: ServerContext, request: Request, kind: type[Fields]) -> tuple[Client, Fields]:
-    """Return the client of a request and its parameters."""
+async def _admit_with_parameters(
+    context: ServerContext, request: Request, model_type: type[Fields]
+) -> tuple[Client, Fields]:
+    """Authenticate a request, and return its client and parameters."""
     client = KEY.admit_early(context, request)
     parameters = await read_parameters(request)
     client = client or KEY.admit(context, request, parameters.get("key"))
-    for name, field in kind.model_fields.items():
+    for name, field in model_type.model_fields.items():
         if field.is_required() and name not in parameters:
             raise ApiError(400, "missing", f"Parameter '{name}' not specified.", name)
-    return client, validate(parameters, kind)
+    return client, validate(parameters, model_type)
 
 
 STATUSES = {401: 403, 408: 400, 415: 400, 422: 400}
-"""Google's HTTP statuses, by the server's."""
-ERROR_WORDS = {
+"""Google's HTTP statuses by the server's."""
+ERROR_DETAILS = {
     400: ("global", "invalid", "INVALID_ARGUMENT"),
     403: ("global", "forbidden", "PERMISSION_DENIED"),
     404: ("global", "notFound", "NOT_FOUND"),
@@ -233,22 +235,22 @@ ERROR_WORDS = {
     503: ("global", "backendError", "UNAVAILABLE"),
     504: ("global", "backendError", "DEADLINE_EXCEEDED"),
 }
-"""Domain, reason and status word of errors, by HTTP status."""
+"""Domain, reason and status word of an error by HTTP status."""
 REASONS = {"missing": "required", "key_wrong": "badRequest", "quota_exceeded": "dailyLimitExceeded"}
-"""Google's reasons for errors, by the server's codes."""
+"""Google's error reasons by the server's error codes."""
 
 
 def render(problem: ApiError, request_id: str) -> Response:
-    """Return an error in Google's format."""
+    """Return an error response in Google's format."""
     status, message = STATUSES.get(problem.status, problem.status), problem.message
     if problem.code == "key_missing":
         message = "The request is missing a valid API key."
     elif problem.code == "key_wrong":
         status, message = 400, "API key not valid. Please pass a valid API key."
-    domain, reason, word = ERROR_WORDS.get(status, ERROR_WORDS[500])
+    domain, reason, status_word = ERROR_DETAILS.get(status, ERROR_DETAILS[500])
     errors = [{"message": message, "domain": domain, "reason": REASONS.get(problem.code, reason)}]
     return json_response(
-        {"error": {"code": status, "message": message, "errors": errors, "status": word}}, status
+        {"error": {"code": status, "message": message, "errors": errors, "status": status_word}}, status
     )
 
 

@@ -1,4 +1,4 @@
-"""Immersive Translate's custom API, for its browser extension: the translation of a list of texts."""
+"""The dialect for the custom API of Immersive Translate, a browser extension that sends lists of texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ImmersiveBody(BaseModel):
 
 
 class ImmersiveTranslation(BaseModel):
-    """A translation, and the language of its text."""
+    """A translation, with the source language of the text."""
 
     detected_source_lang: str
     text: str

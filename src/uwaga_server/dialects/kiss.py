@@ -1,4 +1,4 @@
-"""kiss-translator's custom API, for its browser extension: one text, or a list of texts."""
+"""The dialect for the custom API of kiss-translator, a browser extension that sends one or more texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATH = "/kiss"
 
 
 class KissBody(BaseModel):
-    """A text, or several if the extension's option to combine requests is on."""
+    """A text to translate, or a list of texts if the extension combines requests."""
 
     text: str | None = Field(None, examples=["A man sleeps."])
     texts: list[str] | None = Field(None, examples=[["A man sleeps."]])
@@ -27,7 +27,7 @@ class KissBody(BaseModel):
 
 
 class KissTranslation(BaseModel):
-    """The translation of a text, and its languages."""
+    """A translation, with its source and target language."""
 
     text: str
     source: str = Field(alias="from")
@@ -57,7 +57,7 @@ def routes(context: ServerContext) -> Routes:
         texts = body.texts
         if texts is None:
             if body.text is None:
-                raise ApiError(400, "missing", "give a `text`, or a list of `texts`", "text")
+                raise ApiError(400, "missing", "send either `text` or a list of `texts`", "text")
             texts = [body.text]
         context.check_size(texts)
         requests = page_requests(texts, body.source, body.target)

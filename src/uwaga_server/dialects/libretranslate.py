@@ -1,4 +1,4 @@
-"""LibreTranslate's dialect, version 1.9: its paths, messages and codes."""
+"""The LibreTranslate dialect, with the paths, messages and language codes of LibreTranslate 1.9."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ from uwaga_server.service import DetectedLanguage, TextAnswer
 from uwaga_server.store.documents import NO_DOCUMENT
 
 MAX_SUGGESTIONS_BYTES = 64 << 20
-"""Maximum bytes of the file of suggestions; further ones are refused."""
+"""Maximum size of the suggestions file in bytes; suggestions that would exceed it are refused."""
 
 
 def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
-    """Append a suggested translation as a line of JSON to a file shared by all processes."""
+    """Append a suggested translation, as a line of JSON, to a file that all processes share."""
     text = json.dumps({"time": int(time.time()), **suggestion}, ensure_ascii=False) + "\n"
     line = text.encode("utf-8", "replace")
     try:
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o600)
         try:
             if os.fstat(handle).st_size + len(line) > MAX_SUGGESTIONS_BYTES:
-                raise ApiError(507, "storage_full", "the file of suggestions is full")
-            os.write(handle, line)  # one call, so that lines of several processes do not mix
+                raise ApiError(507, "storage_full", "the suggestions file is full")
+            os.write(handle, line)  # a single call, so that lines of several processes are not interleaved
         finally:
             os.close(handle)
     except OSError:
@@ -68,7 +68,7 @@ def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
 
 DOWNLOAD_NAME = re.compile(r"([0-9a-f]{32})-([0-9a-f]{64})\..{1,255}", re.DOTALL)
 DOWNLOAD_ROUTE = "/download_file/{filename}"
-DISABLED_MESSAGE = "Files translation are disabled on this server."
+FILES_DISABLED_MESSAGE = "Files translation are disabled on this server."
 
 
 class FileForm(BaseModel):
@@ -80,13 +80,13 @@ class FileForm(BaseModel):
 
 
 class FileAnswer(BaseModel):
-    """URL of the translation."""
+    """The URL of a translated document."""
 
     translatedFileUrl: str  # noqa: N815 (as its clients read it)
 
 
 def add_file_routes(routes: Routes, context: ServerContext) -> None:
-    """Add the routes of documents."""
+    """Add the document routes."""
 
     @routes.add(
         "POST",
@@ -98,7 +98,7 @@ def add_file_routes(routes: Routes, context: ServerContext) -> None:
     async def translate_file(request: Request) -> Response:
         """Translate a document, and return the URL of the translation."""
         if context.documents is None:
-            raise ApiError(403, "disabled", DISABLED_MESSAGE)
+            raise ApiError(403, "disabled", FILES_DISABLED_MESSAGE)
         client = KEY.admit_early(context, request)
         async with read_form(request, context.settings.limits.body_bytes) as form:
             client = client or KEY.admit(context, request, form.get("api_key"))
@@ -125,20 +125,20 @@ def add_file_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", DOWNLOAD_ROUTE, "Download a translated document", responses={200: DOWNLOAD})
     async def download_file(request: Request, filename: str) -> Response:
-        """Download a document of `/translate_file`; its URL holds a secret and needs no key."""
+        """Download the result of `/translate_file`; the URL contains a secret, so no key is required."""
         if context.documents is None:
-            raise ApiError(400, "disabled", DISABLED_MESSAGE)
+            raise ApiError(400, "disabled", FILES_DISABLED_MESSAGE)
         return await result_response(context.stores.documents, None, *_id_and_secret(filename))
 
     @routes.add("DELETE", DOWNLOAD_ROUTE, "Delete a translated document", status=204)
     async def delete_file(request: Request, filename: str) -> Response:
-        """Delete a document and its translation, by the same URL; LibreTranslate has no such request."""
+        """Delete a document and its translation by the download URL; LibreTranslate has no such request."""
         await run_in_thread(context.stores.documents.remove, None, *_id_and_secret(filename))
         return Response(status_code=204)
 
 
 def _id_and_secret(filename: str) -> tuple[str, str]:
-    """Return a document's id and its key from the URL of its download."""
+    """Return the id and the key of a document from the file name in its download URL."""
     match = DOWNLOAD_NAME.fullmatch(filename)
     if match is None:
         raise ApiError(404, "not_found", NO_DOCUMENT)
@@ -146,10 +146,14 @@ def _id_and_secret(filename: str) -> tuple[str, str]:
 
 
 def _upload_fields(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
-    """Return the file and its source and target language."""
+    """Return the file, the source language and the target language of an upload."""
     file, source, target = form.get("file"), form.get("source"), form.get("target")
-    for name, value, kind in (("file", file, UploadFile), ("source", source, str), ("target", target, str)):
-        if not isinstance(value, kind) or value == "":
+    for name, value, expected_type in (
+        ("file", file, UploadFile),
+        ("source", source, str),
+        ("target", target, str),
+    ):
+        if not isinstance(value, expected_type) or value == "":
             raise ApiError(400, "missing", f"Invalid request: missing {name} parameter", name)
     assert isinstance(file, UploadFile)
     if not file.filename:
@@ -158,25 +162,33 @@ def _upload_fields(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
 
 
 KEY = KeyLocation((), parameter="api_key")
-PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings", "/spec")
+FIXED_PATHS = (
+    "/translate",
+    "/detect",
+    "/languages",
+    "/translate_file",
+    "/suggest",
+    "/frontend/settings",
+    "/spec",
+)
 DOWNLOAD_PATH = "/download_file/"
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
-"""The server's language codes, by LibreTranslate's."""
+"""LibreTranslate's current language codes by its former codes."""
 WEBLATE_PLACEHOLDER = r"\[X\d{1,9}X\]"
-"""The placeholders that Weblate writes for variables and markup: ``[X5X]``."""
-NO_TEXTS = "Invalid request: q must be a text or a list of texts"
-NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+"""Pattern of the placeholders that Weblate sends for variables and markup, such as ``[X5X]``."""
+INVALID_TEXTS_MESSAGE = "Invalid request: q must be a text or a list of texts"
+INTEGER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 PARAMETERS = ("q", "s", "source", "target", "format", "alternatives", "api_key")
 
 
 class LibreTranslateBody(BaseModel):
-    """Parameters of ``/translate``, as JSON or, without lists, as a form."""
+    """Parameters of `/translate`, as JSON or as a form; a form cannot contain lists."""
 
-    q: str | list[str] = Field(description="Text, or several", examples=["Hello world!"])
+    q: str | list[str] = Field(description="A text, or a list of texts", examples=["Hello world!"])
     source: str = Field(description="Source language code, or `auto`", examples=["en"])
     target: str = Field(description="Target language code", examples=["de"])
     format: str | None = Field(None, description="`text` or `html`")
-    alternatives: int | str | None = Field(0, description="Preferred number of alternative translations")
+    alternatives: int | str | None = Field(0, description="Requested number of alternative translations")
     api_key: str | None = None
 
 
@@ -205,7 +217,7 @@ class LibreDetection(BaseModel):
 
 
 class LibreTranslateAnswer(BaseModel):
-    """Translation of a text, or of several as lists."""
+    """The translation of a text, or lists of translations if the request contains a list of texts."""
 
     translatedText: str | list[str]  # noqa: N815 (as its clients read it)
     detectedLanguage: LibreDetection | list[LibreDetection] | None = None  # noqa: N815
@@ -213,7 +225,7 @@ class LibreTranslateAnswer(BaseModel):
 
 
 class LibreLanguage(BaseModel):
-    """A language and its targets."""
+    """A source language with its target languages."""
 
     code: str
     name: str
@@ -221,7 +233,7 @@ class LibreLanguage(BaseModel):
 
 
 class LibreError(BaseModel):
-    """An error."""
+    """The body of an error response."""
 
     model_config = ConfigDict(extra="forbid")
     error: str
@@ -231,16 +243,16 @@ ERRORS = {
     status: ResponseDescription(description, LibreError)
     for status, description in (
         (400, "Invalid request"),
-        (403, "Invalid API key, or disabled"),
-        (404, "No such file"),
+        (403, "The API key is invalid, or the function is disabled"),
+        (404, "The file does not exist"),
         (409, "The file is not ready"),
-        (408, "The body came too slowly"),
-        (413, "Too large"),
-        (429, "Slow down"),
+        (408, "The body arrived too slowly"),
+        (413, "The request is too large"),
+        (429, "The rate limit is exceeded"),
         (500, "Translation error"),
-        (501, "A library is not installed"),
-        (503, "Busy or starting"),
-        (504, "Timed out"),
+        (501, "A required library is not installed"),
+        (503, "The server is busy or starting"),
+        (504, "The request timed out"),
     )
 }
 
@@ -264,13 +276,13 @@ def _add_text_routes(routes: Routes, context: ServerContext) -> None:
     )
     async def translate(request: Request) -> Response:
         """Translate a text or a list of texts."""
-        client, fields = await admit(context, request)
+        client, fields = await admit_with_parameters(context, request)
         q = require_parameter(fields, "q")
         source, target = require_text(fields, "source"), require_text(fields, "target")
         texts = _texts(q)
         context.check_size(texts, "q")
         alternatives = _alternatives(fields)
-        kind = _format(fields)
+        format_ = _format(fields)
         options: SearchOverrides = {}
         if alternatives:
             options = {"nbest": alternatives + 1, "beam": max(DEFAULT_BEAM, alternatives + 1)}
@@ -285,9 +297,9 @@ def _add_text_routes(routes: Routes, context: ServerContext) -> None:
         )
         requests = [
             replace(request, format="message")
-            if kind == "text" and text_format(request.text) == "message"
+            if format_ == "text" and text_format(request.text) == "message"
             else request
-            for request in build_requests(texts, {**languages, **placeholders, "format": kind, **options})
+            for request in build_requests(texts, {**languages, **placeholders, "format": format_, **options})
         ]
         answer = await context.translate(request, client, requests, "q")
         return json_response(_response(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
@@ -298,7 +310,7 @@ def _add_text_routes(routes: Routes, context: ServerContext) -> None:
     )  # fmt: skip
     async def detect(request: Request) -> Response:
         """Detect the language of a text."""
-        client, fields = await admit(context, request)
+        client, fields = await admit_with_parameters(context, request)
         texts = _texts(require_parameter(fields, "q"))
         context.charge(client, texts, "q")
         detected = await context.service.detect("\n".join(texts))
@@ -308,8 +320,8 @@ def _add_text_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("POST", "/suggest", "Suggest a better translation", body=Body(SuggestBody, "json or form"))
     async def suggest(request: Request) -> Response:
-        """Store a suggested translation in the file that the settings name."""
-        client, fields = await admit(context, request)
+        """Store a suggested translation in the suggestions file of the server."""
+        client, fields = await admit_with_parameters(context, request)
         if context.settings.suggestions is None:
             raise ApiError(403, "disabled", "Suggestions are disabled on this server.")
         suggestion = {name: require_text(fields, name) for name in ("q", "s", "source", "target")}
@@ -321,7 +333,7 @@ def _add_text_routes(routes: Routes, context: ServerContext) -> None:
 def _add_list_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", response_model=list[LibreLanguage])
     async def languages(request: Request) -> Response:
-        """List each language with its targets; a language that is only a target has none."""
+        """List each language with its target languages, including languages that are only targets."""
         languages = context.service.languages
         sources = {language.code for language in languages.sources}
         target_only = [code for code in languages.codes if code not in sources]
@@ -331,9 +343,9 @@ def _add_list_routes(routes: Routes, context: ServerContext) -> None:
         ]
         return json_response(languages_response(listed, iso_code))
 
-    @routes.add("GET", "/frontend/settings", "Settings for a web page")
+    @routes.add("GET", "/frontend/settings", "Get settings for a web page")
     async def frontend_settings(request: Request) -> Response:
-        """Return limits, document formats and default languages."""
+        """Return the limits, document formats and default languages."""
         settings, pairs = context.settings, context.service.languages.sources
         first, target = pairs[0], pairs[0].targets[0]
         files = context.document_suffixes
@@ -357,14 +369,14 @@ def _add_list_routes(routes: Routes, context: ServerContext) -> None:
     def document() -> bytes:
         return to_json(openapi(routes.routes, "uwaga", __version__, ""))
 
-    @routes.add("GET", "/spec", "This description")
+    @routes.add("GET", "/spec", "Get the OpenAPI document")
     async def spec(request: Request) -> Response:
         """Return the OpenAPI document of this dialect."""
         return Response(document(), media_type=JSON)
 
 
-async def admit(context: ServerContext, request: Request) -> tuple[Client, dict[str, Any]]:
-    """Return the client of a request and its parameters, and count the request."""
+async def admit_with_parameters(context: ServerContext, request: Request) -> tuple[Client, dict[str, Any]]:
+    """Authenticate a request, and return its client and parameters."""
     client = KEY.admit_early(context, request)
     parameters = await read_parameters(request)
     fields = {name: parameters[name] for name in PARAMETERS if name in parameters}
@@ -375,7 +387,7 @@ async def admit(context: ServerContext, request: Request) -> tuple[Client, dict[
 
 
 def require_parameter(fields: Mapping[str, Any], name: str) -> Any:
-    """Return a required parameter."""
+    """Return the value of a required parameter, or raise an ApiError if it is missing or empty."""
     value = fields.get(name)
     if not value:
         raise ApiError(400, "missing", f"Invalid request: missing {name} parameter", name)
@@ -383,7 +395,7 @@ def require_parameter(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def require_text(fields: Mapping[str, Any], name: str) -> str:
-    """Return a required parameter that is a string."""
+    """Return the value of a required parameter, or raise an ApiError if it is not a non-empty string."""
     value = require_parameter(fields, name)
     if not isinstance(value, str):
         raise ApiError(400, "invalid_request", f"Invalid request: {name} must be a string", name)
@@ -393,14 +405,14 @@ def require_text(fields: Mapping[str, Any], name: str) -> str:
 def _texts(q: Any) -> list[str]:
     texts = q if isinstance(q, list) else [q]
     if not all(isinstance(text, str) for text in texts):
-        raise ApiError(400, "invalid_request", NO_TEXTS, "q")
+        raise ApiError(400, "invalid_request", INVALID_TEXTS_MESSAGE, "q")
     return texts
 
 
 def _alternatives(fields: Mapping[str, Any]) -> int:
     value = fields.get("alternatives")
     number = "0" if value in (None, "") else str(value)
-    if not NUMBER.fullmatch(number):
+    if not INTEGER.fullmatch(number):
         message = "Invalid request: alternatives parameter is not a number"
         raise ApiError(400, "invalid_request", message, "alternatives")
     if int(number) >= MAX_HYPOTHESES:
@@ -417,12 +429,14 @@ def _format(fields: Mapping[str, Any]) -> Format:
     return cast("Format", format_)
 
 
-def _response(answer: TextAnswer, several: bool, auto: bool, alternatives: int) -> dict[str, object]:
+def _response(
+    answer: TextAnswer, is_list: bool, detects_source: bool, alternatives: int
+) -> dict[str, object]:
     texts = [translation.text for translation in answer.translations]
-    content: dict[str, object] = {"translatedText": texts if several else texts[0]}
-    if auto:
+    content: dict[str, object] = {"translatedText": texts if is_list else texts[0]}
+    if detects_source:
         detected = [_detection_response(text.detected) for text in answer.texts if text.detected is not None]
-        content["detectedLanguage"] = detected if several else detected[0]
+        content["detectedLanguage"] = detected if is_list else detected[0]
     if alternatives:
         alternative_texts = [
             [
@@ -432,7 +446,7 @@ def _response(answer: TextAnswer, several: bool, auto: bool, alternatives: int) 
             ]
             for translation in answer.translations
         ]
-        content["alternatives"] = alternative_texts if several else alternative_texts[0]
+        content["alternatives"] = alternative_texts if is_list else alternative_texts[0]
     return content
 
 
@@ -441,13 +455,13 @@ def _detection_response(detected: DetectedLanguage) -> dict[str, object]:
 
 
 def model_code(code: str) -> str:
-    """Return the server's code for a LibreTranslate code."""
+    """Return the server's language code for a code of LibreTranslate."""
     lowercase_code = code.lower()
     return lowercase_code if lowercase_code not in ("pb", "zt") else ALIASES[lowercase_code]
 
 
 def _server_code(context: ServerContext, code: str, parameter: str) -> str:
-    """Return the server's code of a language of a request."""
+    """Return the server's language code for a code in a request, or raise an ApiError."""
     server_code = model_code(code)
     if server_code != AUTO and context.service.languages.resolve(server_code) is None:
         raise ApiError(400, "unsupported_language", f"{code[:20]} is not supported", parameter)
@@ -455,17 +469,17 @@ def _server_code(context: ServerContext, code: str, parameter: str) -> str:
 
 
 def iso_code(code: str) -> str:
-    """Return LibreTranslate's code for a code of the server."""
+    """Return LibreTranslate's language code for a code of the server."""
     return ALIASES.get(code, code)
 
 
 def owns(path: str) -> bool:
     """Return whether a path belongs to the dialect."""
-    return path in PATHS or path.startswith(DOWNLOAD_PATH)
+    return path in FIXED_PATHS or path.startswith(DOWNLOAD_PATH)
 
 
 def render(problem: ApiError, request_id: str) -> Response:
-    """Return an error in LibreTranslate's format and with its statuses, such as 403 for a wrong key."""
+    """Return an error response with LibreTranslate's format and status, such as 403 for a wrong key."""
     if problem.code == "key_missing":
         problem = ApiError(400, "key_missing", "Please contact the server operator to get an API key")
     elif problem.code == "key_wrong":

@@ -1,4 +1,4 @@
-"""Translation memories in requests, for all dialects."""
+"""Translation memories that requests name, for all dialects."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from uwaga_server.context import ServerContext
 async def request_memory(
     context: ServerContext, client: Client, memory_id: str, source: str | None, target: str
 ) -> TranslationMemory:
-    """Return the memory named by a request, after checking its languages."""
+    """Return the memory with the id that a request names, after checking its languages."""
     return await run_in_thread(
         lambda: context.stores.memories.for_languages(context.owner(client), memory_id, target, source)
     )
 
 
 def check_threshold(memory_id: str | None, threshold: int | None) -> float:
-    """Return the threshold of a request, at least 1; a threshold needs a memory."""
+    """Return the similarity threshold of a request: its value or the default, and at least 1.
+
+    Raises:
+        ApiError: the request has a threshold but no memory.
+    """
     if threshold is not None and memory_id is None:
-        message = "Parameter 'translation_memory_threshold' needs 'translation_memory_id'."
+        message = "Parameter 'translation_memory_threshold' requires 'translation_memory_id'."
         raise ApiError(400, "invalid_request", message, "translation_memory_threshold")
     return max(1.0, DEFAULT_THRESHOLD if threshold is None else float(threshold))

@@ -1,6 +1,6 @@
-"""OpenAI's chat completions API, for clients that request translations from a language model.
+"""The dialect for OpenAI's chat completions API, for clients that ask a language model for translations.
 
-Its base URL ends in ``/openai/v1``, since ``/v1/models`` is a path of the server's own API.
+The base URL ends with ``/openai/v1``, since ``/v1/models`` is already a path of the v1 dialect.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from uwaga_server.service import TextAnswer
 
 PREFIX = "/openai/v1"
 KEY = KeyLocation(("bearer",), header="api-key")
-"""Where keys are sent, including Azure's header, which some clients use."""
+"""Where requests contain the API key; some clients use Azure's header."""
 MODEL = "uwaga"
-"""Name of the model that translates between the languages named in the messages."""
+"""Name of the model that translates between any languages, which the messages must name."""
 MAX_MODEL_LENGTH = 65
-"""Maximum characters of a model's name: two codes of languages."""
+"""Maximum number of characters of a model name that consists of two language codes."""
 NEUTRAL_VALUES: dict[str, object] = {
     "n": 1,
     "tools": [],
@@ -53,54 +53,56 @@ NEUTRAL_VALUES: dict[str, object] = {
     "response_format": {"type": "text"},
     "web_search_options": None,
 }
-"""Unsupported options, with the value that has no effect."""
-CODES = {
+"""Unsupported options, each with the value that has no effect."""
+OPENAI_CODES = {
     "key_missing": "invalid_api_key",
     "key_wrong": "invalid_api_key",
     "quota_exceeded": "insufficient_quota",
     "too_many_requests": "rate_limit_exceeded",
 }
-"""OpenAI's error codes, by the server's."""
-STATUSES = {"key_wrong": 401, "quota_exceeded": 429, "invalid_request": 400}
-"""OpenAI's HTTP statuses, by the server's error codes."""
+"""OpenAI's error codes by the server's."""
+OPENAI_STATUSES = {"key_wrong": 401, "quota_exceeded": 429, "invalid_request": 400}
+"""OpenAI's HTTP statuses by the server's error codes."""
 DONE_EVENT = b"data: [DONE]\n\n"
-Strict = ConfigDict(strict=True)
+STRICT_CONFIG = ConfigDict(strict=True)
 
 
 class ContentPart(BaseModel):
-    """A part of a message."""
+    """A part of the content of a message."""
 
-    model_config = Strict
+    model_config = STRICT_CONFIG
 
-    type: str = Field(description="`text`; other parts are refused.")
+    type: str = Field(description="Must be `text`; other types are refused.")
     text: str = ""
 
 
 class ChatMessage(BaseModel):
     """A message of a chat."""
 
-    model_config = Strict
+    model_config = STRICT_CONFIG
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ContentPart] | None = None
 
 
 class Term(BaseModel):
-    """A term and its required translation."""
+    """A glossary term with its required translation."""
 
-    model_config = Strict
+    model_config = STRICT_CONFIG
 
     source: str
     target: str
 
 
 class TranslationOptions(BaseModel):
-    """Languages of the text, in the format of Alibaba Cloud's Qwen-MT models."""
+    """The languages and terms of a translation, in the format of Alibaba Cloud's Qwen-MT models."""
 
-    model_config = Strict
+    model_config = STRICT_CONFIG
 
-    target_lang: LanguageCode = Field(description="Name or code of a language.", examples=["German"])
-    source_lang: LanguageCode = Field(AUTO, description="Name or code of a language; detected if `auto`.")
+    target_lang: LanguageCode = Field(description="Name or code of the target language.", examples=["German"])
+    source_lang: LanguageCode = Field(
+        AUTO, description="Name or code of the source language; detected if `auto`."
+    )
     terms: list[Term] = Field([], max_length=5000)
 
 
@@ -110,12 +112,12 @@ class StreamOptions(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow")
 
     include_usage: bool | None = Field(
-        False, description="Add a chunk with the counts of tokens, for which the text is translated again."
+        False, description="Add a chunk with token counts; the text is translated again to count them."
     )
 
 
 class ChatBody(BaseModel):
-    """A chat whose last message by the user holds the text to translate."""
+    """A chat whose last user message contains the text to translate."""
 
     model_config = ConfigDict(
         strict=True,
@@ -130,7 +132,9 @@ class ChatBody(BaseModel):
         },
     )
 
-    model: Annotated[str, Field(min_length=1, max_length=200, description="`uwaga`, or a pair: `en-de`.")]
+    model: Annotated[
+        str, Field(min_length=1, max_length=200, description="`uwaga`, or a language pair such as `en-de`.")
+    ]
     messages: list[ChatMessage] = Field(min_length=1, max_length=2000)
     stream: bool | None = False
     stream_options: StreamOptions | None = None
@@ -138,23 +142,23 @@ class ChatBody(BaseModel):
 
     @property
     def streams_usage(self) -> bool:
-        """True if the last chunk of a stream counts tokens."""
+        """True if the request asks for a last chunk with token counts."""
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
 
 class Segment(BaseModel):
-    """A text among several."""
+    """One of the texts of a message, with its id."""
 
-    model_config = Strict
+    model_config = STRICT_CONFIG
 
     id: int | str
     text: str
 
 
 class Segments(BaseModel):
-    """The message of KISS Translator's default prompt: texts of a page, as JSON."""
+    """The JSON message that KISS Translator sends with its default prompt: the texts of a page."""
 
-    model_config = Strict
+    model_config = STRICT_CONFIG
 
     targetLanguage: LanguageCode  # noqa: N815
     segments: list[Segment]
@@ -173,7 +177,7 @@ class ChatAnswer(BaseModel):
 
 
 class Model(BaseModel):
-    """A model."""
+    """The description of a model."""
 
     id: str
     object: Literal["model"]
@@ -182,14 +186,14 @@ class Model(BaseModel):
 
 
 class ModelsAnswer(BaseModel):
-    """All models."""
+    """The list of models."""
 
     object: Literal["list"]
     data: list[Model]
 
 
 class OpenAIProblem(BaseModel):
-    """Message, type, parameter and code of an error."""
+    """The message, type, parameter and code of an error."""
 
     message: str
     type: str
@@ -198,13 +202,13 @@ class OpenAIProblem(BaseModel):
 
 
 class OpenAIError(BaseModel):
-    """An error."""
+    """The body of an error response."""
 
     error: OpenAIProblem
 
 
 ERRORS = error_responses(OpenAIError, without=[403, 422]) | {
-    415: ResponseDescription("Not JSON", OpenAIError)
+    415: ResponseDescription("The body is not JSON", OpenAIError)
 }
 
 
@@ -224,16 +228,16 @@ def _add_model_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", "/models", "List the models", response_model=ModelsAnswer)
     async def models(request: Request) -> Response:
-        """List `uwaga`, which translates between the languages that the messages name, and each pair."""
+        """List the model `uwaga`, for any languages that the messages name, and each language pair."""
         KEY.admit(context, request)
         pairs = [f"{source.code}-{target}" for source in languages.sources for target in source.targets]
         return json_response({"object": "list", "data": [describe(name) for name in (MODEL, *pairs)]})
 
     @routes.add("GET", "/models/{model}", "Describe a model", response_model=Model)
     async def model(request: Request, model: str) -> Response:
-        """Describe a model."""
+        """Return the description of a model."""
         KEY.admit(context, request)
-        _pair(languages, model)
+        _model_languages(languages, model)
         return json_response(describe(model))
 
 
@@ -243,12 +247,12 @@ def _add_chat_route(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("POST", "/chat/completions", "Translate a message", body=ChatBody, responses={200: success})
     async def chat_completions(request: Request) -> Response:
-        """Translate the text of the last message by the user."""
+        """Translate the text in the last user message."""
         client = KEY.admit(context, request)
         body = await read_json(request, ChatBody)
         _check_options(body)
-        pair = _pair(context.service.languages, body.model)
-        system, message = _texts(body)
+        pair = _model_languages(context.service.languages, body.model)
+        system, message = _message_texts(body)
         segments = _read_segments(message)
         json_key = None
         if segments is None:
@@ -256,7 +260,9 @@ def _add_chat_route(routes: Routes, context: ServerContext) -> None:
             texts = [text]
             if body.stream and json_key is None:
                 count = partial(_translate_greedily, context, client, text) if body.streams_usage else None
-                return stream_completion(request, body.model, await _pieces(context, client, text), count)
+                return stream_completion(
+                    request, body.model, await _translation_pieces(context, client, text), count
+                )
         else:
             context.check_size([segment.text for segment in segments.segments], "messages")
             texts = _segment_requests(segments, pair[0])
@@ -273,15 +279,17 @@ def _add_chat_route(routes: Routes, context: ServerContext) -> None:
         return json_response(_completion(request, body.model, content, answer))
 
 
-async def _pieces(context: ServerContext, client: Client, text: TextRequest) -> AsyncGenerator[str, None]:
-    """Charge the client for a text and return the pieces of its translation."""
+async def _translation_pieces(
+    context: ServerContext, client: Client, text: TextRequest
+) -> AsyncGenerator[str, None]:
+    """Charge the client for a text, and return an iterator over the pieces of its translation."""
     await context.spend(client, context.charge(client, [text.text], "messages"))
     deadline = context.settings.limits.deadline
     return context.service.stream(text, client=client.name, deadline=deadline)
 
 
 async def _translate_greedily(context: ServerContext, client: Client, text: TextRequest) -> TextAnswer:
-    """Return the translation that a stream shows, with its tokens."""
+    """Translate a text greedily, as a stream does, to count the tokens."""
     greedy = replace(text, search={"beam": 1})
     return await context.service.translate(
         [greedy], client=client.name, deadline=context.settings.limits.deadline
@@ -293,18 +301,18 @@ async def _wrap_answer(answer: TextAnswer) -> TextAnswer:
 
 
 def _check_options(body: ChatBody) -> None:
-    """Refuse unsupported options."""
+    """Raise an ApiError if a request has an unsupported option."""
     if body.stream_options is not None and not body.stream:
         message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         raise ApiError(400, "invalid_request", message, "stream_options")
     for name, value in (body.model_extra or {}).items():
         if name in NEUTRAL_VALUES and value is not None and value != NEUTRAL_VALUES[name]:
-            message = f"Unsupported parameter: {name!r} cannot be honoured by a translation; omit it"
+            message = f"Unsupported parameter: {name!r} does not apply to translation; omit it"
             raise ApiError(400, "unsupported_parameter", message, name)
 
 
-def _pair(languages: ServedLanguages, model: str) -> tuple[str | None, str | None]:
-    """Return the source and target language that a model's name states; None for a missing one."""
+def _model_languages(languages: ServedLanguages, model: str) -> tuple[str | None, str | None]:
+    """Return the source and target language that a model name states; None for each it does not state."""
     if model == MODEL:
         return None, None
     parts = model.split("-") if len(model) <= MAX_MODEL_LENGTH else []
@@ -319,25 +327,23 @@ def _pair(languages: ServedLanguages, model: str) -> tuple[str | None, str | Non
             and languages.route(source_code, target) is not None
         ):
             return source_code, target
-    message = (
-        f"The model {model[:60]!r} does not exist: use {MODEL!r}, or a pair of languages such as 'en-de'"
-    )
+    message = f"The model {model[:60]!r} does not exist; use {MODEL!r} or a language pair such as 'en-de'"
     raise ApiError(404, "model_not_found", message, "model")
 
 
-def _texts(body: ChatBody) -> tuple[str, str]:
-    """Return the text of the system messages and of the user's last message."""
-    system = [_text(message) for message in body.messages if message.role in ("system", "developer")]
+def _message_texts(body: ChatBody) -> tuple[str, str]:
+    """Return the text of the system messages and that of the last user message."""
+    system = [_message_text(message) for message in body.messages if message.role in ("system", "developer")]
     user = [message for message in body.messages if message.role == "user"]
     if not user:
-        raise ApiError(400, "no_message", "messages must have one with the role 'user'", "messages")
-    return "\n\n".join(system), _text(user[-1])
+        raise ApiError(400, "no_message", "messages must include one with the role 'user'", "messages")
+    return "\n\n".join(system), _message_text(user[-1])
 
 
-def _text(message: ChatMessage) -> str:
+def _message_text(message: ChatMessage) -> str:
     if isinstance(message.content, list):
         if any(part.type != "text" for part in message.content):
-            raise ApiError(400, "not_text", "only text can be translated: omit other parts", "messages")
+            raise ApiError(400, "not_text", "only text can be translated; omit other parts", "messages")
         return "".join(part.text for part in message.content)
     return message.content or ""
 
@@ -345,19 +351,22 @@ def _text(message: ChatMessage) -> str:
 def _text_request(
     body: ChatBody, system: str, message: str, pair: tuple[str | None, str | None]
 ) -> tuple[TextRequest, str | None]:
-    """Return the request for a message, and the key of the translation if the answer is a JSON object."""
+    """Return the translation request for a message, and the JSON key for the translation.
+
+    The key is None unless the prompt asks for a JSON object.
+    """
     options = body.translation_options
     if options is not None:
         glossary = {term.source: term.target for term in options.terms} or None
-        source, target = _language(options.source_lang), _language(options.target_lang)
+        source, target = _find_language_code(options.source_lang), _find_language_code(options.target_lang)
         return _plain_request(message, source, target, glossary), None
     prompt = read_prompt(message, system)
     if prompt is not None:
         return _plain_request(prompt.text, prompt.source or pair[0], prompt.target), prompt.json_key
     if pair[1] is None:
         message = (
-            "No request for a translation is recognised. Write 'Translate to German:' before the text, name "
-            "the language in the system prompt, or name a pair of languages such as 'en-de' as the model"
+            "No translation request was recognised. Write 'Translate to German:' before the text, name the "
+            "language in the system prompt, or use a language pair such as 'en-de' as the model"
         )
         raise ApiError(400, "no_translation_request", message, "messages")
     return _plain_request(message, pair[0], pair[1]), None
@@ -366,9 +375,9 @@ def _text_request(
 def _plain_request(
     text: str, source: str | None, target: str | None, glossary: dict[str, str] | None = None
 ) -> TextRequest:
-    """Return the request for a text; refuse a JSON list or object, since its strings are the texts."""
+    """Return the translation request for a text; raise an ApiError if the text is a JSON list or object."""
     if text.lstrip()[:1] in ("{", "[") and _is_json(text):
-        message = "the text is JSON: send its strings one by one, or as the text of a document"
+        message = "the text is JSON; send its strings one by one, or upload it as a document"
         raise ApiError(400, "not_text", message, "messages")
     return TextRequest(
         text, source=source or AUTO, target=target, format=text_format(text), glossary=glossary
@@ -376,7 +385,7 @@ def _plain_request(
 
 
 def _is_json(text: str) -> bool:
-    """Return whether a text is a JSON list or object with a string in it."""
+    """Return whether a text is a JSON list or object that contains a string."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -384,7 +393,7 @@ def _is_json(text: str) -> bool:
     return isinstance(value, list | dict) and '"' in text
 
 
-def _language(name: str) -> str:
+def _find_language_code(name: str) -> str:
     return language_code(name) or name
 
 
@@ -398,15 +407,15 @@ def _read_segments(message: str) -> Segments | None:
 
 
 def _segment_requests(segments: Segments, source: str | None) -> list[TextRequest]:
-    """Return the requests for segments; terms without a translation stay unchanged."""
+    """Return translation requests for segments; terms with an empty translation are kept unchanged."""
     texts = [segment.text for segment in segments.segments]
     glossary = {term: target or term for term, target in segments.glossary.items()} or None
-    requests = page_requests(texts, source or AUTO, _language(segments.targetLanguage))
+    requests = page_requests(texts, source or AUTO, _find_language_code(segments.targetLanguage))
     return [replace(request, glossary=glossary) for request in requests]
 
 
 def _segments_content(segments: Segments, answer: TextAnswer) -> str:
-    """Return the translations of segments as the JSON that the prompt requests."""
+    """Return the translations of segments, as the JSON that KISS Translator's prompt asks for."""
     translations = [
         {"id": segment.id, "text": text.translation.text, "sourceLanguage": text.source}
         for segment, text in zip(segments.segments, answer.texts, strict=True)
@@ -415,14 +424,18 @@ def _segments_content(segments: Segments, answer: TextAnswer) -> str:
 
 
 def _completion(request: Request, model: str, content: str, answer: TextAnswer) -> dict[str, object]:
-    """Return a translation as a chat completion."""
+    """Return a translation as a chat completion object."""
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": content, "refusal": None},
         "logprobs": None,
         "finish_reason": _finish_reason(answer),
     }
-    return {**_head(request, "chat.completion", model), "choices": [choice], "usage": _usage(answer)}
+    return {
+        **_completion_head(request, "chat.completion", model),
+        "choices": [choice],
+        "usage": _usage(answer),
+    }
 
 
 def _finish_reason(answer: TextAnswer) -> str:
@@ -430,12 +443,16 @@ def _finish_reason(answer: TextAnswer) -> str:
 
 
 def _usage(answer: TextAnswer) -> dict[str, int]:
-    read = sum(len(translation.source_tokens) for translation in answer.translations)
-    written = sum(len(translation.tokens) for translation in answer.translations)
-    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    source_count = sum(len(translation.source_tokens) for translation in answer.translations)
+    target_count = sum(len(translation.tokens) for translation in answer.translations)
+    return {
+        "prompt_tokens": source_count,
+        "completion_tokens": target_count,
+        "total_tokens": source_count + target_count,
+    }
 
 
-def _head(request: Request, kind: str, model: str) -> dict[str, object]:
+def _completion_head(request: Request, kind: str, model: str) -> dict[str, object]:
     completion_id = f"chatcmpl-{request_id(request)}"
     return {"id": completion_id, "object": kind, "created": int(time.time()), "model": model}
 
@@ -446,15 +463,18 @@ def stream_completion(
     pieces: AsyncGenerator[str, None],
     count: Callable[[], Awaitable[TextAnswer]] | None = None,
 ) -> EventStream:
-    """Return the pieces of a translation as chunks of a chat completion.
+    """Return a stream of chat completion chunks with the pieces of a translation.
 
     Args:
         request: the request.
         model: the name of the model, as requested.
         pieces: the pieces of the translation.
-        count: called after them for the tokens, which a last chunk without choices counts; None for none.
+        count: called after the last piece; returns the answer whose tokens are counted in a final chunk
+            without choices. None for no such chunk.
     """
-    head = _head(request, "chat.completion.chunk", model) | ({} if count is None else {"usage": None})
+    head = _completion_head(request, "chat.completion.chunk", model) | (
+        {} if count is None else {"usage": None}
+    )
 
     def chunk(delta: Mapping[str, str], reason: str | None = None) -> tuple[str, object]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
@@ -483,16 +503,16 @@ async def _single_piece(content: str) -> AsyncGenerator[str, None]:
 
 
 def error_content(problem: ApiError) -> dict[str, object]:
-    """Return an error as JSON."""
-    code = CODES.get(problem.code, problem.code)
+    """Return the JSON body of an error response."""
+    code = OPENAI_CODES.get(problem.code, problem.code)
     kind = "server_error" if problem.status >= 500 else "invalid_request_error"
     error = {"message": problem.message, "type": kind, "param": problem.parameter or None, "code": code}
     return {"error": error}
 
 
 def render(problem: ApiError, request_id: str) -> Response:
-    """Return an error response with OpenAI's status."""
-    return json_response(error_content(problem), STATUSES.get(problem.code, problem.status))
+    """Return an error response with OpenAI's format and status."""
+    return json_response(error_content(problem), OPENAI_STATUSES.get(problem.code, problem.status))
 
 
 DIALECT = Dialect("openai", lambda path: path.startswith(f"{PREFIX}/"), routes, render)

@@ -1,6 +1,7 @@
-"""The HTTP API of OPUS-CAT MT Engine, for its plugins to OmegaT, Trados Studio, memoQ and Wordfast.
+"""The dialect for the plugins of OPUS-CAT MT Engine in OmegaT, Trados Studio, memoQ and Wordfast.
 
-Helsinki-NLP/OPUS-CAT, ``OpusCatMTEngineCore/OWIN/MachineTranslationController.cs``.
+The API is defined in Helsinki-NLP/OPUS-CAT,
+``OpusCatMTEngineCore/OWIN/MachineTranslationController.cs``.
 """
 
 from __future__ import annotations
@@ -36,28 +37,28 @@ from uwaga_server.service import Service
 
 PREFIX = "/MTRestService"
 TRADOS_PREFIX = "/MtRestService"
-"""Prefix in the plugins for Trados Studio and memoQ; OPUS-CAT ignores the case of paths."""
+"""Path prefix that the plugins for Trados Studio and memoQ use; OPUS-CAT ignores the case of paths."""
 KEY = KeyLocation(("bearer",), parameter="tokenCode")
 OMEGAT_TAG = re.compile(r"</?[a-z]{1,8}\d{1,6}/?>")
-"""A tag of OmegaT, such as ``<g1>`` or ``<x2/>``; texts with tags are parsed as HTML."""
-SPACE = "▁"
+"""Pattern of OmegaT's tags, such as ``<g1>`` or ``<x2/>``; texts with tags are parsed as HTML."""
+SPACE_SYMBOL = "▁"
 """SentencePiece's symbol for a space at the start of a subword."""
-SENTENCE_PIECE = 1
-"""OPUS-CAT's number for this segmentation."""
+SENTENCE_PIECE_SEGMENTATION = 1
+"""OPUS-CAT's number for segmentation by SentencePiece."""
 
 
 class PairQuery(Parameters):
-    """A pair of languages."""
+    """The parameters that state a language pair."""
 
     srcLangCode: str = Field("", max_length=32, description="Detected if empty.", examples=["en"])  # noqa: N815
     trgLangCode: str = Field(  # noqa: N815
         "",
         max_length=32,
-        description="May be empty if the models translate to one language only.",
+        description="May be empty if all models translate to the same language.",
         examples=["de"],
     )
-    modelTag: str = Field("", description="Ignored: no model here has a tag.")  # noqa: N815
-    tokenCode: str = Field("", description="API key; any value on a server without keys.")  # noqa: N815
+    modelTag: str = Field("", description="Ignored, since models have no tags.")  # noqa: N815
+    tokenCode: str = Field("", description="API key; ignored on a server without keys.")  # noqa: N815
 
 
 class TextQuery(PairQuery):
@@ -65,12 +66,12 @@ class TextQuery(PairQuery):
 
     input: str = Field("", examples=["A man sleeps."])
     inputIsSingleSentence: Flag = Field(  # noqa: N815
-        True, description="False: split the text into sentences, even if it is short."
+        True, description="If false, even a short text is split into sentences."
     )
 
 
 class TranslationPair(BaseModel):
-    """A translation, and how its words correspond to those of its text."""
+    """A translation, with its word alignment to the source text."""
 
     translation: str
     Translation: str
@@ -85,17 +86,17 @@ class TranslationPair(BaseModel):
 
 
 class BatchBody(RootModel[list[str]]):
-    """Texts that will be translated soon."""
+    """The texts that the client will request soon."""
 
 
 class OpusCatError(BaseModel):
-    """An error."""
+    """The body of an error response."""
 
     Message: str
 
 
 ERRORS = error_responses(OpusCatError, without=[404]) | {
-    415: ResponseDescription("Neither JSON nor a form", OpusCatError)
+    415: ResponseDescription("The body is neither JSON nor a form", OpusCatError)
 }
 STRINGS_RESPONSE = ResponseDescription(
     "Success", content={"application/json": {"schema": {"type": "array", "items": {"type": "string"}}}}
@@ -106,9 +107,9 @@ def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("OPUS-CAT", ERRORS, PREFIX)
     trados_routes = Routes(prefix=TRADOS_PREFIX)
-    for group in (routes, trados_routes):
-        _add_translation_routes(group, context)
-        _add_pair_routes(group, context)
+    for route_group in (routes, trados_routes):
+        _add_translation_routes(route_group, context)
+        _add_pair_routes(route_group, context)
     routes.routes += trados_routes.routes
     return routes
 
@@ -134,7 +135,7 @@ def _add_translation_routes(routes: Routes, context: ServerContext) -> None:
         response_model=TranslationPair,
     )
     async def translate_json(request: Request) -> Response:
-        """Translate a text; the segments are words, with `▁` before those that follow a space."""
+        """Translate a text; the segments in the response are words, with `▁` before words after a space."""
         client = KEY.admit(context, request)
         await read_body(request)
         return json_response(translation_pair(await translate(request, client, request.query_params)))
@@ -147,16 +148,18 @@ def _add_translation_routes(routes: Routes, context: ServerContext) -> None:
         response_model=TranslationPair,
     )
     async def translate_post(request: Request) -> Response:
-        """Translate a text, with the parameters in the query or the body, as Wordfast Pro sends them."""
+        """Translate a text; Wordfast Pro sends the parameters in the query or the body."""
         client = KEY.admit(context, request)
         return json_response(
             translation_pair(await translate(request, client, await read_parameters(request)))
         )
 
-    plain = ResponseDescription("The translation", content={"text/plain": {"schema": {"type": "string"}}})
+    plain_text_response = ResponseDescription(
+        "The translation", content={"text/plain": {"schema": {"type": "string"}}}
+    )
 
     async def translate_plain(request: Request) -> Response:
-        """Translate a text, and return only the translation."""
+        """Translate a text, and return only the translation, as plain text."""
         client = KEY.admit(context, request)
         await read_body(request)
         translation = await translate(request, client, request.query_params)
@@ -168,13 +171,13 @@ def _add_translation_routes(routes: Routes, context: ServerContext) -> None:
             path,
             "Translate a text to plain text",
             body=Body(TextQuery, "query"),
-            responses={200: plain},
+            responses={200: plain_text_response},
         )
         register(translate_plain)
 
-    @routes.add("POST", "/PreOrderBatch", "Announce texts", body=BatchBody)
+    @routes.add("POST", "/PreOrderBatch", "Announce texts to translate", body=BatchBody)
     async def pre_order_batch(request: Request) -> Response:
-        """Check the languages only: the server has no cache to fill with translations."""
+        """Check the languages of announced texts; the server does not translate texts in advance."""
         KEY.admit(context, request)
         query = validate(request.query_params, PairQuery)
         if not parse_json(await read_body(request), BatchBody).root:
@@ -189,10 +192,10 @@ def _add_pair_routes(routes: Routes, context: ServerContext) -> None:
     languages = context.service.languages
 
     @routes.add(
-        "GET", "/ListSupportedLanguagePairs", "List the pairs of languages", responses={200: STRINGS_RESPONSE}
+        "GET", "/ListSupportedLanguagePairs", "List the language pairs", responses={200: STRINGS_RESPONSE}
     )
     async def list_supported_language_pairs(request: Request) -> Response:
-        """List the pairs as `en-de`."""
+        """List the supported language pairs, such as `en-de`."""
         KEY.admit(context, request)
         return json_response(list(dict.fromkeys(_pairs(languages.sources))))
 
@@ -201,7 +204,7 @@ def _add_pair_routes(routes: Routes, context: ServerContext) -> None:
         responses={200: STRINGS_RESPONSE},
     )  # fmt: skip
     async def get_language_pair_model_tags(request: Request) -> Response:
-        """Return an empty list: only models that OPUS-CAT has fine-tuned have tags."""
+        """Return an empty list, since only models that OPUS-CAT has fine-tuned have tags."""
         KEY.admit(context, request)
         validate(request.query_params, PairQuery)
         return json_response([])
@@ -211,12 +214,12 @@ def _add_pair_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add(
         "GET",
         "/CheckModelStatus",
-        "Name the model of a pair",
+        "Get the model of a language pair",
         body=Body(PairQuery, "query"),
         responses={200: status},
     )
     async def check_model_status(request: Request) -> Response:
-        """Name the model that is used for a pair, or state that there is none."""
+        """Return a sentence that names the model for a language pair, or says that there is none."""
         KEY.admit(context, request)
         query = validate(request.query_params, PairQuery)
         pair = f"{query.srcLangCode[:20]}-{query.trgLangCode[:20]}"
@@ -229,14 +232,14 @@ def _add_pair_routes(routes: Routes, context: ServerContext) -> None:
 
 
 def _pairs(sources: Iterable[ServedLanguage]) -> Iterator[str]:
-    """Yield pairs of codes without regions and scripts, since the plugins split pairs at hyphens."""
+    """Yield language pairs such as ``en-de``, without regions and scripts: the plugins split at hyphens."""
     for source in sources:
         for target in source.targets:
             yield f"{base_language(source.code)}-{base_language(target)}"
 
 
 def _single_target(service: Service) -> str:
-    """Return the language that all models translate to, like the override model of OPUS-CAT."""
+    """Return the target language of all models; raise an ApiError if they translate to several languages."""
     targets = {target for source in service.languages.sources for target in source.targets}
     if len(targets) > 1:
         language_list = ", ".join(sorted(targets)[:20])
@@ -246,9 +249,10 @@ def _single_target(service: Service) -> str:
 
 
 def translation_pair(translation: Translation) -> dict[str, object]:
-    """Return a translation as OPUS-CAT's JSON, with words as segments.
+    """Return a translation in OPUS-CAT's JSON format, with words as segments.
 
-    Without an alignment, as of a copied text, each word is aligned with the word at the same index.
+    If the translation has no alignment, as for a copied text, each word is aligned with the word at the same
+    index.
     """
     alignment = translation.alignment
     if alignment is None:
@@ -256,26 +260,26 @@ def translation_pair(translation: Translation) -> dict[str, object]:
         links = tuple((index, index) for index in range(min(len(source), len(target))))
     else:
         source, target, links = list(alignment.source), list(alignment.target), alignment.links
-    segments = _segments(translation.text, target)
+    segments = _word_segments(translation.text, target)
     return {
         "translation": translation.text,
         "Translation": translation.text,
-        "SegmentedSourceSentence": _segments(translation.source, source),
+        "SegmentedSourceSentence": _word_segments(translation.source, source),
         "SegmentedTranslation": segments,
         "SegmentedAlignmentSourceToTarget": _link_table(links),
         "SegmentedAlignmentTargetToSource": _link_table((target, source) for source, target in links),
         "AlignmentString": " ".join(f"{source}-{target}" for source, target in links),
         "RawTranslation": " ".join(segments),
-        "Segmentation": SENTENCE_PIECE,
+        "Segmentation": SENTENCE_PIECE_SEGMENTATION,
         "AutoEditedTranslation": False,
     }
 
 
-def _segments(text: str, words: Iterable[Span]) -> list[str]:
-    """Return words, with ``▁`` before those that follow a space or start the text."""
+def _word_segments(text: str, words: Iterable[Span]) -> list[str]:
+    """Return the words of a text, with ``▁`` before each word that follows a space or starts the text."""
     segments, last_end = [], -1
     for start, end in words:
-        segments.append(text[start:end] if start == last_end else SPACE + text[start:end])
+        segments.append(text[start:end] if start == last_end else SPACE_SYMBOL + text[start:end])
         last_end = end
     return segments
 
@@ -288,7 +292,7 @@ def _link_table(links: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
 
 
 def render(problem: ApiError, request_id: str) -> Response:
-    """Return an error as JSON, in the format of ASP.NET Web API."""
+    """Return an error response in the JSON format of ASP.NET Web API."""
     return json_response({"Message": problem.message}, problem.status)
 
 

@@ -1,7 +1,7 @@
 """Find the text and the languages in a prompt that asks for a translation.
 
 A prompt names the target language after *to* or *into*, as in ``Translate the following text into German:``,
-or in Chinese after 翻译成; :func:`requested_languages` finds it, and :func:`read_prompt` finds the text.
+or in Chinese after 翻译成. :func:`requested_languages` finds the languages, and :func:`read_prompt` the text.
 """
 
 from __future__ import annotations
@@ -14,45 +14,47 @@ from uwaga.languages.names import CHINESE_NAMES, NAMES, language_code
 
 # ruff: noqa: SIM905 (a list of names is easier to read as one text)
 
-TO_WORD = re.compile(r"(?:\b(?:in)?to\s+|[译譯][成为為到至]\s?)[\"'“‘*「]{0,2}", re.IGNORECASE)
-FROM_WORD = re.compile(r"(?:\bfrom\s+|[从從由]\s?)[\"'“‘*「]{0,2}", re.IGNORECASE)
-WORD = re.compile(r"[^\W_][^\s()\"'“”‘’«»*,.:;!?，。：；！？]{0,40}|\([^()\n]{1,40}\)")
-CODE = re.compile(r"[a-z]{2,3}(?:[-_][a-z0-9]{2,4}){0,2}", re.IGNORECASE | re.ASCII)
+TO_PATTERN = re.compile(r"(?:\b(?:in)?to\s+|[译譯][成为為到至]\s?)[\"'“‘*「]{0,2}", re.IGNORECASE)
+FROM_PATTERN = re.compile(r"(?:\bfrom\s+|[从從由]\s?)[\"'“‘*「]{0,2}", re.IGNORECASE)
+WORD_PATTERN = re.compile(r"[^\W_][^\s()\"'“”‘’«»*,.:;!?，。：；！？]{0,40}|\([^()\n]{1,40}\)")
+CODE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][a-z0-9]{2,4}){0,2}", re.IGNORECASE | re.ASCII)
 MAX_PROMPT_LENGTH = 4000
-"""Number of characters of a prompt in which the instruction is searched."""
+"""Number of characters at the start of a prompt that are searched for the instruction."""
 MAX_NAME_WORDS = 4
-"""Maximum words of a language's name."""
+"""Maximum number of words in the name of a language."""
 SOURCE_DISTANCE = 60
-"""Number of characters before *to* in which the source language is searched."""
-LINE = re.compile(r"[^\n]+")
-BLANK = re.compile(r"\n[ \t\r]*\n")
-TRANSLATE = re.compile("translat|[译譯][成为為到至]", re.IGNORECASE)
-HEADING = re.compile(
+"""Number of characters before *to* that are searched for the source language."""
+LINE_PATTERN = re.compile(r"[^\n]+")
+BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+TRANSLATE_PATTERN = re.compile("translat|[译譯][成为為到至]", re.IGNORECASE)
+HEADING_INSTRUCTION = re.compile(
     r"\s*(?:(?:please\s+)?translate\b|[^\n]{0,60}[译譯][成为為到至])[^\n]*[:：][ \t\r]*\n", re.IGNORECASE
 )
-"""An instruction on a separate line."""
-COLON = re.compile(r"\{[^{}\n]*\}|([:：])")
-"""A colon, outside the braces of an example of JSON."""
-LABEL = re.compile(r"[^\S\n]*(?:#{1,4} )?([^\W\d_][^\n:：]{0,60}?)[^\S\n]*[:：]")
-"""A line's beginning such as ``English:``."""
+"""Pattern of an instruction on a separate line."""
+COLON_PATTERN = re.compile(r"\{[^{}\n]*\}|([:：])")
+"""Pattern that finds a colon (group 1) outside the braces of a JSON example."""
+LABEL_PATTERN = re.compile(r"[^\S\n]*(?:#{1,4} )?([^\W\d_][^\n:：]{0,60}?)[^\S\n]*[:：]")
+"""Pattern of a label at the beginning of a line, such as ``English:``."""
 LABEL_WORDS = re.compile(
     r"(?:source|target|input|output|text|translation|answer|response|result|原文|译文|譯文)\b", re.IGNORECASE
 )
 BACK_REFERENCE = re.compile(r"\b(?:above|preceding|previous|foregoing|this|it|that)\b|[上前]", re.IGNORECASE)
-"""A word that refers to the text before an instruction."""
+"""Pattern of a word that refers to the text before an instruction."""
 QUOTATION_MARKS = "\"'“”„«»"
 ARROWS = ("=>", "->", "→")
-"""Signs after the text in prompts that show the beginning of an answer."""
-JSON = re.compile(
+"""Signs that follow the text in prompts that end with the beginning of an answer."""
+JSON_REQUEST = re.compile(
     r"\b(?:return|respond|reply|answer|output|produce|give|provide|format)\b[^.\n]{0,60}\bjson\b|"
     r"json[^。\n]{0,20}(?:格式|返回|输出|輸出)|(?:返回|输出|輸出)[^。\n]{0,20}json",
     re.IGNORECASE,
 )
-"""A request for an answer in JSON."""
-NO_JSON = re.compile(r"\b(?:not|no|never|without|instead of)\s(?:\w{1,20}\s){0,3}json\b", re.IGNORECASE)
+"""Pattern of a request for an answer in JSON."""
+NO_JSON_REQUEST = re.compile(
+    r"\b(?:not|no|never|without|instead of)\s(?:\w{1,20}\s){0,3}json\b", re.IGNORECASE
+)
 JSON_EXAMPLE = re.compile(r"(?<![^\S\n])[^\S\n]*+\{\s*+[\"'“]?(\w{1,40})[\"'”]?\s*[:：][^{}]{0,400}\}")
 JSON_KEY = re.compile(r"\b(?:key|field|property)\s+(?:named\s+|called\s+)?[\"'`“](\w{1,40})[\"'`”]")
-DEFAULT_KEY = "translation"
+DEFAULT_JSON_KEY = "translation"
 CHINESE_CODES = {
     form: code
     for entry in (
@@ -65,23 +67,23 @@ CHINESE_CODES = {
     for code, name in [entry.split(":")]
     for form in (name, name.replace("语", "文"), name.replace("语", "語"))
 }
-"""Codes of languages by their Chinese names."""
+"""Language codes by Chinese name."""
 CHINESE_NAME = re.compile("|".join(sorted(CHINESE_CODES, key=len, reverse=True)))
-QUOTED = re.compile(r'"([^"\n]+)"|„([^„“”\n]+)[“”]|“([^“”\n]+)”|«([^«»\n]+)»')
-LETTERS_SIGN = "🔤"
-"""Encloses the text in the prompts of Translate for Zotero, in which an instruction follows."""
-FENCES = (('"""', '"""'), ("```", "```"), ("<text>", "</text>"))
-"""Delimiters of the text in prompts of Pot and other clients."""
+QUOTED_TEXT = re.compile(r'"([^"\n]+)"|„([^„“”\n]+)[“”]|“([^“”\n]+)”|«([^«»\n]+)»')
+ZOTERO_DELIMITER = "🔤"
+"""Delimiter of the text in the prompts of Translate for Zotero, which put the instruction after the text."""
+TEXT_DELIMITERS = (('"""', '"""'), ("```", "```"), ("<text>", "</text>"))
+"""Pairs of delimiters around the text in the prompts of Pot and other clients."""
 
 
 @dataclass(frozen=True)
 class RequestedLanguages:
-    """Languages that a prompt names.
+    """The languages that a prompt names.
 
     Attributes:
-        source: code of the source language; None if it is not named.
+        source: code of the source language; None if the prompt does not name it.
         target: code of the target language.
-        end: end of the target language's name in the prompt.
+        end: index of the end of the target language's name in the prompt.
     """
 
     source: str | None
@@ -91,9 +93,13 @@ class RequestedLanguages:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text to translate and the codes of its languages; None for a language that is not named.
+    """A text to translate, as found in a prompt.
 
-    ``json_key`` is the key of the translation if the prompt asks for an object of JSON, otherwise None.
+    Attributes:
+        text: the text.
+        source: code of the source language; None if the prompt does not name it.
+        target: code of the target language; None if the prompt does not name it.
+        json_key: the key for the translation if the prompt asks for a JSON object; otherwise None.
     """
 
     text: str
@@ -105,33 +111,34 @@ class Prompt:
 def read_prompt(message: str, system: str = "") -> Prompt | None:
     """Return the text and the languages of a message that requests a translation; None for other messages.
 
-    If the system prompt requests a translation into a language, the message is the text, except for a first
-    line such as ``Translate to German:``. Otherwise the message must contain the request, in its first 4,000
-    characters. The instruction ends at the first colon after the language in that line, or in a later line of
-    the same paragraph with a request; without a colon, at the end of the line. If nothing follows, the text
-    is quoted in the line, or precedes it. ``🔤``, ``\"\"\"``, code fences and ``<text>`` around the text are
-    removed, and labels such as ``English:`` before and ``German:`` after it.
+    If the system prompt requests a translation into a language, the whole message is the text, unless its
+    first line is an instruction such as ``Translate to German:``. Otherwise, the first 4,000 characters of
+    the message must contain an instruction. The instruction ends at the first colon after the language, in
+    the same line or in a later line of the paragraph that also names a language, or at the end of the line if
+    there is no colon. If nothing follows the instruction, the text is quoted in its line or precedes it.
+    ``🔤``, ``\"\"\"``, code fences and ``<text>`` around the text are removed, as are labels such as
+    ``English:`` before the text and ``German:`` after it.
 
     Args:
-        message: the last message by the user.
-        system: the system messages.
+        message: the last user message.
+        system: the system messages, joined.
     """
     system_languages = requested_languages(system[:MAX_PROMPT_LENGTH])
-    heading = HEADING.match(message, 0, MAX_PROMPT_LENGTH)
+    heading = HEADING_INSTRUCTION.match(message, 0, MAX_PROMPT_LENGTH)
     if system_languages is not None and (heading is None or requested_languages(heading[0]) is None):
         json_key = _json_key(system[:MAX_PROMPT_LENGTH])
         return Prompt(message.strip(), system_languages.source, system_languages.target, json_key)
-    prompt = _after_instruction(message)
+    prompt = _read_instruction_prompt(message)
     if prompt is None:
         return None
     source = prompt.source or (system_languages.source if system_languages is not None else None)
     return replace(prompt, source=source, json_key=prompt.json_key or _json_key(system[:MAX_PROMPT_LENGTH]))
 
 
-def _after_instruction(message: str) -> Prompt | None:
-    head, start = message[:MAX_PROMPT_LENGTH], 0
-    for end in (*(blank.start() for blank in BLANK.finditer(head)), len(head)):
-        instruction = _instruction_line(head, start, end)
+def _read_instruction_prompt(message: str) -> Prompt | None:
+    beginning, start = message[:MAX_PROMPT_LENGTH], 0
+    for end in (*(blank.start() for blank in BLANK_LINE.finditer(beginning)), len(beginning)):
+        instruction = _instruction_line(beginning, start, end)
         if instruction is not None:
             languages, line_start, text_start = instruction
             line_end = message.find("\n", line_start)
@@ -139,21 +146,22 @@ def _after_instruction(message: str) -> Prompt | None:
             text_start = text_start or line_start + len(line)
             body = message[text_start:]
             prompt = message[0 if body.strip() else start : text_start]
-            return _prompt(message[:line_start], prompt, body, languages, line)
+            return _locate_text(message[:line_start], prompt, body, languages, line)
         start = end
     return None
 
 
-def _instruction_line(head: str, start: int, end: int) -> tuple[RequestedLanguages, int, int] | None:
-    """Return the languages of a paragraph's line with a request, its start, and the position after its colon.
+def _instruction_line(beginning: str, start: int, end: int) -> tuple[RequestedLanguages, int, int] | None:
+    """Return the languages of an instruction, the start of its line, and the position after its colon.
 
-    It is the first such line with a colon after the language; without any, the first such line and 0.
+    The instruction is the first line of the paragraph that names a language and has a colon after it. If no
+    line has a colon, it is the first line that names a language, and the position is 0.
     """
     first: tuple[RequestedLanguages, int, int] | None = None
-    for line in LINE.finditer(head, start, end):
+    for line in LINE_PATTERN.finditer(beginning, start, end):
         languages = requested_languages(line[0])
         if languages is not None:
-            colons = COLON.finditer(head, line.start() + languages.end, line.end())
+            colons = COLON_PATTERN.finditer(beginning, line.start() + languages.end, line.end())
             colon = next((match.end() for match in colons if match[1]), 0)
             if colon:
                 return languages, line.start(), colon
@@ -161,49 +169,54 @@ def _instruction_line(head: str, start: int, end: int) -> tuple[RequestedLanguag
     return first
 
 
-def _prompt(
+def _locate_text(
     before: str, instruction: str, body: str, languages: RequestedLanguages, line: str
 ) -> Prompt | None:
-    """Return the text that follows an instruction, is quoted in its line, or precedes it."""
+    """Return the prompt with the text that follows an instruction, is quoted in its line, or precedes it."""
     json_key = _json_key(instruction)
     if json_key is not None and (example := JSON_EXAMPLE.match(body.lstrip())) is not None:
         json_key, body = example[1], body.lstrip()[example.end() :]
-    text = _without_labels(_unwrap(body.strip()), languages, has_label=json_key is not None)
+    text = _remove_labels(_remove_delimiters(body.strip()), languages, has_label=json_key is not None)
     if not text:
-        quoted = QUOTED.search(line)
+        quoted = QUOTED_TEXT.search(line)
         if quoted is not None:
             text = next(filter(None, quoted.groups()))
         elif BACK_REFERENCE.search(line):
-            text = _unwrap(before.strip())
+            text = _remove_delimiters(before.strip())
     return Prompt(text, languages.source, languages.target, json_key) if text else None
 
 
-def _without_labels(text: str, languages: RequestedLanguages, has_label: bool = False) -> str:
-    r"""Return a text without its own label and without a label for the answer after it.
+def _remove_labels(text: str, languages: RequestedLanguages, has_label: bool = False) -> str:
+    r"""Return a text without the label before it and the label for the answer after it.
 
     Args:
         text: a text such as ``English: A man sleeps.\nGerman:``.
         languages: the languages that the labels may name.
-        has_label: whether the text may have a label although none begins an answer.
+        has_label: whether to remove a label before the text even if there is no label after it.
     """
     start = text.rfind("\n") + 1
-    last = LABEL.fullmatch(text, start)
-    answer = last is not None and _is_label(last[1], languages.target)
-    if answer:
+    last = LABEL_PATTERN.fullmatch(text, start)
+    has_answer_label = last is not None and _is_label(last[1], languages.target)
+    if has_answer_label:
         text = text[:start].rstrip()
     for arrow in ARROWS:
         if text.endswith(arrow):
             text = text.removesuffix(arrow).rstrip()
             is_quoted = len(text) > 1 and text[0] in QUOTATION_MARKS and text[-1] in QUOTATION_MARKS
             return text[1:-1] if is_quoted else text
-    first = LABEL.match(text)
-    if first is not None and (answer or has_label) and _is_label(first[1], languages.source):
+    first = LABEL_PATTERN.match(text)
+    if first is not None and (has_answer_label or has_label) and _is_label(first[1], languages.source):
         return text[first.end() :].strip()
     return text
 
 
 def _is_label(words: str, language: str | None) -> bool:
-    """Return whether words are a label: the name of a language (the given one, if known) or of a text."""
+    """Return whether words are a label: the name of a language, or a word such as *source* or *text*.
+
+    Args:
+        words: the words before a colon.
+        language: the code of the language that the label may name; None for any language.
+    """
     if LABEL_WORDS.search(words):
         return True
     code = language_code(words) or CHINESE_CODES.get(words)
@@ -211,18 +224,18 @@ def _is_label(words: str, language: str | None) -> bool:
 
 
 def _json_key(instruction: str) -> str | None:
-    """Return the key of the translation if an instruction asks for a JSON object."""
-    if JSON.search(instruction) is None or NO_JSON.search(instruction):
+    """Return the key for the translation if an instruction asks for a JSON object; otherwise None."""
+    if JSON_REQUEST.search(instruction) is None or NO_JSON_REQUEST.search(instruction):
         return None
     key = JSON_EXAMPLE.search(instruction) or JSON_KEY.search(instruction)
-    return DEFAULT_KEY if key is None else key[1]
+    return DEFAULT_JSON_KEY if key is None else key[1]
 
 
-def _unwrap(text: str) -> str:
-    """Return a text without its delimiters."""
-    if text.startswith(LETTERS_SIGN):
-        return text[len(LETTERS_SIGN) :].partition(LETTERS_SIGN)[0].strip()
-    for opening, closing in FENCES:
+def _remove_delimiters(text: str) -> str:
+    """Return a text without the delimiters around it."""
+    if text.startswith(ZOTERO_DELIMITER):
+        return text[len(ZOTERO_DELIMITER) :].partition(ZOTERO_DELIMITER)[0].strip()
+    for opening, closing in TEXT_DELIMITERS:
         is_enclosed = len(text) >= len(opening) + len(closing)
         if is_enclosed and text.startswith(opening) and text.endswith(closing):
             return text[len(opening) : -len(closing)].strip()
@@ -230,19 +243,19 @@ def _unwrap(text: str) -> str:
 
 
 def requested_languages(prompt: str) -> RequestedLanguages | None:
-    """Return the languages of a prompt that requests a translation; None if it does not or names none.
+    """Return the languages of a prompt that requests a translation; None if it names no target language.
 
     A language is named in English, in that language, or by its code. Since many codes are also words, a code
-    without a region must be followed by punctuation or *to*, or preceded by *from* and the other language.
+    without a region must be followed by punctuation or *to*, or preceded by *from* and the source language.
     """
-    if not TRANSLATE.search(prompt):
+    if not TRANSLATE_PATTERN.search(prompt):
         return None
     source = None
-    for match in FROM_WORD.finditer(prompt):
+    for match in FROM_PATTERN.finditer(prompt):
         source = _language_at(prompt, match.end())
         if source is not None:
             break
-    for match in TO_WORD.finditer(prompt):
+    for match in TO_PATTERN.finditer(prompt):
         after_source = source is not None and 0 <= match.start() - source[1] <= 1
         target = _language_at(prompt, match.end(), after_source)
         if target is not None:
@@ -251,13 +264,13 @@ def requested_languages(prompt: str) -> RequestedLanguages | None:
     return None
 
 
-def _language_at(prompt: str, start: int, allow_word: bool = False) -> tuple[str, int] | None:
-    """Return the code of the language that is named at a position, and the end of its name.
+def _language_at(prompt: str, start: int, allow_following_word: bool = False) -> tuple[str, int] | None:
+    """Return the code of the language named at a position and the index of the end of its name, or None.
 
     Args:
         prompt: the prompt.
-        start: start of the name.
-        allow_word: whether a code without a region may be followed by a word.
+        start: the index at which the name starts.
+        allow_following_word: whether another word may follow a language code without a region.
     """
     if chinese := CHINESE_NAME.match(prompt, start):
         return CHINESE_CODES[chinese[0]], chinese.end()
@@ -265,7 +278,7 @@ def _language_at(prompt: str, start: int, allow_word: bool = False) -> tuple[str
     ends: list[int] = []
     position = start
     for _ in range(MAX_NAME_WORDS):
-        word = WORD.match(prompt, position)
+        word = WORD_PATTERN.match(prompt, position)
         if word is None:
             break
         words.append(word[0])
@@ -279,13 +292,18 @@ def _language_at(prompt: str, start: int, allow_word: bool = False) -> tuple[str
         return None
     next_char = prompt[ends[0] : ends[0] + 2].lstrip("\"'”’*")[:1]
     has_region = len(words[0]) > len(base_language(words[0]))
-    if allow_word or has_region or next_char not in (" ", "-") or TO_WORD.match(prompt, ends[0] + 1):
+    if (
+        allow_following_word
+        or has_region
+        or next_char not in (" ", "-")
+        or TO_PATTERN.match(prompt, ends[0] + 1)
+    ):
         return words[0], ends[0]
     return None
 
 
 def _language_before(prompt: str, end: int) -> str | None:
-    """Return the code of the language that is named just before a position.
+    """Return the code of the language named just before a position; None if there is none.
 
     Examples are ``English to German``, ``English (en) to German`` and ``the English text into German``.
     """
@@ -294,7 +312,7 @@ def _language_before(prompt: str, end: int) -> str | None:
     )
     if chinese := CHINESE_NAME.findall(before):
         return CHINESE_CODES[chinese[-1]]
-    words = WORD.findall(before)[-MAX_NAME_WORDS:]
+    words = WORD_PATTERN.findall(before)[-MAX_NAME_WORDS:]
     for first in range(len(words)):
         code = language_code(" ".join(words[first:]))
         if code is not None:
@@ -303,4 +321,4 @@ def _language_before(prompt: str, end: int) -> str | None:
 
 
 def _is_code(word: str) -> bool:
-    return CODE.fullmatch(word) is not None and base_language(word) in NAMES
+    return CODE_PATTERN.fullmatch(word) is not None and base_language(word) in NAMES

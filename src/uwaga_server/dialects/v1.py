@@ -1,4 +1,4 @@
-"""The server's own dialect, with all results of the library for a translation."""
+"""The native dialect ``v1``, which offers all results of the library for a translation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from uwaga_server.auth import Client
 from uwaga_server.context import BEARER_KEY, Dialect, ServerContext
 from uwaga_server.dialects import v1_schema as schema
 from uwaga_server.dialects.memories import request_memory
-from uwaga_server.dialects.v1_inside import inside_routes
+from uwaga_server.dialects.v1_inside import add_inside_route
 from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, ContextBody, DetectBody, TranslateBody
 from uwaga_server.dialects.v1_stored import document_routes, glossary_routes
 from uwaga_server.http import (
@@ -36,16 +36,16 @@ from uwaga_server.http import (
 from uwaga_server.routing import ResponseDescription, Routes
 from uwaga_server.service import DetectedLanguage, TextAnswer
 
-PREFIX = "/v1"
-VIEW = "view"
-"""Attention packed by :func:`uwaga.results.views.attention_view_data`, which takes a tenth of the size."""
+PATH_PREFIX = "/v1"
+PACKED_VIEW = "view"
+"""Value of ``attention`` that requests the form of :func:`uwaga.results.views.attention_view_data`."""
 
 
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
-    routes = Routes("v1", ERRORS, PREFIX)
+    routes = Routes("v1", ERRORS, PATH_PREFIX)
     _add_translate_route(routes, context)
-    inside_routes(context, routes)
+    add_inside_route(context, routes)
     _add_list_routes(routes, context)
     routes.routes += [*glossary_routes(context).routes, *document_routes(context).routes]
     if context.settings.memories is not None:
@@ -65,10 +65,10 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
         "POST", "/translate", "Translate texts", body=TranslateBody, responses={200: success, 404: NOT_FOUND}
     )
     async def translate(request: Request) -> Response:
-        """Translate one text or several; each has its translation or its error.
+        """Translate one or more texts; the response contains a translation or an error for each text.
 
-        With `stream`, send events `piece` with the translation's next characters, then `done` with everything
-        requested, or `error`.
+        With `stream`, the response is a stream of events: `piece` with the next characters of the
+        translation, and finally `done` with all requested results, or `error`.
         """
         client = BEARER_KEY.admit(context, request)
         body = await read_json(request, TranslateBody)
@@ -76,26 +76,26 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
         characters = context.charge(client, texts)
         terms = None if body.glossary_id is None else await stored_terms(context, client, body)
         check_drafts(context, body, texts)
-        requests = text_requests(body, texts, terms)
+        requests = build_text_requests(body, texts, terms)
         if body.memory is not None:
             source = None if body.source == AUTO else body.source
             memory = await request_memory(context, client, body.memory, source, body.target)
             requests = [
                 replace(text_request, memory=memory, threshold=body.threshold) for text_request in requests
             ]
-        call_context = Caller(client=client.name, deadline=context.settings.limits.deadline)
+        caller = Caller(client=client.name, deadline=context.settings.limits.deadline)
         if body.stream:
-            check_streams(body)
+            check_stream_options(body)
             await context.spend(client, characters)
             number = request_id(request)
             return EventStream(
                 request,
-                _events(context, requests[0], body, call_context),
+                _events(context, requests[0], body, caller),
                 lambda error: error_response(error, number),
             )
         async with context.spending(client, characters), while_connected(request):
-            answer = await context.service.translate(requests, **call_context)
-        translations = await run_in_thread(translations_response, answer, body)  # long for many words
+            answer = await context.service.translate(requests, **caller)
+        translations = await run_in_thread(translations_response, answer, body)  # slow for many words
         return json_response({"translations": translations, "model": answer.model})
 
     @routes.add(
@@ -106,7 +106,7 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
         response_model=schema.DetectAnswer,
     )
     async def detect(request: Request) -> Response:
-        """Detect the language of each text, out of the served languages; null for a text without letters."""
+        """Detect the language of each text, or null for a text without letters."""
         client = BEARER_KEY.admit(context, request)
         body = await read_json(request, DetectBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
@@ -124,13 +124,13 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
 def _add_list_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", response_model=schema.LanguagesAnswer)
     async def languages(request: Request) -> Response:
-        """List each source language with its targets."""
+        """List each source language with its target languages."""
         BEARER_KEY.admit(context, request)
         return json_response({"languages": languages_response(context.service.languages.sources)})
 
     @routes.add("GET", "/models", "List the models", response_model=schema.ModelsAnswer)
     async def models(request: Request) -> Response:
-        """List each model with its own language codes, and whether it is loaded and available."""
+        """List each model with its language codes, and whether it is loaded and available."""
         BEARER_KEY.admit(context, request)
         pool = context.service.pool
         loaded, failed = pool.loaded_names(), pool.failures()
@@ -148,18 +148,18 @@ def _add_list_routes(routes: Routes, context: ServerContext) -> None:
 
 
 async def _events(
-    context: ServerContext, request: TextRequest, body: TranslateBody, call_context: Caller
+    context: ServerContext, request: TextRequest, body: TranslateBody, caller: Caller
 ) -> AsyncGenerator[tuple[str, object], None]:
-    """Yield the pieces of a translation, then its requested parts."""
+    """Yield the events of a stream: the pieces of a translation, then the requested results."""
     [detected] = await context.service.sources([request])
     resolved = request if detected is None else replace(request, source=detected.code)
     pieces = []
-    async for piece in context.service.stream(resolved, **call_context):
+    async for piece in context.service.stream(resolved, **caller):
         pieces.append(piece)
         yield "piece", {"text": piece}
     if body.tokens or body.scores or body.alignment or body.attention:
         answer = await context.service.translate(
-            [replace(resolved, search={**_search(body), "beam": 1})], **call_context
+            [replace(resolved, search={**_search_overrides(body), "beam": 1})], **caller
         )
         [result] = translations_response(answer, body)
     else:
@@ -169,28 +169,31 @@ async def _events(
     yield "done", result
 
 
-def check_streams(body: TranslateBody) -> None:
-    """Refuse options that a stream does not support."""
+def check_stream_options(body: TranslateBody) -> None:
+    """Raise an ApiError if a request has options that a stream does not support."""
     if not isinstance(body.text, str):
         raise ApiError(400, "no_stream", "a stream translates one text, not a list", "text")
     search = body.search_options()
-    refused = {
+    refused_options = {
         "nbest": search.get("nbest", 1) > 1,
         "beam": search.get("beam", 1) > 1,
         "format": body.format != "text",
     }
-    for name, is_set in refused.items():
+    for name, is_set in refused_options.items():
         if is_set:
             raise ApiError(
-                400, "no_stream", f"a stream uses greedy search and plain text: omit {name} or stream", name
+                400,
+                "no_stream",
+                f"a stream requires greedy search and plain text; omit {name} or stream",
+                name,
             )
 
 
 def check_drafts(context: ServerContext, body: TranslateBody, texts: Sequence[str]) -> None:
-    """Refuse drafts that do not match the texts, are too long, or need a search that is not greedy."""
+    """Raise an ApiError if drafts do not match the texts, are too long, or the search is not greedy."""
     drafts = body.draft if isinstance(body.draft, list) else [body.draft or ""] * len(texts)
     if len(drafts) != len(texts):
-        message = f"{len(drafts)} drafts for {len(texts)} texts: give one for all or one for each"
+        message = f"{len(drafts)} drafts for {len(texts)} texts; send one for all texts or one for each text"
         raise ApiError(400, "wrong_draft", message, "draft")
     max_characters = context.settings.limits.characters
     if (characters := sum(map(len, drafts))) > max_characters:
@@ -199,15 +202,15 @@ def check_drafts(context: ServerContext, body: TranslateBody, texts: Sequence[st
     search = body.search_options() if any(drafts) else {}
     for name, neutral in (("nbest", 1), ("sample", False), ("mbr", 0), ("beam", 1)):
         if search.get(name, neutral) not in (neutral, None):
-            raise ApiError(400, "wrong_draft", f"a draft needs greedy search: omit {name} or draft", name)
+            raise ApiError(400, "wrong_draft", f"a draft requires greedy search; omit {name} or draft", name)
 
 
 async def stored_terms(context: ServerContext, client: Client, body: TranslateBody) -> Glossary:
-    """Return the terms of the stored glossary that a body names."""
+    """Return the terms of the stored glossary with the ``glossary_id`` of a request."""
     if body.glossary is not None:
-        raise ApiError(400, "two_glossaries", "give either glossary or glossary_id", "glossary_id")
+        raise ApiError(400, "two_glossaries", "send either glossary or glossary_id, not both", "glossary_id")
     if body.source in (None, AUTO):
-        message = "a stored glossary needs the source language: name it"
+        message = "a stored glossary requires the source language; set source"
         raise ApiError(400, "source_missing", message, "source")
     ids, service = (body.glossary_id or "",), context.service
     languages = service.language(body.source or "", "source"), service.language(body.target, "target")
@@ -215,22 +218,28 @@ async def stored_terms(context: ServerContext, client: Client, body: TranslateBo
 
 
 class Caller(TypedDict):
-    """The client of a request, and its deadline in seconds."""
+    """Keyword arguments of the service that describe a caller: client name and time limit in seconds."""
 
     client: str
     deadline: float
 
 
-def text_requests(
+def build_text_requests(
     body: TranslateBody, texts: Sequence[str], terms: Glossary | None = None
 ) -> list[TextRequest]:
-    """Return the requests to the service; ``terms`` are the terms of the body's ``glossary_id``."""
+    """Return the requests to the translation service, one for each text.
+
+    Args:
+        body: the body of the HTTP request.
+        texts: the texts.
+        terms: the terms of the stored glossary that the body names; None if it names none.
+    """
     common = TextRequest(
         "",
         target=body.target,
         source=body.source,
         format=body.format,
-        search=_search(body),
+        search=_search_overrides(body),
         glossary=terms or body.glossary,
         glossary_mode=body.glossary_mode,
         ignore_tags=body.ignore_tags,
@@ -251,19 +260,24 @@ def text_requests(
 def text_contexts(
     context: ContextBody | Sequence[ContextBody] | None, count: int
 ) -> list[TextContext | None]:
-    """Return the context of each of ``count`` texts."""
+    """Return the context of each text.
+
+    Args:
+        context: one context for all texts, a list with one for each text, or None.
+        count: the number of texts.
+    """
     if context is None:
         return [None] * count
     contexts = [context] * count if isinstance(context, ContextBody) else context
     if len(contexts) != count:
-        message = f"{len(contexts)} contexts for {count} texts: give one for all or one for each"
+        message = f"{len(contexts)} contexts for {count} texts; send one for all texts or one for each text"
         raise ApiError(400, "wrong_context", message, "context")
     return [
         TextContext(text_context.key, text_context.before, text_context.after) for text_context in contexts
     ]
 
 
-def _search(body: TranslateBody) -> SearchOverrides:
+def _search_overrides(body: TranslateBody) -> SearchOverrides:
     options = body.search_options()
     if not body.stream:
         options |= {"alignment": True} if body.alignment else {}
@@ -272,14 +286,14 @@ def _search(body: TranslateBody) -> SearchOverrides:
 
 
 def translations_response(answer: TextAnswer, body: TranslateBody) -> list[dict[str, object]]:
-    """Return translations as JSON."""
+    """Return the translations of an answer as JSON."""
     return [translation_response(text.translation, body, text.detected) for text in answer.texts]
 
 
 def translation_response(
     translation: Translation, body: TranslateBody, detected: DetectedLanguage | None
 ) -> dict[str, object]:
-    """Return a translation as JSON: its text and its requested parts."""
+    """Return a translation as JSON: its text and the requested results."""
     content: dict[str, object] = {
         "text": translation.text,
         "score": translation.score if translation.token_scores else None,
@@ -291,7 +305,7 @@ def translation_response(
         content["error"] = {"code": problem.code, "message": problem.message}
     if translation.warnings:
         content["warnings"] = list(translation.warnings)
-    names = [name for name, field in _OPTIONAL_PARTS if getattr(body, field) not in (False, VIEW)]
+    names = [name for name, field in _OPTIONAL_PARTS if getattr(body, field) not in (False, PACKED_VIEW)]
     if names:
         parts = translation.to_dict(confidence=body.scores)
         content |= {name: parts[name] for name in names if name in parts}
@@ -299,7 +313,7 @@ def translation_response(
         content["terms"] = [term.to_dict() for term in translation.terms]
     if translation.memory:
         content["memory"] = [use.to_dict() for use in translation.memory]
-    if body.attention == VIEW and translation.attentions is not None:
+    if body.attention == PACKED_VIEW and translation.attentions is not None:
         content["attention_view"] = attention_view_data(
             translation.attentions, translation.source_tokens, translation.tokens
         )
@@ -321,7 +335,7 @@ _OPTIONAL_PARTS = (
     ("alignment", "alignment"),
     ("coverage", "coverage"),
 )
-"""Parts of a translation, and the field of the body that requests each."""
+"""Optional results of a translation, each with the field of the body that requests it."""
 
 
 def _detection_response(detected: DetectedLanguage) -> dict[str, object]:
@@ -329,7 +343,7 @@ def _detection_response(detected: DetectedLanguage) -> dict[str, object]:
 
 
 def error_response(problem: ApiError, request_id: str) -> dict[str, object]:
-    """Return an error as JSON."""
+    """Return the JSON body of an error response."""
     error = {"code": problem.code, "message": problem.message, "request_id": request_id}
     if problem.parameter:
         error["parameter"] = problem.parameter
@@ -337,8 +351,8 @@ def error_response(problem: ApiError, request_id: str) -> dict[str, object]:
 
 
 def render(problem: ApiError, request_id: str) -> Response:
-    """Return an error response."""
+    """Return an error response in JSON."""
     return json_response(error_response(problem, request_id), problem.status)
 
 
-DIALECT = Dialect("v1", lambda path: path.startswith(PREFIX + "/"), routes, render)
+DIALECT = Dialect("v1", lambda path: path.startswith(PATH_PREFIX + "/"), routes, render)

@@ -1,7 +1,7 @@
-"""The internals of a translation over HTTP: search, candidates, attention and arrays, with edits.
+"""``/v1/inside``: return the internals of a translation, optionally with attention interventions.
 
-The data structures are those of the npm package (``web/src/types.ts``), so that the laboratories of the page
-and of the course share their code.
+The data structures are those of the npm package (``web/src/types.ts``), so that the laboratories of the web
+page and of the course can share their code.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from uwaga_server.http import json_response, read_json, while_connected
 from uwaga_server.routing import Routes
 
 MAX_BYTES = 16 << 20
-"""Maximum bytes of the arrays of a response, before base64."""
+"""Maximum number of bytes of all arrays in a response, before they are encoded in base64."""
 MAX_EDITS = 64
-MAX_WEIGHT = 1e6
-"""Largest absolute value of a weight or a scale of an edit."""
+"""Maximum number of interventions in a request."""
+MAX_ABSOLUTE_WEIGHT = 1e6
+"""Maximum absolute value of an attention weight or a scale in an intervention."""
 SEARCH_OPTIONS = (
     "beam",
     "nbest",
@@ -50,33 +51,37 @@ SEARCH_OPTIONS = (
     "top_p",
     "seed",
 )
-"""Search options of a request."""
+"""Search options that a request may set."""
 
-Weight = Annotated[float, Field(ge=-MAX_WEIGHT, le=MAX_WEIGHT)]
-Count = Annotated[int, Field(ge=1, le=4096), Integral]
+Weight = Annotated[float, Field(ge=-MAX_ABSOLUTE_WEIGHT, le=MAX_ABSOLUTE_WEIGHT)]
+OneBasedNumber = Annotated[int, Field(ge=1, le=4096), Integral]
 
 
 class HeadsEdit(BaseModel):
-    """A change of attention heads."""
+    """An intervention in attention heads."""
 
     model_config = STRICT_CONFIG
     kind: Kind = "cross"
-    layer: Count | None = Field(None, description="From 1; all if omitted.")
-    head: Count | None = Field(None, description="From 1; all if omitted.")
+    layer: OneBasedNumber | None = Field(
+        None, description="Number of the layer, from 1; all layers if omitted."
+    )
+    head: OneBasedNumber | None = Field(None, description="Number of the head, from 1; all heads if omitted.")
     weights: Replacement | list[list[Weight]] | list[list[list[Weight]]] | None = Field(
         None,
-        description="Weights that replace the model's: `silent`, `alone`, `uniform`, `diagonal`, or numbers, "
-        "as an array (queries, keys) or (heads, queries, keys).",
+        description="Attention weights that replace those of the model: `silent`, `alone`, `uniform`, "
+        "`diagonal`, or numbers with shape (queries, keys) or (heads, queries, keys).",
     )
     mask: list[list[bool]] | list[list[list[bool]]] | None = Field(
         None,
-        description="True where a query may attend to a key, as an array (queries, keys) or (heads, queries, "
+        description="True where a query may attend to a key, with shape (queries, keys) or (heads, queries, "
         "keys).",
     )
-    scale: Weight | None = Field(None, description="Factor of the scores that replaces the model's.")
+    scale: Weight | None = Field(
+        None, description="Scaling factor of the attention scores that replaces that of the model."
+    )
 
     def intervention(self) -> Intervention:
-        """Return the edit for the library."""
+        """Return the intervention as an object of the library."""
         weights = self.weights
         return Heads(
             self.kind,
@@ -84,14 +89,14 @@ class HeadsEdit(BaseModel):
             self.head,
             weights
             if weights is None or isinstance(weights, str)
-            else _table("weights", weights, np.float32),
-            None if self.mask is None else _table("mask", self.mask, np.bool_),
+            else _edit_array("weights", weights, np.float32),
+            None if self.mask is None else _edit_array("mask", self.mask, np.bool_),
             self.scale,
         )
 
 
 class PositionsEdit(BaseModel):
-    """A change of the positions of the first tokens on one side."""
+    """An intervention in the positions of the first tokens of the source or the target."""
 
     model_config = STRICT_CONFIG
     side: Literal["source", "target"]
@@ -100,12 +105,12 @@ class PositionsEdit(BaseModel):
     )
 
     def intervention(self) -> Intervention:
-        """Return the edit for the library."""
+        """Return the intervention as an object of the library."""
         return Positions(self.side, tuple(self.places))
 
 
 class InsideFields(BaseModel):
-    """A text to translate as one sentence, and what to return of it; without the options of the search."""
+    """Fields of a request for the internals of a translation, except the search options."""
 
     model_config = STRICT_CONFIG | {
         "json_schema_extra": {
@@ -118,25 +123,25 @@ class InsideFields(BaseModel):
     target: LanguageCode = Field(description="Language to translate to.")
     source: LanguageCode | None = Field(None, description="Language of the text; detected if omitted.")
     forced: str | None = Field(
-        None, description="A translation that the decoder is forced to produce; the beam is then 1."
+        None, description="A translation that the decoder is forced to produce, with a beam of 1."
     )
     edits: list[HeadsEdit | PositionsEdit] = Field(
-        [], max_length=MAX_EDITS, description="Changes of attention heads and positions, in their order."
+        [], max_length=MAX_EDITS, description="Interventions in attention heads and positions, in order."
     )
     attention: bool = Field(False, description="Return all attention matrices.")
     insight: list[Annotated[str, Field(max_length=64)]] | None = Field(
         None,
         max_length=64,
-        description="Return the arrays inside the best translation with these names or beginnings of names, "
-        "such as `cross.2`; an empty list for all.",
+        description="Return the internal activations of the best translation whose names begin with these "
+        "strings, such as `cross.2`; an empty list returns all.",
     )
-    tree: bool = Field(False, description="Return the candidates of all steps of the search.")
+    tree: bool = Field(False, description="Return the search tree: the candidates of all search steps.")
     steps: Annotated[int, Field(ge=0, le=64), Integral] = Field(
-        0, description="Number of candidates to return of each step of the best translation."
+        0, description="Number of candidates to return for each step of the best translation."
     )
 
     def search_options(self) -> SearchOverrides:
-        """Return the requested search options; several translations imply a beam of at least that size."""
+        """Return the requested search options; the beam is at least as large as ``nbest``."""
         options = {name: getattr(self, name) for name in SEARCH_OPTIONS if name in self.model_fields_set}
         options = {name: value for name, value in options.items() if value is not None}
         if "nbest" in options and not options.get("sample"):
@@ -156,14 +161,14 @@ else:
 
 
 class ArrayAnswer(BaseModel):
-    """An array: its float32 numbers, little-endian, row by row, in base64."""
+    """An array: its shape, and its values as little-endian float32 in row-major order, in base64."""
 
     shape: list[int]
     data: str
 
 
 class InsideTranslation(BaseModel):
-    """A translation; `log_probs` has null for minus infinity."""
+    """A translation; in `log_probs`, null stands for minus infinity."""
 
     text: str
     score: float | None
@@ -176,7 +181,7 @@ class InsideTranslation(BaseModel):
 
 
 class InsideSource(BaseModel):
-    """The text as the encoder reads it, with the end symbol."""
+    """The source text and its tokens, including the end symbol."""
 
     text: str
     tokens: list[int]
@@ -184,14 +189,18 @@ class InsideSource(BaseModel):
 
 
 class StepCandidate(BaseModel):
-    """A candidate of a step."""
+    """A candidate token of a search step."""
 
     token: int
     log_prob: float | None
 
 
 class InsideModel(BaseModel):
-    """The sizes of a model; `decoder_attention` is false for a decoder with a recurrence in its place."""
+    """The name, languages and sizes of a model.
+
+    `decoder_attention` is false if the decoder has a recurrence instead of self-attention. `end` is the id of
+    the end symbol.
+    """
 
     name: str
     source_language: str
@@ -205,7 +214,7 @@ class InsideModel(BaseModel):
 
 
 class InsideAnswer(BaseModel):
-    """The internals of a translation; `vocabulary` has the pieces of its target tokens."""
+    """The internals of a translation; `vocabulary` maps the ids of target tokens to their pieces."""
 
     source: InsideSource
     candidates: list[InsideTranslation]
@@ -215,16 +224,18 @@ class InsideAnswer(BaseModel):
     model: InsideModel
 
 
-def inside_routes(context: ServerContext, routes: Routes) -> None:
-    """Add the route to those of a dialect."""
+def add_inside_route(context: ServerContext, routes: Routes) -> None:
+    """Add the route ``/inside`` to the routes of the dialect."""
 
     @routes.add("POST", "/inside", "Look inside a translation", body=InsideBody, response_model=InsideAnswer)
     async def inside(request: Request) -> Response:
-        """Translate a text as one sentence, with changes of the attention if there are any, and return what
-        is requested: all translations of the beam, the search as a tree, the candidates of each step, the
-        attention matrices and any arrays inside the model.
+        """Translate a text as one sentence and return internals of the translation.
 
-        Only a single Transformer with an encoder, on the native engine, can be inspected; other models are
+        The response contains all beam hypotheses and, if requested, the search tree, the candidates of each
+        step, the attention matrices and internal activations. `edits` are interventions in the attention and
+        the positions.
+
+        Only a single encoder-decoder Transformer on the native engine can be inspected; other models are
         refused with the code `not_inspectable`.
         """
         client = BEARER_KEY.admit(context, request)
@@ -233,18 +244,22 @@ def inside_routes(context: ServerContext, routes: Routes) -> None:
         text_request = TextRequest(body.text, source=body.source, target=body.target)
         deadline = context.settings.limits.deadline
 
-        def work(name: str, source: str, target: str, translator: Translator) -> dict[str, object]:
-            return _answer(body, translator, name, source, target)
+        def inspect_translation(
+            name: str, source: str, target: str, translator: Translator
+        ) -> dict[str, object]:
+            return _inside_response(body, translator, name, source, target)
 
         async with context.spending(client, characters), while_connected(request):
-            answer = await context.service.inspect(text_request, work, client=client.name, deadline=deadline)
+            answer = await context.service.inspect(
+                text_request, inspect_translation, client=client.name, deadline=deadline
+            )
         return json_response(answer)
 
 
-def _answer(
+def _inside_response(
     body: InsideFields, translator: Translator, name: str, source: str, target: str
 ) -> dict[str, object]:
-    """Trace a translation and return it as JSON values."""
+    """Trace a translation and return the response as JSON."""
     model = native_transformer(translator)
     traced = trace(
         translator,
@@ -259,8 +274,8 @@ def _answer(
     sizes = Sizes.from_settings(settings)
     answer: dict[str, object] = {
         "source": {"text": body.text, "tokens": list(traced.source), "pieces": list(traced.source_pieces)},
-        "candidates": [_translation(translation, body) for translation in traced.translations],
-        "vocabulary": _vocabulary(traced, translator, model.symbols.end),
+        "candidates": [_translation_response(translation, body) for translation in traced.translations],
+        "vocabulary": _target_pieces(traced, translator, model.symbols.end),
         "model": {
             "name": name,
             "source_language": source,
@@ -274,7 +289,7 @@ def _answer(
         },
     }
     if traced.tree is not None:
-        answer["tree"] = _array(traced.tree)
+        answer["tree"] = _array_response(traced.tree)
     if body.steps:
         answer["steps"] = [
             [{"token": token, "log_prob": log_prob} for token, log_prob in step] for step in traced.steps
@@ -282,7 +297,7 @@ def _answer(
     return answer
 
 
-def _translation(translation: TracedTranslation, body: InsideFields) -> dict[str, object]:
+def _translation_response(translation: TracedTranslation, body: InsideFields) -> dict[str, object]:
     content: dict[str, object] = {
         "text": translation.text,
         "score": translation.score,
@@ -292,17 +307,17 @@ def _translation(translation: TracedTranslation, body: InsideFields) -> dict[str
         "log_probs": list(translation.log_probs),
     }
     if translation.attentions is not None:
-        present = {
+        matrices = {
             kind: matrix for kind, matrix in vars(translation.attentions).items() if matrix is not None
         }
-        content["attention"] = {kind: _array(matrix) for kind, matrix in present.items()}
+        content["attention"] = {kind: _array_response(matrix) for kind, matrix in matrices.items()}
     if body.insight is not None:
-        content["insight"] = {name: _array(array) for name, array in translation.arrays.items()}
+        content["insight"] = {name: _array_response(array) for name, array in translation.arrays.items()}
     return content
 
 
-def _vocabulary(traced: Trace, translator: Translator, end: int) -> dict[str, str]:
-    """Return the pieces of the target tokens in a response."""
+def _target_pieces(traced: Trace, translator: Translator, end: int) -> dict[str, str]:
+    """Return the pieces of all target tokens that a response contains, by token id."""
     tokens = {end, *(token for step in traced.steps for token, _ in step)}
     for translation in traced.translations:
         tokens.update(translation.tokens)
@@ -312,16 +327,22 @@ def _vocabulary(traced: Trace, translator: Translator, end: int) -> dict[str, st
     return dict(zip(map(str, ordered), translator.target.pieces(ordered), strict=True))
 
 
-def _array(values: Floats) -> dict[str, object]:
+def _array_response(values: Floats) -> dict[str, object]:
     data = np.ascontiguousarray(values, dtype="<f4").tobytes()
     return {"shape": list(values.shape), "data": base64.b64encode(data).decode("ascii")}
 
 
-def _table(name: str, rows: list[Any], dtype: type[np.generic]) -> NDArray[Any]:
-    """Return rows as an array."""
+def _edit_array(name: str, rows: list[Any], dtype: type[np.generic]) -> NDArray[Any]:
+    """Return nested lists of an intervention as an array.
+
+    Args:
+        name: the name of the field, for the error message.
+        rows: the nested lists.
+        dtype: the type of the array.
+    """
     try:
         return np.array(rows, dtype=dtype)
     except ValueError:
         raise SettingsError(
-            f"{name}: its rows differ in length; give an array (queries, keys) of one sentence"
+            f"{name}: the rows differ in length; the shape must be (queries, keys) or (heads, queries, keys)"
         ) from None

@@ -1,4 +1,4 @@
-"""The server's own dialect: translation memories."""
+"""``/v1/memories``: routes for translation memories in the native dialect."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from uwaga_server.routing import Routes
 from uwaga_server.store.memories import MemoryStore, StoredMemory
 
 MAX_PAIRS = 1_000
-"""Maximum pairs of a request; a TMX file may hold more."""
+"""Maximum number of pairs in a request; a TMX file may contain more."""
 MAX_LOOK_UP_CHARACTERS = 5_000
-"""Maximum characters of a text to look up: the decoder takes a step for each of its tokens."""
+"""Maximum number of characters of a text to look up; the decoder takes a step for each token."""
 LanguageCode = Annotated[
     str, Field(min_length=2, max_length=16, pattern=f"^(?:{LANGUAGE.pattern})$", examples=["en"])
 ]
 
 
 class MemoryBody(BaseModel):
-    """A new memory."""
+    """The name and languages of a new memory."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -41,7 +41,7 @@ class MemoryBody(BaseModel):
 
 
 class PairBody(ContextBody):
-    """A text with its translation and its location in the document."""
+    """A text with its translation and its context in the document."""
 
     source: str = Field(min_length=1, max_length=100_000, examples=["The weather is nice today."])
     target: str = Field(min_length=1, max_length=100_000, examples=["Das Wetter ist heute schön."])
@@ -49,7 +49,7 @@ class PairBody(ContextBody):
 
 
 class PairsBody(BaseModel):
-    """Pairs to add."""
+    """Pairs to add to a memory."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -57,7 +57,7 @@ class PairsBody(BaseModel):
 
 
 class LookUpBody(BaseModel):
-    """A text to translate with a memory."""
+    """A text to translate with a memory, and the similarity threshold."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -68,7 +68,7 @@ class LookUpBody(BaseModel):
 
 
 class MemoryAnswer(BaseModel):
-    """A memory; ``shared`` ones are available to all clients, who cannot change them."""
+    """A memory; a memory that is `shared` is available to all clients, who cannot change it."""
 
     id: str
     name: str
@@ -85,7 +85,7 @@ class MemoriesAnswer(BaseModel):
 
 
 class AddedAnswer(BaseModel):
-    """The numbers of new pairs, of pairs already in the memory, and of skipped pairs by reason."""
+    """The number of new pairs, of pairs already in the memory, and of skipped pairs by reason."""
 
     new: int
     known: int
@@ -93,7 +93,7 @@ class AddedAnswer(BaseModel):
 
 
 class LookedUpPair(BaseModel):
-    """A pair whose states were looked up; `pieces` are those of its target, and the end symbol."""
+    """A similar pair whose decoder states were searched; `pieces` are those of its target and end symbol."""
 
     source: str
     target: str
@@ -102,10 +102,11 @@ class LookedUpPair(BaseModel):
 
 
 class PieceLookUp(BaseModel):
-    """The remembered state that is nearest to a piece of the translation, or to its end symbol.
+    """The result of the look-up for one piece of the translation, or for its end symbol.
 
-    `remembered` is the piece that follows this state: that at `position` in the `pieces` of the pair with the
-    index `pair`. `distance` is squared and divided by the radius; `weight`, λ, is 0 if it is 1 or more.
+    The look-up finds the nearest stored decoder state. `remembered` is the piece that follows this state: the
+    piece at `position` in the `pieces` of the pair with index `pair`. `distance` is the squared distance
+    divided by the radius. `weight` is the interpolation weight λ, which is 0 if `distance` is 1 or more.
     """
 
     piece: str
@@ -119,9 +120,9 @@ class PieceLookUp(BaseModel):
 
 
 class LookUpAnswer(BaseModel):
-    """A translation with its look-ups.
+    """A translation with the results of the look-ups.
 
-    `pairs` and `pieces` are empty if the memory has no similar pair, or translates the text itself.
+    `pairs` and `pieces` are empty if the memory contains no similar pair, or the translation of the text.
     """
 
     text: str
@@ -131,12 +132,12 @@ class LookUpAnswer(BaseModel):
 
 
 def memory_routes(context: ServerContext) -> Routes:
-    """Return the routes of translation memories."""
+    """Return the routes for translation memories."""
     routes, store = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/memories"), context.stores.memories
 
     @routes.add("GET", "", "List the translation memories", response_model=MemoriesAnswer)
     async def list_(request: Request) -> Response:
-        """List the memories of the client, and those for all clients."""
+        """List the memories of the client and the shared memories."""
         owner = BEARER_KEY.admit_owner(context, request)
         memories = await run_in_thread(
             lambda: [memory_response(store, memory) for memory in store.list(owner)]
@@ -151,14 +152,14 @@ def memory_routes(context: ServerContext) -> Routes:
         owner = BEARER_KEY.admit_owner(context, request)
         body = await read_json(request, MemoryBody)
 
-        def work() -> dict[str, object]:
+        def create_memory() -> dict[str, object]:
             return memory_response(store, store.create(owner, body.name, body.source, body.target))
 
-        return json_response(await run_in_thread(work), 201)
+        return json_response(await run_in_thread(create_memory), 201)
 
     @routes.add("GET", "/{memory_id}", "Get a translation memory", response_model=MemoryAnswer)
     async def get(request: Request, memory_id: str) -> Response:
-        """Return a memory's languages and number of pairs."""
+        """Return the name, languages and number of pairs of a memory."""
         owner = BEARER_KEY.admit_owner(context, request)
         return json_response(
             await run_in_thread(lambda: memory_response(store, store.find(owner, memory_id)))
@@ -166,7 +167,7 @@ def memory_routes(context: ServerContext) -> Routes:
 
     @routes.add("DELETE", "/{memory_id}", "Delete a translation memory", status=204)
     async def delete(request: Request, memory_id: str) -> Response:
-        """Delete a memory of the client."""
+        """Delete a memory that belongs to the client."""
         owner = BEARER_KEY.admit_owner(context, request)
         await run_in_thread(store.delete, owner, memory_id)
         return Response(status_code=204)
@@ -176,9 +177,10 @@ def memory_routes(context: ServerContext) -> Routes:
         body=PairsBody, response_model=AddedAnswer,
     )  # fmt: skip
     async def add(request: Request, memory_id: str) -> Response:
-        """Add confirmed translations; the next translation with the memory uses them.
+        """Add confirmed translations to a memory, for use from the next translation on.
 
-        A pair that the memory has becomes its newest, and is preferred to other translations of its source.
+        A pair already in the memory becomes the newest, so that it is preferred to other translations of the
+        same source.
         """
         owner = BEARER_KEY.admit_owner(context, request)
         body = await read_json(request, PairsBody)
@@ -191,9 +193,9 @@ def memory_routes(context: ServerContext) -> Routes:
         body=LookUpBody, response_model=LookUpAnswer,
     )  # fmt: skip
     async def look_up_pieces(request: Request, memory_id: str) -> Response:
-        """Translate a text with a memory, and return the nearest remembered word for each piece.
+        """Translate a text with a memory, and return the nearest stored decoder state for each piece.
 
-        The text is translated as `/v1/translate` does with the memory, without a glossary and placeholders.
+        The text is translated as by `/v1/translate` with the memory, but without a glossary or placeholders.
         Chains of models are refused with the code `not_inspectable`.
         """
         client = BEARER_KEY.admit(context, request)
@@ -204,18 +206,20 @@ def memory_routes(context: ServerContext) -> Routes:
         text_request = TextRequest(body.text, source=source, target=target)
         deadline = context.settings.limits.deadline
 
-        def work(name: str, source: str, target: str, translator: Translator) -> dict[str, object]:
+        def look_up_text(name: str, source: str, target: str, translator: Translator) -> dict[str, object]:
             return {"model": name, **look_up_response(translator, memory, body)}
 
         async with context.spending(client, characters), while_connected(request):
-            answer = await context.service.inspect(text_request, work, client=client.name, deadline=deadline)
+            answer = await context.service.inspect(
+                text_request, look_up_text, client=client.name, deadline=deadline
+            )
         return json_response(answer)
 
     return routes
 
 
 def look_up_response(translator: Translator, memory: Memory, body: LookUpBody) -> dict[str, object]:
-    """Return a translation with its look-ups as JSON."""
+    """Translate a text with a memory, and return the translation and the results of the look-ups as JSON."""
     lookups = look_up(translator, body.text, memory, body.threshold)
     return {
         "text": lookups.translation.text,
@@ -245,7 +249,7 @@ def look_up_response(translator: Translator, memory: Memory, body: LookUpBody) -
 
 
 def memory_response(store: MemoryStore, stored: StoredMemory) -> dict[str, object]:
-    """Return a memory as JSON."""
+    """Return the description of a memory as JSON."""
     memory = store.open(stored)
     source, target = memory.languages
     return {

@@ -1,4 +1,4 @@
-"""Bodies of requests and responses of the server's own dialect, with their descriptions for OpenAPI."""
+"""Models of the request and response bodies of the native dialect, with their descriptions for OpenAPI."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga_server.routing import ResponseDescription
 
 MAX_HYPOTHESES = 16
-"""Maximum hypotheses or samples per sentence of a request."""
+"""Maximum number of hypotheses or samples per sentence."""
 MAX_TOKENS = 4096
-"""Maximum of options that count tokens."""
+"""Maximum value of options that are numbers of tokens."""
 DEFAULT_BEAM = 5
-"""Beam size of requests for several translations, or for quality."""
+"""Default beam size of requests for several translations, or for high quality."""
 MAX_EXACT_INTEGER = 2**53 - 1
 """Largest integer that all JSON parsers represent exactly (RFC 8259, section 6)."""
 EXCLUDED_OPTIONS = ("attention", "alignment", "entropy", "batch_tokens")
-"""Search options that requests set by other fields or cannot set."""
+"""Search options that requests set by other fields, or cannot set."""
 LanguageCode = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
 
 
 def _as_integer(value: object) -> object:
-    """Convert 7.0 to 7, since JSON has a single type of numbers."""
+    """Return 7 for 7.0, since JSON has a single number type; other values are returned unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Integral = BeforeValidator(_as_integer)
-"""Converts floats to integers; must follow the bounds, so that the schema includes them."""
+"""Validator that accepts 7.0 as an integer; it must follow the bounds, so that the schema includes them."""
 STRICT_CONFIG = ConfigDict(extra="forbid", strict=True)
 
 
 class ContextBody(BaseModel):
-    """The location of a text in its document."""
+    """The context of a text in its document."""
 
     model_config = STRICT_CONFIG
 
-    key: str = Field("", max_length=1024, description="Its name in the document, such as a message id.")
-    before: str = Field("", max_length=100_000, description="The source text before it.")
-    after: str = Field("", max_length=100_000, description="The source text after it.")
+    key: str = Field("", max_length=1024, description="Key of the text, such as a message id.")
+    before: str = Field("", max_length=100_000, description="The preceding source text.")
+    after: str = Field("", max_length=100_000, description="The following source text.")
 
 
 class TextBody(BaseModel):
-    """Texts to translate, and what to return of each translation; without the options of the search."""
+    """Fields of a translation request, except the search options."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -66,17 +66,18 @@ class TextBody(BaseModel):
     )
     draft: str | list[str] | None = Field(
         None,
-        description="A probable translation, such as the last one of a text that grows, or a list of one for "
-        "each text. The model checks it in few passes; the search is greedy.",
+        description="A probable translation, such as that of an earlier version of the text, or a list with "
+        "one for each text. The model verifies it in a few passes, with greedy search.",
     )
     bias: float = Field(
         0.0,
         ge=0,
         lt=0.5,
-        description="Keep the draft where its words are nearly as probable; 0: as without a draft.",
+        description="How strongly words of the draft are preferred to more probable ones; with 0, the result "
+        "is the same as without a draft.",
     )
     mask: Annotated[int, Field(ge=0, le=MAX_TOKENS), Integral] = Field(
-        0, description="Number of words at the end of the draft that are hidden and get no bias."
+        0, description="Number of words at the end of the draft that are hidden and not preferred."
     )
     glossary: dict[str, str] | None = Field(
         None, max_length=5000, description="Required translations of terms."
@@ -91,27 +92,28 @@ class TextBody(BaseModel):
     )
     context: ContextBody | list[ContextBody] | None = Field(
         None,
-        description="The location of the text in its document, or a list with one for each text. A pair of "
-        "the memory from the same location, by the key or by both neighbours, has a score of 101.",
+        description="The context of the text in its document, or a list with one for each text. A pair with "
+        "the same source, and the same key or neighbours, has a score of 101.",
     )
     placeholders: bool = Field(True, description="Keep {names}, %s, URLs etc. unchanged.")
     ignore_tags: list[str] = Field(
-        [], max_length=100, description="Names of html or xml elements to leave untranslated."
+        [], max_length=100, description="Names of HTML or XML elements whose content is not translated."
     )
     split: Literal["auto", "sentences", "never"] = "auto"
     alignment: bool = Field(False, description="Return the word alignment of text and translation.")
     attention: bool | Literal["all", "view"] = Field(
         False,
-        description="Return attention (target, source), or all matrices, as numbers or packed for display.",
+        description="Return the attention weights with shape (target, source); `all`: return all matrices; "
+        "`view`: return all matrices in a compact form for display.",
     )
-    tokens: bool = Field(False, description="Return the subword tokens of both sides.")
-    scores: bool = Field(False, description="Return probabilities of words and scores of tokens.")
+    tokens: bool = Field(False, description="Return the subword tokens of the source and the translation.")
+    scores: bool = Field(False, description="Return the probabilities of words and the scores of tokens.")
     stream: bool = Field(
         False, description="Send the translation of a single text as server-sent events while it is decoded."
     )
 
     def search_options(self) -> SearchOverrides:
-        """Return the requested search options; several translations imply a beam of at least that size."""
+        """Return the requested search options; the beam is at least as large as ``nbest``."""
         names = [name for name in self.model_fields_set if name not in TextBody.model_fields]
         options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.draft and "beam" not in options:
@@ -123,7 +125,7 @@ class TextBody(BaseModel):
 
 
 def search_fields() -> dict[str, Any]:
-    """Return the fields of a body for the search options, with their types and descriptions."""
+    """Return the pydantic fields for the search options of a body: name, type and description."""
     fields = option_fields(SearchOptions).values()
     return {
         field.name: (_body_type(field), Field(_body_default(field), description=f"{field.option.help}."))
@@ -137,7 +139,7 @@ def _body_default(option: OptionField) -> Any:
 
 
 def _body_type(option: OptionField) -> Any:
-    """Return the type of an option in a body, within the bounds of the option and the server."""
+    """Return the type of the field for an option, with the bounds of the option and of the server."""
     if option.choices:
         # A Literal of False would accept 0, which equals it.
         words = tuple(choice for choice in option.choices if isinstance(choice, str))
@@ -169,28 +171,28 @@ else:
 
 
 class DetectBody(BaseModel):
-    """Texts whose languages to detect."""
+    """Texts whose language is to be detected."""
 
     model_config = STRICT_CONFIG
     text: str | list[str] = Field(examples=["Guten Morgen!"])
 
 
 class Detection(BaseModel):
-    """A language and its probability."""
+    """A detected language and its probability."""
 
     code: str
     confidence: float
 
 
 class ItemError(BaseModel):
-    """The error of a text."""
+    """The code and message of an error in the translation of a text."""
 
     code: str
     message: str
 
 
 class Translated(BaseModel):
-    """A translation with the requested parts."""
+    """A translation with the requested results."""
 
     text: str
     score: float | None = None
@@ -226,7 +228,7 @@ class DetectAnswer(BaseModel):
 
 
 class ServedLanguageAnswer(BaseModel):
-    """A source language with its targets."""
+    """A source language with its target languages."""
 
     code: str
     name: str
@@ -234,13 +236,13 @@ class ServedLanguageAnswer(BaseModel):
 
 
 class LanguagesAnswer(BaseModel):
-    """The served languages."""
+    """The supported languages."""
 
     languages: list[ServedLanguageAnswer]
 
 
 class ModelAnswer(BaseModel):
-    """A served model."""
+    """A model of the server."""
 
     name: str
     sources: list[str]
@@ -250,14 +252,14 @@ class ModelAnswer(BaseModel):
 
 
 class ModelsAnswer(BaseModel):
-    """The served models, and whether the server has translation memories."""
+    """The models of the server, and whether the server has translation memories."""
 
     models: list[ModelAnswer]
     memories: bool
 
 
 class ErrorDetail(BaseModel):
-    """An error."""
+    """The code and message of an error, with the invalid parameter and the request id."""
 
     code: str
     message: str
@@ -274,17 +276,17 @@ class ErrorAnswer(BaseModel):
 ERRORS = {
     status: ResponseDescription(description, ErrorAnswer)
     for status, description in (
-        (400, "Not JSON, or an unknown language or option"),
-        (401, "No key"),
-        (403, "A wrong key"),
+        (400, "The body is not JSON, or a language or option is invalid"),
+        (401, "The key is missing"),
+        (403, "The key is wrong"),
         (408, "The body arrived too slowly"),
-        (413, "Too much for one request"),
-        (415, "Not JSON"),
-        (422, "A field is missing, unknown or of another type"),
+        (413, "The request is too large"),
+        (415, "The body is not JSON"),
+        (422, "A field is missing, unknown or of the wrong type"),
         (429, "Too many requests; see `Retry-After`"),
-        (501, "A library is not installed"),
-        (503, "Busy, stopping, or a model is unavailable; see `Retry-After`"),
-        (504, "Deadline exceeded"),
+        (501, "A required library is not installed"),
+        (503, "The server is busy or stopping, or a model is unavailable; see `Retry-After`"),
+        (504, "The request timed out"),
     )
 }
-NOT_FOUND = ResponseDescription("No such glossary or document of this client", ErrorAnswer)
+NOT_FOUND = ResponseDescription("The client has no glossary, document or memory with this id", ErrorAnswer)

@@ -1,4 +1,4 @@
-"""The server's own dialect: stored glossaries and documents."""
+"""``/v1/glossaries`` and ``/v1/documents``: routes for stored data in the native dialect."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from uwaga_server.store.glossary import (
     check_entries,
 )
 
-MAX_ENTRIES = 100_000
+MAX_DICTIONARY_ENTRIES = 100_000
 LanguageCode = Annotated[str, Field(min_length=2, max_length=16, examples=["en"])]
 
 
 class DictionaryBody(BaseModel):
-    """Entries for a language pair; a target may have several forms, the most common first."""
+    """Entries for a language pair; a target may be a list of forms, with the most common form first."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -43,11 +43,11 @@ class DictionaryBody(BaseModel):
 
     source: LanguageCode
     target: LanguageCode
-    entries: dict[str, str | list[str]] = Field(min_length=1, max_length=MAX_ENTRIES)
+    entries: dict[str, str | list[str]] = Field(min_length=1, max_length=MAX_DICTIONARY_ENTRIES)
 
 
 class GlossaryBody(BaseModel):
-    """A new glossary."""
+    """The name and dictionaries of a new glossary."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -56,7 +56,7 @@ class GlossaryBody(BaseModel):
 
 
 class ChangeBody(BaseModel):
-    """Changes of a glossary: a new name, dictionaries to add or replace."""
+    """Changes to a glossary: a new name, and dictionaries to add or replace."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -65,7 +65,7 @@ class ChangeBody(BaseModel):
 
 
 def glossary_routes(context: ServerContext) -> Routes:
-    """Return the routes of glossaries."""
+    """Return the routes for glossaries."""
     routes = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/glossaries")
 
     api = GlossaryApi(
@@ -74,7 +74,7 @@ def glossary_routes(context: ServerContext) -> Routes:
         read_json,
         GlossaryBody,
         ChangeBody,
-        lambda _, body: _dictionary(body),
+        lambda _, body: _stored_dictionary(body),
         glossary_response,
         _full_response,
         merge=False,
@@ -95,7 +95,7 @@ def _summary_response(dictionary: DictionarySummary) -> dict[str, object]:
 
 
 def _full_response(glossary: StoredGlossary) -> dict[str, object]:
-    """Return a glossary as JSON; a target with several forms is a list."""
+    """Return a glossary as JSON, with its entries; a target with several forms is a list."""
     dictionaries = [
         {
             **_summary_response(summary),
@@ -108,10 +108,10 @@ def _full_response(glossary: StoredGlossary) -> dict[str, object]:
     return {**glossary_response(glossary.summary), "dictionaries": dictionaries}
 
 
-def _dictionary(body: DictionaryBody) -> Dictionary:
-    """Return a dictionary from a body."""
+def _stored_dictionary(body: DictionaryBody) -> Dictionary:
+    """Return the stored dictionary for a dictionary in a request body."""
     entries = [
-        (f"entry {number}", GlossaryEntry(source.strip(), _forms(target)))
+        (f"entry {number}", GlossaryEntry(source.strip(), _target_forms(target)))
         for number, (source, target) in enumerate(body.entries.items(), start=1)
     ]
     try:
@@ -120,7 +120,7 @@ def _dictionary(body: DictionaryBody) -> Dictionary:
         raise ApiError(400, "invalid_entries", str(error), "entries") from None
 
 
-def _forms(target: str | list[str]) -> tuple[str, ...]:
+def _target_forms(target: str | list[str]) -> tuple[str, ...]:
     return split_forms(target if isinstance(target, str) else SEPARATOR.join(target))
 
 
@@ -128,7 +128,7 @@ DocumentLanguage = Annotated[str, Field(min_length=2, max_length=32, examples=["
 
 
 class DocumentForm(BaseModel):
-    """Parameters of a document in addition to the file."""
+    """Parameters of a document upload, in addition to the file."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -142,12 +142,12 @@ class DocumentForm(BaseModel):
 
 
 def document_routes(context: ServerContext) -> Routes:
-    """Return the routes of documents."""
+    """Return the routes for documents."""
     routes = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/documents")
 
     @routes.add("POST", "", "Upload a document", body=Body(DocumentForm, "upload"), status=202)
     async def upload(request: Request) -> Response:
-        """Upload a document to translate; `GET /v1/documents/{id}` returns its state."""
+        """Upload a document for translation; `GET /v1/documents/{id}` returns its state."""
         client = BEARER_KEY.admit(context, request)
         context.stores.documents  # noqa: B018 (refuse before the upload is read)
         async with read_upload(request, DocumentForm) as (form, file):
@@ -160,9 +160,9 @@ def document_routes(context: ServerContext) -> Routes:
             document_id, _ = await store_document(context, client, document)
         return json_response({"id": document_id}, 202)
 
-    @routes.add("GET", "/{document_id}", "State of a document")
+    @routes.add("GET", "/{document_id}", "Get the state of a document")
     async def status(request: Request, document_id: str) -> Response:
-        """Return the document's state, the number of translated texts, and the error if it failed."""
+        """Return the state of a document, the number of translated texts, and the error if it failed."""
         owner = BEARER_KEY.admit_owner(context, request)
         return json_response(
             document_response(await run_in_thread(context.stores.documents.status, owner, document_id))
@@ -172,16 +172,19 @@ def document_routes(context: ServerContext) -> Routes:
         "GET",
         "/{document_id}/result",
         "Download a translated document",
-        responses={200: DOWNLOAD, 409: ResponseDescription("Not translated", ErrorAnswer)},
+        responses={200: DOWNLOAD, 409: ResponseDescription("The document is not translated", ErrorAnswer)},
     )
     async def result(request: Request, document_id: str) -> Response:
-        """Download the translated document; repeatable until it is deleted."""
+        """Return the translated document; it can be downloaded repeatedly until it is deleted."""
         owner = BEARER_KEY.admit_owner(context, request)
         return await result_response(context.stores.documents, owner, document_id)
 
     @routes.add("DELETE", "/{document_id}", "Delete a document", status=204)
     async def delete(request: Request, document_id: str) -> Response:
-        """Delete a document and its translation, in any state; with a key, also documents of other APIs."""
+        """Delete a document and its translation, in any state.
+
+        With an API key, documents that were uploaded by other APIs can be deleted, too.
+        """
         owner, remove = BEARER_KEY.admit_owner(context, request), context.stores.documents.remove
         await run_in_thread(lambda: remove(owner, document_id, any_key=context.keys is not None))
         return Response(status_code=204)

@@ -1,1 +1,1 @@
-"""DeepL's API, versions 2 and 3, for its existing clients."""
+"""DeepL's API, versions 2 and 3, for existing clients of DeepL."""

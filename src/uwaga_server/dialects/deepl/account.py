@@ -18,17 +18,17 @@ from uwaga_server.http import Names, Parameters, json_response, read_fields
 from uwaga_server.routing import Body, Routes
 from uwaga_server.service import Service
 
-VARIANTS = {
+TARGET_VARIANTS = {
     "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
     "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
 }
-"""Target languages that DeepL's clients request by variant only; a model has one variant."""
-DEEPL_CODES = {"no": "NB"}
+"""Variants by which DeepL's clients request these target languages; all variants use the same model."""
+SPECIAL_CODES = {"no": "NB"}
 
 
 @dataclass(frozen=True)
 class ListedLanguage:
-    """A listed language: ``code`` is DeepL's, ``server_code`` the server's."""
+    """A language in a list, with DeepL's code and the server's code."""
 
     code: str
     name: str
@@ -37,30 +37,30 @@ class ListedLanguage:
 
 def deepl_code(code: str) -> str:
     """Return DeepL's code for a language, such as ``EN`` or ``ZH-HANT``."""
-    return DEEPL_CODES.get(code, code.upper())
+    return SPECIAL_CODES.get(code, code.upper())
 
 
 def source_languages(service: Service) -> list[ListedLanguage]:
-    """Return the source languages."""
+    """Return the source languages that the server supports."""
     sources = service.languages.sources
     return [ListedLanguage(deepl_code(source.code), source.name, source.code) for source in sources]
 
 
 def target_languages(service: Service) -> list[ListedLanguage]:
-    """Return the target languages, with the variants of English and Portuguese."""
+    """Return the target languages that the server supports, with the variants of English and Portuguese."""
     return [
         ListedLanguage(code, name, server_code)
         for server_code in sorted(
             {target for source in service.languages.sources for target in source.targets}
         )
-        for code, name in VARIANTS.get(
+        for code, name in TARGET_VARIANTS.get(
             base_language(server_code), ((deepl_code(server_code), language_name(server_code)),)
         )
     ]
 
 
 def glossary_pairs(service: Service) -> list[tuple[str, str]]:
-    """Return the language pairs of single models, since a glossary applies to one model."""
+    """Return the language pairs that can have a glossary: those that a single model translates."""
     return [
         (source.code, target)
         for source in service.languages.sources
@@ -69,16 +69,16 @@ def glossary_pairs(service: Service) -> list[tuple[str, str]]:
     ]
 
 
-UNLIMITED = 1_000_000_000_000
-"""Limit that DeepL reports for an unlimited account."""
+UNLIMITED_COUNT = 1_000_000_000_000
+"""Limit that DeepL's API reports for an unlimited account."""
 FEATURES: dict[str, tuple[str, ...]] = {
     "translate_text": ("tag_handling", "glossary", "auto_detection"),
     "translate_document": ("glossary", "auto_detection"),
     "glossary": (),
 }
-"""Supported features of each resource."""
+"""Supported features by resource."""
 ONE_SIDED_FEATURES = {"tag_handling": ("target",), "auto_detection": ("source",)}
-"""Features that need the support of one side only; all others need both sides."""
+"""Features that only the source or the target language must support; other features require both."""
 
 
 class LanguagesParameters(Parameters):
@@ -103,13 +103,15 @@ class ResourceParameters(Parameters):
         | None
     ) = Field(None, description="Required.")
     include: Names = Field([])
-    product: str | None = Field(None, description="The old name of `resource`; refused.")
+    product: str | None = Field(None, description="Former name of `resource`; refused.")
 
 
 def add_account_routes(routes: Routes, context: ServerContext) -> None:
-    """Add the routes of languages and usage."""
+    """Add the routes that list languages and report usage."""
 
-    @routes.add("GET", "/v2/languages", "Languages of one side", body=Body(LanguagesParameters, "query"))
+    @routes.add(
+        "GET", "/v2/languages", "List source or target languages", body=Body(LanguagesParameters, "query")
+    )
     async def languages(request: Request) -> Response:
         """List the source or the target languages."""
         DEEPL_KEY.admit(context, request)
@@ -118,13 +120,18 @@ def add_account_routes(routes: Routes, context: ServerContext) -> None:
         listed_languages = (
             source_languages(context.service) if is_source else target_languages(context.service)
         )
-        extra = {} if is_source else {"supports_formality": False}
+        extra_fields = {} if is_source else {"supports_formality": False}
         return json_response(
-            [{"language": language.code, "name": language.name, **extra} for language in listed_languages]
+            [
+                {"language": language.code, "name": language.name, **extra_fields}
+                for language in listed_languages
+            ]
         )
 
-    @routes.add("GET", "/v3/languages", "Languages", body=Body(ResourceParameters, "query"))
-    async def version_3(request: Request) -> Response:
+    @routes.add(
+        "GET", "/v3/languages", "List the languages of a resource", body=Body(ResourceParameters, "query")
+    )
+    async def resource_language_list(request: Request) -> Response:
         """List the languages of a resource, with their features."""
         DEEPL_KEY.admit(context, request)
         fields = await read_fields(request, ResourceParameters)
@@ -134,18 +141,18 @@ def add_account_routes(routes: Routes, context: ServerContext) -> None:
             raise ApiError(400, "missing", "Parameter 'resource' is missing.", "resource")
         return json_response(resource_languages(context.service, fields.resource))
 
-    @routes.add("GET", "/v3/languages/resources", "Resources with languages")
+    @routes.add("GET", "/v3/languages/resources", "List resources")
     async def resources(request: Request) -> Response:
         """List the resources and their features."""
         DEEPL_KEY.admit(context, request)
-        return json_response([{"name": name, "features": _features(name)} for name in FEATURES])
+        return json_response([{"name": name, "features": _feature_list(name)} for name in FEATURES])
 
-    @routes.add("GET", "/v2/usage", "Usage of the key")
+    @routes.add("GET", "/v2/usage", "Get the usage of a key")
     async def usage(request: Request) -> Response:
-        """Return the numbers of characters and documents used so far, and the limit of characters."""
+        """Return the number of characters and documents used so far, and the character limit."""
         client = DEEPL_KEY.admit(context, request)
         used = await run_in_thread(context.stores.usage.read, context.owner(client))
-        limit = client.characters or UNLIMITED
+        limit = client.characters or UNLIMITED_COUNT
         start_time = datetime.fromtimestamp(used.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         product = {"product_type": "translate", "billing_unit": "characters"}
         counts = dict.fromkeys(
@@ -158,14 +165,14 @@ def add_account_routes(routes: Routes, context: ServerContext) -> None:
             "api_key_character_count": used.characters,
             "api_key_character_limit": limit,
             "document_count": used.documents,
-            "document_limit": UNLIMITED,
+            "document_limit": UNLIMITED_COUNT,
             "products": [{**product, **counts}],
         }
         return json_response(content | ({"start_time": start_time} if used.since else {}))
 
 
 def resource_languages(service: Service, resource: str) -> list[dict[str, object]]:
-    """Return the languages of a resource; an empty list if it is not supported."""
+    """Return the languages of a resource, with their features; empty if the resource is not supported."""
     if resource not in FEATURES:
         return []
     if resource == "glossary":
@@ -173,13 +180,15 @@ def resource_languages(service: Service, resource: str) -> list[dict[str, object
         sources, targets = {code for code, _ in pairs}, {code for _, code in pairs}
         codes = {code: (code, language_name(code)) for code in sorted(sources | targets)}
     else:
-        as_source, variants = source_languages(service), target_languages(service)
-        base_codes = dict.fromkeys(language.server_code for language in variants)  # English without a variant
+        source_list, variants = source_languages(service), target_languages(service)
+        base_codes = dict.fromkeys(
+            language.server_code for language in variants
+        )  # such as English, without its variants
         bases = [ListedLanguage(deepl_code(code), language_name(code), code) for code in base_codes]
-        as_target = [*bases, *variants]
-        sources = {language.code for language in as_source}
-        targets = {language.code for language in as_target}
-        codes = {language.code: (language.code, language.name) for language in (*as_source, *as_target)}
+        target_list = [*bases, *variants]
+        sources = {language.code for language in source_list}
+        targets = {language.code for language in target_list}
+        codes = {language.code: (language.code, language.name) for language in (*source_list, *target_list)}
     stable = {"status": "stable"}
     return [
         {
@@ -200,7 +209,7 @@ def _supported_features(resource: str, source: bool, target: bool) -> list[str]:
     return [name for name in required_sides if any(sides[side] for side in required_sides[name])]
 
 
-def _features(resource: str) -> list[dict[str, object]]:
+def _feature_list(resource: str) -> list[dict[str, object]]:
     sides = {name: ONE_SIDED_FEATURES.get(name, ("source", "target")) for name in FEATURES[resource]}
     return [
         {"name": name, **{f"needs_{side}_support": True for side in required}}
@@ -209,6 +218,6 @@ def _features(resource: str) -> list[dict[str, object]]:
 
 
 def _format_bcp47(code: str) -> str:
-    """Return a code in the case of BCP 47: ``en-US`` for ``EN-US``, ``zh-Hant`` for ``ZH-HANT``."""
+    """Return a language code in BCP 47 case: ``en-US`` for ``EN-US``, ``zh-Hant`` for ``ZH-HANT``."""
     base, hyphen, suffix = deepl_code(code).partition("-")
     return f"{base.lower()}{hyphen}{suffix.title() if len(suffix) > 2 else suffix.upper()}"

@@ -1,4 +1,4 @@
-"""``/v2/document``: upload, status, result."""
+"""``/v2/document``: upload documents, get their status, and download translations."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ from uwaga_server.store.documents import DocumentStatus
 
 DOCUMENT_PATH = "/v2/document/{document_id}"
 MAX_WAIT = 2.0
-"""Seconds that a status request waits for the translation, since clients poll every five seconds."""
-STATES = {"queued": "queued", "running": "translating", "done": "done", "failed": "error"}
+"""Maximum seconds that a status request waits for the translation; clients poll every five seconds."""
+DEEPL_STATES = {"queued": "queued", "running": "translating", "done": "done", "failed": "error"}
 
 
 class DocumentParameters(Parameters):
-    """Parameters of a document in addition to the file."""
+    """Parameters of a document upload, in addition to the file."""
 
     target_lang: str = Field(min_length=2, max_length=16, examples=["DE"])
     source_lang: str | None = Field(None, min_length=2, max_length=16, examples=["EN"])
     filename: str | None = Field(None, max_length=1024, examples=["letter.docx"])
-    output_format: str | None = Field(None, max_length=16, description="Only the document's own format.")
+    output_format: str | None = Field(
+        None, max_length=16, description="Must be the format of the uploaded document."
+    )
     formality: Formality = "default"
     glossary_id: str | None = None
     glossary_ids: Names = Field([], max_length=5)
@@ -43,28 +45,30 @@ class DocumentParameters(Parameters):
 
 
 class KeyParameters(Parameters):
-    """The key of one document."""
+    """The key that gives access to a document."""
 
     document_key: str = Field(min_length=1, max_length=256)
 
 
 def add_document_routes(routes: Routes, context: ServerContext) -> None:
-    """Add the routes of documents."""
+    """Add the document routes."""
 
     @routes.add("POST", "/v2/document", "Upload a document", body=Body(DocumentParameters, "upload"))
     async def upload(request: Request) -> Response:
-        """Upload a document to translate."""
+        """Upload a document for translation."""
         client = DEEPL_KEY.admit(context, request)
         context.stores.documents  # noqa: B018 (refuse before the upload is read)
         async with read_upload(request, DocumentParameters) as (fields, file):
             refuse_unsupported(fields.formality, {"style_id": fields.style_id})
             key = secrets.token_hex(32).upper()
-            document_id = await _store(context, client, fields, file, key)
+            document_id = await _store_upload(context, client, fields, file, key)
         return json_response({"document_id": document_id.upper(), "document_key": key})
 
-    @routes.add("POST", DOCUMENT_PATH, "State of a document", body=Body(KeyParameters, "json or form"))
+    @routes.add(
+        "POST", DOCUMENT_PATH, "Get the state of a document", body=Body(KeyParameters, "json or form")
+    )
     async def status(request: Request, document_id: str) -> Response:
-        """Return the state of a document, as soon as it is translated or after two seconds."""
+        """Return the state of a document, after waiting up to two seconds for its translation."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, KeyParameters)
         store = context.stores.documents
@@ -76,14 +80,14 @@ def add_document_routes(routes: Routes, context: ServerContext) -> None:
         body=Body(KeyParameters, "json or form"), responses={200: DOWNLOAD},
     )  # fmt: skip
     async def result(request: Request, document_id: str) -> Response:
-        """Download the translated document; repeatable until it is deleted."""
+        """Return the translated document; it can be downloaded repeatedly until it is deleted."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, KeyParameters)
         return await result_response(context.stores.documents, owner, document_id, fields.document_key)
 
     @routes.add("DELETE", DOCUMENT_PATH, "Delete a document", body=Body(KeyParameters, "query"), status=204)
     async def delete(request: Request, document_id: str) -> Response:
-        """Delete a document and its translation; DeepL has no such request."""
+        """Delete a document and its translation; DeepL's API has no such request."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, KeyParameters)
         await run_in_thread(context.stores.documents.remove, owner, document_id, fields.document_key)
@@ -92,7 +96,7 @@ def add_document_routes(routes: Routes, context: ServerContext) -> None:
 
 def status_response(document: DocumentStatus) -> dict[str, object]:
     """Return the state of a document in DeepL's format."""
-    content: dict[str, object] = {"document_id": document.id.upper(), "status": STATES[document.state]}
+    content: dict[str, object] = {"document_id": document.id.upper(), "status": DEEPL_STATES[document.state]}
     if document.state == "running":
         content["seconds_remaining"] = _seconds_left(document)
     elif document.state == "done":
@@ -103,7 +107,7 @@ def status_response(document: DocumentStatus) -> dict[str, object]:
 
 
 def _seconds_left(document: DocumentStatus) -> int:
-    """Estimate the remaining seconds from the progress so far."""
+    """Return the estimated remaining seconds of a translation, from its progress so far."""
     if not document.translated:
         return max(1, document.total // 50)
     return round(
@@ -111,14 +115,14 @@ def _seconds_left(document: DocumentStatus) -> int:
     )
 
 
-async def _store(
+async def _store_upload(
     context: ServerContext, client: Client, fields: DocumentParameters, file: UploadFile, key: str
 ) -> str:
-    """Store a document and return its id."""
+    """Store an uploaded document for translation and return its id."""
     name = fields.filename or file.filename or ""
     output_format = fields.output_format
     if output_format is not None and not name.lower().endswith(f".{output_format.lower()}"):
-        message = "output_format not supported: a document keeps its format."
+        message = "output_format not supported: the translation has the same format as the document."
         raise ApiError(400, "not_supported", message, "output_format")
     ids = check_glossary_ids(fields.glossary_id, fields.glossary_ids, fields.source_lang)
     threshold = check_threshold(fields.translation_memory_id, fields.translation_memory_threshold)

@@ -1,4 +1,4 @@
-"""Glossaries with one language pair (``/v2``) and with several (``/v3``), in one store."""
+"""Routes for glossaries with one language pair (``/v2``) and with several (``/v3``), in the same store."""
 
 from __future__ import annotations
 
@@ -37,43 +37,43 @@ BODY_KIND: BodyKind = "json or form"
 
 
 class PairParameters(Parameters):
-    """A dictionary of a glossary."""
+    """The language pair of a dictionary."""
 
     source_lang: str = Field(min_length=2, max_length=16, examples=["en"])
     target_lang: str = Field(min_length=2, max_length=16, examples=["de"])
 
 
 class DictionaryParameters(PairParameters):
-    """The entries of one language pair."""
+    """A dictionary: the entries for one language pair."""
 
     entries: str = Field(examples=["dog\tHund"])
     entries_format: EntriesFormat = "tsv"
 
 
 class GlossaryParameters(DictionaryParameters):
-    """A glossary of one language pair."""
+    """A new glossary with one language pair."""
 
     name: str = Field(min_length=1, max_length=1024, examples=["Words"])
 
 
 class MultilingualParameters(Parameters):
-    """A glossary of several language pairs."""
+    """A new glossary with several language pairs."""
 
     name: str = Field(min_length=1, max_length=1024, examples=["Words"])
     dictionaries: list[DictionaryParameters] = Field(
-        [], max_length=200, description="May be empty: they can be added later."
+        [], max_length=200, description="May be empty; dictionaries can be added later."
     )
 
 
 class ChangeParameters(Parameters):
-    """Changes of a glossary: a new name, further entries."""
+    """Changes to a glossary: a new name, and entries to add."""
 
     name: str | None = Field(None, min_length=1, max_length=1024)
     dictionaries: list[DictionaryParameters] = Field([], max_length=200)
 
 
 def add_deepl_glossary_routes(routes: Routes, context: ServerContext) -> None:
-    """Add the routes of both versions."""
+    """Add the glossary routes of API versions 2 and 3."""
     _add_version_2_routes(routes, context)
     api = GlossaryApi(
         DEEPL_KEY,
@@ -92,7 +92,7 @@ def add_deepl_glossary_routes(routes: Routes, context: ServerContext) -> None:
 
 
 def _add_version_2_routes(routes: Routes, context: ServerContext) -> None:
-    @routes.add("GET", "/v2/glossary-language-pairs", "Language pairs of glossaries")
+    @routes.add("GET", "/v2/glossary-language-pairs", "List the language pairs for glossaries")
     async def pairs(request: Request) -> Response:
         """List the language pairs that a glossary can have."""
         DEEPL_KEY.admit(context, request)
@@ -119,9 +119,9 @@ def _add_version_2_routes(routes: Routes, context: ServerContext) -> None:
         glossary = await add_glossary(context, owner, fields.name, lambda: [_dictionary(context, fields)])
         return json_response(_pair_response(glossary), 201)
 
-    @routes.add("GET", "/v2/glossaries", "List the glossaries of one pair")
+    @routes.add("GET", "/v2/glossaries", "List the glossaries with one language pair")
     async def list_glossaries(request: Request) -> Response:
-        """List the glossaries with one language pair."""
+        """List the glossaries that have exactly one language pair."""
         owner = DEEPL_KEY.admit_owner(context, request)
         store = context.stores.glossaries
 
@@ -133,9 +133,9 @@ def _add_version_2_routes(routes: Routes, context: ServerContext) -> None:
 
         return await run_in_thread(response)
 
-    @routes.add("GET", "/v2/glossaries/{glossary_id}", "A glossary")
+    @routes.add("GET", "/v2/glossaries/{glossary_id}", "Get a glossary")
     async def read(request: Request, glossary_id: str) -> Response:
-        """Return a glossary's name and dictionaries."""
+        """Return the name, languages and number of entries of a glossary."""
         owner = DEEPL_KEY.admit_owner(context, request)
         glossary = await run_in_thread(context.stores.glossaries.summary, owner, glossary_id)
         return json_response(_pair_response(_check_one_pair(glossary)))
@@ -143,13 +143,15 @@ def _add_version_2_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add(
         "GET",
         "/v2/glossaries/{glossary_id}/entries",
-        "The entries of a glossary, as TSV",
+        "Get the entries of a glossary as TSV",
         responses={
-            200: ResponseDescription("An entry per line", content={TSV: {"schema": {"type": "string"}}})
+            200: ResponseDescription(
+                "The entries, one per line", content={TSV: {"schema": {"type": "string"}}}
+            )
         },
     )
     async def entries(request: Request, glossary_id: str) -> Response:
-        """Return the entries, one per line."""
+        """Return the entries of a glossary as tab-separated values, one per line."""
         owner = DEEPL_KEY.admit_owner(context, request)
         accepted = [
             part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")
@@ -170,9 +172,9 @@ def _add_dictionary_routes(routes: Routes, context: ServerContext) -> None:
     entries_path = "/v3/glossaries/{glossary_id}/entries"
     dictionaries_path = "/v3/glossaries/{glossary_id}/dictionaries"
 
-    @routes.add("GET", entries_path, "The entries of a pair", body=Body(PairParameters, "query"))
+    @routes.add("GET", entries_path, "Get the entries of a dictionary", body=Body(PairParameters, "query"))
     async def entries(request: Request, glossary_id: str) -> Response:
-        """Return the entries of one dictionary, as TSV in JSON."""
+        """Return the entries of one dictionary, as a TSV string in a JSON object."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, PairParameters)
 
@@ -194,7 +196,7 @@ def _add_dictionary_routes(routes: Routes, context: ServerContext) -> None:
         body=Body(DictionaryParameters, BODY_KIND, large=True),
     )
     async def put(request: Request, glossary_id: str) -> Response:
-        """Add a dictionary, or replace the one with its languages."""
+        """Add a dictionary to a glossary, or replace the dictionary with the same languages."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, DictionaryParameters)
         glossary: GlossarySummary = await run_in_thread(
@@ -226,7 +228,7 @@ def _add_dictionary_routes(routes: Routes, context: ServerContext) -> None:
 
 
 def _dictionary(context: ServerContext, fields: DictionaryParameters) -> Dictionary:
-    """Return a dictionary from the parameters of a request."""
+    """Return the dictionary that the parameters of a request describe."""
     pair = base_language(fields.source_lang), base_language(fields.target_lang)
     if pair not in {tuple(map(base_language, served)) for served in glossary_pairs(context.service)}:
         message = "Unsupported glossary source and target language pair"

@@ -1,4 +1,4 @@
-"""``/v3/translation_memories``: list, segments, import and export of translation memories."""
+"""``/v3/translation_memories``: list, read, import and export translation memories."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ PATH = "/v3/translation_memories"
 MEMORY_PATH = PATH + "/{memory_id}"
 JOB_PATH = PATH + "/jobs/{job_id}"
 FILE_PATH = JOB_PATH + "/file"
-MAX_PAGE, MAX_SEGMENTS = 25, 100
+MAX_PAGE_SIZE, MAX_SEGMENT_PAGE_SIZE = 25, 100
 
 
 class ListParameters(Parameters):
-    """A page of the memories."""
+    """The requested page of the list of memories."""
 
     page: int = Field(0, ge=0, le=1_000_000)
-    page_size: int = Field(MAX_PAGE, ge=1, le=MAX_PAGE)
+    page_size: int = Field(MAX_PAGE_SIZE, ge=1, le=MAX_PAGE_SIZE)
 
 
 class SegmentParameters(Parameters):
-    """A page of segments."""
+    """The requested page of the segments of a memory, and a filter."""
 
-    page_size: int = Field(50, ge=1, le=MAX_SEGMENTS)
+    page_size: int = Field(50, ge=1, le=MAX_SEGMENT_PAGE_SIZE)
     page_cursor: str | None = Field(None, max_length=32)
     filter_text: str | None = Field(None, min_length=2, max_length=1000)
     filter_case_sensitive: Flag = False
 
 
 class SourceFile(BaseModel):
-    """The file of an import."""
+    """The file that will be sent for an import."""
 
     file_name: str = Field(min_length=1, max_length=1024, examples=["legal.tmx"])
     content_length: int = Field(ge=1)
@@ -56,14 +56,14 @@ class ImportNames(BaseModel):
 
 
 class ImportParameters(Parameters):
-    """An import."""
+    """The parameters of an import."""
 
     source_file: SourceFile
     parameters: ImportNames = ImportNames()
 
 
 class TokenParameters(Parameters):
-    """The secret of an upload or download."""
+    """The secret token in the URL of an upload or download."""
 
     token: str = Field(min_length=1, max_length=64)
 
@@ -73,7 +73,7 @@ def add_memory_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", PATH, "List translation memories", body=Body(ListParameters, "query"))
     async def list_(request: Request) -> Response:
-        """List the memories of the client, and those for all clients."""
+        """List the memories of the client and the shared memories."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields, store = await read_fields(request, ListParameters), context.stores.memories
 
@@ -87,7 +87,7 @@ def add_memory_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", MEMORY_PATH, "Get a translation memory")
     async def get(request: Request, memory_id: str) -> Response:
-        """Return a memory's languages and number of segments."""
+        """Return the languages and the number of segments of a memory."""
         owner, store = DEEPL_KEY.admit_owner(context, request), context.stores.memories
         return json_response(
             await run_in_thread(lambda: _memory_response(store, store.find(owner, memory_id)))
@@ -95,31 +95,31 @@ def add_memory_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("DELETE", MEMORY_PATH, "Delete a translation memory", status=204)
     async def delete(request: Request, memory_id: str) -> Response:
-        """Delete a memory of the client."""
+        """Delete a memory that belongs to the client."""
         owner = DEEPL_KEY.admit_owner(context, request)
         await run_in_thread(context.stores.memories.delete, owner, memory_id)
         return Response(status_code=204)
 
     @routes.add(
-        "GET", MEMORY_PATH + "/segments", "Segments of a translation memory",
+        "GET", MEMORY_PATH + "/segments", "List the segments of a translation memory",
         body=Body(SegmentParameters, "query"),
     )  # fmt: skip
     async def segments(request: Request, memory_id: str) -> Response:
-        """Return a page of segments."""
+        """Return one page of the segments of a memory."""
         owner, store = DEEPL_KEY.admit_owner(context, request), context.stores.memories
         fields = await read_fields(request, SegmentParameters)
         memory = await run_in_thread(lambda: store.open(store.find(owner, memory_id)))
-        return json_response(await run_in_thread(_segments, memory, fields))
+        return json_response(await run_in_thread(_segment_page, memory, fields))
 
     _add_job_routes(routes, context)
 
 
 def _add_job_routes(routes: Routes, context: ServerContext) -> None:
-    hidden = Routes()
+    undocumented = Routes()
 
     @routes.add("POST", PATH + "/import", "Import a TMX file", body=ImportParameters, status=202)
     async def import_(request: Request) -> Response:
-        """Create an import job; the file is then sent with PUT to its ``upload_url``."""
+        """Create an import job; then send the file with PUT to the `upload_url` in the response."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields, store = await read_fields(request, ImportParameters), context.stores.memories
         file, limit = fields.source_file, context.settings.limits.document_bytes
@@ -138,57 +138,59 @@ def _add_job_routes(routes: Routes, context: ServerContext) -> None:
         "POST",
         MEMORY_PATH + "/export",
         "Export a translation memory",
-        responses={202: ResponseDescription("A new export")},
+        responses={202: ResponseDescription("A new export was created")},
     )
     async def export(request: Request, memory_id: str) -> Response:
-        """Export a memory as TMX; 200 if an earlier export is used again, else 202."""
+        """Export a memory as TMX; the status is 200 if an existing export is reused, otherwise 202."""
         owner = DEEPL_KEY.admit_owner(context, request)
         job, is_existing = await run_in_thread(context.stores.memories.export, owner, memory_id)
         content = {"job_id": job.id, "parameters": {"translation_memory_id": job.memory}}
         return json_response(content, 200 if is_existing else 202)
 
-    @routes.add("GET", JOB_PATH, "State of an import or export")
+    @routes.add("GET", JOB_PATH, "Get the state of an import or export")
     async def job(request: Request, job_id: str) -> Response:
-        """Return the state of a job, with the URL of its download or the id of the new memory."""
+        """Return the state of a job, with the download URL or the id of the new memory."""
         owner = DEEPL_KEY.admit_owner(context, request)
         stored = await run_in_thread(context.stores.memories.job, job_id, owner)
         return json_response(_job_response(stored, _file_url(context, request, stored)))
 
-    @hidden.add("PUT", FILE_PATH, body=Body(raw=True))
+    @undocumented.add("PUT", FILE_PATH, body=Body(raw=True))
     async def upload(request: Request, job_id: str) -> Response:
-        """Receive the file of an import; the token in the URL replaces the key."""
-        fields, store = await _token(request), context.stores.memories
+        """Receive the file of an import; the request is authorised by the token in its URL."""
+        fields, store = await _read_token(request), context.stores.memories
         stored = await run_in_thread(lambda: store.job(job_id, token=fields.token))
         if stored.operation != "import" or stored.status != "awaiting_input":
-            raise ApiError(409, "not_awaited", f"the job takes no file: it is {stored.status}")
+            raise ApiError(
+                409, "not_awaited", f"the job does not accept a file: its status is {stored.status}"
+            )
         content = await read_body(request)
         if len(content) != stored.content_length:
-            message = f"the file has {len(content)} bytes, not {stored.content_length} as was said"
+            message = f"the file has {len(content)} bytes, but content_length was {stored.content_length}"
             raise ApiError(400, "wrong_length", message)
         await run_in_thread(store.run_import, stored, content)
         return Response(status_code=200)
 
-    @hidden.add("GET", FILE_PATH)
+    @undocumented.add("GET", FILE_PATH)
     async def download(request: Request, job_id: str) -> Response:
-        """Return the file of an export; the token in the URL replaces the key."""
-        fields, store = await _token(request), context.stores.memories
+        """Return the file of an export; the request is authorised by the token in its URL."""
+        fields, store = await _read_token(request), context.stores.memories
         stored = await run_in_thread(lambda: store.job(job_id, token=fields.token))
         path = await run_in_thread(store.export_file, stored)
         return await run_in_thread(file_response, path, f"{stored.memory}.tmx")
 
-    routes.routes += hidden.routes
+    routes.routes += undocumented.routes
 
 
-async def _token(request: Request) -> TokenParameters:
-    """Return the token in the query, without reading the body."""
+async def _read_token(request: Request) -> TokenParameters:
+    """Return the token from the query, without reading the body."""
     token = request.query_params.get("token", "")
     if not 1 <= len(token) <= 64:
         raise ApiError(404, "not_found", "no such job")
     return TokenParameters(token=token)
 
 
-def _segments(memory: Memory, fields: SegmentParameters) -> dict[str, object]:
-    after = _cursor(fields.page_cursor)
+def _segment_page(memory: Memory, fields: SegmentParameters) -> dict[str, object]:
+    after_id = _parse_cursor(fields.page_cursor)
     text = fields.filter_text or ""
 
     def contains(pair: Pair) -> bool:
@@ -196,10 +198,10 @@ def _segments(memory: Memory, fields: SegmentParameters) -> dict[str, object]:
             return True
         return text in pair.source or text in pair.target
 
-    matching = ((id_, pair) for id_, pair in memory.pairs(text) if id_ > after and contains(pair))
+    matching = ((id_, pair) for id_, pair in memory.pairs(text) if id_ > after_id and contains(pair))
     page = list(islice(matching, fields.page_size + 1))
     content: dict[str, object] = {
-        "segments": [_segment(memory, *row) for row in page[: fields.page_size]],
+        "segments": [_segment_response(memory, *row) for row in page[: fields.page_size]],
         "segment_count": len(memory),
     }
     if len(page) > fields.page_size:
@@ -207,7 +209,7 @@ def _segments(memory: Memory, fields: SegmentParameters) -> dict[str, object]:
     return content
 
 
-def _cursor(cursor: str | None) -> int:
+def _parse_cursor(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit()):
@@ -215,7 +217,7 @@ def _cursor(cursor: str | None) -> int:
     return int(cursor)
 
 
-def _segment(memory: Memory, id_: int, pair: Pair) -> dict[str, object]:
+def _segment_response(memory: Memory, id_: int, pair: Pair) -> dict[str, object]:
     target = {
         "target_segment_id": f"{id_}-{memory.languages[1]}",
         "target_language": memory.languages[1].lower(),
@@ -227,7 +229,7 @@ def _segment(memory: Memory, id_: int, pair: Pair) -> dict[str, object]:
 
 
 def _memory_response(store: MemoryStore, stored: StoredMemory) -> dict[str, object]:
-    memory, state = store.open(stored), stored.path.stat()
+    memory, file_status = store.open(stored), stored.path.stat()
     source, target = (code.lower() for code in memory.languages)
     return {
         "translation_memory_id": stored.id,
@@ -235,7 +237,7 @@ def _memory_response(store: MemoryStore, stored: StoredMemory) -> dict[str, obje
         "source_language": source,
         "target_languages": [target],
         "segment_count": len(memory),
-        "updated_time": _timestamp(state.st_mtime),
+        "updated_time": _timestamp(file_status.st_mtime),
     }
 
 

@@ -1,4 +1,4 @@
-"""``/v2/translate``: unsupported parameters are refused by name."""
+"""``/v2/translate``: translate texts; requests with unsupported parameters are refused."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ FULL_STOPS = ".。"
 
 
 def join_lines(text: str) -> str:
-    """Return a text with spaces instead of line breaks."""
+    """Return a text with each line break replaced by a space."""
     return LINE_BREAK.sub(" ", text)
 
 
 def restore_formatting(source: str, translation: str) -> str:
-    """Return a translation with the source's final punctuation and white space around each line.
+    """Return a translation with the surrounding white space and final full stop of each source line restored.
 
     Args:
         source: the source text.
@@ -45,18 +45,21 @@ def restore_formatting(source: str, translation: str) -> str:
     """
     source_parts, target_parts = LINE_BREAK.split(source), LINE_BREAK.split(translation)
     if len(source_parts) != len(target_parts):
-        return _preserve_line(source, translation)
+        return _restore_line(source, translation)
     pairs = zip(source_parts, target_parts, strict=True)
-    return "".join(old if index % 2 else _preserve_line(old, new) for index, (old, new) in enumerate(pairs))
+    return "".join(
+        source_part if index % 2 else _restore_line(source_part, translated_part)
+        for index, (source_part, translated_part) in enumerate(pairs)
+    )
 
 
-def _preserve_line(old: str, new: str) -> str:
-    words = old.strip()
+def _restore_line(source_part: str, translated_part: str) -> str:
+    words = source_part.strip()
     if not words:
-        return old
-    start = old[: len(old) - len(old.lstrip())]
-    end = old[len(old.rstrip()) :]
-    translation = new.strip()
+        return source_part
+    start = source_part[: len(source_part) - len(source_part.lstrip())]
+    end = source_part[len(source_part.rstrip()) :]
+    translation = translated_part.strip()
     if words[-1] not in END_PUNCTUATION and translation[-1:] in FULL_STOPS:
         translation = translation.rstrip(FULL_STOPS)
     elif words[-1] in FULL_STOPS and translation[-1:].isalnum():
@@ -66,7 +69,7 @@ def _preserve_line(old: str, new: str) -> str:
 
 MAX_GLOSSARIES = 5
 TAG_HANDLING_VERSION = "v2"
-"""The only supported version, which is strict: malformed XML is refused."""
+"""The only supported version of tag handling, which refuses malformed XML."""
 Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
 ModelType = Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"]
 
@@ -80,34 +83,34 @@ class TranslateParameters(Parameters):
         },
     )
 
-    text: TextList = Field(min_length=1, description="Texts, which are translated independently.")
+    text: TextList = Field(min_length=1, description="The texts, which are translated independently.")
     target_lang: str = Field(min_length=2, max_length=16, examples=["DE"])
     source_lang: str | None = Field(None, min_length=2, max_length=16, examples=["EN"])
-    context: str | None = Field(None, description="Helps to detect the language; not translated.")
+    context: str | None = Field(None, description="Used to detect the language; not translated.")
     show_billed_characters: Flag = False
     split_sentences: Literal["0", "1", "nonewlines"] | None = None
     preserve_formatting: Flag = False
-    formality: Formality = Field("default", description="`more` and `less` are refused: unsupported.")
+    formality: Formality = Field("default", description="`more` and `less` are not supported.")
     model_type: ModelType | None = None
     glossary_id: str | None = None
     glossary_ids: Names = Field([], max_length=MAX_GLOSSARIES)
     style_id: str | None = Field(None, description="Refused.")
     translation_memory_id: str | None = Field(None, max_length=64)
     translation_memory_threshold: int | None = Field(
-        None, ge=0, le=100, description="Minimum similarity of the pairs that are used, in percent."
+        None, ge=0, le=100, description="Minimum similarity in percent of the pairs to use."
     )
     custom_instructions: list[str] | None = Field(None, description="Refused.")
     tag_handling: Literal["xml", "html"] | None = None
     tag_handling_version: Literal["v1", "v2"] | None = None
     outline_detection: Flag = True
     enable_beta_languages: Flag = Field(False, description="Has no effect, as with DeepL.")
-    non_splitting_tags: Names = Field([], description="For XML; without effect otherwise.")
-    splitting_tags: Names = Field([], description="For XML; without effect otherwise.")
-    ignore_tags: Names = Field([], description="For XML and HTML; without effect otherwise.")
+    non_splitting_tags: Names = Field([], description="For XML; ignored for other texts.")
+    splitting_tags: Names = Field([], description="For XML; ignored for other texts.")
+    ignore_tags: Names = Field([], description="For XML and HTML; ignored for other texts.")
 
 
 def add_translate_route(routes: Routes, context: ServerContext) -> None:
-    """Add the route of texts."""
+    """Add the route that translates texts."""
 
     @routes.add("POST", "/v2/translate", "Translate texts", body=Body(TranslateParameters, "json or form"))
     async def translate(request: Request) -> Response:
@@ -121,24 +124,27 @@ def add_translate_route(routes: Routes, context: ServerContext) -> None:
         if ids:
             languages = fields.source_lang, fields.target_lang
             glossary = await run_in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
-        requests = await with_memory(context, client, fields, text_requests(fields, glossary))
+        requests = await _add_memory(context, client, fields, _build_requests(fields, glossary))
         async with context.spending(client, characters), while_connected(request):
-            requests = await _with_sources(context, fields, requests)
+            requests = await _detect_sources(context, fields, requests)
             answer = await context.service.translate(
                 requests, client=client.name, deadline=context.settings.limits.deadline
             )
             answer.raise_first()
         translations = [
-            _response(fields, text, translated)
+            _translation_response(fields, text, translated)
             for text, translated in zip(fields.text, answer.texts, strict=True)
         ]
         return json_response({"translations": translations})
 
 
-async def with_memory(
+async def _add_memory(
     context: ServerContext, client: Client, fields: TranslateParameters, requests: list[TextRequest]
 ) -> list[TextRequest]:
-    """Return the requests with the named translation memory, and with neighbouring texts as context."""
+    """Return the requests with the translation memory that ``fields`` names, if any.
+
+    The neighbours of each text become its context for the look-up in the memory.
+    """
     memory_id, threshold = fields.translation_memory_id, fields.translation_memory_threshold
     if memory_id is None and threshold is None:
         return requests
@@ -154,10 +160,10 @@ async def with_memory(
     ]
 
 
-def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> list[TextRequest]:
-    """Return the requests to the service."""
+def _build_requests(fields: TranslateParameters, glossary: Glossary | None) -> list[TextRequest]:
+    """Return the requests to the translation service, one for each text."""
     tags = fields.tag_handling
-    newlines = fields.split_sentences in (None, "1") and tags != "html"
+    breaks_at_newlines = fields.split_sentences in (None, "1") and tags != "html"
     options: SearchOverrides = {}
     if fields.model_type is not None:
         options["beam"] = 1 if fields.model_type == "latency_optimized" else DEFAULT_BEAM
@@ -171,10 +177,10 @@ def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> lis
         search=options,
         glossary=glossary,
         ignore_tags=fields.ignore_tags if tags else (),
-        outline=_outline(fields, newlines) if tags == "xml" else None,
+        outline=_xml_outline(fields, breaks_at_newlines) if tags == "xml" else None,
         split=split,
     )
-    texts = fields.text if newlines or tags else [join_lines(text) for text in fields.text]
+    texts = fields.text if breaks_at_newlines or tags else [join_lines(text) for text in fields.text]
     return [
         replace(common, text=text, name=f"text {number}", format=tags or text_format(text))
         for number, text in enumerate(texts, start=1)
@@ -182,11 +188,11 @@ def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> lis
 
 
 def refuse_unsupported(formality: str | None, parameters: Mapping[str, object]) -> None:
-    """Refuse unsupported parameters.
+    """Raise an ApiError if a request has an unsupported parameter.
 
     Args:
         formality: the formality of the request.
-        parameters: the values of other unsupported parameters by name; None for omitted ones.
+        parameters: the values of other unsupported parameters by name; None for omitted parameters.
     """
     if formality in ("more", "less"):
         message = "Target language does not support 'formality'; prefer_more and prefer_less are accepted."
@@ -199,7 +205,7 @@ def refuse_unsupported(formality: str | None, parameters: Mapping[str, object]) 
 def check_glossary_ids(
     glossary_id: str | None, glossary_ids: list[str], source: str | None
 ) -> tuple[str, ...]:
-    """Return the ids of a request's glossaries."""
+    """Return the ids of the glossaries of a request, after checking the combination of its parameters."""
     if glossary_id is not None and glossary_ids:
         message = "Parameters 'glossary_id' and 'glossary_ids' cannot be used together."
         raise ApiError(400, "invalid_request", message, "glossary_ids")
@@ -217,35 +223,37 @@ def _unsupported_fields(fields: TranslateParameters) -> dict[str, object]:
     }
 
 
-def _outline(fields: TranslateParameters, newlines: bool) -> XmlOutline:
+def _xml_outline(fields: TranslateParameters, breaks_at_newlines: bool) -> XmlOutline:
     with as_api_error():
         return XmlOutline.from_names(
-            fields.outline_detection, fields.splitting_tags, fields.non_splitting_tags, newlines
+            fields.outline_detection, fields.splitting_tags, fields.non_splitting_tags, breaks_at_newlines
         )
 
 
-async def _with_sources(
+async def _detect_sources(
     context: ServerContext, fields: TranslateParameters, requests: Sequence[TextRequest]
 ) -> list[TextRequest]:
-    """Return the requests with the languages of their texts, detected together with the request's context."""
+    """Return the requests with their source languages, detected with the help of ``fields.context``."""
     if fields.source_lang is not None or not fields.context:
         return list(requests)
-    with_sources = []
+    resolved_requests = []
     for request in requests:
         detected = await context.service.detect(f"{fields.context}\n{request.text}")
-        with_sources.append(replace(request, source=detected[0].code if detected else None))
-    return with_sources
+        resolved_requests.append(replace(request, source=detected[0].code if detected else None))
+    return resolved_requests
 
 
-def _response(fields: TranslateParameters, text: str, translated: TranslatedText) -> dict[str, object]:
-    """Return a translation in DeepL's format."""
+def _translation_response(
+    fields: TranslateParameters, text: str, translated: TranslatedText
+) -> dict[str, object]:
+    """Return a translation as a JSON object in DeepL's format."""
     translation = translated.translation.text
-    preserves = fields.preserve_formatting and fields.tag_handling is None
-    if preserves and fields.split_sentences not in (None, "1"):
+    preserves_formatting = fields.preserve_formatting and fields.tag_handling is None
+    if preserves_formatting and fields.split_sentences not in (None, "1"):
         text = join_lines(text)
     content: dict[str, object] = {
         "detected_source_language": deepl_code(translated.source),
-        "text": restore_formatting(text, translation) if preserves else translation,
+        "text": restore_formatting(text, translation) if preserves_formatting else translation,
     }
     if fields.show_billed_characters:
         content["billed_characters"] = len(text)
