@@ -219,7 +219,7 @@ def test_number_of_documents_is_limited(tmp_path):
         add(store)
     for owner in ("bob", "bob", "cat"):
         add(store, owner=owner)
-    with pytest.raises(QuotaError, match="no more"):
+    with pytest.raises(QuotaError, match="no room for more"):
         add(store, owner="dan")
     assert len(list((tmp_path / "documents").iterdir())) == store.count_unfinished() == 5
     store.remove("ann", first)

@@ -419,7 +419,7 @@ def test_glossary_has_distinct_language_pairs():
     for code in ("", "e", "../x", "deutsch!", "\0\0"):
         with pytest.raises(DataError):
             StoredGlossary.create("Words", [replace(dictionary, target=code)])
-    with pytest.raises(DataError, match="has one language only"):
+    with pytest.raises(DataError, match="languages of a dictionary must differ"):
         StoredGlossary.create("Words", [replace(dictionary, target="en")])
     assert StoredGlossary.create("Words", []).dictionaries == ()
     assert StoredGlossary.from_json(created.to_json()) == created

@@ -1,4 +1,4 @@
-"""Storage for the server's clients: glossaries, usage, documents."""
+"""Storage for the server's clients: glossaries, documents, translation memories and usage."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Stores:
     """The stores of a server.
 
     Attributes:
-        usage: the usage of clients; without a database, in the memory of the process.
-        glossary_cache: the stored glossaries; None without a database.
-        document_store: the stored documents; None without a ``state`` folder.
-        memory_store: the translation memories; None without a folder for them.
+        usage: the store of clients' usage, which is in memory if there is no database.
+        glossary_cache: the cache of stored glossaries; None if there is no database.
+        document_store: the store of documents; None if no ``state`` folder is set.
+        memory_store: the store of translation memories; None if no ``memories`` folder is set.
     """
 
     usage: UsageStore = field(default_factory=UsageStore)
@@ -33,43 +33,43 @@ class Stores:
 
     @property
     def memories(self) -> MemoryStore:
-        """Translation memories."""
+        """The store of translation memories; an ApiError is raised if there is none."""
         if self.memory_store is None:
             raise ApiError(
-                501, "not_available", "this server has no translation memories: `memories` is not set"
+                501, "not_available", "this server has no translation memories, since `memories` is not set"
             )
         return self.memory_store
 
     @property
     def cache(self) -> GlossaryCache:
-        """Glossaries ready for translation."""
+        """The cache of stored glossaries; an ApiError is raised if there is none."""
         if self.glossary_cache is None:
             raise ApiError(
                 501,
                 "not_available",
-                "this server stores no glossaries: `state` is not set (uwaga serve --state FOLDER)",
+                "this server stores no glossaries, since `state` is not set (uwaga serve --state FOLDER)",
             )
         return self.glossary_cache
 
     @property
     def glossaries(self) -> GlossaryStore:
-        """Stored glossaries."""
+        """The store of glossaries; an ApiError is raised if there is none."""
         return self.cache.store
 
     @property
     def documents(self) -> DocumentStore:
-        """Stored documents."""
+        """The store of documents; an ApiError is raised if there is none."""
         if self.document_store is None:
             raise ApiError(
                 501,
                 "not_available",
-                "this server translates no documents: `state` is not set (uwaga serve --state FOLDER)",
+                "this server translates no documents, since `state` is not set (uwaga serve --state FOLDER)",
             )
         return self.document_store
 
 
 def open_stores(settings: ServerSettings) -> Stores:
-    """Open the stores that the settings name."""
+    """Open the stores that the settings require."""
     memories = None
     if settings.memories is not None:
         from uwaga_server.store.memories import MemoryStore

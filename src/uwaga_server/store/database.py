@@ -1,7 +1,7 @@
-"""The server's tables, in SQLite or another SQL database.
+"""The tables of the server, in SQLite or another SQL database.
 
-With SQLite, readers and a writer do not block each other (write-ahead log), and a killed process leaves no
-partially written row. A power failure may undo the last commits but never damages the file.
+SQLite is used with a write-ahead log: readers and a writer do not block each other, and a killed process
+leaves no partially written row. A power failure may undo the last commits but does not damage the file.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ except ImportError as error:
 LOG = logging.getLogger("uwaga_server")
 DATABASE_FILE = "state.sqlite"
 MAX_ATTEMPTS = 50
-"""Maximum attempts of a change that conflicts with changes by other processes."""
+"""Maximum number of attempts to make a change that conflicts with those of other processes."""
 BUSY_TIMEOUT = 30
-"""Seconds to wait for another process's write to SQLite."""
+"""Maximum seconds to wait while another process writes to SQLite."""
 MAX_GLOSSARY_LENGTH = 16 << 20
-"""Maximum characters of a stored glossary, for databases with several sizes of text."""
+"""Maximum number of characters of a stored glossary, for databases with text types of several sizes."""
 
 METADATA = sql.MetaData()
 GLOSSARIES = sql.Table(
@@ -75,11 +75,11 @@ DOCUMENTS = sql.Table(
 
 
 def open_database(state: Path | None, database: str | None) -> sql.Engine:
-    """Open the server's database and create missing tables.
+    """Open the database of the server, and create missing tables.
 
     Args:
-        state: the folder of ``state.sqlite``, created if missing; None if ``database`` is given.
-        database: the URL of another database, such as ``postgresql://user:password@host/name``.
+        state: the folder of ``state.sqlite``, created if missing; may be None if ``database`` is given.
+        database: the URL of another database, such as ``postgresql://user:password@host/name``, or None.
     """
     if state is not None:
         make_folder(state, "state")
@@ -90,43 +90,50 @@ def open_database(state: Path | None, database: str | None) -> sql.Engine:
             else sql.URL.create("sqlite", database=f"{state}/{DATABASE_FILE}")
         )
     except exc.ArgumentError:
-        message = "database: not an SQL URL; one is DIALECT://USER:PASSWORD@HOST/NAME"
+        message = "database: not an SQL URL; the format is DIALECT://USER:PASSWORD@HOST/NAME"
         raise SettingsError(message) from None
-    sqlite = url.get_backend_name() == "sqlite"
+    is_sqlite = url.get_backend_name() == "sqlite"
     try:
         engine = sql.create_engine(
             url,
-            pool_pre_ping=not sqlite,
+            pool_pre_ping=not is_sqlite,
             hide_parameters=True,
-            connect_args={"timeout": BUSY_TIMEOUT} if sqlite else {},
+            connect_args={"timeout": BUSY_TIMEOUT} if is_sqlite else {},
         )
     except (ModuleNotFoundError, exc.NoSuchModuleError) as error:
-        raise MissingExtraError(f"database: its driver is not installed: {error}") from None
-    if sqlite:
+        raise MissingExtraError(f"database: the driver is not installed: {error}") from None
+    if is_sqlite:
         event.listen(engine, "connect", _use_write_ahead_log)
     setting, location = (
         ("database", url.render_as_string()) if database else ("state", f"{state}/{DATABASE_FILE}")
     )
     try:
         _create_tables(engine)
-        missing = _missing_column(engine)
+        missing_column = _missing_column(engine)
     except exc.SQLAlchemyError as error:
         engine.dispose()
         message = (
-            f"{setting}: cannot write to {location}: {_reason(error)}; set `{setting}` to a location that can"
+            f"{setting}: cannot write to {location}: {_short_reason(error)}; set `{setting}` to a writable"
         )
-        raise SettingsError(f"{message} be written") from None
-    if missing:
+        raise SettingsError(f"{message} location") from None
+    if missing_column:
         engine.dispose()
-        message = f"{setting}: {location} was created by another version of uwaga: it has no column {missing}"
+        message = (
+            f"{setting}: {location} was created by another version of uwaga: "
+            f"it has no column {missing_column}"
+        )
         raise SettingsError(f"{message}; move it away, or set `{setting}` to another location")
     return engine
 
 
 def make_folder(folder: Path, setting: str) -> None:
-    """Create a folder that the server writes to and make it inaccessible to other users.
+    """Create a folder that the server writes to, and make it inaccessible to other users.
 
-    If that fails, since the folder belongs to another user, log a warning.
+    If the permissions cannot be changed, since the folder belongs to another user, a warning is logged.
+
+    Args:
+        folder: the folder.
+        setting: the setting that names the folder, for messages.
     """
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
@@ -145,23 +152,23 @@ def make_folder(folder: Path, setting: str) -> None:
 
 @contextlib.contextmanager
 def storage_errors() -> Iterator[None]:
-    """Convert errors of the database or the disk to :class:`StorageError` and log their reason.
+    """Convert errors of the database or the disk to :class:`StorageError`, and log the reason.
 
-    Clients see neither the address of the database nor paths.
+    The messages for clients contain neither the address of the database nor paths.
     """
     try:
         yield
     except exc.SQLAlchemyError as error:
-        LOG.error("storage", extra={"reason": _reason(error)})
+        LOG.error("storage", extra={"reason": _short_reason(error)})
         raise StorageError("the server's database is unavailable; its log says why") from None
     except OSError as error:
         LOG.error("storage", extra={"reason": str(error)})
         reason = error.strerror or type(error).__name__
-        raise StorageError(f"the server cannot store this now: {reason}") from None
+        raise StorageError(f"the server cannot store the data now: {reason}") from None
 
 
 def owner_key(owner: str) -> str:
-    """Return the id of an owner in the tables: 64 hexadecimal digits, for any name."""
+    """Return the key of an owner in the tables, a hash of 64 hexadecimal digits."""
     return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -176,7 +183,7 @@ def _create_tables(engine: sql.Engine) -> None:
 
 
 def _missing_column(engine: sql.Engine) -> str:
-    """Return the name of a column that an existing table lacks; empty if there is none."""
+    """Return the name of a column that an existing table lacks; empty if no column is missing."""
     for table in METADATA.sorted_tables:
         existing = {column["name"] for column in sql.inspect(engine).get_columns(table.name)}
         for column in table.columns:
@@ -189,14 +196,14 @@ def _use_write_ahead_log(connection: object, record: object) -> None:
     cursor = connection.cursor()  # type: ignore[attr-defined]
     for _, _, file in cursor.execute("PRAGMA database_list").fetchall():
         for path in (file, f"{file}-wal", f"{file}-shm") if file else ():
-            make_private(Path(path))  # SQLite creates the others with the permissions of the first
+            make_private(Path(path))  # SQLite creates the log files with the permissions of the database
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.close()
 
 
-def _reason(error: exc.SQLAlchemyError) -> str:
-    """Return the first line of a driver's message, without statement and parameters."""
+def _short_reason(error: exc.SQLAlchemyError) -> str:
+    """Return the type and first line of a driver's error message, without the statement and parameters."""
     original = error.orig if isinstance(error, exc.DBAPIError) else error
     lines = str(original).splitlines()
     return f"{type(original).__name__}: {lines[0] if lines else ''}"[:300]

@@ -1,4 +1,4 @@
-"""Characters and documents that each client has used, counted in the database by all workers."""
+"""Usage counts of each owner in the database, shared by all workers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _ADD_USAGE = (  # built once, since building it takes as long as executing it
 
 
 class DatabaseUsage(UsageStore):
-    """Usage of each owner in the database.
+    """Store of usage counts in the database.
 
-    Clients with a limit are counted in the database at each request. Clients without one are counted in
-    memory, and :meth:`flush` writes the counts once a second, since requests should not wait for the
-    database: SQLite takes about 7,000 counts a second, with stalls of up to half a second between four
-    processes.
+    The usage of a client with a limit is written to the database at each request. The usage of other clients
+    is counted in memory, and :meth:`flush` writes it once a second, so that their requests do not wait for
+    the database: SQLite writes about 7,000 counts per second, and can stall for half a second if four
+    processes write.
 
     Args:
         engine: the database.
@@ -41,7 +41,7 @@ class DatabaseUsage(UsageStore):
         self._engine = engine
 
     def read(self, owner: str) -> Usage:
-        """See :class:`UsageStore`; counts of other workers may be a second old."""
+        """See :class:`UsageStore`; counts by other workers may be up to a second old."""
         self.flush()
         return self._read(owner)
 

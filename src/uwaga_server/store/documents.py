@@ -1,10 +1,10 @@
-"""Documents to translate: their content in a folder, their state in the database.
+"""Store of documents to translate, with their content in a folder and their state in the database.
 
-A document is a folder ``documents/HASH`` with the upload ``document``, the translation ``output`` and, during
-the translation, the journal from which another worker resumes. The worker holds a lock on the folder's file
-``lock``, which the system releases when the process ends. A folder without a row in the database is removed.
-Row and folder are named by a hash of the document's id, so that logs and backups do not give access to the
-document.
+A document has a folder ``documents/HASH`` with the uploaded file ``document``, the translation ``output``
+and, during translation, a journal from which another worker can resume. The worker holds a lock on the file
+``lock`` in the folder, which the operating system releases when the process ends. A folder without a row in
+the database is removed. The row and the folder are named by a hash of the document's id, so that logs and
+backups do not give access to the document.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from uwaga_server.api_errors import NotReadyError, NotStoredError, QuotaError, S
 from uwaga_server.store.database import DOCUMENTS, make_folder, owner_key, storage_errors
 from uwaga_server.store.glossary import CONTROL_CHARACTERS
 
-DOCUMENT, OUTPUT, LOCK, UNTRANSLATED = "document", "output", "lock", "untranslated"
+DOCUMENT_FILE, OUTPUT_FILE, LOCK_FILE, UNTRANSLATED_FILE = "document", "output", "lock", "untranslated"
 DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
 NO_DOCUMENT = "no such document"
 MAX_NAME_LENGTH = 200
 MAX_ATTEMPTS = 5
-"""Maximum attempts without progress to translate a document, which may crash the workers."""
+"""Maximum number of attempts without progress to translate a document, which may crash the worker."""
 PROGRESS_INTERVAL = 0.2
 """Minimum seconds between two writes of a document's progress."""
 SWEEP_INTERVAL = 30.0
 """Seconds between two removals of old documents and abandoned folders."""
 ABANDONED_AGE = 60.0
-"""Age in seconds at which a folder without a row is removed, as left by a killed process."""
+"""Age in seconds at which a folder without a row, left by a killed process, is removed."""
 
 State = Literal["queued", "running", "done", "failed"]
 ENDED_STATES = ("done", "failed")
@@ -54,12 +54,13 @@ Row = sql.Row[Any]
 
 @dataclass(frozen=True)
 class DocumentLimits:
-    """Limits of stored documents.
+    """Limits on stored documents.
 
     Attributes:
         total: maximum number of documents.
-        per_owner: maximum number of one owner's documents.
-        age: seconds until a document is deleted after its end, or after its upload if it never ends.
+        per_owner: maximum number of documents of one owner.
+        age: seconds until a document is deleted, counted from the end of its translation, or from the upload
+            if the translation has not ended.
     """
 
     total: int = 1000
@@ -76,16 +77,16 @@ class DocumentSpec:
 
     Attributes:
         owner: the owner of the document.
-        name: the client's file name, for display only.
-        format: name in the registry of document formats.
+        name: the file name sent by the client, for display only.
+        format: name of the document format in the registry of formats.
         target: target language.
         source: source language; None to detect it.
         glossaries: ids of stored glossaries.
-        key: hash of the document's own key; empty if it has none.
-        linked: its own key, in the URL of its download, gives access without the owner's key.
-        characters: the owner's limit of characters in total; 0 for none.
-        memory_id: id of a stored translation memory; empty for none.
-        memory_threshold: minimum similarity of the memory's pairs that are used, in percent.
+        key: hash of the document's key; empty if it has none.
+        linked: whether the document's key, in the download URL, gives access without the owner's API key.
+        characters: the owner's limit on the total number of characters; 0 for no limit.
+        memory_id: id of a stored translation memory; empty if none is used.
+        memory_threshold: minimum similarity in percent of the memory's pairs to use.
     """
 
     owner: str
@@ -103,19 +104,19 @@ class DocumentSpec:
 
 @dataclass(frozen=True)
 class DocumentStatus:
-    """State and progress of a document.
+    """State and progress of the translation of a document.
 
     Attributes:
         id: the id of the document.
-        spec: how it is translated.
+        spec: the document and how to translate it.
         state: ``queued``, ``running``, ``done`` or ``failed``.
-        translated: translated segments.
-        total: segments in total; 0 until they are counted.
-        characters: the number of characters of the document; None until they are counted.
-        error: message if it failed.
-        code: error code if it failed.
-        started: time at which a worker claimed it, in seconds since 1970.
-        untranslated: the number of texts that were copied, by reason, once it is done.
+        translated: number of translated segments.
+        total: total number of segments; 0 until they have been counted.
+        characters: number of characters of the document; None until they have been counted.
+        error: the error message if the translation failed.
+        code: the error code if the translation failed.
+        started: time at which a worker claimed the document, in seconds since 1970.
+        untranslated: number of texts that were copied, by reason, after the translation.
     """
 
     id: str
@@ -131,16 +132,16 @@ class DocumentStatus:
 
 
 class DocumentStopped(Exception):  # noqa: N818 (not an error: another worker resumes, or the owner deleted it)
-    """A worker must stop: the server is shutting down, or the owner has deleted the document."""
+    """Raised in a worker that must stop, since the server shuts down or the document was deleted."""
 
 
 class DocumentStore:
-    """Documents of all owners.
+    """Store of the documents of all owners.
 
     Args:
         engine: the database.
         folder: the folder of the documents' files, shared by all processes that share the database.
-        limits: limits on the stored data.
+        limits: limits on stored documents.
     """
 
     def __init__(self, engine: sql.Engine, folder: Path, limits: DocumentLimits = NO_LIMITS) -> None:
@@ -152,9 +153,9 @@ class DocumentStore:
                 make_private(Path(parent, name))
 
     def add(self, spec: DocumentSpec, content: IO[bytes]) -> str:
-        """Store a document to translate and return its id.
+        """Store a document for translation and return its id.
 
-        If the owner or the server has too many documents, the owner's oldest downloaded one is deleted.
+        If the owner or the server has too many documents, the owner's oldest downloaded document is deleted.
         """
         self._sweep_if_due()
         document_id = secrets.token_hex(16)
@@ -164,35 +165,35 @@ class DocumentStore:
         with storage_errors():
             try:
                 folder.mkdir(0o700)
-                with (folder / DOCUMENT).open("xb") as file:
-                    make_private(folder / DOCUMENT)
+                with (folder / DOCUMENT_FILE).open("xb") as file:
+                    make_private(folder / DOCUMENT_FILE)
                     shutil.copyfileobj(content, file, 1 << 20)
                     file.flush()
                     os.fsync(file.fileno())
                 with self._engine.begin() as connection:
                     connection.execute(DOCUMENTS.insert().values(created=time.time(), **row))
-                    removable = self._make_room(connection, owner_key(spec.owner))
+                    removed_ids = self._make_room(connection, owner_key(spec.owner))
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
-        for removable_id in removable:
-            self._remove_files(removable_id)
+        for removed_id in removed_ids:
+            self._remove_files(removed_id)
         return document_id
 
     def status(self, owner: str | None, document_id: str, key: str | None = None) -> DocumentStatus:
-        """Return a document's state and progress.
+        """Return the state and progress of a document.
 
         Args:
-            owner: the owner; None for a document that its own key gives access to.
+            owner: the owner; None to access the document with its key only.
             document_id: the id of the document.
-            key: the document's own key; None if it has none.
+            key: the key of the document; None if it has none.
         """
-        row, spec = self._find(owner, document_id, key)
+        row, spec = self._find_document(owner, document_id, key)
         progress = row.state, row.done, row.total, row.characters, row.error, row.code, row.started
         untranslated: dict[str, int] = {}
         if row.state == "done":
             with contextlib.suppress(OSError, ValueError):
-                untranslated = json.loads((self._folder / row.id / UNTRANSLATED).read_text("utf-8"))
+                untranslated = json.loads((self._folder / row.id / UNTRANSLATED_FILE).read_text("utf-8"))
         return DocumentStatus(document_id.lower(), spec, *progress, untranslated)
 
     def result(self, owner: str | None, document_id: str, key: str | None = None) -> Path:
@@ -203,7 +204,7 @@ class DocumentStore:
             raise NotReadyError(reason)
         row_id = stored_id(status.id)
         self.update(row_id, downloaded=True)
-        return self._folder / row_id / OUTPUT
+        return self._folder / row_id / OUTPUT_FILE
 
     def remove(
         self, owner: str | None, document_id: str, key: str | None = None, *, any_key: bool = False
@@ -213,16 +214,19 @@ class DocumentStore:
         Args:
             owner: the owner, as for :meth:`status`.
             document_id: the id of the document.
-            key: the document's own key, as for :meth:`status`.
-            any_key: ignore the document's own key, for an owner who has sent a key of the server.
+            key: the key of the document, as for :meth:`status`.
+            any_key: whether to allow access without the document's key, for an owner with an API key.
         """
-        row, _ = self._find(owner, document_id, key, any_key)
+        row, _ = self._find_document(owner, document_id, key, any_key)
         with storage_errors(), self._engine.begin() as connection:
             connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id == row.id))
         self._remove_files(row.id)
 
     def claim_next(self) -> ClaimedDocument | None:
-        """Claim the next document to translate; owners with the fewest running documents come first."""
+        """Claim the next document to translate, and return it, or None if there is none.
+
+        Documents of owners with the fewest running documents come first.
+        """
         self._sweep_if_due()
         columns = DOCUMENTS.c.id, DOCUMENTS.c.owner, DOCUMENTS.c.state
         query = (
@@ -273,16 +277,16 @@ class DocumentStore:
             self.sweep()
 
     def _make_room(self, connection: sql.Connection, owner: str) -> list[str]:
-        """Delete downloaded documents beyond the limits and return their ids."""
-        removable: list[str] = []
+        """Delete rows of an owner's downloaded or failed documents above the limits, and return their ids."""
+        removed_ids: list[str] = []
         all_documents, of_owner = sql.true(), DOCUMENTS.c.owner == owner
         for condition, limit, message in (
             (
                 of_owner,
                 self._limits.per_owner,
-                "you have {} documents; delete one, or wait until one is translated",
+                "you already have {} documents; delete one, or wait until one is translated",
             ),
-            (all_documents, self._limits.total, "the server stores no more documents now; try again later"),
+            (all_documents, self._limits.total, "the server has no room for more documents; try again later"),
         ):
             count = connection.execute(
                 sql.select(sql.func.count()).select_from(DOCUMENTS).where(condition)
@@ -290,10 +294,10 @@ class DocumentStore:
             excess = (count or 0) - limit
             if excess <= 0:
                 continue
-            deletable = sql.or_(DOCUMENTS.c.downloaded, DOCUMENTS.c.state == "failed")
+            is_deletable = sql.or_(DOCUMENTS.c.downloaded, DOCUMENTS.c.state == "failed")
             query = (
                 sql.select(DOCUMENTS.c.id)
-                .where(condition, of_owner, deletable)
+                .where(condition, of_owner, is_deletable)
                 .order_by(DOCUMENTS.c.ended)
                 .limit(excess)
             )
@@ -301,8 +305,8 @@ class DocumentStore:
             if len(ids) < excess:
                 raise QuotaError(message.format(limit))
             connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id.in_(ids)))
-            removable += ids
-        return removable
+            removed_ids += ids
+        return removed_ids
 
     def _claim(self, row_id: str) -> ClaimedDocument | None:
         folder = self._folder / row_id
@@ -311,7 +315,7 @@ class DocumentStore:
                 stack.enter_context(_hold_lock(folder))
             except (BlockingIOError, FileNotFoundError):
                 return None
-            row = self._row(row_id)
+            row = self._find_row(row_id)
             if row is None or row.state in ENDED_STATES:
                 return None
             journal_size = _journal_size(folder)
@@ -319,8 +323,8 @@ class DocumentStore:
             changes = {"started": time.time(), "attempts": attempts, "journal": journal_size}
             if not self.update(row_id, state="running", **changes):
                 return None
-            claimed = ClaimedDocument(self, folder, _spec(row), row.characters, stack.pop_all())
-        if claimed.output.exists():  # translated, but its process ended before updating the row
+            claimed = ClaimedDocument(self, folder, _parse_spec(row), row.characters, stack.pop_all())
+        if claimed.output.exists():  # translated, but the process ended before it updated the row
             claimed.finish()
             return None
         if attempts > MAX_ATTEMPTS:
@@ -328,46 +332,46 @@ class DocumentStore:
             return None
         return claimed
 
-    def _find(
+    def _find_document(
         self, owner: str | None, document_id: str, key: str | None, any_key: bool = False
     ) -> tuple[Row, DocumentSpec]:
         document_id = document_id.lower()
-        row = self._row(stored_id(document_id)) if DOCUMENT_ID.fullmatch(document_id) else None
+        row = self._find_row(stored_id(document_id)) if DOCUMENT_ID.fullmatch(document_id) else None
         if row is None:
             raise NotStoredError(NO_DOCUMENT)
-        spec = _spec(row)
-        allowed = spec.linked if owner is None else hmac.compare_digest(row.owner, owner_key(owner))
-        if not (allowed and (any_key or hmac.compare_digest(spec.key, key_hash(key) if key else ""))):
+        spec = _parse_spec(row)
+        is_allowed = spec.linked if owner is None else hmac.compare_digest(row.owner, owner_key(owner))
+        if not (is_allowed and (any_key or hmac.compare_digest(spec.key, key_hash(key) if key else ""))):
             raise NotStoredError(NO_DOCUMENT)
         return row, spec
 
-    def _row(self, row_id: str) -> Row | None:
+    def _find_row(self, row_id: str) -> Row | None:
         query = sql.select(DOCUMENTS).where(DOCUMENTS.c.id == row_id)
         with storage_errors(), self._engine.connect() as connection:
             return connection.execute(query).first()
 
     def update(self, row_id: str, **values: object) -> bool:
-        """Update a row and return whether it exists."""
+        """Update columns of a row, and return whether the row exists."""
         update = DOCUMENTS.update().where(DOCUMENTS.c.id == row_id).values(**values)
         with storage_errors(), self._engine.begin() as connection:
             return bool(connection.execute(update).rowcount)
 
     def _remove_files(self, row_id: str) -> None:
-        """Remove a folder without a row, unless a worker has locked it and will remove it."""
+        """Remove the folder of a deleted row, unless it is locked by a worker, which will remove it."""
         with contextlib.suppress(OSError), _hold_lock(self._folder / row_id):
             shutil.rmtree(self._folder / row_id, ignore_errors=True)
 
 
 class ClaimedDocument:
-    """A document that this process translates, until it is finished, failed or released.
+    """A document that this process is translating, until it is finished, failed or released.
 
     Attributes:
-        id: id of its row and its folder, which may be logged since it gives no access to the document.
-        spec: how to translate it.
-        document: file of the upload.
-        output: file of the translation.
-        characters: the number of characters of the document; None until :meth:`count`.
-        stopping: set to make :meth:`progress` raise.
+        id: the id of the row and the folder, which may be logged since it gives no access to the document.
+        spec: the document and how to translate it.
+        document: the uploaded file.
+        output: the file of the translation.
+        characters: number of characters of the document; None until :meth:`count` is called.
+        stopping: if set to True, :meth:`progress` raises :class:`DocumentStopped`.
     """
 
     def __init__(
@@ -379,7 +383,7 @@ class ClaimedDocument:
         lock: contextlib.ExitStack,
     ) -> None:
         self.id, self.spec, self.characters = folder.name, spec, characters
-        self.document, self.output = folder / DOCUMENT, folder / OUTPUT
+        self.document, self.output = folder / DOCUMENT_FILE, folder / OUTPUT_FILE
         self._store, self._folder, self._lock = store, folder, lock
         self._last_write = 0.0
         self._progress = (0, 0)
@@ -387,7 +391,7 @@ class ClaimedDocument:
 
     @property
     def is_resumed(self) -> bool:
-        """True if there is a journal from an earlier worker."""
+        """True if there is a journal of an earlier worker."""
         return journal_path(self.output).exists()
 
     def count(self, characters: int) -> None:
@@ -396,7 +400,11 @@ class ClaimedDocument:
         self._store.update(self.id, characters=characters)
 
     def progress(self, translated: int, total: int) -> None:
-        """Store the number of translated segments and their total."""
+        """Store the number of translated segments and the total number of segments.
+
+        Raises:
+            DocumentStopped: the server is shutting down, or the document was deleted.
+        """
         self._progress, exists = (translated, total), True
         if time.monotonic() - self._last_write >= PROGRESS_INTERVAL:
             self._last_write = time.monotonic()
@@ -406,31 +414,31 @@ class ClaimedDocument:
             raise DocumentStopped
 
     def restart(self) -> None:
-        """Discard the work of earlier workers."""
+        """Discard the journal of earlier workers."""
         journal_path(self.output).unlink(missing_ok=True)
 
     def finish(self, untranslated: Mapping[str, int] | None = None) -> None:
-        """Finish with the translation in :attr:`output`.
+        """Mark the document as done, with the translation in :attr:`output`.
 
         Args:
-            untranslated: the number of texts that were copied, by reason.
+            untranslated: number of texts that were copied, by reason.
         """
         make_private(self.output)
         if untranslated:
-            (self._folder / UNTRANSLATED).write_text(json.dumps(untranslated), "utf-8")
-            make_private(self._folder / UNTRANSLATED)
+            (self._folder / UNTRANSLATED_FILE).write_text(json.dumps(untranslated), "utf-8")
+            make_private(self._folder / UNTRANSLATED_FILE)
         translated, total = self._progress
-        self._end(state="done", done=max(translated, total), total=total)
+        self._record_end(state="done", done=max(translated, total), total=total)
 
     def fail(self, error: str, code: str) -> None:
-        """Finish without a translation."""
+        """Mark the document as failed, with an error message and an error code."""
         with contextlib.suppress(OSError):
             self.output.unlink(missing_ok=True)
             self.restart()
-        self._end(state="failed", error=error or "it could not be translated", code=code)
+        self._record_end(state="failed", error=error or "it could not be translated", code=code)
 
     def release(self) -> None:
-        """Release the document, so that another worker resumes; remove it if it was deleted."""
+        """Release the document to other workers, or remove its files if it was deleted."""
         translated, total = self._progress
         attempts = DOCUMENTS.c.attempts - 1  # this attempt has not failed
         with self._lock, contextlib.suppress(StorageError):
@@ -439,7 +447,7 @@ class ClaimedDocument:
             ):
                 shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _end(self, **values: object) -> None:
+    def _record_end(self, **values: object) -> None:
         with self._lock, contextlib.suppress(StorageError):  # the row stays "running", so it is retried
             if self._store.update(self.id, ended=time.time(), **values):
                 self.document.unlink(missing_ok=True)
@@ -448,17 +456,17 @@ class ClaimedDocument:
 
 
 def stored_id(document_id: str) -> str:
-    """Return the id of a document's row and folder."""
+    """Return the id of a document's row and folder, a hash of the document's id."""
     return hashlib.sha256(document_id.encode()).hexdigest()[:32]
 
 
 def key_hash(key: str) -> str:
-    """Return the hash of a document's key, as stored."""
+    """Return the stored hash of a document's key."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def display_name(name: str) -> str:
-    """Return an untrusted file name without folders and control characters, for display only."""
+    """Return an untrusted file name, shortened and without folders and control characters, for display."""
     name = "".join(char for char in re.split(r"[/\\]", name)[-1] if char not in CONTROL_CHARACTERS)
     name = name.encode("utf-8", "replace").decode().strip(" .")
     stem, dot, suffix = name.rpartition(".")
@@ -467,22 +475,22 @@ def display_name(name: str) -> str:
     return name or "document"
 
 
-def _spec(row: Row) -> DocumentSpec:
+def _parse_spec(row: Row) -> DocumentSpec:
     fields = json.loads(row.spec)
     return DocumentSpec(**{**fields, "glossaries": tuple(fields["glossaries"])})
 
 
 def _journal_size(folder: Path) -> int:
-    """Return the size in bytes of a document's journal, which grows with the progress."""
+    """Return the size in bytes of a document's journal; 0 if there is none."""
     try:
-        return journal_path(folder / OUTPUT).stat().st_size
+        return journal_path(folder / OUTPUT_FILE).stat().st_size
     except FileNotFoundError:
         return 0
 
 
 def _hold_lock(folder: Path) -> AbstractContextManager[None]:
-    """Hold a document's lock."""
-    return file_lock(folder / LOCK, wait=False)
+    """Return a context manager that holds the lock of a document, and fails if it is already held."""
+    return file_lock(folder / LOCK_FILE, wait=False)
 
 
 def _is_locked(folder: Path) -> bool:

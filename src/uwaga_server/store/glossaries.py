@@ -1,6 +1,6 @@
-"""Stored glossaries in the database, and a cache of those in use.
+"""Store of glossaries in the database, and cache of the glossaries in use.
 
-A glossary belongs to an owner; other owners have no access to it.
+A glossary belongs to an owner, and other owners have no access to it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from uwaga_server.store.glossary import (
 
 NO_GLOSSARY = "no such glossary"
 MAX_READY_BYTES = 128 << 20
-"""Maximum bytes of memory of all glossaries that a process has ready for translation, and of each one."""
+"""Maximum total memory in bytes of the glossaries that a process has ready for translation."""
 MAX_LOADING = 32
-"""Maximum requests that wait for glossaries: half of the server's threads."""
+"""Maximum number of requests that wait for glossaries, half of the number of threads."""
 
 Result = TypeVar("Result")
 Change = Callable[[StoredGlossary], StoredGlossary]
@@ -44,12 +44,12 @@ Change = Callable[[StoredGlossary], StoredGlossary]
 
 @dataclass(frozen=True)
 class GlossaryLimits:
-    """Limits of stored glossaries.
+    """Limits on stored glossaries.
 
     Attributes:
-        total: maximum number of an owner's glossaries.
-        size: maximum stored bytes of a glossary.
-        per_owner: maximum stored bytes of an owner's glossaries together.
+        total: maximum number of glossaries of an owner.
+        size: maximum stored size of a glossary in bytes.
+        per_owner: maximum total stored size in bytes of an owner's glossaries.
     """
 
     total: int = 1000
@@ -61,23 +61,23 @@ NO_LIMITS = GlossaryLimits()
 
 
 class GlossaryStore:
-    """Glossaries of all owners.
+    """Store of the glossaries of all owners.
 
     Args:
         engine: the database.
-        limits: limits on the stored data.
+        limits: limits on stored glossaries.
     """
 
     def __init__(self, engine: sql.Engine, limits: GlossaryLimits = NO_LIMITS) -> None:
         self._engine, self._limits = engine, limits
-        self._loader = ThreadPoolExecutor(1, "glossaries")
+        self._load_executor = ThreadPoolExecutor(1, "glossaries")
         self._load_slots = threading.BoundedSemaphore(MAX_LOADING)
 
     def load(self, work: Callable[[], Result]) -> Result:
-        """Call a function that reads the entries of a glossary and return its result.
+        """Call a function that reads the entries of a glossary, and return its result.
 
-        All calls run in the same thread, so that only one glossary at a time is in memory, and only one heap
-        of the C library grows, which retains tens of MB for each thread.
+        All calls run in the same thread, so that only one glossary at a time is being read, and only one of
+        the C library's per-thread heaps grows, which can retain tens of MB.
         """
 
         def run() -> Result:
@@ -89,7 +89,7 @@ class GlossaryStore:
         if not self._load_slots.acquire(blocking=False):
             raise BusyError("too many glossaries are being read; try again in a second")
         try:
-            return self._loader.submit(run).result()
+            return self._load_executor.submit(run).result()
         finally:
             self._load_slots.release()
 
@@ -101,8 +101,8 @@ class GlossaryStore:
             self._check_owner(connection, owner)
 
     def get(self, owner: str, glossary_id: str) -> StoredGlossary:
-        """Return one of an owner's glossaries."""
-        query = sql.select(GLOSSARIES.c.content).where(_matches(owner, glossary_id))
+        """Return a glossary of an owner, with its entries."""
+        query = sql.select(GLOSSARIES.c.content).where(_id_condition(owner, glossary_id))
         with storage_errors(), self._engine.connect() as connection:
             content = connection.execute(query).scalar()
         if content is None:
@@ -110,16 +110,18 @@ class GlossaryStore:
         return StoredGlossary.from_json(content)
 
     def summary(self, owner: str, glossary_id: str) -> GlossarySummary:
-        """Return one of an owner's glossaries without reading its entries."""
+        """Return the summary of an owner's glossary, without reading the entries."""
         with storage_errors(), self._engine.connect() as connection:
-            row = connection.execute(sql.select(*_SUMMARY).where(_matches(owner, glossary_id))).first()
+            row = connection.execute(
+                sql.select(*SUMMARY_COLUMNS).where(_id_condition(owner, glossary_id))
+            ).first()
         if row is None:
             raise NotStoredError(NO_GLOSSARY)
-        return _summary(row)
+        return _row_summary(row)
 
     def memory(self, owner: str, glossary_id: str) -> tuple[str, int]:
-        """Return a glossary's version and an upper bound of its bytes of memory in :class:`GlossaryCache`."""
-        query = sql.select(GLOSSARIES.c.version, GLOSSARIES.c.memory).where(_matches(owner, glossary_id))
+        """Return the version of a glossary, and an upper bound on its memory use in the cache in bytes."""
+        query = sql.select(GLOSSARIES.c.version, GLOSSARIES.c.memory).where(_id_condition(owner, glossary_id))
         with storage_errors(), self._engine.connect() as connection:
             row = connection.execute(query).first()
         if row is None:
@@ -127,25 +129,26 @@ class GlossaryStore:
         return row.version, row.memory
 
     def all(self, owner: str) -> list[GlossarySummary]:
-        """Return an owner's glossaries, oldest first, without reading their entries."""
-        query = sql.select(*_SUMMARY).where(GLOSSARIES.c.owner == owner_key(owner))
+        """Return the summaries of an owner's glossaries, oldest first, without reading the entries."""
+        query = sql.select(*SUMMARY_COLUMNS).where(GLOSSARIES.c.owner == owner_key(owner))
         with storage_errors(), self._engine.connect() as connection:
-            glossaries = [_summary(row) for row in connection.execute(query)]
+            glossaries = [_row_summary(row) for row in connection.execute(query)]
         return sorted(glossaries, key=lambda glossary: (glossary.created, glossary.id))
 
     def change(self, owner: str, glossary_id: str, change: Change) -> GlossarySummary:
-        """Change a glossary atomically and return it without its entries.
+        """Change a glossary atomically, and return the summary of the changed glossary.
 
         Args:
             owner: the owner of the glossary.
             glossary_id: the id of the glossary.
-            change: returns the changed glossary; called again after a conflict with another change.
+            change: returns the changed glossary for the current one; called again after a conflict with
+                another change.
         """
 
         def attempt() -> GlossarySummary | None:
             old = self.get(owner, glossary_id)
             new = change(old)
-            unchanged = sql.and_(_matches(owner, glossary_id), GLOSSARIES.c.version == old.version)
+            unchanged = sql.and_(_id_condition(owner, glossary_id), GLOSSARIES.c.version == old.version)
             with self._write_transaction() as connection:
                 if not connection.execute(GLOSSARIES.update().where(unchanged), self._columns(new)).rowcount:
                     return None
@@ -155,27 +158,28 @@ class GlossaryStore:
         for _ in range(MAX_ATTEMPTS):
             if (summary := self.load(attempt)) is not None:
                 return summary
-        raise StorageError("too many concurrent changes of this glossary; try again")
+        raise StorageError("too many concurrent changes to this glossary; try again")
 
     def remove(self, owner: str, glossary_id: str) -> None:
         """Delete a glossary."""
         with storage_errors(), self._engine.begin() as connection:
-            if not connection.execute(GLOSSARIES.delete().where(_matches(owner, glossary_id))).rowcount:
+            if not connection.execute(GLOSSARIES.delete().where(_id_condition(owner, glossary_id))).rowcount:
                 raise NotStoredError(NO_GLOSSARY)
 
     @contextmanager
     def _write_transaction(self) -> Iterator[sql.Connection]:
-        """Begin a transaction that writes a glossary.
+        """Begin a transaction that writes a glossary, and yield its connection.
 
-        The glossary must be a parameter, since SQLAlchemy caches statements with their values. The connection
-        is closed afterwards, since a connection to SQLite caches statements with their parameters.
+        The glossary must be passed as a parameter of the statement, since SQLAlchemy caches statements with
+        their values. The connection is closed afterwards, since SQLite connections cache statements with
+        their parameters.
         """
         with storage_errors(), self._engine.begin() as connection:
             connection.detach()
             yield connection
 
     def _columns(self, glossary: StoredGlossary) -> dict[str, object]:
-        """Return the columns of a glossary that a change updates."""
+        """Return the values of the columns that a change of a glossary updates."""
         content, summary, memory = glossary.to_json(), glossary.summary, glossary.memory
         size = len(content.encode())
         if size > self._limits.size:
@@ -193,11 +197,11 @@ class GlossaryStore:
         }
 
     def _check_owner(self, connection: sql.Connection, owner: str) -> None:
-        """Check an owner's limits within the transaction of a change."""
+        """Raise a QuotaError if an owner's glossaries exceed the limits; called within a transaction."""
         totals = sql.select(sql.func.count(), sql.func.sum(GLOSSARIES.c.size))
         count, size = connection.execute(totals.where(GLOSSARIES.c.owner == owner_key(owner))).one()
         if count > self._limits.total:
-            raise QuotaError(f"you have {self._limits.total} glossaries; delete one first")
+            raise QuotaError(f"you already have {self._limits.total} glossaries; delete one first")
         if (size or 0) > self._limits.per_owner:
             message = f"your glossaries would have more than {self._limits.per_owner} bytes together"
             raise QuotaError(f"{message}; delete one first")
@@ -205,7 +209,7 @@ class GlossaryStore:
 
 @dataclass(frozen=True)
 class _CacheKey:
-    """Glossaries for a language pair, and an upper bound of their bytes of memory."""
+    """The ids and versions of glossaries, a language pair, and an upper bound on memory use in bytes."""
 
     versions: tuple[tuple[str, str], ...]
     languages: tuple[str, str]
@@ -213,9 +217,9 @@ class _CacheKey:
 
 
 class GlossaryCache:
-    """Glossaries ready for translation; recently used ones are not built again.
+    """Cache of glossaries that are ready for translation.
 
-    The cached glossaries and those in use share :data:`MAX_READY_BYTES`.
+    The cached glossaries and those in use take at most :data:`MAX_READY_BYTES` together.
 
     Args:
         store: the store of glossaries.
@@ -223,8 +227,8 @@ class GlossaryCache:
 
     def __init__(self, store: GlossaryStore) -> None:
         self.store = store
-        self._recent: OrderedDict[_CacheKey, Glossary] = OrderedDict()
-        self._ready: WeakValueDictionary[_CacheKey, Glossary] = WeakValueDictionary()
+        self._recently_used: OrderedDict[_CacheKey, Glossary] = OrderedDict()
+        self._ready_glossaries: WeakValueDictionary[_CacheKey, Glossary] = WeakValueDictionary()
         self._lock = threading.Lock()
 
     def terms(self, owner: str, glossary_ids: tuple[str, ...], source: str, target: str) -> Glossary:
@@ -236,7 +240,7 @@ class GlossaryCache:
             memory += size
         key = _CacheKey(tuple(versions), (source.lower(), target.lower()), memory)
         if memory > MAX_READY_BYTES:
-            message = f"glossaries of {memory >> 20} MiB of memory in one request; use at most"
+            message = f"the glossaries of this request take {memory >> 20} MiB of memory; use at most"
             raise ApiError(
                 413, "glossaries_too_large", f"{message} {MAX_READY_BYTES >> 20} MiB", "glossary_id"
             )
@@ -256,32 +260,36 @@ class GlossaryCache:
 
     def _find(self, key: _CacheKey) -> Glossary | None:
         with self._lock:
-            terms = self._ready.get(key)
-            if key in self._recent:
-                self._recent.move_to_end(key)
+            terms = self._ready_glossaries.get(key)
+            if key in self._recently_used:
+                self._recently_used.move_to_end(key)
         return terms
 
     def _remember(self, key: _CacheKey, terms: Glossary) -> None:
         with self._lock:
-            self._ready[key] = self._recent[key] = terms
+            self._ready_glossaries[key] = self._recently_used[key] = terms
 
     def _make_room(self, memory: int) -> None:
-        """Drop the least recently used glossaries until there is enough memory."""
+        """Remove the least recently used glossaries from the cache until there is enough memory.
+
+        Raises:
+            BusyError: the glossaries in use take too much memory.
+        """
         with self._lock:
-            while self._memory() + memory > MAX_READY_BYTES and self._recent:
-                self._recent.popitem(last=False)
-            if self._memory() + memory > MAX_READY_BYTES:
-                raise BusyError("the glossaries in use need all memory for glossaries; try again in a second")
+            while self._used_memory() + memory > MAX_READY_BYTES and self._recently_used:
+                self._recently_used.popitem(last=False)
+            if self._used_memory() + memory > MAX_READY_BYTES:
+                raise BusyError("the memory for glossaries is full; try again in a second")
 
-    def _memory(self) -> int:
-        return sum(key.memory for key in list(self._ready.keys()))
-
-
-_SUMMARY = [GLOSSARIES.c[name] for name in ("id", "name", "created", "version", "dictionaries")]
+    def _used_memory(self) -> int:
+        return sum(key.memory for key in list(self._ready_glossaries.keys()))
 
 
-def _summary(row: sql.Row[Any]) -> GlossarySummary:
-    """Return a glossary without its entries."""
+SUMMARY_COLUMNS = [GLOSSARIES.c[name] for name in ("id", "name", "created", "version", "dictionaries")]
+
+
+def _row_summary(row: sql.Row[Any]) -> GlossarySummary:
+    """Return the summary of a glossary from a row of the table."""
     try:
         dictionaries = tuple(DictionarySummary(*counts) for counts in json.loads(row.dictionaries))
         created = datetime.fromisoformat(row.created)
@@ -290,12 +298,12 @@ def _summary(row: sql.Row[Any]) -> GlossarySummary:
         raise StorageError(DAMAGED_MESSAGE) from None
 
 
-def _matches(owner: str, glossary_id: str) -> sql.ColumnElement[bool]:
+def _id_condition(owner: str, glossary_id: str) -> sql.ColumnElement[bool]:
     return sql.and_(GLOSSARIES.c.id == _normalise_id(glossary_id), GLOSSARIES.c.owner == owner_key(owner))
 
 
 def _normalise_id(glossary_id: str) -> str:
-    """Return an id in the form in which it is stored."""
+    """Return the id of a glossary in the form in which it is stored."""
     try:
         return str(uuid.UUID(glossary_id))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Glossaries that the server stores for clients: dictionaries of entries, one for each language pair."""
+"""Glossaries of clients, which consist of a dictionary for each language pair."""
 
 from __future__ import annotations
 
@@ -22,34 +22,36 @@ from uwaga_server.api_errors import NotStoredError, StorageError
 
 EntriesFormat = Literal["tsv", "csv"]
 MAX_TEXT_BYTES = 1024
-"""Maximum bytes of UTF-8 of a source, a target or a name."""
+"""Maximum number of UTF-8 bytes of a source, a target or a name."""
 MAX_TRANSLATIONS = 200_000
-"""Maximum total number of targets of a glossary."""
+"""Maximum total number of targets in a glossary."""
 GLOSSARY_MEMORY, ENTRY_MEMORY = 16 << 10, 160
-"""Bytes of memory of a glossary and of an entry, in addition to the texts."""
+"""Memory in bytes that a glossary and an entry take, in addition to the texts."""
 MAX_DICTIONARIES = 200
-"""Maximum dictionaries of a glossary."""
-TOO_LARGE = f"a glossary has at most {MAX_TRANSLATIONS} translations; split it into several glossaries"
+"""Maximum number of dictionaries in a glossary."""
+TOO_LARGE_MESSAGE = (
+    f"a glossary has at most {MAX_TRANSLATIONS} translations; split it into several glossaries"
+)
 CONTROL_CHARACTERS = frozenset(map(chr, (*range(32), 127, *range(128, 160), 0x2028, 0x2029)))
 
 
 class GlossaryEntry(NamedTuple):
-    """A term and the forms of its translation, the most common first."""
+    """A term and the forms of its translation, with the most common form first."""
 
     source: str
     targets: tuple[str, ...]
 
 
 def read_entries(text: str, format: EntriesFormat, languages: tuple[str, str]) -> tuple[GlossaryEntry, ...]:  # noqa: A002
-    """Parse entries, one per line.
+    """Return the glossary entries in a text.
 
     Args:
-        text: one entry per line; empty lines are ignored.
-        format: ``tsv``: source, tab, target. ``csv``: source, target and, optionally, the codes of their
-            languages; lines of other languages, for other dictionaries, are skipped.
+        text: the text, with one entry per line; empty lines are ignored.
+        format: ``tsv`` for lines with source, tab and target; ``csv`` for lines with source, target and,
+            optionally, the codes of their languages. Lines with other languages are skipped.
         languages: codes of the source and target language.
     """
-    lines = _tab_separated(text) if format == "tsv" else _comma_separated(text, languages)
+    lines = _parse_tsv(text) if format == "tsv" else _parse_csv(text, languages)
     return check_entries(lines)
 
 
@@ -57,7 +59,10 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
     """Check the entries of a dictionary and return them.
 
     Args:
-        entries: pairs of a label for messages and an entry.
+        entries: pairs of a label, for error messages, and an entry.
+
+    Raises:
+        DataError: an entry is invalid or a duplicate, or there are no entries or too many.
     """
     labels: dict[str, str] = {}
     checked_entries = []
@@ -65,7 +70,7 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
     for label, (source, targets) in entries:
         translations += len(targets)
         if translations > MAX_TRANSLATIONS:
-            raise DataError(TOO_LARGE)
+            raise DataError(TOO_LARGE_MESSAGE)
         for side, text in (("source", source), *(("target", target) for target in targets)):
             _check_text(text, f"{label}: the {side}")
         if not targets:
@@ -80,14 +85,14 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
 
 
 def merge_entries(old: Iterable[GlossaryEntry], new: Iterable[GlossaryEntry]) -> tuple[GlossaryEntry, ...]:
-    """Return the old entries updated with the new ones."""
+    """Return the old entries and the new ones; a new entry replaces an old one with the same source."""
     by_source = {entry.source: entry for entry in old}
     by_source.update((entry.source, entry) for entry in new)
     return tuple(by_source.values())
 
 
 def format_entries(entries: Iterable[GlossaryEntry]) -> str:
-    """Return entries as TSV; forms of a target are separated by ``|``."""
+    """Return entries as tab-separated values, with the forms of a target separated by ``|``."""
     return "\n".join(f"{source}\t{SEPARATOR.join(targets)}" for source, targets in entries)
 
 
@@ -102,7 +107,7 @@ def _check_text(text: str, label: str) -> None:
     if not text or text.isspace():
         raise DataError(f"{label} is empty")
     if not CONTROL_CHARACTERS.isdisjoint(text):
-        raise DataError(f"{label} holds a control character: {quoted(text)}")
+        raise DataError(f"{label} contains a control character: {quoted(text)}")
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
@@ -111,9 +116,9 @@ def _check_text(text: str, label: str) -> None:
         raise DataError(f"{label} has more than {MAX_TEXT_BYTES} bytes: {quoted(text)}")
 
 
-def _tab_separated(text: str) -> Iterator[tuple[str, GlossaryEntry]]:
+def _parse_tsv(text: str) -> Iterator[tuple[str, GlossaryEntry]]:
     index = position = 0
-    for line in _lines(text.replace("\r\n", "\n")):
+    for line in _split_lines(text.replace("\r\n", "\n")):
         if line.strip():
             label = f"key with the index {index} (starting at position {position})"
             source, tab, target = line.strip("\r ").partition("\t")
@@ -126,8 +131,8 @@ def _tab_separated(text: str) -> Iterator[tuple[str, GlossaryEntry]]:
         position += len(line) + 1
 
 
-def _lines(text: str) -> Iterator[str]:
-    """Yield the lines of a text; a list of them might need eight times the memory."""
+def _split_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text one by one, since a list of all lines may take eight times the memory."""
     start, end = 0, text.find("\n")
     while end >= 0:
         yield text[start:end]
@@ -135,7 +140,7 @@ def _lines(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _comma_separated(text: str, languages: tuple[str, str]) -> Iterator[tuple[str, GlossaryEntry]]:
+def _parse_csv(text: str, languages: tuple[str, str]) -> Iterator[tuple[str, GlossaryEntry]]:
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     index = 0
     try:
@@ -145,28 +150,28 @@ def _comma_separated(text: str, languages: tuple[str, str]) -> Iterator[tuple[st
             label = f"key with the index {index} (in line {rows.line_num})"
             if len(row) < 2 or len(row) == 3 or len(row) > 4:
                 raise DataError(
-                    f"{label} has {len(row)} columns; expected two (source, target) or four (then the "
-                    "codes of their languages)"
+                    f"{label} has {len(row)} columns; expected two (source, target) or four (source, target "
+                    "and the codes of their languages)"
                 )
             if len(row) == 4 and not _match_languages((row[2], row[3]), languages):
                 continue
             yield label, GlossaryEntry(row[0].strip(), (row[1].strip(),))
             index += 1
     except csv.Error as error:
-        raise DataError(f"line {rows.line_num} is not comma-separated: {error}") from None
+        raise DataError(f"line {rows.line_num} is not valid CSV: {error}") from None
 
 
 def _match_languages(codes: tuple[str, str], languages: tuple[str, str]) -> bool:
     return all(same_language(code.strip(), language) for code, language in zip(codes, languages, strict=True))
 
 
-FORMAT = 1
-DAMAGED_MESSAGE = "a stored glossary is damaged; contact the operator of the server"
+FORMAT_VERSION = 1
+DAMAGED_MESSAGE = "a stored glossary is damaged; contact the operator of this server"
 
 
 @dataclass(frozen=True)
 class DictionarySummary:
-    """The languages of a dictionary and the number of its entries."""
+    """The languages of a dictionary and its number of entries."""
 
     source: str
     target: str
@@ -186,14 +191,14 @@ class GlossarySummary:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Entries for a language pair, by codes in lower case."""
+    """The entries for a language pair; the language codes are in lower case."""
 
     source: str
     target: str
     entries: tuple[GlossaryEntry, ...]
 
     def translates(self, source: str, target: str) -> bool:
-        """Return whether it has these languages; regions are ignored, so that ``en`` matches ``en-GB``."""
+        """Return whether the dictionary has these languages, ignoring regions: ``en`` matches ``en-GB``."""
         return same_language(self.source, source) and same_language(self.target, target)
 
 
@@ -209,12 +214,12 @@ class StoredGlossary:
 
     @classmethod
     def create(cls, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
-        """Create a glossary."""
+        """Create a glossary with a new id and version."""
         glossary = cls(str(uuid.uuid4()), check_name(name), datetime.now(UTC), secrets.token_hex(8), ())
         for number, dictionary in enumerate(dictionaries):
             if any(dictionary.translates(other.source, other.target) for other in dictionaries[:number]):
                 raise DataError(
-                    f"two dictionaries from {dictionary.source} to {dictionary.target}; merge them"
+                    f"there are two dictionaries from {dictionary.source} to {dictionary.target}; merge them"
                 )
             glossary = glossary.with_dictionary(dictionary)
         return glossary
@@ -232,7 +237,7 @@ class StoredGlossary:
 
     @property
     def memory(self) -> int:
-        """Upper bound of the memory, in bytes, that the terms take when they are ready for translation."""
+        """Upper bound on the memory in bytes that the terms take when they are ready for translation."""
         entries = (entry for dictionary in self.dictionaries for entry in dictionary.entries)
         return GLOSSARY_MEMORY + sum(
             ENTRY_MEMORY + 3 * sys.getsizeof(source) + sum(map(sys.getsizeof, targets)) + 8 * len(targets)
@@ -240,7 +245,7 @@ class StoredGlossary:
         )
 
     def dictionary(self, source: str, target: str) -> Dictionary:
-        """Return the dictionary of a language pair."""
+        """Return the dictionary for a language pair."""
         for dictionary in self.dictionaries:
             if dictionary.translates(source, target):
                 return dictionary
@@ -252,9 +257,9 @@ class StoredGlossary:
         """Return the glossary with a new name and with dictionaries added or replaced.
 
         Args:
-            name: the new name; None to keep the name.
+            name: the new name; None to keep the current name.
             dictionaries: the new dictionaries, one for each language pair.
-            merge: add entries to existing dictionaries, replacing the entries with the same source.
+            merge: whether to add entries to an existing dictionary rather than replacing the dictionary.
         """
         changed = self if name is None else self._with_version(name=check_name(name))
         for new in dictionaries:
@@ -266,24 +271,26 @@ class StoredGlossary:
         return changed
 
     def with_dictionary(self, new: Dictionary) -> StoredGlossary:
-        """Return the glossary with a dictionary added, or replaced if there is one for these languages."""
+        """Return the glossary with a dictionary added, which replaces one with the same languages."""
         if same_language(new.source, new.target):
-            raise DataError(f"a dictionary from {new.source} to {new.target} has one language only")
+            raise DataError(
+                f"the languages of a dictionary must differ, but one is from {new.source} to {new.target}"
+            )
         for code in (new.source, new.target):
             check_language(code)
-        Glossary(_terms(self.name, new))
+        Glossary(_dictionary_terms(self.name, new))
         remaining = [old for old in self.dictionaries if not old.translates(new.source, new.target)]
         changed = self._with_version(dictionaries=(*remaining, new))
         if len(changed.dictionaries) > MAX_DICTIONARIES:
             raise DataError(
-                f"a glossary has at most {MAX_DICTIONARIES} dictionaries; make several glossaries"
+                f"a glossary has at most {MAX_DICTIONARIES} dictionaries; create several glossaries"
             )
         if changed.translations > MAX_TRANSLATIONS:
-            raise DataError(TOO_LARGE)
+            raise DataError(TOO_LARGE_MESSAGE)
         return changed
 
     def without_dictionary(self, source: str, target: str) -> StoredGlossary:
-        """Return the glossary without the dictionary of a language pair."""
+        """Return the glossary without the dictionary for a language pair."""
         removed = self.dictionary(source, target)
         return self._with_version(dictionaries=tuple(old for old in self.dictionaries if old is not removed))
 
@@ -298,10 +305,10 @@ class StoredGlossary:
         )
 
     def to_json(self) -> str:
-        """Return the glossary as JSON, as it is stored."""
+        """Return the glossary in the JSON format in which it is stored."""
         return json.dumps(
             {
-                "format": FORMAT,
+                "format": FORMAT_VERSION,
                 "id": self.id,
                 "name": self.name,
                 "created": self.created.isoformat(),
@@ -317,12 +324,12 @@ class StoredGlossary:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StoredGlossary:
-        """Create a glossary from the JSON of :meth:`to_json`."""
+        """Return the glossary that :meth:`to_json` has serialised."""
         try:
             stored = json.loads(text)
-            if stored["format"] != FORMAT:
+            if stored["format"] != FORMAT_VERSION:
                 raise StorageError(
-                    f"a stored glossary has the format {quoted(stored['format'])}, not {FORMAT}"
+                    f"a stored glossary has format {quoted(stored['format'])} instead of {FORMAT_VERSION}"
                 )
             return cls(
                 stored["id"],
@@ -353,11 +360,14 @@ def check_language(code: str) -> str:
 def combine_glossaries(glossaries: Iterable[StoredGlossary], source: str, target: str) -> Glossary:
     """Return the terms of several glossaries for a language pair as one glossary.
 
-    The first glossary that has a term decides how it is translated. Glossaries without a dictionary for the
-    language pair are passed over, unless none has one.
+    If several glossaries have the same term, the first one applies. Glossaries without a dictionary for the
+    language pair are ignored.
+
+    Raises:
+        NotStoredError: no glossary has a dictionary for the language pair.
     """
     terms: list[Iterator[Term]] = [
-        _terms(glossary.name, dictionary)
+        _dictionary_terms(glossary.name, dictionary)
         for glossary in glossaries
         for dictionary in glossary.dictionaries
         if dictionary.translates(source, target)
@@ -368,11 +378,11 @@ def combine_glossaries(glossaries: Iterable[StoredGlossary], source: str, target
 
 
 def no_dictionary_message(source: str, target: str) -> str:
-    """Return the message for a language pair without a dictionary, in DeepL's words."""
+    """Return the error message of DeepL's API for a language pair without a dictionary."""
     return f"No dictionary found for language pair {source}-{target}"
 
 
-def _terms(name: str, dictionary: Dictionary) -> Iterator[Term]:
+def _dictionary_terms(name: str, dictionary: Dictionary) -> Iterator[Term]:
     origin = f"glossary {quoted(name)}"  # shared by all terms, to save memory
     for source, targets in dictionary.entries:
         yield Term(" ".join(source.split()), targets, origin)

@@ -1,4 +1,4 @@
-"""Translation memories of a server: files in a folder, and jobs that import and export them."""
+"""Store of translation memories as files in a folder, and of the jobs that import and export them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from uwaga_memory.store import Added, Memory, Pair
 from uwaga_server.api_errors import ApiError, NotStoredError
 
 SUFFIXES = (".uwm", ".memory", ".sqlite")
-"""Extensions of the files of memories in the folder."""
-CLIENTS, JOBS = "clients", "jobs"
-"""Folders of the memories that clients have imported, and of jobs."""
-NAMESPACE = uuid.UUID("6d2f2ac5-70a6-4b2a-9d5e-5f2e9b1f7c31")
-"""Namespace of the ids of memories whose file name is not a UUID."""
+"""File name extensions of translation memories."""
+CLIENTS_FOLDER, JOBS_FOLDER = "clients", "jobs"
+"""Names of the folders for clients' memories and for jobs."""
+ID_NAMESPACE = uuid.UUID("6d2f2ac5-70a6-4b2a-9d5e-5f2e9b1f7c31")
+"""UUID namespace for the ids of memories whose file name is not a UUID."""
 NO_MEMORY = "no such translation memory"
 NO_JOB = "no such job"
 UPLOAD_SECONDS, DOWNLOAD_SECONDS = 3600.0, 86400.0
-"""Seconds until the URL of an upload and of a download is no longer valid."""
-MAX_OPEN = 64
+"""Seconds for which the URL of an upload and that of a download are valid."""
+MAX_OPEN_MEMORIES = 64
 """Maximum number of memories that a process keeps open."""
 MAX_JOBS = 1000
 """Maximum number of stored jobs."""
-HEAD_BYTES = 1 << 18
-"""Number of bytes of a TMX file from which its languages are read."""
+TMX_HEAD_BYTES = 1 << 18
+"""Number of bytes at the beginning of a TMX file that are searched for its languages."""
 SOURCE_LANGUAGE = re.compile(
     rb"<header\b[^<>]{0,4000}?\bsrclang\s*=\s*[\"']([\w*-]{1,40})[\"']", re.IGNORECASE
 )
@@ -50,12 +50,12 @@ JobStatus = Literal["awaiting_input", "processing", "completed", "downloaded", "
 
 @dataclass(frozen=True)
 class StoredMemory:
-    """A memory of the folder.
+    """A memory in the store.
 
     Attributes:
-        id: a UUID.
-        path: its file.
-        shared: every client may use it but not change it.
+        id: the id of the memory, a UUID.
+        path: the file of the memory.
+        shared: whether all clients may use the memory, but not change it.
     """
 
     id: str
@@ -65,23 +65,23 @@ class StoredMemory:
 
 @dataclass
 class MemoryJob:
-    """An import or an export.
+    """A job that imports or exports a memory.
 
     Attributes:
-        id: a UUID.
+        id: the id of the job, a UUID.
         owner: the owner of the memory.
         operation: ``import`` or ``export``.
-        token: the secret in the URL of the upload or download.
-        created: when it was created, in seconds since 1970.
-        updated: when it was last changed.
-        status: its state.
+        token: the secret token in the URL of the upload or download.
+        created: time of creation, in seconds since 1970.
+        updated: time of the last change, in seconds since 1970.
+        status: the status of the job.
         memory: id of the memory; empty for an import that has not been processed.
         name: for an import, the name of the new memory.
         content_type: for an import, the media type of the file.
         content_length: for an import, the size of the file in bytes.
-        pairs: for an export, the number of pairs, by which an earlier, equal export is recognised.
-        skipped: number of units of an import that are not pairs.
-        error: why the job failed.
+        pairs: for an export, the number of exported pairs, which shows whether the export is up to date.
+        skipped: for an import, the number of skipped units.
+        error: the reason why the job failed; empty if it has not failed.
     """
 
     id: str
@@ -101,39 +101,41 @@ class MemoryJob:
 
     @property
     def expires(self) -> float:
-        """When the URL of the upload or download becomes invalid, in seconds since 1970."""
+        """The time at which the URL of the upload or download becomes invalid, in seconds since 1970."""
         return self.created + (UPLOAD_SECONDS if self.operation == "import" else DOWNLOAD_SECONDS)
 
 
 class MemoryStore:
-    """The memories in a folder.
+    """Store of translation memories in a folder.
 
-    Files directly in the folder are available to all clients; on a server with keys, clients cannot change
-    them. Memories that a client imports are available to that client only.
+    Memories directly in the folder are available to all clients; on a server with keys, clients cannot change
+    these. A memory that a client creates or imports is available only to that client.
 
     Args:
-        folder: the folder; it is created.
+        folder: the folder, created if missing.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._jobs = folder / JOBS
-        self._open: OrderedDict[tuple[Path, int], Memory] = OrderedDict()
+        self._jobs_folder = folder / JOBS_FOLDER
+        self._open_memories: OrderedDict[tuple[Path, int], Memory] = OrderedDict()
         self._lock = threading.Lock()
 
     def list(self, owner: str) -> list[StoredMemory]:
-        """Return the memories that an owner may use, the shared ones first."""
-        memories = [self._stored_memory(path, bool(owner)) for path in _files(self._folder)]
+        """Return the memories that an owner may use, with shared memories first."""
+        memories = [self._stored_memory(path, bool(owner)) for path in _memory_files(self._folder)]
         if owner:
-            memories += [self._stored_memory(path, False) for path in _files(self._client_folder(owner))]
+            memories += [
+                self._stored_memory(path, False) for path in _memory_files(self._client_folder(owner))
+            ]
         return memories
 
     def find(self, owner: str, memory_id: str) -> StoredMemory:
-        """Return a memory by its id.
+        """Return the memory with an id.
 
         Raises:
-            NotStoredError: there is none.
+            NotStoredError: the owner has no access to a memory with this id.
         """
         normalised_id = memory_id.lower()
         for memory in self.list(owner):
@@ -142,24 +144,26 @@ class MemoryStore:
         raise NotStoredError(NO_MEMORY)
 
     def open(self, stored: StoredMemory) -> Memory:
-        """Return a memory that threads may share."""
+        """Open a memory, which threads may share; memories are kept open for later calls."""
         try:
             key = stored.path, stored.path.stat().st_ino
         except FileNotFoundError:
             raise NotStoredError(NO_MEMORY) from None
         with self._lock:
-            memory = self._open.get(key) or Memory(stored.path)
-            self._open[key] = memory
-            self._open.move_to_end(key)
-            while len(self._open) > MAX_OPEN:
-                self._open.popitem(last=False)  # a translation may still use it: it closes with the last use
+            memory = self._open_memories.get(key) or Memory(stored.path)
+            self._open_memories[key] = memory
+            self._open_memories.move_to_end(key)
+            while len(self._open_memories) > MAX_OPEN_MEMORIES:
+                self._open_memories.popitem(
+                    last=False
+                )  # not closed here, since a translation may still use it
         return memory
 
     def for_languages(self, owner: str, memory_id: str, target: str, source: str | None = None) -> Memory:
-        """Return a memory for a translation.
+        """Open a memory for a translation between two languages.
 
         Raises:
-            NotStoredError: there is none, or it is of other languages.
+            NotStoredError: there is no such memory, or it has other languages.
         """
         memory = self.open(self.find(owner, memory_id))
         for language, stored in ((source, memory.languages[0]), (target, memory.languages[1])):
@@ -169,45 +173,51 @@ class MemoryStore:
         return memory
 
     def create(self, owner: str, name: str, source: str, target: str) -> StoredMemory:
-        """Create an empty memory."""
+        """Create an empty memory for an owner."""
         memory_id = str(uuid.uuid4())
         path = self._client_folder(owner) / f"{memory_id}{SUFFIXES[0]}"
         Memory.create(path, source, target, name).close()
         return StoredMemory(memory_id, path, False)
 
     def confirm(self, stored: StoredMemory, pairs: Sequence[Pair]) -> Added:
-        """Add confirmed pairs to a memory."""
+        """Add confirmed pairs to a memory, unless it is shared."""
         _check_not_shared(stored)
         return self.open(stored).confirm(pairs)
 
     def delete(self, owner: str, memory_id: str) -> None:
-        """Delete a memory."""
+        """Delete a memory, unless it is shared."""
         stored = self.find(owner, memory_id)
         _check_not_shared(stored)
         with self._lock:
-            for key in [key for key in self._open if key[0] == stored.path]:
-                del self._open[key]
+            for key in [key for key in self._open_memories if key[0] == stored.path]:
+                del self._open_memories[key]
             for suffix in ("", "-wal", "-shm"):
                 stored.path.with_name(stored.path.name + suffix).unlink(missing_ok=True)
 
     def add_job(self, job: MemoryJob) -> MemoryJob:
-        """Store a job, and delete those that have expired."""
-        self._jobs.mkdir(exist_ok=True)
-        stored = list(self._jobs.glob("*.json"))
+        """Store a job, and delete jobs that have expired."""
+        self._jobs_folder.mkdir(exist_ok=True)
+        stored = list(self._jobs_folder.glob("*.json"))
         for path in stored:
             old = _read_job(path)
             if old is None or time.time() > old.created + DOWNLOAD_SECONDS:
                 path.unlink(missing_ok=True)
                 self._export_path(path.stem).unlink(missing_ok=True)
-        if len(stored) >= MAX_JOBS and len(list(self._jobs.glob("*.json"))) >= MAX_JOBS:
-            raise ApiError(429, "too_many_jobs", f"{MAX_JOBS} jobs are stored: try again in some hours")
-        self._write(job)
+        if len(stored) >= MAX_JOBS and len(list(self._jobs_folder.glob("*.json"))) >= MAX_JOBS:
+            raise ApiError(
+                429, "too_many_jobs", f"the server already has {MAX_JOBS} jobs; try again in a few hours"
+            )
+        self._write_job(job)
         return job
 
     def job(self, job_id: str, owner: str | None = None, token: str | None = None) -> MemoryJob:
-        """Return a job by its id, if the owner or the token matches."""
+        """Return the job with an id, if the token or else the owner matches.
+
+        Raises:
+            NotStoredError: there is no such job, or the token or the owner does not match.
+        """
         try:
-            path = self._jobs / f"{uuid.UUID(job_id)}.json"
+            path = self._jobs_folder / f"{uuid.UUID(job_id)}.json"
         except ValueError:
             raise NotStoredError(NO_JOB) from None
         job = _read_job(path)
@@ -215,18 +225,18 @@ class MemoryStore:
             raise NotStoredError(NO_JOB)
         if token is not None and not secrets.compare_digest(token.encode(), job.token.encode()):
             raise NotStoredError(NO_JOB)
-        ends = ("awaiting_input",) if job.operation == "import" else ("completed", "downloaded")
-        if time.time() > job.expires and job.status in ends:
+        expirable_statuses = ("awaiting_input",) if job.operation == "import" else ("completed", "downloaded")
+        if time.time() > job.expires and job.status in expirable_statuses:
             job.status = "expired"
         return job
 
     def run_import(self, job: MemoryJob, content: bytes) -> None:
-        """Create the memory of an import; on failure nothing of it remains."""
+        """Create the memory of an import job; if the import fails, the memory is deleted."""
         if job.status != "awaiting_input":
-            raise ApiError(409, "not_awaited", f"the job is {job.status} and takes no file")
+            raise ApiError(409, "not_awaited", f"the job does not accept a file: its status is {job.status}")
         job.status = "processing"
-        self._write(job)
-        upload = self._jobs / f"{job.id}.tmx"
+        self._write_job(job)
+        upload = self._jobs_folder / f"{job.id}.tmx"
         upload.write_bytes(content)
         stored = None
         try:
@@ -247,56 +257,56 @@ class MemoryStore:
             if job.status == "failed" and stored is not None:
                 self.delete(job.owner, stored.id)
             upload.unlink(missing_ok=True)
-            self._write(job)
+            self._write_job(job)
 
     def export(self, owner: str, memory_id: str) -> tuple[MemoryJob, bool]:
-        """Return an export of a memory, and whether an earlier one is used again."""
+        """Return an export job of a memory, and whether an existing export is reused."""
         stored = self.find(owner, memory_id)
         memory = self.open(stored)
-        count, changed = len(memory), _change_time(stored.path)
-        for path in self._jobs.glob("*.json") if self._jobs.is_dir() else ():
+        count, change_time = len(memory), _change_time(stored.path)
+        for path in self._jobs_folder.glob("*.json") if self._jobs_folder.is_dir() else ():
             old = _read_job(path)
             if (
                 old is not None
                 and (old.owner, old.operation, old.memory, old.pairs) == (owner, "export", stored.id, count)
-                and old.created > changed
+                and old.created > change_time
                 and time.time() < old.expires - UPLOAD_SECONDS
                 and self._export_path(old.id).is_file()
             ):
                 return old, True
         job = MemoryJob(str(uuid.uuid4()), owner, "export", memory=stored.id, pairs=count, status="completed")
-        self._jobs.mkdir(exist_ok=True)
+        self._jobs_folder.mkdir(exist_ok=True)
         with new_file(self._export_path(job.id)) as file:
             write_tmx(file, (pair for _, pair in memory.pairs()), memory.languages)
         return self.add_job(job), False
 
     def export_file(self, job: MemoryJob) -> Path:
-        """Return the file of an export, which is then downloaded."""
+        """Return the file of an export job, and mark the job as downloaded."""
         path = self._export_path(job.id)
         if job.operation != "export" or job.status == "expired" or not path.is_file():
             raise NotStoredError(NO_JOB)
         job.status = "downloaded"
-        self._write(job)
+        self._write_job(job)
         return path
 
     def _export_path(self, job_id: str) -> Path:
-        return self._jobs / f"{job_id}.export.tmx"
+        return self._jobs_folder / f"{job_id}.export.tmx"
 
-    def _write(self, job: MemoryJob) -> None:
+    def _write_job(self, job: MemoryJob) -> None:
         job.updated = time.time()
-        with new_file(self._jobs / f"{job.id}.json") as file:
+        with new_file(self._jobs_folder / f"{job.id}.json") as file:
             file.write(json.dumps(asdict(job)).encode())
 
     def _client_folder(self, owner: str) -> Path:
         if not owner:
             return self._folder
-        return self._folder / CLIENTS / hashlib.sha256(owner.encode()).hexdigest()[:32]
+        return self._folder / CLIENTS_FOLDER / hashlib.sha256(owner.encode()).hexdigest()[:32]
 
     def _stored_memory(self, path: Path, shared: bool) -> StoredMemory:
         try:
             memory_id = str(uuid.UUID(path.stem))
         except ValueError:
-            memory_id = str(uuid.uuid5(NAMESPACE, path.name))
+            memory_id = str(uuid.uuid5(ID_NAMESPACE, path.name))
         return StoredMemory(memory_id, path, shared)
 
 
@@ -304,9 +314,9 @@ def tmx_languages(content: bytes) -> tuple[str, str]:
     """Return the languages of a TMX file: the source language and the first other language.
 
     Raises:
-        DataError: it does not name two languages.
+        DataError: the beginning of the file does not contain two languages.
     """
-    head = content[:HEAD_BYTES]
+    head = content[:TMX_HEAD_BYTES]
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         head = head.decode("utf-16", "replace").encode()
     header = SOURCE_LANGUAGE.search(head)
@@ -320,27 +330,33 @@ def tmx_languages(content: bytes) -> tuple[str, str]:
     return source.lower(), target.lower()
 
 
-def _with_origin(pairs: Iterable[Pair], upload_time: str, name: str) -> Iterator[Pair]:
-    """Yield pairs, with the name of the uploaded file as the origin of those that come from it."""
+def _with_origin(pairs: Iterable[Pair], upload_name: str, name: str) -> Iterator[Pair]:
+    """Yield pairs with the name of the memory as their origin, unless the file states another origin.
+
+    Args:
+        pairs: the pairs.
+        upload_name: the name of the temporary file, which is the origin of pairs without a stated origin.
+        name: the name of the memory.
+    """
     for pair in pairs:
-        yield replace(pair, origin=name) if pair.origin in ("", upload_time) else pair
+        yield replace(pair, origin=name) if pair.origin in ("", upload_name) else pair
 
 
 def _check_not_shared(stored: StoredMemory) -> None:
     if stored.shared:
         raise ApiError(
-            403, "shared", "the translation memory is shared by all clients: only the operator can change it"
+            403, "shared", "the translation memory is shared by all clients; only the operator can change it"
         )
 
 
-def _files(folder: Path) -> list[Path]:
+def _memory_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
 
 
 def _change_time(path: Path) -> float:
-    """Return the time of the last change of a memory."""
+    """Return the time of the last change to a memory, in seconds since 1970."""
     paths = [path, path.with_name(path.name + "-wal")]
     return max(file.stat().st_mtime for file in paths if file.exists())
 

@@ -1,4 +1,4 @@
-"""Characters and documents that each client has used, counted in the process's memory."""
+"""Usage counts of each owner in the memory of the process."""
 
 from __future__ import annotations
 
@@ -11,19 +11,28 @@ from uwaga_server.api_errors import QuotaError
 
 @dataclass(frozen=True)
 class Usage:
-    """Characters and documents used since the client's first request, at ``since`` (seconds since 1970)."""
+    """The usage of an owner.
+
+    Attributes:
+        characters: number of characters used.
+        documents: number of documents used.
+        since: time of the first request, in seconds since 1970; 0 if there has been none.
+    """
 
     characters: int = 0
     documents: int = 0
     since: int = 0
 
     def plus(self, characters: int, documents: int, limit: int = 0) -> Usage:
-        """Return the usage with further characters and documents.
+        """Return the usage with characters and documents added.
 
         Args:
-            characters: further characters; negative to undo a count.
-            documents: further documents; negative to undo a count.
-            limit: maximum characters in total; 0 for none.
+            characters: number of characters to add; negative to refund characters.
+            documents: number of documents to add; negative to refund documents.
+            limit: maximum total number of characters; 0 for no limit.
+
+        Raises:
+            QuotaError: the limit would be exceeded.
         """
         if limit and characters > 0 and self.characters + characters > limit:
             left = max(0, limit - self.characters)
@@ -33,7 +42,7 @@ class Usage:
 
 
 class UsageStore:
-    """Usage of each owner, in the memory of this process."""
+    """Store of usage counts in the memory of this process."""
 
     def __init__(self) -> None:
         self._counts: dict[str, Usage] = {}
@@ -44,19 +53,22 @@ class UsageStore:
         return self._counts.get(owner, Usage())
 
     def add(self, owner: str, characters: int, documents: int = 0, limit: int = 0) -> None:
-        """Count characters and documents, atomically.
+        """Add characters and documents to the usage of an owner, atomically.
 
         Args:
             owner: the owner to charge.
-            characters: further characters; negative to undo a count.
-            documents: further documents; negative to undo a count.
-            limit: maximum characters in total; 0 for none.
+            characters: number of characters to add; negative to refund characters.
+            documents: number of documents to add; negative to refund documents.
+            limit: maximum total number of characters; 0 for no limit.
+
+        Raises:
+            QuotaError: the limit would be exceeded.
         """
         with self._lock:
             self._counts[owner] = self._counts.get(owner, Usage()).plus(characters, documents, limit)
 
     def blocks(self, limit: int) -> bool:
-        """Return whether :meth:`add` with this limit blocks on a database, so that it needs a thread."""
+        """Return whether :meth:`add` with this limit blocks on a database and should run in a thread."""
         return False
 
     def flush(self) -> None:
