@@ -132,7 +132,9 @@ def test_many_language_pairs_are_listed_by_source_language():
     service = Service([ServedModel("many", ModelSettings(), codes, codes)], ModelPool(loader(1, False)))
     call = Call(ServerContext(server_settings({}, "the options"), service), Folders([]), Client(""))
     result = asyncio.run(languages(call, LanguagesArguments()))
-    assert len(result.languages) == 40 and result.note.startswith("1560 pairs: name a source language")
+    assert len(result.languages) == 40 and result.note.startswith(
+        "1560 language pairs; state a source language"
+    )
     assert {language.targets for language in result.languages} == {None}
     [language] = asyncio.run(languages(call, LanguagesArguments(source="qaa"))).languages
     assert sorted(language.targets) == sorted(codes[1:])
@@ -187,8 +189,8 @@ def test_glossaries_are_created_shown_and_listed(client: McpClient, folder: Path
     client.ok("glossary", name="deep/made.tsv", terms={"a": "b"}, overwrite=True)
     for name in ("page2.md", "page2"):
         message = client.refused("glossary", name=name, terms={"a": "b"})
-        assert "ends with .tsv: 'page2.tsv'" in message
-    assert "name the .tsv file" in client.refused("glossary", terms={"a": "b"})
+        assert "must end with .tsv, such as 'page2.tsv'" in message
+    assert "set name to the .tsv file" in client.refused("glossary", terms={"a": "b"})
     assert "begin with #" in client.refused("glossary", name="x.tsv", terms={"#a": "b"})
     assert "there are no terms" in client.refused("glossary", name="x.tsv", terms={})
     assert "a glossary must be" in client.refused("glossary", name="page.md")
@@ -226,7 +228,7 @@ def test_confirmed_translations_are_stored_in_the_memory(client: McpClient, fold
     }
     assert (folder / "deep/title.de.md").read_text(encoding="utf-8") == "# Ein Hündchen\n"
     for tool, values, hint in (
-        ("memory", {"text": "A dog"}, "name the memory"),
+        ("memory", {"text": "A dog"}, "set name to the memory"),
         ("memory", {"name": "page.md"}, "must be a .uwm file"),
         ("confirm", {**pair, "memory": "deep/x.txt", "create": languages}, "ends with .uwm: 'deep/x.uwm'"),
         ("confirm", {**pair, "translation": " "}, "was not added: no translation"),
@@ -296,8 +298,16 @@ def test_paths_outside_the_configured_folders_are_refused(client: McpClient, fol
         ("translate", {"target": "de"}, "parameter 'text' is missing"),
         ("translate", {"text": "a", "target": "de", "formality": "more"}, "formality"),
         ("translate", {"text": "a", "target": ["de"]}, "target"),
-        ("translate_file", {"document": "missing.md", "target": "de"}, "there is no such file; there are: "),
-        ("translate_file", {"document": "page.md", "target": "de", "output": "a/b.md"}, "create it first"),
+        (
+            "translate_file",
+            {"document": "missing.md", "target": "de"},
+            "there is no such file; available files: ",
+        ),
+        (
+            "translate_file",
+            {"document": "page.md", "target": "de", "output": "a/b.md"},
+            "create the folder first",
+        ),
         ("translate_file", {"document": "page.md", "target": "de", "output": "b.txt"}, "name it page.de.md"),
         ("translate_file", {"document": "page.md", "target": "de", "output": "bashrc"}, "supported: "),
         ("translate_file", {"document": "page.md", "target": "de", "columns": 1}, "columns"),
@@ -396,8 +406,8 @@ def test_signal_stops_an_idle_server(signal_name: str):
 
 def test_invalid_options_are_refused(tmp_path: Path):
     for arguments, status, hint in [
-        (["--folder", str(tmp_path / "none")], 1, "create it, or name another --folder"),
-        (["--port", "80"], 2, "--port needs --http"),
+        (["--folder", str(tmp_path / "none")], 1, "create it, or choose another --folder"),
+        (["--port", "80"], 2, "--port requires --http"),
         (["--settings", str(tmp_path / "none.yaml")], 1, "no such file"),
     ]:
         result = CliRunner().invoke(app, ["mcp", *arguments])
@@ -407,7 +417,7 @@ def test_invalid_options_are_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("values", "hint"),
     [
-        ({"workers": 2}, "set it to 1"),
+        ({"workers": 2}, "set workers to 1"),
         ({"cors": ["*"]}, "a list of origins"),
         ({"host": "0.0.0.0"}, "set public_url"),
         ({"host": "mcp.example"}, "set public_url"),

@@ -1,1 +1,1 @@
-"""The verbs ``serve`` and ``mcp``."""
+"""The commands ``uwaga serve`` and ``uwaga mcp``."""

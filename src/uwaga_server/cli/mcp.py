@@ -23,8 +23,7 @@ FolderNames = Annotated[
     typer.Option(
         "--folder", "-f",
         help="Folder of documents, glossaries and translation memories that clients may read and write; "
-        "repeatable. "
-        "Default: none.",
+        "repeatable. Default: no folder.",
     ),
 ]  # fmt: skip
 
@@ -34,7 +33,7 @@ def mcp(
     folder: FolderNames = None,
     settings: SettingsFile = None,
     http: Annotated[
-        bool, typer.Option("--http", help="Serve over HTTP, rather than standard input and output.")
+        bool, typer.Option("--http", help="Serve over HTTP rather than over standard input and output.")
     ] = False,
     host: Annotated[
         str | None, typer.Option(help="With --http: address to listen on.", show_default="127.0.0.1")
@@ -52,13 +51,13 @@ def mcp(
 ) -> None:
     """Offer translation to AI assistants and editors as tools of the Model Context Protocol (MCP).
 
-    The client usually starts the server and speaks to it over standard input and output. The tools are
-    translate, translate_file, languages, glossary, memory and confirm. Files outside the folders are neither
-    read nor written.
+    The client usually starts the server and communicates with it over standard input and output. The tools
+    are translate, translate_file, languages, glossary, memory and confirm. They do not access files outside
+    the given folders.
 
     **Examples**
 
-        uwaga mcp                                       # installed models, texts only
+        uwaga mcp                                       # all installed models; no access to files
 
         uwaga mcp --model en-pt --folder ~/Documents
 
@@ -73,11 +72,12 @@ def mcp(
     }
     http_options = [key for key, value in options.items() if value is not None]
     if http_options and not http:
-        raise typer.BadParameter(f"--{http_options[0]} needs --http")
+        raise typer.BadParameter(f"--{http_options[0]} requires --http")
     options |= {"models": model or None, "threads": threads}
     overrides = {key: value for key, value in options.items() if value is not None}
     if not http and sys.stdin is not None and sys.stdin.isatty():
         typer.echo(
-            "Waiting for an MCP client on standard input; a client starts this command itself.", err=True
+            "Waiting for an MCP client on standard input; clients usually start this command themselves.",
+            err=True,
         )
     run_mcp(read_mcp_settings(settings, overrides), folder or [], http)

@@ -1,4 +1,4 @@
-"""``uwaga serve``: the translation server and its API keys."""
+"""``uwaga serve``: run the translation server and manage its API keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ModelNames = Annotated[
     ),
 ]  # fmt: skip
 KeyFile = Annotated[Path, typer.Option("--file", help="File of API keys.")]
-KeyName = Annotated[str, typer.Argument(help="Name of the client that the key is for.")]
+KeyName = Annotated[str, typer.Argument(help="Name of the client.")]
 
 
 @serve.callback()
@@ -53,17 +53,17 @@ def run(
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option(help="Origin whose pages may call the server; * for any."),
+        typer.Option(help="Web origin whose pages may call the server, or * for any; repeatable."),
     ] = None,
     dialect: Annotated[
         list[str] | None,
-        typer.Option(help="API to serve, by its name; repeatable.", show_default="v1, libretranslate, deepl"),
+        typer.Option(help="Name of an API to serve; repeatable.", show_default="v1, libretranslate, deepl"),
     ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for glossaries, usage and documents.",
-            show_default="a temporary one if --host is of this machine only",
+            help="Folder for stored glossaries, documents and usage.",
+            show_default="a temporary folder if --host is a loopback address",
         ),
     ] = None,
     memories: Annotated[
@@ -81,7 +81,7 @@ def run(
 
         uwaga serve --model en-pt --model models/ours --port 8080
 
-        uwaga serve --host 0.0.0.0 --state state        # for other machines; keeps documents and glossaries
+        uwaga serve --host 0.0.0.0 --state state        # for other machines; stores documents and glossaries
 
         uwaga serve --settings server.yaml --workers 4
 
@@ -118,14 +118,19 @@ def add(
     name: KeyName,
     file: KeyFile = Path("keys.json"),
     requests_per_minute: Annotated[
-        int | None, typer.Option(help="Limit of requests per minute.", show_default="the server's")
+        int | None,
+        typer.Option(help="Maximum number of requests per minute.", show_default="the server's limit"),
     ] = None,
     characters_per_minute: Annotated[
-        int | None, typer.Option(help="Limit of characters per minute.", show_default="the server's")
+        int | None,
+        typer.Option(help="Maximum number of characters per minute.", show_default="the server's limit"),
     ] = None,
-    characters: Annotated[int, typer.Option(help="Characters in total; 0 for no limit.")] = 0,
+    characters: Annotated[
+        int, typer.Option(help="Maximum number of characters in total; 0 for no limit.")
+    ] = 0,
     rotate: Annotated[
-        bool, typer.Option("--rotate", help="Create another key for a client that has one, with its limits.")
+        bool,
+        typer.Option("--rotate", help="Create another key for an existing client, with the same limits."),
     ] = False,
 ) -> None:
     """Create an API key and print it. Only its hash is stored, so it cannot be shown again.
@@ -142,7 +147,7 @@ def add(
         from uwaga_server.auth import add_key, rotate_key
     if rotate:
         if requests_per_minute is not None or characters_per_minute is not None or characters:
-            raise SettingsError("--rotate keeps the limits of the key: leave out the options for limits")
+            raise SettingsError("--rotate keeps the limits of the existing key; omit the options for limits")
         typer.echo(rotate_key(file, name))
         return
     typer.echo(add_key(file, name, requests_per_minute, characters_per_minute, characters))
@@ -151,7 +156,7 @@ def add(
 @keys.command("list", cls=Verb)
 @report_errors()
 def list_(file: KeyFile = Path("keys.json")) -> None:
-    """List the clients that have an API key, with its date and limits.
+    """List the API keys: the client, the creation date and the limits of each key.
 
     **Examples**
 
@@ -172,10 +177,10 @@ def remove(
     name: KeyName,
     file: KeyFile = Path("keys.json"),
     older: Annotated[
-        bool, typer.Option("--older", help="Keep the newest key of the client, made with --rotate.")
+        bool, typer.Option("--older", help="Revoke only the older keys, and keep the newest one.")
     ] = False,
 ) -> None:
-    """Revoke an API key; a running server notices within a second.
+    """Revoke the API keys of a client; a running server rejects them within a second.
 
     **Examples**
 

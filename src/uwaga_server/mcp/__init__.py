@@ -1,1 +1,1 @@
-"""A server for the Model Context Protocol (MCP): translation as tools for language models."""
+"""A Model Context Protocol (MCP) server that offers translation tools to language models."""

@@ -1,4 +1,4 @@
-"""MCP over HTTP: the endpoint ``/mcp`` of a server with keys, limits and metrics."""
+"""MCP over HTTP: the endpoint ``/mcp``, in a server with API keys, limits and metrics."""
 
 from __future__ import annotations
 
@@ -29,37 +29,39 @@ from uwaga_server.settings import ServerSettings
 
 PATH = "/mcp"
 SERVER_ERROR_CODE = -32000
-"""JSON-RPC code of errors of the server."""
+"""JSON-RPC error code for errors of the server."""
 
 
 def run_http(settings: ServerSettings, folders: Folders) -> None:
-    """Serve clients over HTTP until the process receives a signal to stop."""
+    """Serve MCP clients over HTTP until the process receives a signal to stop."""
     check_settings(settings, folders)
     endpoint = Endpoint(settings, folders)
     run_server(settings, [Dialect("mcp", PATH.__eq__, endpoint.routes, render, endpoint.lifespan)])
 
 
 def check_settings(settings: ServerSettings, folders: Folders) -> None:
-    """Refuse settings that MCP does not support or that would give everybody access to the folders."""
+    """Raise a SettingsError if MCP does not support the settings, or anyone could access the folders."""
     if settings.workers > 1:
-        raise SettingsError("workers: sessions of MCP are kept in one process; set it to 1")
+        raise SettingsError("workers: MCP sessions require a single process; set workers to 1")
     if "*" in settings.cors:
-        raise SettingsError("cors: MCP needs a list of origins, not *")
+        raise SettingsError("cors: MCP requires a list of origins; * is not allowed")
     if is_loopback(settings.host):
         return
     if settings.public_url is None:
-        message = "set public_url in --settings to the URL that clients use"
-        raise SettingsError(f"--host {settings.host}: {message}; requests must name its host")
+        message = "requests must name the host of a known URL"
+        raise SettingsError(f"--host {settings.host}: {message}; set public_url in --settings")
     if folders.roots and settings.keys is None:
-        raise SettingsError(f"--host {settings.host}: without --keys anyone could use --folder; add --keys")
+        raise SettingsError(
+            f"--host {settings.host}: without --keys, anyone could access the folders; add --keys"
+        )
 
 
 class Endpoint:
-    """The endpoint, with the sessions of its clients.
+    """The MCP endpoint, which manages the sessions of clients.
 
     Args:
         settings: the settings of the server.
-        folders: the folders with the files that clients may name.
+        folders: the folders whose files clients may access.
     """
 
     def __init__(self, settings: ServerSettings, folders: Folders) -> None:
@@ -76,7 +78,7 @@ class Endpoint:
         routes = Routes("mcp")
 
         async def endpoint(request: Request) -> Response:
-            """Receive messages (POST), send messages (GET), end a session (DELETE)."""
+            """Receive messages (POST), send messages (GET), or end a session (DELETE)."""
             client = BEARER_KEY.admit(context, request)
             request.state.client = client
             if context.keys is not None:  # a session belongs to the client that started it
@@ -103,14 +105,14 @@ class Endpoint:
 
 
 class SessionResponse(Response):
-    """The response of the session manager to a request whose body has been read."""
+    """A response that the session manager sends, for a request whose body has already been read."""
 
     def __init__(self, sessions: StreamableHTTPSessionManager, body: bytes) -> None:
         super().__init__()
         self._sessions, self._unread = sessions, [body]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle the request."""
+        """Pass the request and its body to the session manager, which sends the response."""
 
         async def replay_body() -> Message:
             if self._unread:
@@ -121,7 +123,7 @@ class SessionResponse(Response):
 
 
 def transport_security(settings: ServerSettings) -> TransportSecuritySettings:
-    """Return the hosts and origins that requests may name, to prevent DNS rebinding by web pages."""
+    """Return the allowed values of ``Host`` and ``Origin``, which prevent DNS rebinding attacks."""
     port = settings.port
     hosts = [f"{name}:{port}" if port else f"{name}:*" for name in LOOPBACK_HOSTS]
     origins = [f"http://{host}" for host in hosts] + settings.cors
@@ -133,14 +135,14 @@ def transport_security(settings: ServerSettings) -> TransportSecuritySettings:
 
 
 def render(error: ApiError, request_id: str) -> Response:
-    """Return an error of the server as a JSON-RPC response."""
+    """Return an error response in JSON-RPC format."""
     content = {"jsonrpc": "2.0", "id": None, "error": {"code": SERVER_ERROR_CODE, "message": error.message}}
     headers = {"www-authenticate": "Bearer"} if error.status == 401 else None
     return json_response(content, error.status, headers)
 
 
 def _client(context: Context) -> Client:
-    """Return the client of the HTTP request that carried a message."""
+    """Return the client of the HTTP request that contained a message."""
     assert context.request is not None
     client: Client = context.request.state.client
     return client

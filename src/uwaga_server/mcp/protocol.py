@@ -1,4 +1,4 @@
-"""The MCP server: lists the tools, checks and runs calls, reports progress and errors."""
+"""The MCP server, which lists tools, runs tool calls, and reports progress and errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from uwaga_server.api_errors import ApiError, api_error
 from uwaga_server.auth import Client
 from uwaga_server.context import ServerContext
 from uwaga_server.http import validation_error
-from uwaga_server.mcp.folders import NO_FOLDERS, Folders
+from uwaga_server.mcp.folders import NO_FOLDERS_MESSAGE, Folders
 from uwaga_server.mcp.tools import TOOLS, Call
 
 LOG = logging.getLogger("uwaga_server")
@@ -33,14 +33,14 @@ ClientLookup = Callable[[Context], Client]
 
 
 def mcp_server(context: ServerContext, folders: Folders, client_of: ClientLookup) -> Server[Any, Any]:
-    """Return a server of the tools.
+    """Return an MCP server that offers the tools.
 
     Args:
         context: the service, the limits and the usage.
-        folders: the folders with the files that clients may name.
+        folders: the folders whose files clients may access.
         client_of: returns the client of a request.
     """
-    instructions = INSTRUCTIONS.format(folders=folders.names or f"none ({NO_FOLDERS})")
+    instructions = INSTRUCTIONS.format(folders=folders.folder_names or f"none ({NO_FOLDERS_MESSAGE})")
     server: Server[Any, Any] = Server("uwaga", __version__, instructions)
 
     async def list_tools(_: types.ListToolsRequest | None) -> types.ServerResult:
@@ -49,12 +49,12 @@ def mcp_server(context: ServerContext, folders: Folders, client_of: ClientLookup
         return types.ServerResult(types.ListToolsResult(tools=tools))
 
     async def call_tool(request: types.CallToolRequest) -> types.ServerResult:
-        """Run a tool; return an error as a result with its message."""
+        """Run a tool; an error is returned as a result that contains the error message."""
         request_context, name = server.request_context, request.params.name
         try:
-            async with _progress(request_context) as progress:
+            async with _progress_reporter(request_context) as progress:
                 call = Call(context, folders, client_of(request_context), progress)
-                result = await _run(call, name, request.params.arguments or {})
+                result = await _run_tool(call, name, request.params.arguments or {})
         except Exception as error:
             problem = api_error(error)
             if problem.status == 500:
@@ -67,11 +67,11 @@ def mcp_server(context: ServerContext, folders: Folders, client_of: ClientLookup
     return server
 
 
-async def _run(call: Call, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
-    """Check the arguments of a tool, run it and return its result as text and as JSON."""
+async def _run_tool(call: Call, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+    """Validate the arguments of a tool, run the tool, and return its result as text and as JSON."""
     tool = TOOLS.get(name)
     if tool is None:
-        message = f"there is no tool {quoted(name)}; tools: {', '.join(TOOLS)}"
+        message = f"there is no tool {quoted(name)}; available tools: {', '.join(TOOLS)}"
         raise ApiError(404, "unknown_tool", message)
     try:
         validated = tool.arguments.model_validate(arguments)
@@ -79,22 +79,22 @@ async def _run(call: Call, name: str, arguments: dict[str, Any]) -> types.CallTo
         raise validation_error(error) from None
     result = await tool.run(call, validated)
     return types.CallToolResult(
-        content=[_text(result.model_dump_json(exclude_none=True))],
+        content=[_text_content(result.model_dump_json(exclude_none=True))],
         structuredContent=result.model_dump(mode="json", exclude_none=True),
     )
 
 
 def _error_result(message: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[_text(message)], isError=True)
+    return types.CallToolResult(content=[_text_content(message)], isError=True)
 
 
-def _text(text: str) -> types.TextContent:
+def _text_content(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
 
 
 @contextlib.asynccontextmanager
-async def _progress(context: Context) -> AsyncIterator[Callable[[int, int], None] | None]:
-    """Yield a function that reports progress to the client from any thread; None if it is not requested."""
+async def _progress_reporter(context: Context) -> AsyncIterator[Callable[[int, int], None] | None]:
+    """Yield a thread-safe function that reports progress to the client; None if no progress is requested."""
     token = None if context.meta is None else context.meta.progressToken
     if token is None:
         yield None

@@ -1,4 +1,4 @@
-"""Arguments and results of the tools, as their JSON schemas describe them to language models."""
+"""Arguments and results of the tools, whose JSON schemas describe them to language models."""
 
 from __future__ import annotations
 
@@ -10,37 +10,44 @@ from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga_server.dialects.v1_schema import STRICT_CONFIG, ContextBody, LanguageCode
 
 MAX_TERMS = 5000
-"""Maximum number of terms of a call."""
+"""Maximum number of terms in a tool call."""
 Names = Annotated[list[str], Field(max_length=100)]
 Terms = Annotated[dict[str, str | list[str]], Field(max_length=MAX_TERMS)]
 ModelName = Annotated[
-    str | None, Field(max_length=200, description="Model to use, as `languages` lists it; chosen if omitted.")
+    str | None,
+    Field(
+        max_length=200,
+        description="Name of the model, as listed by `languages`; chosen automatically if omitted.",
+    ),
 ]
 Source = Annotated[
-    LanguageCode | None, Field(description="Language to translate from, as a code; detected if omitted.")
+    LanguageCode | None, Field(description="Code of the source language; detected if omitted.")
 ]
-Target = Annotated[LanguageCode, Field(description="Language to translate to, as a code such as `de`.")]
+Target = Annotated[LanguageCode, Field(description="Code of the target language, such as `de`.")]
 GlossaryName = Annotated[
-    str | None, Field(description="File of a glossary, as the tool `glossary` lists it.")
+    str | None, Field(description="Path of a glossary file, as listed by the tool `glossary`.")
 ]
 InlineTerms = Annotated[
     Terms | None,
     Field(
-        description="Required translations of terms. The first of several forms is preferred; an empty "
-        "translation leaves the term as it is."
+        description="Required translations of terms. Of several forms, the first is preferred; terms with an "
+        "empty translation are kept unchanged."
     ),
 ]
 MemoryName = Annotated[
     str | None,
-    Field(description="File of a translation memory, as the tool `memory` lists it; similar texts are used."),
+    Field(
+        description="Path of a translation memory file, as listed by the tool `memory`; translations of "
+        "similar texts are reused."
+    ),
 ]
 Threshold = Annotated[
     float,
-    Field(ge=1, le=100, description="Minimum similarity of the memory's pairs that are used, in percent."),
+    Field(ge=1, le=100, description="Minimum similarity in percent of the memory's pairs to use."),
 ]
 Context = Annotated[
     ContextBody | None,
-    Field(description="The location of the text; a pair from the same location has a similarity of 101."),
+    Field(description="The context of the text; a pair with the same context has a similarity of 101."),
 ]
 Overwrite = Annotated[bool, Field(description="Replace the file if it exists.")]
 
@@ -62,10 +69,10 @@ class TranslateArguments(BaseModel):
     ] = "forced"
     format: Annotated[
         Literal["text", "html", "xml", "markdown", "message"],
-        Field(description="Markup of the texts; tags are placed around the corresponding words."),
+        Field(description="Format of the texts; tags are placed around the corresponding words."),
     ] = "text"
     ignore_tags: Annotated[
-        Names, Field(description="Names of html or xml elements to leave untranslated.")
+        Names, Field(description="Names of HTML or XML elements whose content is not translated.")
     ] = []
     placeholders: Annotated[
         bool, Field(description="Keep {names}, %s, URLs and similar parts unchanged.")
@@ -75,7 +82,7 @@ class TranslateArguments(BaseModel):
     context: Annotated[
         ContextBody | list[ContextBody] | None,
         Field(
-            description="The location of the text in its document, for `memory`; or a list for several texts."
+            description="The context of the text in its document, for `memory`; or a list, one for each text."
         ),
     ] = None
 
@@ -85,9 +92,10 @@ class MemoryUse(BaseModel):
 
     source: str
     target: str
-    score: float = Field(description="Similarity in percent; 101 in the same context.")
+    score: float = Field(description="Similarity in percent; 101 for the same text in the same context.")
     used: str = Field(
-        description="`verbatim`, `fitted` (with other numbers or placeholders) or as the `beginning`."
+        description="How the pair was used: `verbatim`, `fitted` (with numbers or placeholders replaced), or "
+        "as the `beginning` of the translation."
     )
     origin: str = ""
     created: str = ""
@@ -97,9 +105,9 @@ class TranslatedText(BaseModel):
     """The translation of a text."""
 
     text: str
-    source: str | None = Field(None, description="Language of the text.")
-    warnings: list[str] = Field([], description="Why the translation may be wrong.")
-    error: str | None = Field(None, description="Why the text was not translated.")
+    source: str | None = Field(None, description="Code of the source language.")
+    warnings: list[str] = Field([], description="Reasons why the translation may be wrong.")
+    error: str | None = Field(None, description="Reason why the text was not translated.")
     memory: list[MemoryUse] | None = Field(None, description="Pairs of the memory that were used.")
 
 
@@ -107,7 +115,7 @@ class TranslateResult(BaseModel):
     """Translations in the order of the texts."""
 
     translations: list[TranslatedText]
-    model: str = Field(description="Models used.")
+    model: str = Field(description="Names of the models that were used.")
 
 
 class FileArguments(BaseModel):
@@ -120,7 +128,9 @@ class FileArguments(BaseModel):
     source: Source = None
     output: Annotated[
         str | None,
-        Field(description="Path of the translated document; `NAME.TARGET.SUFFIX` beside it if omitted."),
+        Field(
+            description="Path of the translated document; `NAME.TARGET.SUFFIX` in the same folder if omitted."
+        ),
     ] = None
     overwrite: Overwrite = False
     model: ModelName = None
@@ -152,26 +162,29 @@ class FileResult(BaseModel):
     output: str = Field(description="Path of the translated document inside its folder.")
     folder: str = Field(description="Name of the folder.")
     format: str
-    source: str = Field(description="Language of the document.")
+    source: str = Field(description="Code of the source language.")
     target: str
-    model: str = Field(description="Models used.")
-    texts: int = Field(description="Number of texts.")
-    resumed: int = Field(0, description="How many of them an earlier, interrupted call translated.")
+    model: str = Field(description="Names of the models that were used.")
+    texts: int = Field(description="Number of texts in the document.")
+    resumed: int = Field(0, description="Number of texts that an earlier, interrupted call translated.")
     doubtful: int = Field(0, description="Number of translations that may be wrong.")
-    doubts: list[DoubtfulText] = Field([], description="The first of them.")
-    untranslated: dict[str, int] = Field({}, description="Number of texts left as they are, by reason.")
+    doubts: list[DoubtfulText] = Field([], description="The first translations that may be wrong.")
+    untranslated: dict[str, int] = Field({}, description="Number of untranslated texts, by reason.")
     memory: dict[str, int] | None = Field(
-        None, description="Number of texts translated with the memory, by how: verbatim, fitted, beginning."
+        None,
+        description="Number of texts translated with the memory, by use: verbatim, fitted, beginning.",
     )
 
 
 class LanguagesArguments(BaseModel):
-    """Filters of the list of languages."""
+    """Filters for the list of languages."""
 
     model_config = STRICT_CONFIG
 
     source: Annotated[LanguageCode | None, Field(description="List only this source language.")] = None
-    target: Annotated[LanguageCode | None, Field(description="List only what translates to this.")] = None
+    target: Annotated[
+        LanguageCode | None, Field(description="List only languages that are translated to this.")
+    ] = None
 
 
 class SourceLanguage(BaseModel):
@@ -183,7 +196,7 @@ class SourceLanguage(BaseModel):
 
 
 class ModelLanguages(BaseModel):
-    """A model and its own codes of languages."""
+    """A model, with the language codes that it uses."""
 
     name: str
     sources: list[str]
@@ -199,47 +212,51 @@ class LanguagesResult(BaseModel):
 
 
 class GlossaryArguments(BaseModel):
-    """Which glossary to list, show or create."""
+    """The glossary to list, show or create."""
 
     model_config = STRICT_CONFIG
 
     name: Annotated[
-        str | None, Field(description="Path of the glossary inside a folder; lists all if omitted.")
+        str | None,
+        Field(description="Path of the glossary inside a folder; all glossaries are listed if omitted."),
     ] = None
     terms: Annotated[
         Terms | None,
-        Field(description="Create the glossary `name`, which ends with .tsv, with these terms."),
+        Field(description="Terms of a new glossary; its `name` must end with .tsv."),
     ] = None
-    source: Annotated[LanguageCode | None, Field(description="Source language, to read a TBX file.")] = None
-    target: Annotated[LanguageCode | None, Field(description="Target language, to read a TBX file.")] = None
+    source: Annotated[LanguageCode | None, Field(description="Source language of a TBX file.")] = None
+    target: Annotated[LanguageCode | None, Field(description="Target language of a TBX file.")] = None
     overwrite: Overwrite = False
 
 
 class GlossaryTerms(BaseModel):
-    """A glossary, and its terms if the call named it."""
+    """A glossary, with its terms if the call named the glossary."""
 
     name: str
     count: int | None = Field(None, description="Number of terms.")
-    terms: dict[str, list[str]] | None = Field(None, description="The first terms with their translations.")
+    terms: dict[str, list[str]] | None = Field(
+        None, description="The first terms of the glossary with their translations."
+    )
 
 
 class GlossaryResult(BaseModel):
-    """Glossaries."""
+    """The listed glossaries."""
 
     model_config = ConfigDict(
-        json_schema_extra={"description": "Glossaries: all, or the one that was named."}
+        json_schema_extra={"description": "All glossaries, or the glossary that the call named."}
     )
 
     glossaries: list[GlossaryTerms]
 
 
 class MemoryArguments(BaseModel):
-    """Which translation memory to describe or to search."""
+    """The translation memory to describe or search."""
 
     model_config = STRICT_CONFIG
 
     name: Annotated[
-        str | None, Field(description="Path of the memory inside a folder; lists all if omitted.")
+        str | None,
+        Field(description="Path of the memory inside a folder; all memories are listed if omitted."),
     ] = None
     text: Annotated[str | None, Field(description="Text to look up in the memory `name`.")] = None
     threshold: Annotated[
@@ -254,13 +271,13 @@ class MemoryPair(BaseModel):
 
     source: str
     target: str
-    score: float = Field(description="Similarity in percent; 101 in the same context.")
+    score: float = Field(description="Similarity in percent; 101 for the same text in the same context.")
     origin: str = ""
     created: str = ""
 
 
 class MemoryDescription(BaseModel):
-    """A translation memory; a list contains only the names."""
+    """A translation memory; only the name is given in a list of all memories."""
 
     name: str
     source: str | None = Field(None, description="Language of the sources.")
@@ -270,17 +287,17 @@ class MemoryDescription(BaseModel):
 
 
 class MemoryResult(BaseModel):
-    """Translation memories."""
+    """The listed translation memories."""
 
     model_config = ConfigDict(
-        json_schema_extra={"description": "Translation memories: all, or the one that was named."}
+        json_schema_extra={"description": "All translation memories, or the memory that the call named."}
     )
 
     memories: list[MemoryDescription]
 
 
 class Languages(BaseModel):
-    """The languages of a memory."""
+    """The source and target language of a memory."""
 
     model_config = STRICT_CONFIG
 
@@ -289,25 +306,30 @@ class Languages(BaseModel):
 
 
 class ConfirmArguments(BaseModel):
-    """A confirmed translation."""
+    """A confirmed translation to add to a memory."""
 
     model_config = STRICT_CONFIG
 
-    memory: Annotated[str, Field(description="Path of the memory inside a folder, which ends with .uwm.")]
+    memory: Annotated[str, Field(description="Path of the memory inside a folder; it ends with .uwm.")]
     text: Annotated[str, Field(description="The source text.")]
-    translation: Annotated[str, Field(description="Its translation, confirmed by a person.")]
+    translation: Annotated[
+        str, Field(description="The translation of the text, which a person has confirmed.")
+    ]
     context: Context = None
     origin: Annotated[
         str, Field(max_length=1024, description="Where the translation comes from, such as a file.")
     ] = ""
     create: Annotated[
-        Languages | None, Field(description="Languages of the memory, to create it if there is none.")
+        Languages | None,
+        Field(description="Languages of a new memory, which is created if the file does not exist."),
     ] = None
 
 
 class ConfirmResult(BaseModel):
-    """The result of a confirmation."""
+    """The memory after a translation has been confirmed."""
 
     memory: str
-    count: int = Field(description="Number of pairs of the memory.")
-    known: bool = Field(description="Whether the memory had the pair; it is now preferred to others.")
+    count: int = Field(description="Number of pairs in the memory.")
+    known: bool = Field(
+        description="Whether the memory already contained the pair, which now has preference over others."
+    )

@@ -1,4 +1,4 @@
-"""Read the settings of the MCP server, which are those of the HTTP server, and run it."""
+"""Read the settings of the MCP server, which are the same as those of the HTTP server, and run it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from uwaga_server.settings import ServerSettings, read_server_settings
 
 
 def read_mcp_settings(path: Path | None, changes: Mapping[str, Any]) -> ServerSettings:
-    """Read the settings; without a file, all installed models are served and loaded at first use.
+    """Return the settings of the MCP server.
+
+    If neither a file nor the changes name models, all installed models are served and loaded at first use.
 
     Args:
-        path: the file; None for the defaults.
-        changes: values that replace those of the file, by key.
+        path: the settings file; None for the default settings.
+        changes: values by key that override those in the file.
     """
     values = dict(changes)
     if path is None and "models" not in values:
@@ -30,16 +32,16 @@ def read_mcp_settings(path: Path | None, changes: Mapping[str, Any]) -> ServerSe
             if all(model.languages) and not model.is_damaged
         ]
         if not values["models"]:
-            raise NotInstalledError("no model is installed: `uwaga models download` installs one")
+            raise NotInstalledError("no model is installed; install one with `uwaga models download`")
     settings = read_server_settings(path, values)
-    # Stored documents, glossaries and usage are for the HTTP server only.
+    # Only the HTTP server stores documents, glossaries and usage.
     return settings.model_copy(update={"state": None, "database": None, "page": False})
 
 
 def run_mcp(settings: ServerSettings, folders: Sequence[Path], http: bool) -> None:
-    """Serve over HTTP, or over standard input and output."""
+    """Run the MCP server over HTTP, or over standard input and output."""
     allowed_folders = Folders(folders)
-    logging.getLogger().addHandler(logging.NullHandler())  # log messages of the mcp package quote requests
+    logging.getLogger().addHandler(logging.NullHandler())  # the mcp package logs the contents of requests
     if http:
         run_http(settings, allowed_folders)
     else:

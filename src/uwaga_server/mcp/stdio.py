@@ -1,4 +1,4 @@
-"""MCP over standard input and output, for a client that starts the server."""
+"""MCP over standard input and output, for clients that start the server as a child process."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def run_stdio(settings: ServerSettings, folders: Folders) -> None:
     set_up_logs(settings.log_level)
     metrics = Metrics()
     context = ServerContext(settings, open_service(settings, metrics), metrics=metrics)
-    stdin, stdout = _streams()
+    stdin, stdout = _open_streams()
     try:
         asyncio.run(_serve(context, folders, stdin, stdout))
     except* BrokenPipeError:
         pass  # the client has exited
 
 
-def _streams() -> tuple[IO[str], IO[str]]:
-    """Return standard input and output as text, and redirect prints to standard error."""
+def _open_streams() -> tuple[IO[str], IO[str]]:
+    """Return standard input and output as text files, and redirect other output to standard error."""
     try:
         stdin = os.fdopen(0, encoding="utf-8", errors="replace", newline="\n", closefd=False)
         stdout = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     except OSError:
-        raise SettingsError("standard input or output is closed; to serve over HTTP, add --http") from None
+        raise SettingsError("standard input or output is closed; add --http to serve over HTTP") from None
     sys.stdout.flush()
     os.dup2(2, 1)
     return stdin, stdout
@@ -53,7 +53,7 @@ def _streams() -> tuple[IO[str], IO[str]]:
 async def _serve(context: ServerContext, folders: Folders, stdin: IO[str], stdout: IO[str]) -> None:
     service = context.service
     server = mcp_server(context, folders, lambda _: STDIO_CLIENT)
-    lines = cast("anyio.AsyncFile[str]", _lines(stdin))
+    lines = cast("anyio.AsyncFile[str]", _read_lines(stdin))
     start_task = asyncio.ensure_future(service.start())
     try:
         async with stdio_server(lines, anyio.wrap_file(cast("io.TextIOWrapper", stdout))) as (read, write):
@@ -63,8 +63,8 @@ async def _serve(context: ServerContext, folders: Folders, stdin: IO[str], stdou
         await service.close()
 
 
-async def _lines(stdin: IO[str]) -> AsyncIterator[str]:
-    """Yield lines as they arrive; the thread that waits for the next line does not block shutdown."""
+async def _read_lines(stdin: IO[str]) -> AsyncIterator[str]:
+    """Yield lines of standard input as they arrive, read in a thread that does not delay shutdown."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str] = asyncio.Queue(1)
 

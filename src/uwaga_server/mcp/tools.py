@@ -1,4 +1,4 @@
-"""The tools: translate texts and documents, list languages, use glossaries and translation memories."""
+"""Tools that translate texts and documents, list languages, and use glossaries and translation memories."""
 
 from __future__ import annotations
 
@@ -32,28 +32,29 @@ from uwaga_server.mcp.folders import Folders
 from uwaga_server.service import Service
 
 BATCH_SIZE = 32
-"""Number of texts of a document between two progress notifications."""
+"""Number of texts that are translated between two progress notifications."""
 MAX_DOUBTS = 20
-"""Maximum doubtful translations listed for a document."""
+"""Maximum number of doubtful translations that are listed for a document."""
 MAX_LISTED_TERMS = 1000
+"""Maximum number of terms that are listed for a glossary."""
 MAX_LISTED_PAIRS = 1000
-"""Number of language pairs beyond which a list omits the targets."""
+"""Maximum number of language pairs in a list; longer lists omit the target languages."""
 GLOSSARY_SUFFIXES = (".tsv", ".csv", ".tbx")
 MEMORY_SUFFIX = ".uwm"
 MAX_MEMORY_BYTES = 1 << 40
-"""Maximum bytes of a translation memory; a look-up reads only a small part of it."""
+"""Maximum size of a translation memory in bytes; a look-up reads only a small part of the file."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a tool.
+    """The context of a tool call.
 
     Attributes:
         context: the service, the limits and the usage.
-        folders: the folders with the files that the client may name.
+        folders: the folders whose files the client may access.
         client: the client that calls the tool.
-        progress: called from any thread with the number of translated texts and the total; None if the client
-            does not request progress.
+        progress: called from any thread with the number of translated texts and the total number of texts;
+            None if the client does not request progress.
     """
 
     context: ServerContext
@@ -62,14 +63,20 @@ class Call:
     progress: Callable[[int, int], None] | None = None
 
     def service(self, model: str | None) -> Service:
-        """Return the service, restricted to the model that the client names, if any."""
+        """Return the translation service; if ``model`` is given, it uses only this model."""
         service = self.context.service
         return service if model is None else service.for_model(model)
 
     async def terms(
-        self, name: str | None, terms: Mapping[str, str | list[str]] | None, languages: Languages
+        self, name: str | None, terms: Mapping[str, str | list[str]] | None, languages: LanguagePair
     ) -> Glossary | None:
-        """Return the terms of a glossary file and of the call."""
+        """Return the terms of a glossary file and of the call as one glossary; None if there are none.
+
+        Args:
+            name: the path of the glossary file; None for no file.
+            terms: the terms of the call; None for no terms.
+            languages: the source and target language.
+        """
 
         def read() -> Glossary:
             stored = () if name is None else self.read_glossary(name, languages).terms
@@ -77,32 +84,39 @@ class Call:
 
         return None if name is None and not terms else await run_in_thread(read)
 
-    def read_glossary(self, name: str, languages: Languages) -> Glossary:
-        """Return the glossary of a file."""
+    def read_glossary(self, name: str, languages: LanguagePair) -> Glossary:
+        """Return the glossary that a file contains.
+
+        Args:
+            name: the path of the file.
+            languages: the source and target language, which a TBX file requires.
+        """
         path = self.folders.input_path(name, self.context.settings.limits.body_bytes, GLOSSARY_SUFFIXES)
-        if path.suffix.lower() not in GLOSSARY_SUFFIXES:  # a compressed file may expand without limit
+        if (
+            path.suffix.lower() not in GLOSSARY_SUFFIXES
+        ):  # the uncompressed size of a compressed file is not limited
             raise DataError(f"{quoted(name)}: a glossary must be a {', '.join(GLOSSARY_SUFFIXES)} file")
         source, target = languages
         return Glossary.read(path, None if source is None or target is None else (source, target))
 
     async def memory(self, name: str | None) -> Memory | None:
-        """Return a translation memory by the name of its file."""
+        """Return the translation memory with this path; None if ``name`` is None."""
         return None if name is None else await run_in_thread(self.read_memory, name)
 
     def read_memory(self, name: str) -> Memory:
-        """Return the translation memory of a file."""
+        """Return the translation memory with this path; the call reads the file."""
         path = self.folders.input_path(name, MAX_MEMORY_BYTES, (MEMORY_SUFFIX,))
         if path.suffix != MEMORY_SUFFIX:
             raise DataError(f"{quoted(name)}: a translation memory must be a {MEMORY_SUFFIX} file")
         return Memory(path)
 
 
-Languages = tuple[str | None, str | None]
-"""Codes of source and target; None where the client names none."""
+LanguagePair = tuple[str | None, str | None]
+"""Codes of the source and the target language; None for a language that the client does not state."""
 
 
 async def translate(call: Call, arguments: schema.TranslateArguments) -> schema.TranslateResult:
-    """Translate texts; each result is a translation or an error."""
+    """Translate texts; the result of each text is a translation or an error."""
     texts = [arguments.text] if isinstance(arguments.text, str) else arguments.text
     characters = call.context.charge(call.client, texts)
     service = call.service(arguments.model)
@@ -163,7 +177,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
     if arguments.source in (None, AUTO):
         detected = await service.detect(await run_in_thread(lambda: detection_sample(texts())))
         if not detected:
-            message = "the language of the document cannot be detected; name its source language"
+            message = "the language of the document cannot be detected; state the source language"
             raise ApiError(400, "unknown_language", message, "source")
         source = detected[0].code
     else:
@@ -206,11 +220,11 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
 
 
 def _document_paths(call: Call, arguments: schema.FileArguments, target: str) -> tuple[Path, Path]:
-    """Return the paths of a document and of its translation, which have the same format."""
+    """Return the paths of a document and its translation, after checking that their formats are the same."""
     suffixes, max_bytes = document_suffixes(), call.context.settings.limits.document_bytes
     document = call.folders.input_path(arguments.document, max_bytes, suffixes)
-    default = document.with_name(f"{document.stem}.{target}{document.suffix}")
-    output = call.folders.output_path(arguments.output or str(default), arguments.overwrite, document)
+    default_output = document.with_name(f"{document.stem}.{target}{document.suffix}")
+    output = call.folders.output_path(arguments.output or str(default_output), arguments.overwrite, document)
     try:
         same_format = find_format(document) is find_format(output)
     except SettingsError:
@@ -218,14 +232,15 @@ def _document_paths(call: Call, arguments: schema.FileArguments, target: str) ->
         raise ApiError(400, "unsupported_format", message) from None
     if not same_format:
         message = (
-            f"{output.name}: the translation of {document.name} has the same format; name it {default.name}"
+            f"{output.name}: the translation must have the same format as {document.name}; name it "
+            f"{default_output.name}"
         )
         raise ApiError(400, "other_format", message, "output")
     return document, output
 
 
 async def languages(call: Call, arguments: schema.LanguagesArguments) -> schema.LanguagesResult:
-    """List the languages and the models that translate them."""
+    """List the supported languages and the models that translate them."""
     service = call.context.service
     source = None if arguments.source is None else service.language(arguments.source, "source")
     target = None if arguments.target is None else service.language(arguments.target, "target")
@@ -248,25 +263,25 @@ async def languages(call: Call, arguments: schema.LanguagesArguments) -> schema.
             for model in service.served
             if not model.problem
         ],
-        note=f"{count} pairs: name a source language to list its targets" if is_summary else None,
+        note=f"{count} language pairs; state a source language to list its targets" if is_summary else None,
     )
 
 
 async def glossary(call: Call, arguments: schema.GlossaryArguments) -> schema.GlossaryResult:
     """List the glossaries, show the terms of a glossary, or create a glossary."""
     if arguments.name is None and arguments.terms is not None:
-        raise ApiError(400, "name_missing", "name the .tsv file of the glossary to create", "name")
-    return await run_in_thread(_glossary, call, arguments)
+        raise ApiError(400, "name_missing", "set name to the .tsv file of the new glossary", "name")
+    return await run_in_thread(_run_glossary, call, arguments)
 
 
-def _glossary(call: Call, arguments: schema.GlossaryArguments) -> schema.GlossaryResult:
+def _run_glossary(call: Call, arguments: schema.GlossaryArguments) -> schema.GlossaryResult:
     folders = call.folders
     if arguments.name is None:
         folders.check()
         glossaries = [schema.GlossaryTerms(name=name) for name in folders.files(GLOSSARY_SUFFIXES)]
         return schema.GlossaryResult(glossaries=glossaries)
     if arguments.terms is not None:
-        path = _create(call, arguments.name, arguments.terms, arguments.overwrite)
+        path = _write_glossary(call, arguments.name, arguments.terms, arguments.overwrite)
         created = schema.GlossaryTerms(name=folders.name_of(path), count=len(Glossary.read(path)))
         return schema.GlossaryResult(glossaries=[created])
     stored = call.read_glossary(arguments.name, (arguments.source, arguments.target))
@@ -275,36 +290,39 @@ def _glossary(call: Call, arguments: schema.GlossaryArguments) -> schema.Glossar
     return schema.GlossaryResult(glossaries=[shown_glossary])
 
 
-def _create(call: Call, name: str, terms: Mapping[str, str | list[str]], overwrite: bool) -> Path:
-    """Write a glossary to a file."""
+def _write_glossary(call: Call, name: str, terms: Mapping[str, str | list[str]], overwrite: bool) -> Path:
+    """Write a new glossary to a file, and return its path."""
     path = call.folders.output_path(name, overwrite)
     if path.suffix.lower() != ".tsv":
-        message = f"the name of a new glossary ends with .tsv: {quoted(str(Path(name).with_suffix('.tsv')))}"
+        message = (
+            "the name of a new glossary must end with .tsv, such as "
+            f"{quoted(str(Path(name).with_suffix('.tsv')))}"
+        )
         raise ApiError(400, "other_format", message, "name")
     entries = Glossary.from_argument(terms).terms
     if not entries:
-        raise DataError("there are no terms; give at least one with its translation")
+        raise DataError("there are no terms; provide at least one term with its translation")
     with new_file(path) as file:
-        file.write("\n".join(["source\ttarget", *map(_line, entries), ""]).encode())
+        file.write("\n".join(["source\ttarget", *map(_format_term, entries), ""]).encode())
     return path
 
 
-def _line(term: Term) -> str:
+def _format_term(term: Term) -> str:
     if term.source.startswith("#"):
-        raise DataError(f"{quoted(term.source)}: a term may not begin with #, which begins a comment")
+        raise DataError(f"{quoted(term.source)}: a term may not begin with #, which starts a comment")
     return f"{term.source}\t{SEPARATOR.join(term.targets)}"
 
 
 async def memory(call: Call, arguments: schema.MemoryArguments) -> schema.MemoryResult:
-    """List the translation memories, describe one, or look a text up."""
+    """List the translation memories, describe one of them, or look up a text in one."""
     if arguments.name is None and arguments.text is not None:
-        raise ApiError(400, "name_missing", "name the memory to look the text up in", "name")
+        raise ApiError(400, "name_missing", "set name to the memory in which to look up the text", "name")
     if arguments.text is not None:
         call.context.charge(call.client, [arguments.text])
-    return await run_in_thread(_memory, call, arguments)
+    return await run_in_thread(_run_memory, call, arguments)
 
 
-def _memory(call: Call, arguments: schema.MemoryArguments) -> schema.MemoryResult:
+def _run_memory(call: Call, arguments: schema.MemoryArguments) -> schema.MemoryResult:
     if arguments.name is None:
         call.folders.check()
         names = call.folders.files((MEMORY_SUFFIX,))
@@ -335,10 +353,10 @@ def _memory(call: Call, arguments: schema.MemoryArguments) -> schema.MemoryResul
 async def confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.ConfirmResult:
     """Add a confirmed translation to a translation memory."""
     call.context.charge(call.client, [arguments.text, arguments.translation])
-    return await run_in_thread(_confirm, call, arguments)
+    return await run_in_thread(_run_confirm, call, arguments)
 
 
-def _confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.ConfirmResult:
+def _run_confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.ConfirmResult:
     [context] = text_contexts(arguments.context, 1)
     pair = Pair(arguments.text, arguments.translation, arguments.origin, *(context or ()))
     with _open_or_create(call, arguments) as stored:
@@ -349,7 +367,7 @@ def _confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.ConfirmRe
 
 
 def _open_or_create(call: Call, arguments: schema.ConfirmArguments) -> Memory:
-    """Return the memory of a call; a missing one is created if the call names its languages."""
+    """Open the memory that a call names, or create it if it is missing and the call states its languages."""
     name, languages = arguments.memory, arguments.create
     try:
         return call.read_memory(name)
@@ -359,22 +377,22 @@ def _open_or_create(call: Call, arguments: schema.ConfirmArguments) -> Memory:
     path = call.folders.output_path(name, overwrite=False)
     if path.suffix != MEMORY_SUFFIX:
         renamed = quoted(str(Path(name).with_suffix(MEMORY_SUFFIX)))
-        message = f"the name of a new translation memory ends with {MEMORY_SUFFIX}: {renamed}"
+        message = f"the name of a new translation memory must end with {MEMORY_SUFFIX}, such as {renamed}"
         raise ApiError(400, "other_format", message, "memory")
     return Memory.create(path, languages.source, languages.target)
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool of the Model Context Protocol, and its handler.
+    """A tool of the Model Context Protocol.
 
     Attributes:
-        run: takes a call and its arguments and returns the result.
-        title: title for people.
+        run: the handler, which takes a call and its arguments and returns the result.
+        title: title to show to users.
         description: description for language models.
-        arguments: the model of its arguments.
-        result: the model of its result.
-        writes: whether it may write files.
+        arguments: the pydantic model of the arguments.
+        result: the pydantic model of the result.
+        writes: whether the tool may write files.
     """
 
     run: Callable[[Call, Any], Awaitable[BaseModel]]
@@ -390,7 +408,7 @@ class Tool:
         return self.run.__name__
 
     def to_protocol(self) -> ListedTool:
-        """Return the tool as a listed tool of the protocol."""
+        """Return the description of the tool in the format of the protocol."""
         return ListedTool(
             name=self.name,
             title=self.title,
@@ -431,7 +449,7 @@ _TOOL_LIST: Sequence[Tool] = (
     Tool(
         languages,
         "List languages",
-        "List the source languages with the languages they are translated to, and the models.",
+        "List the source languages with their target languages, and the models.",
         schema.LanguagesArguments,
         schema.LanguagesResult,
     ),
@@ -439,7 +457,8 @@ _TOOL_LIST: Sequence[Tool] = (
         glossary,
         "List, show or create glossaries",
         "Without arguments, list the glossaries in the folders of this server. With `name`, show the terms "
-        "of one; with `name` and `terms`, create one for the argument `glossary` of the other tools.",
+        "of a glossary; with `name` and `terms`, create a glossary, which the argument `glossary` of other "
+        "tools can name.",
         schema.GlossaryArguments,
         schema.GlossaryResult,
         writes=True,
@@ -448,16 +467,16 @@ _TOOL_LIST: Sequence[Tool] = (
         memory,
         "List or search translation memories",
         "Without arguments, list the translation memories in the folders of this server. With `name`, show "
-        "the languages and the size of one; with `name` and `text`, look up the most similar sentences that "
-        "have been translated before, with their translations.",
+        "the languages and the size of a memory; with `name` and `text`, find the most similar sentences in "
+        "the memory, with their translations.",
         schema.MemoryArguments,
         schema.MemoryResult,
     ),
     Tool(
         confirm,
         "Remember a translation",
-        "Add a translation that a person has confirmed or corrected to a translation memory, so that the "
-        "next translation with this memory uses it. With `create`, a missing memory is created.",
+        "Add a translation that a person has confirmed or corrected to a translation memory. Later "
+        "translations with this memory use it. With `create`, a missing memory is created.",
         schema.ConfirmArguments,
         schema.ConfirmResult,
         writes=True,
