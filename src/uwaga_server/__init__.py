@@ -1,1 +1,1 @@
-"""The translation server: HTTP dialects over one service, which is independent of HTTP."""
+"""The translation server: several HTTP APIs (dialects) on top of a translation service."""

@@ -1,4 +1,4 @@
-"""Request errors: :class:`ApiError`, and the mapping of library and store errors to it."""
+"""Error responses: :class:`ApiError`, and the conversion of other exceptions to it."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from uwaga.errors import (
 
 
 class NotStoredError(UwagaError):
-    """The owner has no such glossary, dictionary or document."""
+    """Raised if an owner has no glossary, dictionary, document, memory or job with the requested id."""
 
 
 class UnknownLanguageError(UwagaError):
-    """The language of a text was not detected among those of the server."""
+    """Raised if the language of a text is none of the server's languages."""
 
 
 class NotReadyError(UwagaError):
-    """The document is not translated yet."""
+    """Raised if the translation of a document is requested before it is complete."""
 
 
 class QuotaError(UwagaError):
-    """A client's limit is reached."""
+    """Raised if a request would exceed a client's quota or limit of stored data."""
 
 
 class StorageError(UwagaError):
-    """The server cannot store something now: its disk is full, or its database is unavailable."""
+    """Raised if the server cannot store data, because the disk is full or the database is unavailable."""
 
 
 Result = TypeVar("Result")
 MODEL_UNAVAILABLE = "the model for these languages cannot be loaded; the server's log says why"
 MAX_MESSAGE_LENGTH = 600
-"""Maximum characters of a message, since some messages quote untrusted input."""
-RETRY_AFTER = 30.0
-"""Seconds after which to retry a request that failed because of the server, such as on a full disk."""
+"""Maximum number of characters of an error message, since some messages quote untrusted input."""
+DEFAULT_RETRY_AFTER = 30.0
+"""Default value in seconds of ``Retry-After`` for errors with status 503, such as a full disk."""
 
 
 @dataclass(eq=False)
@@ -59,11 +59,11 @@ class ApiError(Exception):
     Attributes:
         status: HTTP status.
         code: error code for programs, such as ``text_too_long``.
-        message: error message for people, in English; says how to fix the request.
-        parameter: the invalid parameter of the request; empty if there is none.
+        message: error message for users, in English, which says how to fix the request.
+        parameter: name of the invalid request parameter; empty if the error concerns no parameter.
         retry_after: seconds after which the same request may succeed; None if it will not. Defaults to
-            :data:`RETRY_AFTER` for a status of 503.
-        allow: the methods that the path allows, if the request's method is not one of them.
+            :data:`DEFAULT_RETRY_AFTER` for status 503.
+        allow: the methods that the path supports, for status 405.
     """
 
     status: int
@@ -75,14 +75,14 @@ class ApiError(Exception):
 
     def __post_init__(self) -> None:
         if self.status == 503 and self.retry_after is None:
-            self.retry_after = RETRY_AFTER
+            self.retry_after = DEFAULT_RETRY_AFTER
 
     def __str__(self) -> str:
         return self.message
 
     @property
     def headers(self) -> dict[str, str]:
-        """Response headers, the same in every dialect."""
+        """The response headers, which are the same in every dialect."""
         headers = {"allow": ", ".join(self.allow)} if self.allow else {}
         if self.retry_after is not None:
             headers["retry-after"] = str(max(1, math.ceil(self.retry_after)))
@@ -90,12 +90,12 @@ class ApiError(Exception):
 
 
 def api_error(error: BaseException) -> ApiError:
-    """Return the error response for an exception.
+    """Return the :class:`ApiError` for an exception.
 
-    Messages about the server itself omit its paths, which are in the log.
+    If a model cannot be loaded, the message omits paths on the server, which are logged instead.
 
     Args:
-        error: any exception; a bug becomes ``internal_error`` without details.
+        error: the exception; an unexpected exception becomes ``internal_error`` without details.
     """
     if isinstance(error, ApiError):
         return error
@@ -104,12 +104,12 @@ def api_error(error: BaseException) -> ApiError:
             message = _FIXED_MESSAGES.get(code) or str(error)[:MAX_MESSAGE_LENGTH]
             retry_after = error.retry_after if isinstance(error, BusyError) else None
             return ApiError(status, code, message, retry_after=retry_after)
-    return ApiError(500, "internal_error", "server error; its log has details under the request's id")
+    return ApiError(500, "internal_error", "server error; its log has details under the id of the request")
 
 
 @contextmanager
 def as_api_error() -> Iterator[None]:
-    """Convert exceptions raised in the block to :class:`ApiError`; an ApiError is unchanged."""
+    """Convert exceptions raised in the block to :class:`ApiError`."""
     try:
         yield
     except ApiError:
@@ -119,14 +119,17 @@ def as_api_error() -> Iterator[None]:
 
 
 async def run_in_thread(work: Callable[..., Result], *args: object) -> Result:
-    """Run a function that may block on a disk or a database in a thread and return its result."""
+    """Run a function in a thread, since it may block on a disk or a database, and return its result.
+
+    Exceptions are converted to :class:`ApiError`.
+    """
 
     def run() -> Result:
         try:
             return work(*args)
         except ApiError:
             raise
-        except BaseException as error:  # SystemExit would stop the event loop; StopIteration would get lost
+        except BaseException as error:  # SystemExit would stop the event loop, StopIteration would be lost
             raise api_error(error) from error
 
     return await asyncio.to_thread(run)

@@ -1,4 +1,4 @@
-"""The ASGI application: dialects, health, metrics and the web page over one service."""
+"""The ASGI application, which serves the dialects, health checks, metrics and the web page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from uwaga_server.http import json_response
 from uwaga_server.limits import RateLimiter
 from uwaga_server.metrics import Metrics
 from uwaga_server.middleware import RequestMiddleware
-from uwaga_server.models import WORKERS
+from uwaga_server.models import MAX_CONCURRENT_REQUESTS
 from uwaga_server.origins import check_origins
 from uwaga_server.page import DESCRIPTION_HEADERS, description_page, page_routes
 from uwaga_server.routing import JSON, ResponseDescription, Route, Router, Routes, openapi
@@ -40,15 +40,15 @@ from uwaga_server.store import open_stores
 
 LOG = logging.getLogger("uwaga_server")
 OPENAPI_PATH = "/openapi.json"
-DESCRIPTION = "Machine translation by uwaga. Texts stay on this server."
+API_DESCRIPTION = "Machine translation by uwaga. Texts stay on this server."
 MAX_THREADS = 64
-"""Threads for blocking calls to a disk or a database: twice as many as may wait for glossaries."""
+"""Number of threads for blocking calls; at most half of them can wait for glossaries."""
 FLUSH_INTERVAL = 1.0
-"""Seconds between two writes of the counts in memory to the database."""
+"""Seconds between two writes of usage counts from memory to the database."""
 
 
 class Health(BaseModel):
-    """``ok`` or ``loading``, and the names of models that cannot be served, if any."""
+    """The status, `ok` or `loading`, and the names of models that cannot be served."""
 
     status: str
     failed: list[str] = []
@@ -58,9 +58,9 @@ class Application:
     """The server as an ASGI application.
 
     Args:
-        http: the application that handles requests.
-        lifespan: returns the context to enter at startup and to leave at shutdown.
-        routes: the routes of all dialects, for descriptions and tests.
+        http: the ASGI application that handles HTTP requests.
+        lifespan: returns an asynchronous context manager that is entered at startup and exited at shutdown.
+        routes: all routes of the application, for the OpenAPI document and tests.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Application:
         self._http, self._lifespan, self.routes = http, Lifespan(lifespan=lifespan), routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or start up and shut down."""
+        """Handle an HTTP request or the lifespan protocol."""
         if scope["type"] == "lifespan":
             await self._lifespan(scope, receive, send)
         else:
@@ -86,21 +86,21 @@ def create_app(
     limiter: RateLimiter | None = None,
     dialects: Sequence[Dialect] | None = None,
 ) -> Application:
-    """Create the application, which starts and closes the service.
+    """Create the application, which starts the service at startup and closes it at shutdown.
 
     Args:
         service: the translation service.
         settings: the settings of the server.
-        metrics: the metrics; created if None.
-        limiter: limits requests and characters per minute; created if None.
-        dialects: the APIs to serve; those of the settings if None.
+        metrics: the metrics; a new object if None.
+        limiter: the limiter of requests and characters per minute; a new one if None.
+        dialects: the dialects to serve; those of the settings if None.
     """
-    context = _context(service, settings, metrics or Metrics(), limiter or RateLimiter())
+    context = _create_context(service, settings, metrics or Metrics(), limiter or RateLimiter())
     if dialects is None:
         dialects = [DIALECTS[name] for name in DIALECTS if name in settings.dialects]
 
     def render(path: str, error: ApiError, request_id: str) -> Response:
-        """Return an error in the format of the path's dialect."""
+        """Return an error response in the format of the dialect that the path belongs to."""
         dialect = next((candidate for candidate in dialects if candidate.owns(path)), v1.DIALECT)
         response = dialect.render(error, request_id)
         response.headers.update(error.headers)
@@ -116,7 +116,7 @@ def create_app(
         limits=settings.limits,
         metrics=context.metrics,
         render=render,
-        max_concurrent=settings.limits.waiting + WORKERS * len(service.served),
+        max_concurrent=settings.limits.waiting + MAX_CONCURRENT_REQUESTS * len(service.served),
     )
     if settings.cors:
         http = CORSMiddleware(
@@ -126,7 +126,7 @@ def create_app(
     return Application(http, _lifespan(context, dialects), routes)
 
 
-def _context(
+def _create_context(
     service: Service, settings: ServerSettings, metrics: Metrics, limiter: RateLimiter
 ) -> ServerContext:
     stores = open_stores(settings)
@@ -150,7 +150,7 @@ def _lifespan(
 ) -> Callable[[object], AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
-        """Load the models while the server already responds; at shutdown, finish the running requests."""
+        """Start loading the models without delaying startup; at shutdown, finish running requests."""
         service, documents, usage = context.service, context.documents, context.stores.usage
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_THREADS, "uwaga-server"))
 
@@ -184,20 +184,20 @@ def _lifespan(
 
 
 def _operation_routes(context: ServerContext) -> Routes:
-    """Return the routes of health and metrics, at the same paths as LibreTranslate's."""
+    """Return the routes for health checks and metrics, at the same paths as in LibreTranslate."""
     routes = Routes("operation")
 
     @routes.add(
         "GET",
         "/health",
-        "Whether the server is ready for requests",
+        "Check whether the server is ready",
         responses={
             200: ResponseDescription("Ready", Health),
-            503: ResponseDescription("Loading, or stopping", Health),
+            503: ResponseDescription("Loading models, or stopping", Health),
         },
     )
     async def health(request: Request) -> Response:
-        """Return 503 until the models to preload are loaded, and while stopping."""
+        """Return status 200 if the server is ready, and 503 while it loads models or stops."""
         service = context.service
         failed = [model.name for model in service.served if model.problem] + list(service.pool.failures())
         content: dict[str, object] = {"status": "ok" if service.ready else "loading"}
@@ -211,9 +211,9 @@ def _operation_routes(context: ServerContext) -> Routes:
             "Metrics", content={"text/plain": {"schema": {"type": "string"}}}
         )
 
-        @routes.add("GET", "/metrics", "Metrics for Prometheus", responses={200: metrics_response})
+        @routes.add("GET", "/metrics", "Get metrics for Prometheus", responses={200: metrics_response})
         async def metrics(request: Request) -> Response:
-            """Return metrics of requests, latency by stage, batches and tokens."""
+            """Return metrics of requests, latencies, batches and tokens, in the Prometheus text format."""
             body, kind = await run_in_thread(context.metrics.text)  # may read the files of all workers
             return Response(body, media_type=None, headers={"content-type": kind})
 
@@ -223,16 +223,16 @@ def _operation_routes(context: ServerContext) -> Routes:
 def _description_routes(routes: list[Route]) -> list[Route]:
     @functools.cache
     def document() -> tuple[bytes, str]:
-        """Return the OpenAPI document as JSON and as a page."""
-        document = openapi(routes, "uwaga", __version__, DESCRIPTION)
+        """Return the OpenAPI document as JSON and as HTML."""
+        document = openapi(routes, "uwaga", __version__, API_DESCRIPTION)
         return to_json(document), description_page(document)
 
     async def description(request: Request) -> Response:
-        """The OpenAPI document of all routes."""
+        """Return the OpenAPI document as JSON."""
         return Response(document()[0], media_type=JSON)
 
     async def page(request: Request) -> Response:
-        """The OpenAPI document as a page, which loads no other files."""
+        """Return the OpenAPI document as an HTML page, which loads no other files."""
         return Response(document()[1], media_type="text/html", headers=DESCRIPTION_HEADERS)
 
     return [Route("GET", OPENAPI_PATH, description), Route("GET", "/docs", page)]

@@ -1,4 +1,4 @@
-"""API keys: a file stores their hashes and the limits of each client."""
+"""API keys, whose hashes are stored in a file together with the limits of each client."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from uwaga.files.atomic import write_file
 from uwaga.settings import StrictModel, parse
 from uwaga_server.api_errors import ApiError
 
-PREFIX = "uwk"
-NAME = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
-KEY = re.compile(rf"{PREFIX}-([0-9a-f]{{8}})-([\w-]{{32,64}})", re.ASCII)
+KEY_PREFIX = "uwk"
+NAME_PATTERN = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
+KEY_PATTERN = re.compile(rf"{KEY_PREFIX}-([0-9a-f]{{8}})-([\w-]{{32,64}})", re.ASCII)
 MAX_FILE_BYTES = 16 << 20
-"""Maximum bytes of a file of keys."""
+"""Maximum number of bytes that are read from a key file."""
 RECHECK_INTERVAL = 1.0
-"""Seconds between two checks of the file."""
+"""Seconds between two checks whether the key file has changed."""
 EMPTY_KEY_HASH = hashlib.sha256(b"").hexdigest()
-"""Compared with a key whose number is unknown, so that the check takes the same time."""
+"""Hash that is compared with a key of unknown number, so that the check takes the same time."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Client:
 
 
 class StoredKey(StrictModel):
-    """A key in the file; since a key has 256 random bits, a fast hash is enough."""
+    """An entry of a key file; since a key has 256 random bits, a fast hash is enough."""
 
     name: str
     number: str
@@ -60,13 +60,13 @@ class StoredKey(StrictModel):
 
 
 class KeyFile(StrictModel):
-    """The key file."""
+    """The contents of a key file."""
 
     keys: list[StoredKey] = []  # noqa: RUF012
 
 
 def read_keys(path: Path) -> list[StoredKey]:
-    """Return the keys of a file; an empty list if it does not exist."""
+    """Return the keys stored in a file; an empty list if the file does not exist."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES)
@@ -84,36 +84,40 @@ def add_key(
     characters_per_minute: int | None = None,
     characters: int = 0,
 ) -> str:
-    """Create a key, store its hash and return the key, which is not stored.
+    """Create a key for a client and return it; only its hash is stored.
 
     Args:
-        path: the file, created if missing.
-        name: the name of the client; unique in the file.
-        requests_per_minute: None for the server's limit, 0 for none.
-        characters_per_minute: likewise.
-        characters: maximum characters in total; 0 for no limit.
+        path: the key file, created if missing.
+        name: the name of the client, unique in the file.
+        requests_per_minute: maximum number of requests per minute; None for the server's limit, 0 for no
+            limit.
+        characters_per_minute: maximum number of characters per minute; None for the server's limit, 0 for no
+            limit.
+        characters: maximum number of characters in total; 0 for no limit.
     """
-    if not NAME.fullmatch(name):
+    if not NAME_PATTERN.fullmatch(name):
         raise SettingsError(f"{quoted(name)}: not a valid name; use up to 64 letters, digits and . @ + - _")
     keys = read_keys(path)
     if any(key.name == name for key in keys):
-        raise SettingsError(f"{path}: has a key for {name} already; replace it with --rotate, or remove it")
-    return _add(path, keys, name, requests_per_minute, characters_per_minute, characters)
+        raise SettingsError(
+            f"{path}: already has a key for {name}; add another with --rotate, or remove it first"
+        )
+    return _create_key(path, keys, name, requests_per_minute, characters_per_minute, characters)
 
 
 def rotate_key(path: Path, name: str) -> str:
-    """Create another key for a client, with the limits of the newest one, and return it.
+    """Create another key for a client, with the same limits as its newest key, and return it.
 
-    The older keys stay valid until :func:`remove_key` revokes them, so that the client can change its key
-    without an outage.
+    The older keys remain valid until :func:`remove_key` revokes them, so that the client can switch to the
+    new key without an outage.
     """
     keys = read_keys(path)
-    old = _find(path, keys, name)[-1]
+    old = _client_keys(path, keys, name)[-1]
     limits = old.requests_per_minute, old.characters_per_minute, old.characters
-    return _add(path, keys, name, *limits)
+    return _create_key(path, keys, name, *limits)
 
 
-def _add(
+def _create_key(
     path: Path,
     keys: Sequence[StoredKey],
     name: str,
@@ -122,7 +126,7 @@ def _add(
     characters: int,
 ) -> str:
     number, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
-    key = f"{PREFIX}-{number}-{secret}"
+    key = f"{KEY_PREFIX}-{number}-{secret}"
     stored = StoredKey(
         name=name,
         number=number,
@@ -132,33 +136,33 @@ def _add(
         characters_per_minute=characters_per_minute,
         characters=characters,
     )
-    _write(path, [*keys, stored])
+    _write_keys(path, [*keys, stored])
     return key
 
 
 def remove_key(path: Path, name: str, older: bool = False) -> None:
-    """Revoke the keys of a client; servers notice within a second.
+    """Revoke the keys of a client; running servers reject them within a second.
 
     Args:
-        path: the file.
+        path: the key file.
         name: the name of the client.
-        older: keep the newest key.
+        older: whether to revoke only the older keys and keep the newest one.
     """
     keys = read_keys(path)
-    newest = _find(path, keys, name)[-1]
-    _write(path, [stored for stored in keys if stored.name != name or (older and stored is newest)])
+    newest = _client_keys(path, keys, name)[-1]
+    _write_keys(path, [stored for stored in keys if stored.name != name or (older and stored is newest)])
 
 
-def _find(path: Path, keys: Sequence[StoredKey], name: str) -> list[StoredKey]:
-    """Return the keys of a client, the newest last."""
+def _client_keys(path: Path, keys: Sequence[StoredKey], name: str) -> list[StoredKey]:
+    """Return the keys of a client, with the newest last."""
     client_keys = [stored for stored in keys if stored.name == name]
     if not client_keys:
         names = ", ".join(dict.fromkeys(stored.name for stored in keys[:8])) or "none"
-        raise SettingsError(f"{path}: has no key for {quoted(name)}; it has keys for {names}")
+        raise SettingsError(f"{path}: has no key for {quoted(name)}; the clients with keys are: {names}")
     return client_keys
 
 
-def _write(path: Path, keys: list[StoredKey]) -> None:
+def _write_keys(path: Path, keys: list[StoredKey]) -> None:
     content = json.dumps({"keys": [stored.model_dump() for stored in keys]}, indent=1)
     try:
         write_file(path, content, mode=0o600)
@@ -167,24 +171,28 @@ def _write(path: Path, keys: list[StoredKey]) -> None:
 
 
 class KeyRing:
-    """The API keys of a file, which is read again when it changes.
+    """The API keys of a key file, which is reloaded when it changes.
 
     Args:
-        path: the file.
-        default: the limits of clients whose key has none.
+        path: the key file.
+        default: a client whose limits apply to keys without limits.
     """
 
     def __init__(self, path: Path, default: Client) -> None:
         self._path, self._default = path, default
-        self._check_time, self._stamp = time.monotonic(), _stamp(path)
+        self._check_time, self._stamp = time.monotonic(), _file_stamp(path)
         self._keys = {stored.number: stored for stored in read_keys(path)}
 
     def client(self, key: str | None) -> Client:
-        """Return the client of a key, in constant time."""
+        """Return the client that a key belongs to; the comparison takes constant time.
+
+        Raises:
+            ApiError: the key is missing or wrong.
+        """
         if not key:
             raise ApiError(401, "key_missing", "this server requires an API key", "api_key")
-        self._renew()
-        match = KEY.fullmatch(key)
+        self._reload_if_changed()
+        match = KEY_PATTERN.fullmatch(key)
         stored = self._keys.get(match[1]) if match else None
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         if (
@@ -202,22 +210,22 @@ class KeyRing:
             characters=stored.characters,
         )
 
-    def _renew(self) -> None:
+    def _reload_if_changed(self) -> None:
         now = time.monotonic()
         if now - self._check_time < RECHECK_INTERVAL:
             return
         self._check_time = now
-        stamp = _stamp(self._path)
+        stamp = _file_stamp(self._path)
         if stamp == self._stamp:
             return
         try:
             self._keys = {stored.number: stored for stored in read_keys(self._path)}
             self._stamp = stamp
         except SettingsError:
-            return  # the file is being copied: keep the current keys and read it again later
+            return  # the file may be incomplete while it is copied: keep the current keys and retry later
 
 
-def _stamp(path: Path) -> tuple[int, int, int]:
+def _file_stamp(path: Path) -> tuple[int, int, int]:
     try:
         status = path.stat()
     except OSError:

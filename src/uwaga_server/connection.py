@@ -1,4 +1,4 @@
-"""An HTTP connection that limits time and memory for slow or hostile clients."""
+"""HTTP connections with limits on time and memory, against slow or hostile clients."""
 
 from __future__ import annotations
 
@@ -11,40 +11,50 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 KEEP_ALIVE = 75
-"""Seconds to keep an idle connection. Clients and proxies use shorter times (nginx 60), so that they close it
-and never send a request on a connection that the server is closing."""
+"""Seconds after which an idle connection is closed.
+
+Clients and proxies usually close idle connections earlier (nginx after 60 s), so that no request is sent on a
+connection that the server is closing.
+"""
 MAX_HEAD_BYTES = 64 << 10
-"""Maximum bytes of a request without its body: head, chunk framing, trailers."""
+"""Maximum number of bytes of a request outside its body: head, chunk framing and trailers."""
 FRAMING_FACTOR = 8
-"""Maximum bytes sent per byte of a body; chunks of one byte take six."""
+"""Maximum number of received bytes per byte of a body; a one-byte chunk takes six bytes."""
 MAX_PIPELINED = 64
-"""Maximum pipelined requests."""
+"""Maximum number of pipelined requests on a connection."""
 _FINISHED_SCOPE: Any = {}
-"""Replaces the scope of a finished request."""
+"""Placeholder for the scope of a finished request, so that its memory can be freed."""
 
 
 class ClientProgress(NamedTuple):
-    """Progress of a client that the server waits for; ``unread`` are the bytes that it has not read."""
+    """State of a client that the server waits for; two equal states mean that it made no progress.
+
+    Attributes:
+        requests: number of requests started on the connection.
+        is_in_head: whether the head of a request is being received.
+        is_closing: whether the connection is closing.
+        unread: number of response bytes that the client has not read.
+    """
 
     requests: int
-    in_head: bool
-    closing: bool
+    is_in_head: bool
+    is_closing: bool
     unread: int
 
 
 class WatchedConnection(HttpToolsProtocol):
     """A connection that is closed when its client makes no progress between two checks.
 
-    The client must send a request, finish a head, finish a body that was answered early, or read the
-    response. :class:`uwaga_server.middleware.RequestMiddleware` limits the time of bodies that an endpoint
-    waits for. There is one timer per connection, not per request.
+    Progress means starting a request, completing its head, sending the rest of a body whose response has
+    already been sent, or reading the response. The time for a body that an endpoint waits for is limited by
+    :class:`uwaga_server.middleware.RequestMiddleware`. There is one timer per connection, not per request.
 
     Args:
-        config: uvicorn's configuration.
-        server_state: uvicorn's state of the server.
-        app_state: uvicorn's state of the application.
+        config: the uvicorn configuration.
+        server_state: the uvicorn server state.
+        app_state: the uvicorn application state.
         check_interval: seconds between two checks.
-        _loop: the event loop; the running one if None.
+        _loop: the event loop; the running loop if None.
     """
 
     def __init__(
@@ -60,7 +70,7 @@ class WatchedConnection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._last_progress: ClientProgress | None = None
         self._requests = self._overhead = self._head_bytes = 0
-        self._receiving = False
+        self._is_receiving = False
         self._unanswered: deque[RequestResponseCycle] = deque()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -81,94 +91,98 @@ class WatchedConnection(HttpToolsProtocol):
         """See :class:`asyncio.Protocol`."""
         self._overhead += len(data)
         super().data_received(data)
-        if self._receiving and self._overhead > MAX_HEAD_BYTES and not self.transport.is_closing():
-            self._give_up(431)
+        if self._is_receiving and self._overhead > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self._close_with_status(431)
 
     def on_message_begin(self) -> None:
-        """Start a request."""
-        self._requests, self._receiving, self._head_bytes = self._requests + 1, True, 0
+        """Handle the start of a request."""
+        self._requests, self._is_receiving, self._head_bytes = self._requests + 1, True, 0
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """Add a part of the URL."""
+        """Handle a part of the URL."""
         self._count_head(url)
         super().on_url(url)
 
     def on_headers_complete(self) -> None:
-        """Queue the request, unless it has no host or several (RFC 9112, section 3.2)."""
+        """Handle the end of the headers: queue the request if it has a valid Host (RFC 9112, section 3.2)."""
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
-            self.send_400_response("A request has one header Host.")
-            raise ValueError("the request must name exactly one host")  # read no more of it
+            self.send_400_response("A request must have exactly one Host header.")
+            raise ValueError("the request must have exactly one Host header")  # stops reading the request
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
         if len(self._unanswered) > MAX_PIPELINED:
             self.transport.abort()
-            raise ValueError("too many pipelined requests")  # read no more of them
+            raise ValueError("too many pipelined requests")  # stops reading requests
 
     def on_response_complete(self) -> None:
-        """Finish the oldest request."""
+        """Handle the completion of a response, which belongs to the oldest unanswered request."""
         cycle = self._unanswered.popleft()
-        cycle.body = bytearray()  # drop the unread part
+        cycle.body = bytearray()  # free the unread part
         super().on_response_complete()
         if cycle.scope is self.scope:
             self.headers = []
             self.scope = cycle.scope = _FINISHED_SCOPE  # an idle connection does not need them
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header; drop trailers, which uvicorn would add to the head."""
-        if self._in_head:
+        """Handle a header; ignore trailers, which uvicorn would treat as headers."""
+        if self._is_in_head:
             self._count_head(name, value)
             super().on_header(name, value)
 
     def _count_head(self, *parts: bytes) -> None:
-        """Count bytes of a head and refuse one that is too long, even if it arrives in one read."""
+        """Count the bytes of a request head, and refuse the request if its head is too long."""
         self._head_bytes += sum(map(len, parts))
         if self._head_bytes > MAX_HEAD_BYTES:
-            self._give_up(431)
-            raise ValueError("the head is too long")  # read no more of it
+            self._close_with_status(431)
+            raise ValueError("the request head is too long")  # stops reading the request
 
     def on_body(self, body: bytes) -> None:
-        """Offset the framing overhead by the bytes of a part of a body."""
+        """Handle a part of a body, which permits some bytes of framing overhead."""
         self._overhead = max(0, self._overhead - FRAMING_FACTOR * len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Finish receiving a request."""
-        self._overhead, self._receiving = 0, False
+        """Handle the end of a request."""
+        self._overhead, self._is_receiving = 0, False
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse malformed HTTP, unless the connection is already closing."""
+        """Send a response with status 400, unless the connection is already closing."""
         if not self.transport.is_closing():
             super().send_400_response(msg)
 
     @property
-    def _in_head(self) -> bool:
-        return self._receiving and (self.cycle is None or self.cycle.scope is not self.scope)
+    def _is_in_head(self) -> bool:
+        return self._is_receiving and (self.cycle is None or self.cycle.scope is not self.scope)
 
     def _check_progress(self) -> None:
-        """Close a connection without progress, or check again later."""
+        """Close the connection if the client has made no progress, and schedule the next check."""
         progress = self._progress()
         if progress is not None and progress == self._last_progress:
-            self._give_up(408)
+            self._close_with_status(408)
         self._last_progress = progress
         self._timer = self.loop.call_later(self._check_interval, self._check_progress)
 
     def _progress(self) -> ClientProgress | None:
-        """Return the client's progress; None while the client waits for the server."""
+        """Return the state of the client; None while the client waits for the server."""
         is_closing, is_paused = self.transport.is_closing(), self.flow.write_paused
         is_answering = self.cycle is not None and not self.cycle.response_complete
         if not is_closing and not is_paused and (is_answering or self.timeout_keep_alive_task is not None):
             return None
         unread = self.transport.get_write_buffer_size()
-        return ClientProgress(self._requests, self._in_head, is_closing, unread)
+        return ClientProgress(self._requests, self._is_in_head, is_closing, unread)
 
-    def _give_up(self, status: int) -> None:
-        """Close the connection, with a response if one can be sent and read."""
-        if self.transport.is_closing() or self.flow.write_paused or (self._receiving and not self._in_head):
+    def _close_with_status(self, status: int) -> None:
+        """Close the connection, after sending an error response if the client can still receive one."""
+        if (
+            self.transport.is_closing()
+            or self.flow.write_paused
+            or (self._is_receiving and not self._is_in_head)
+        ):
             self.transport.abort()
             return
-        if self._in_head:
+        if self._is_in_head:
             self.transport.write(STATUS_LINE[status] + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()

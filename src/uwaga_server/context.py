@@ -1,4 +1,4 @@
-"""State shared by the dialects of a server: stores, clients, limits, usage."""
+"""State that the dialects of a server share: the service, stores, keys, limits and usage."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class ServerContext:
     Attributes:
         settings: the settings of the server.
         service: the translation service.
-        keys: the keys of clients; None serves everybody.
-        limiter: limits requests and characters per minute.
+        keys: the API keys; None if requests need no key.
+        limiter: the limiter of requests and characters per minute.
         metrics: the metrics for Prometheus.
         document_suffixes: file name extensions of supported documents.
         stores: the stores of glossaries, usage and documents.
-        documents: the worker that translates stored documents; None without a ``state`` folder.
+        documents: the worker that translates stored documents; None if no ``state`` folder is set.
     """
 
     settings: ServerSettings
@@ -48,12 +48,15 @@ class ServerContext:
     documents: DocumentWorker | None = None
 
     def owner(self, client: Client) -> str:
-        """Return the owner of a client's glossaries, documents and usage; without keys, clients share one."""
+        """Return the name of the owner of a client's stored data.
+
+        On a server without keys, all clients share the owner with the empty name.
+        """
         return "" if self.keys is None else client.name
 
     @asynccontextmanager
     async def spending(self, client: Client, characters: int, documents: int = 0) -> AsyncIterator[None]:
-        """Count characters and documents as used; undo that if the block fails."""
+        """Charge a client for characters and documents, and refund them if the block raises an exception."""
         await self.spend(client, characters, documents)
         try:
             yield
@@ -62,7 +65,7 @@ class ServerContext:
             raise
 
     async def spend(self, client: Client, characters: int, documents: int = 0) -> None:
-        """Count characters and documents as used."""
+        """Charge a client for characters and documents; negative numbers refund them."""
         usage, owner, limit = self.stores.usage, self.owner(client), client.characters
         if usage.blocks(limit):
             await run_in_thread(usage.add, owner, characters, documents, limit)
@@ -71,23 +74,26 @@ class ServerContext:
             usage.add(owner, characters, documents, limit)
 
     def admit(self, key: str | None, address: str) -> Client:
-        """Return the client of a request and count the request.
+        """Authenticate a request, count it against the client's rate limit, and return the client.
 
         Args:
-            key: the key of the request; ignored on a server without keys.
-            address: the address of the client.
+            key: the API key of the request; ignored on a server without keys.
+            address: the IP address of the client.
         """
         client = self.anonymous_client(address) if self.keys is None else self.keys.client(key)
         self.limiter.consume(client)
         return client
 
     def anonymous_client(self, address: str) -> Client:
-        """Return the client with an IPv4 address, or with an address of the same IPv6 network."""
+        """Return a client without a key, identified by its IPv4 address or its IPv6 /64 network."""
         limits = self.settings.limits
-        return Client(_network(address), limits.requests_per_minute, limits.characters_per_minute)
+        return Client(_client_network(address), limits.requests_per_minute, limits.characters_per_minute)
 
     def charge(self, client: Client, texts: Sequence[str], parameter: str = "text") -> int:
-        """Check the size of a request's texts, and count and return their number of characters."""
+        """Check the size of a request's texts, and return their number of characters.
+
+        The characters are counted against the client's rate limit.
+        """
         characters = self.check_size(texts, parameter)
         if characters:
             self.limiter.consume(client, characters)
@@ -117,11 +123,12 @@ class ServerContext:
         """Translate the texts of a request within the limits of its client.
 
         Args:
-            request: the request, whose body has been read; the translation is cancelled when it disconnects.
+            request: the request, whose body has been read; if its client disconnects, the translation is
+                cancelled.
             client: the client to charge.
-            texts: as for :meth:`Service.translate`.
-            parameter: the name of the request's parameter with the texts.
-            raise_errors: raise the error of a text that cannot be translated.
+            texts: the texts, as for :meth:`Service.translate`.
+            parameter: the name of the request parameter that contains the texts.
+            raise_errors: whether to raise the first error of a text that cannot be translated.
         """
         strings = [text.text for text in texts]
         characters = self.charge(client, strings, parameter)
@@ -137,14 +144,15 @@ class ServerContext:
 
 @dataclass(frozen=True)
 class Dialect:
-    """An API of the server.
+    """An HTTP API of the server, which often imitates the API of another translation service.
 
     Attributes:
-        name: its name in the settings.
+        name: the name of the dialect in the settings.
         owns: returns whether a path belongs to the dialect.
-        routes: returns its routes.
-        render: returns an error response in its format, given the error and the request's id.
-        lifespan: returns a context that the server enters before the first request and leaves after the last.
+        routes: returns the routes of the dialect.
+        render: returns an error response in the format of the dialect, given the error and the request id.
+        lifespan: returns an asynchronous context manager that the server enters at startup and exits at
+            shutdown.
     """
 
     name: str
@@ -154,8 +162,11 @@ class Dialect:
     lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
 
 
-def _network(address: str) -> str:
-    """Return the /64 network of an IPv6 address, which belongs to one client, or any other address."""
+def _client_network(address: str) -> str:
+    """Return the /64 network of an IPv6 address, which usually belongs to one client.
+
+    Other addresses are returned unchanged, except that an IPv4-mapped IPv6 address is returned as IPv4.
+    """
     if ":" not in address:
         return address
     try:
@@ -169,12 +180,12 @@ def _network(address: str) -> str:
 
 @dataclass(frozen=True)
 class KeyLocation:
-    """The location of the key in the requests of a dialect.
+    """Where the requests of a dialect contain the API key.
 
     Attributes:
         schemes: accepted schemes of ``Authorization: SCHEME KEY``, in lower case.
-        header: another header with just the key; empty for none.
-        parameter: a query parameter with the key; empty for none.
+        header: name of another header that may contain the key; empty if there is none.
+        parameter: name of a query parameter that may contain the key; empty if there is none.
     """
 
     schemes: tuple[str, ...]
@@ -182,29 +193,30 @@ class KeyLocation:
     parameter: str = ""
 
     def admit(self, context: ServerContext, request: Request, key: object = None) -> Client:
-        """Return the client of a request and count the request.
+        """Authenticate a request, count it against the client's rate limit, and return the client.
 
         Args:
             context: the context of the server.
             request: the request.
-            key: the key in the path or the body, for dialects that allow one there.
+            key: the key from the path or the body, for dialects that accept it there.
         """
         request_key = None
         if context.keys is not None:
-            request_key = self._key(request) or (key if isinstance(key, str) else "") or None
+            request_key = self._find_key(request) or (key if isinstance(key, str) else "") or None
         return context.admit(request_key, client_address(request))
 
     def admit_early(self, context: ServerContext, request: Request) -> Client | None:
-        """Return the client of a request before its body is read, like :meth:`admit`.
+        """Authenticate a request before its body is read, as :meth:`admit` does.
 
-        Returns None if only the body can contain the key.
+        Returns:
+            the client, or None if only the body can contain the key.
         """
-        if context.keys is None or self._key(request):
+        if context.keys is None or self._find_key(request):
             return self.admit(context, request)
         return None
 
-    def _key(self, request: Request) -> str:
-        """Return the key in the headers or the query; empty if they have none."""
+    def _find_key(self, request: Request) -> str:
+        """Return the key in the headers or the query; empty if they contain no key."""
         scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
         key = credentials.strip() if scheme.lower() in self.schemes else ""
         if not key and self.header:
@@ -214,7 +226,7 @@ class KeyLocation:
         return key
 
     def admit_owner(self, context: ServerContext, request: Request) -> str:
-        """Return the owner of a request's glossaries and documents and count the request."""
+        """Authenticate a request as :meth:`admit` does, and return the owner of the client's stored data."""
         return context.owner(self.admit(context, request))
 
 

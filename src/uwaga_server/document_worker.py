@@ -1,4 +1,4 @@
-"""Translate stored documents in the background, one at a time, alongside the requests of a process."""
+"""Translate stored documents in the background, while the process also serves requests."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ LOG = logging.getLogger("uwaga_server")
 POLL_INTERVAL = 1.0
 """Seconds between two checks for documents that other processes have stored or released."""
 RETRYABLE_CODES = frozenset({"busy", "stopping"})
-"""Error codes after which a document is retried."""
+"""Error codes after which the translation of a document is retried."""
 MAX_MEMBER_BYTES = 1 << 24
-"""Maximum unpacked bytes of an archive member, which takes about ten times as much memory."""
+"""Maximum uncompressed size of an archive member in bytes; parsing takes about ten times as much memory."""
 SAMPLE_LENGTH = 4000
-"""Number of characters of a document from which its language is detected."""
+"""Number of characters at the beginning of a document from which its language is detected."""
 
 
 class DocumentWorker:
-    """Claims documents and translates them.
+    """Background worker that claims stored documents and translates them.
 
     Args:
-        stores: the stores of the server, with documents.
+        stores: the stores of the server, including a store of documents.
         service: the translation service.
-        tasks: number of documents translated concurrently.
+        tasks: number of documents that are translated concurrently.
     """
 
     def __init__(self, stores: Stores, service: Service, tasks: int = 1) -> None:
-        self._stores, self._service, self._count = stores, service, tasks
+        self._stores, self._service, self._task_count = stores, service, tasks
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._current: set[ClaimedDocument] = set()
         self._stopped = False
 
     def start(self) -> None:
-        """Start working, in the running event loop."""
-        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._count)]
+        """Start the worker's tasks in the running event loop."""
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._task_count)]
 
     def wake(self) -> None:
-        """Look for a document immediately."""
+        """Make the worker check for documents immediately."""
         self._wake.set()
 
     async def stop(self) -> None:
-        """Stop after the segments being translated and release the documents for other processes."""
+        """Stop once the current segments are translated, and release the documents to other processes."""
         self._stopped = True
         for claimed in self._current:
             claimed.stopping = True
@@ -69,20 +69,20 @@ class DocumentWorker:
             try:
                 claimed = await run_in_thread(self._stores.documents.claim_next)
             except ApiError as error:
-                LOG.error("documents", extra={"reason": error.message}, exc_info=_internal_cause(error))
+                LOG.error("documents", extra={"reason": error.message}, exc_info=_unexpected_cause(error))
                 claimed = None
             if claimed is not None:
                 self._current.add(claimed)
                 await self._process_or_fail(claimed)
                 self._current.discard(claimed)
-                await asyncio.to_thread(trim_heap)  # a long document leaves much unused memory
+                await asyncio.to_thread(trim_heap)  # a long document leaves a large amount of unused memory
                 continue
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), POLL_INTERVAL)
 
     async def _process_or_fail(self, claimed: ClaimedDocument) -> None:
-        """Process a document; mark it as failed if an error is raised."""
+        """Process a document, and mark it as failed if an exception is raised."""
         try:
             await self._process(claimed)
         except Exception as error:
@@ -92,9 +92,9 @@ class DocumentWorker:
                 await run_in_thread(claimed.fail, problem.message, problem.code)
 
     async def _process(self, claimed: ClaimedDocument) -> None:
-        """Translate a document, and finish, fail or release it."""
+        """Translate a document and record the result, or release it if it must be retried."""
         claimed.stopping = self._stopped
-        extra: dict[str, object] = {"document": claimed.id, "format": claimed.spec.format}
+        log_fields: dict[str, object] = {"document": claimed.id, "format": claimed.spec.format}
         try:
             if claimed.characters is None:
                 await self._charge(claimed)
@@ -106,30 +106,33 @@ class DocumentWorker:
             if _caused_by_stop(error):
                 await run_in_thread(claimed.release)
                 return
-            refusal = api_error(_disk_error(error) or error)
-            if refusal.code in RETRYABLE_CODES:
+            problem = api_error(_disk_error(error) or error)
+            if problem.code in RETRYABLE_CODES:
                 await run_in_thread(claimed.release)
                 await asyncio.sleep(POLL_INTERVAL)
                 return
-            message = refusal.message.replace(str(claimed.document), claimed.spec.name)
+            message = problem.message.replace(str(claimed.document), claimed.spec.name)
             message = message.replace(str(claimed.output), claimed.spec.name)
-            await run_in_thread(claimed.fail, message, refusal.code)
-            if refusal.status == 500:
-                LOG.error("document failed", extra=extra, exc_info=error)
+            await run_in_thread(claimed.fail, message, problem.code)
+            if problem.status == 500:
+                LOG.error("document failed", extra=log_fields, exc_info=error)
             else:
-                LOG.info("document refused", extra={**extra, "code": refusal.code})
+                LOG.info("document refused", extra={**log_fields, "code": problem.code})
         else:
             await run_in_thread(claimed.finish, report.untranslated)
-            LOG.info("document done", extra=extra)
+            LOG.info("document done", extra=log_fields)
 
     async def _charge(self, claimed: ClaimedDocument) -> None:
-        """Count a document and its characters as used by its owner."""
-        characters, spec = await run_in_thread(lambda: sum(map(len, _texts(claimed)))), claimed.spec
+        """Charge the owner of a document for the document and its characters."""
+        characters, spec = await run_in_thread(lambda: sum(map(len, _claimed_texts(claimed)))), claimed.spec
         await run_in_thread(claimed.count, characters)
         await run_in_thread(self._stores.usage.add, spec.owner, characters, 1, spec.characters)
 
     async def _translate_or_restart(self, claimed: ClaimedDocument) -> DocumentReport:
-        """Resume where an earlier worker stopped; restart if its journal no longer matches."""
+        """Translate a document, resuming from the journal of an earlier worker if there is one.
+
+        If a resumed translation fails, for example because the journal does not match, start from scratch.
+        """
         is_resumed = claimed.is_resumed
         try:
             return await self._translate(claimed)
@@ -163,15 +166,17 @@ class DocumentWorker:
         )
 
     async def _detect(self, claimed: ClaimedDocument) -> str:
-        detected = await self._service.detect(await run_in_thread(lambda: detection_sample(_texts(claimed))))
+        detected = await self._service.detect(
+            await run_in_thread(lambda: detection_sample(_claimed_texts(claimed)))
+        )
         if not detected:
-            message = "the language of the document cannot be detected; name it"
+            message = "the language of the document cannot be detected; state the source language"
             raise ApiError(400, "unknown_language", message, "source")
         return detected[0].code
 
 
 def detection_sample(document: Iterable[str]) -> str:
-    """Return the beginning of a document's text, from which its language is detected."""
+    """Return the beginning of a document's text, for language detection."""
     texts: list[str] = []
     size = 0
     for text in document:
@@ -183,7 +188,10 @@ def detection_sample(document: Iterable[str]) -> str:
 
 
 def count_characters(spec: DocumentSpec, content: IO[bytes]) -> int:
-    """Return the characters of an uploaded document; 0 if it cannot be read, which the worker reports."""
+    """Return the number of characters in an uploaded document.
+
+    The number is 0 if the document cannot be read; the worker reports this error later.
+    """
     with TemporaryDirectory() as folder:
         document = Path(folder) / "document"
         with document.open("xb") as file:
@@ -195,7 +203,7 @@ def count_characters(spec: DocumentSpec, content: IO[bytes]) -> int:
             return 0
 
 
-def _texts(claimed: ClaimedDocument) -> Iterator[str]:
+def _claimed_texts(claimed: ClaimedDocument) -> Iterator[str]:
     return _document_texts(claimed.document, claimed.output, claimed.spec)
 
 
@@ -206,8 +214,8 @@ def _document_texts(document: Path, output: Path, spec: DocumentSpec) -> Iterato
     return job_texts(document_job(document, output, options))
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error, its causes and its contexts."""
+def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception, followed by the chain of its causes and contexts."""
     visited: set[int] = set()
     while error is not None and id(error) not in visited:
         visited.add(id(error))
@@ -215,17 +223,17 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _internal_cause(error: ApiError) -> BaseException | None:
-    """Return the cause of an internal error, for the log; None for other errors."""
+def _unexpected_cause(error: ApiError) -> BaseException | None:
+    """Return the cause of an error with status 500, for the log; None for other errors."""
     return error.__cause__ if error.status == 500 else None
 
 
 def _caused_by_stop(error: BaseException) -> bool:
-    return any(isinstance(cause, DocumentStopped) for cause in _causes(error))
+    return any(isinstance(cause, DocumentStopped) for cause in _exception_chain(error))
 
 
 def _disk_error(error: BaseException) -> StorageError | None:
-    """Return the error to report to the client for a full disk; None for other errors."""
-    if any(isinstance(cause, OSError) for cause in _causes(error)):
+    """Return a StorageError if an OSError is among the causes of an exception; otherwise None."""
+    if any(isinstance(cause, OSError) for cause in _exception_chain(error)):
         return StorageError("the server cannot store the translation: its disk is full or read-only")
     return None

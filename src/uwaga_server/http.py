@@ -25,12 +25,12 @@ from uwaga_server.routing import FORM, JSON, UPLOAD
 from uwaga_server.served_models import ServedLanguage
 
 Body = TypeVar("Body", bound=BaseModel)
-MALFORMED = "json_invalid"
+JSON_ERROR_TYPE = "json_invalid"
 MAX_FORM_FIELDS = 2000
 
 
 def json_bytes(content: object) -> bytes:
-    """Serialise JSON values; lone surrogates, which UTF-8 cannot encode, are escaped."""
+    """Return a value serialised as JSON; lone surrogates, which UTF-8 cannot encode, are escaped."""
     try:
         return to_json(content, inf_nan_mode="null")
     except PydanticSerializationError:
@@ -42,20 +42,20 @@ def json_response(content: object, status: int = 200, headers: dict[str, str] | 
     """Return a JSON response.
 
     Args:
-        content: JSON values.
-        status: HTTP status.
-        headers: further headers.
+        content: the value to serialise.
+        status: the HTTP status.
+        headers: additional headers.
     """
     return Response(json_bytes(content), status, headers, media_type=JSON)
 
 
 def media_type(request: Request, default: str = "") -> str:
-    """Return the media type of a request's body in lower case, or the default if it has none."""
+    """Return the media type of a request's body in lower case, or the default if none is stated."""
     return request.headers.get("content-type", default).partition(";")[0].strip().lower()
 
 
 async def read_json(request: Request, kind: type[Body]) -> Body:
-    """Return the JSON body of a request as a model."""
+    """Return the JSON body of a request as an instance of a pydantic model."""
     content_type = media_type(request, JSON)
     if content_type != JSON and not content_type.endswith("+json"):
         raise ApiError(415, "unsupported_media_type", f"send JSON, with the header content-type: {JSON}")
@@ -63,12 +63,12 @@ async def read_json(request: Request, kind: type[Body]) -> Body:
 
 
 async def read_body(request: Request) -> bytes:
-    """Return the body of a request, without caching it in the request."""
+    """Return the body of a request, without caching it in the request object."""
     return b"".join([part async for part in request.stream()])
 
 
 def parse_json(body: bytes, kind: type[Body]) -> Body:
-    """Return JSON as a model; see :func:`read_json`."""
+    """Return JSON as an instance of a pydantic model."""
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
@@ -76,10 +76,10 @@ def parse_json(body: bytes, kind: type[Body]) -> Body:
 
 
 def validation_error(error: ValidationError) -> ApiError:
-    """Return the first validation error of a body, without quoting the body."""
+    """Return an ApiError for the first error of a failed validation, without quoting the body."""
     detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
     location = ".".join(str(part) for part in detail["loc"])[:80]
-    if detail["type"] == MALFORMED:
+    if detail["type"] == JSON_ERROR_TYPE:
         return ApiError(400, "not_json", "the body is not JSON")
     message = f"{location}: {detail['msg']}" if location else detail["msg"]
     message = {
@@ -90,7 +90,7 @@ def validation_error(error: ValidationError) -> ApiError:
 
 
 def client_address(request: Request) -> str:
-    """Return the client's address; behind a trusted proxy, the forwarded address."""
+    """Return the IP address of the client; behind a trusted proxy, the forwarded address."""
     return request.client.host if request.client is not None else ""
 
 
@@ -103,11 +103,11 @@ def request_id(request: Request) -> str:
 def languages_response(
     languages: Iterable[ServedLanguage], code: Callable[[str], str] = str
 ) -> list[dict[str, object]]:
-    """Return languages as JSON.
+    """Return a list of languages as JSON.
 
     Args:
-        languages: the languages to list.
-        code: maps the server's code of a language to the dialect's.
+        languages: the languages.
+        code: converts a language code of the server to that of the dialect.
     """
     return [
         {
@@ -121,7 +121,7 @@ def languages_response(
 
 @asynccontextmanager
 async def while_connected(request: Request) -> AsyncIterator[None]:
-    """Cancel the block when the client disconnects; the request's body must have been read."""
+    """Cancel the block if the client disconnects; the body of the request must have been read."""
     task = asyncio.current_task()
     assert task is not None
     state: RequestState = request.scope["uwaga"]
@@ -140,14 +140,15 @@ async def while_connected(request: Request) -> AsyncIterator[None]:
 
 
 class EventStream(Response):
-    """A response of server-sent events; it ends when the client disconnects.
+    """A response that streams server-sent events, and stops if the client disconnects.
 
     Args:
         request: the request, whose body has been read.
-        events: pairs of an event's name, which may be empty, and JSON values; an ApiError becomes an event.
-        render_error: returns an error as JSON values.
-        error_event: the name of an error's event.
-        end: bytes sent after the last event.
+        events: generator of pairs of an event name, which may be empty, and JSON data. If it raises an
+            ApiError after the first event, an error event is sent.
+        render_error: returns the JSON data of an error event.
+        error_event: the name of an error event.
+        end: bytes that are sent after the last event.
     """
 
     def __init__(
@@ -161,27 +162,27 @@ class EventStream(Response):
         super().__init__(media_type="text/event-stream")
         del self.headers["content-length"]
         self.headers["cache-control"] = "no-store"
-        self.headers["x-accel-buffering"] = "no"  # nginx would buffer them
+        self.headers["x-accel-buffering"] = "no"  # prevents nginx from buffering the events
         self._request, self._events, self._render_error = request, events, render_error
         self._error_event, self._end = error_event, end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events."""
         async with while_connected(self._request), aclosing(self._events):
-            # An error before the first event is raised, to become a response with its own status.
+            # An error before the first event is raised, so that the response has the status of the error.
             first = await anext(self._events, None)
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             try:
                 if first is not None:
-                    await send(_event(*first))
+                    await send(_event_message(*first))
                 async for name, content in self._events:
-                    await send(_event(name, content))
+                    await send(_event_message(name, content))
             except ApiError as problem:
-                await send(_event(self._error_event, self._render_error(problem)))
+                await send(_event_message(self._error_event, self._render_error(problem)))
             await send({"type": "http.response.body", "body": self._end, "more_body": False})
 
 
-def _event(name: str, content: object) -> dict[str, Any]:
+def _event_message(name: str, content: object) -> dict[str, Any]:
     name_line = b"event: " + name.encode() + b"\n" if name else b""
     body = name_line + b"data: " + json_bytes(content) + b"\n\n"
     return {"type": "http.response.body", "body": body, "more_body": True}
@@ -189,14 +190,14 @@ def _event(name: str, content: object) -> dict[str, Any]:
 
 @asynccontextmanager
 async def read_form(request: Request, max_field_bytes: int) -> AsyncIterator[FormData]:
-    """Return the fields of a form and close its files after the block.
+    """Yield the fields of a form, and close its files at the end of the block.
 
     Args:
         request: the request, whose body has not been read.
-        max_field_bytes: maximum bytes of a field that is not a file.
+        max_field_bytes: maximum size in bytes of a field that is not a file.
     """
     charset = parse_options_header(request.headers.get("content-type"))[1].get(b"charset", b"utf-8")
-    if charset.lower() not in (b"utf-8", b"utf8"):  # Python has codecs that take quadratic time
+    if charset.lower() not in (b"utf-8", b"utf8"):  # some codecs of Python take quadratic time
         raise ApiError(415, "unsupported_media_type", "send the form in UTF-8")
     try:
         form = await request.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=max_field_bytes)
@@ -206,20 +207,20 @@ async def read_form(request: Request, max_field_bytes: int) -> AsyncIterator[For
         raise ApiError(400, "invalid_form", "the form cannot be read: it is not UTF-8") from None
     try:
         texts = [value for pair in form.multi_items() for value in pair if isinstance(value, str)]
-        recount_body(request, texts)  # a file is on disk
+        recount_body(request, texts)  # the file is on disk, not in memory
         yield form
     finally:
         await form.close()
 
 
 def recount_body(request: Request, strings: Iterable[str]) -> None:
-    """Count the strings extracted from a request's body instead of the body."""
+    """Count the memory of strings extracted from a request's body, instead of that of the body."""
     state: RequestState = request.scope["uwaga"]
     state.body_memory.replace(state, sum(map(sys.getsizeof, strings)))
 
 
 MAX_FIELD_BYTES = 16 << 20
-"""Maximum bytes of a field that is not a file."""
+"""Maximum size in bytes of a form field that is not a file."""
 NESTED_FIELD = re.compile(r"dictionaries\[(\d{1,3})\](?:\[(\w+)\]|\.(\w+))")
 FLAG_VALUES: dict[object, bool] = {
     "0": False,
@@ -234,15 +235,15 @@ Fields = TypeVar("Fields", bound=BaseModel)
 
 
 class Parameters(BaseModel):
-    """Parameters of a request; unknown ones are ignored, since DeepL adds new ones."""
+    """Base class of request parameters; unknown parameters are ignored, since DeepL's API adds new ones."""
 
 
-def _flag(value: object) -> object:
+def _parse_flag(value: object) -> object:
     return FLAG_VALUES.get(value, value) if isinstance(value, str | int) else value
 
 
-def _names(value: object) -> object:
-    """Return names from a list or a comma-separated string."""
+def _parse_names(value: object) -> object:
+    """Return a list of names from a list or a comma-separated string; other values are returned unchanged."""
     strings = [value] if isinstance(value, str) else value
     if not isinstance(strings, list) or not all(isinstance(item, str) for item in strings):
         return value
@@ -256,34 +257,34 @@ def _as_list(value: object) -> object:
 Flag = Annotated[
     bool,
     Strict(),
-    BeforeValidator(_flag),
+    BeforeValidator(_parse_flag),
     WithJsonSchema({"anyOf": [{"type": "boolean"}, {"enum": list(FLAG_VALUES)}]}),
 ]
-"""A boolean, as JSON or a form writes it."""
-Names = Annotated[list[str], BeforeValidator(_names), WithJsonSchema(STRINGS_SCHEMA)]
-"""Names in a list or a comma-separated string."""
+"""Type of a boolean in JSON or a form."""
+Names = Annotated[list[str], BeforeValidator(_parse_names), WithJsonSchema(STRINGS_SCHEMA)]
+"""Type of a list of names or a comma-separated string."""
 TextList = Annotated[list[str], BeforeValidator(_as_list), WithJsonSchema(STRINGS_SCHEMA)]
-"""A list of texts, or a single text."""
+"""Type of a list of texts or a single text."""
 
 
 async def read_fields(request: Request, kind: type[Fields]) -> Fields:
-    """Return the parameters of a request."""
+    """Return the parameters of a request as an instance of a pydantic model."""
     return validate(await read_parameters(request), kind)
 
 
 @asynccontextmanager
 async def read_upload(request: Request, kind: type[Fields]) -> AsyncIterator[tuple[Fields, UploadFile]]:
-    """Return the parameters of a request and its file, which is closed after the block."""
+    """Yield the parameters and the file of an upload; the file is closed at the end of the block."""
     async with read_form(request, MAX_FIELD_BYTES) as form:
         file = form.get("file")
         if not isinstance(file, UploadFile):
             raise ApiError(400, "invalid_request", "Invalid file data.", "file")
         parameters = ((key, value) for key, value in form.multi_items() if key != "file")
-        yield validate(_form_values(parameters), kind), file
+        yield validate(_group_fields(parameters), kind), file
 
 
 def validate(parameters: Mapping[str, Any], kind: type[Fields]) -> Fields:
-    """Return parameters as a model."""
+    """Return parameters as an instance of a pydantic model, or raise an ApiError if they are invalid."""
     try:
         return kind.model_validate(dict(parameters))
     except ValidationError as error:
@@ -299,12 +300,12 @@ def validate(parameters: Mapping[str, Any], kind: type[Fields]) -> Fields:
 
 
 async def read_parameters(request: Request) -> dict[str, Any]:
-    """Return the parameters of the query and the body."""
-    query = _form_values(request.query_params.multi_items())
+    """Return the parameters of a request from its query and its body, which is a form or a JSON object."""
+    query = _group_fields(request.query_params.multi_items())
     content_type = media_type(request)
     if content_type in (FORM, UPLOAD):
         async with read_form(request, MAX_FIELD_BYTES) as form:
-            return query | _form_values(form.multi_items())
+            return query | _group_fields(form.multi_items())
     body = await read_body(request)
     if not body.strip():
         return query
@@ -319,13 +320,13 @@ async def read_parameters(request: Request) -> dict[str, Any]:
     return query | values
 
 
-def _form_values(items: Iterable[tuple[str, object]]) -> dict[str, Any]:
-    """Return form fields as JSON values: a repeated field is a list."""
+def _group_fields(items: Iterable[tuple[str, object]]) -> dict[str, Any]:
+    """Return the fields of a form or query by name; a repeated field becomes a list."""
     values: dict[str, Any] = {}
     nested: dict[int, dict[str, object]] = {}
     for key, value in items:
         if isinstance(value, UploadFile):
-            raise ApiError(400, "invalid_form", "an uploaded file is not a parameter of this request")
+            raise ApiError(400, "invalid_form", "this request does not accept an uploaded file")
         match = NESTED_FIELD.fullmatch(key)
         if match is not None:
             nested.setdefault(int(match[1]), {})[match[2] or match[3]] = value

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: requests, stages, batches; they never contain texts."""
+"""Prometheus metrics of requests, processing stages and batches; they never contain texts."""
 
 from __future__ import annotations
 
@@ -20,67 +20,71 @@ if TYPE_CHECKING:
     from uwaga.translator.asynchronous import Outcome
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-"""Environment variable of the folder in which workers share their metrics, set by the supervisor."""
+"""Environment variable for the folder in which workers share their metrics; the supervisor sets it."""
 LATENCY_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""Upper bounds of the histogram buckets for latencies, in seconds."""
 
 
 class Metrics:
-    """Metrics of one worker, reported together with those of the others."""
+    """Metrics of one worker process; :meth:`text` returns those of all workers."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._labelled_metrics: dict[tuple[str, str], tuple[Counter, Histogram]] = {}  # labels() is slow
-        r = self.registry
+        registry = self.registry
         self.requests = Counter(
-            "uwaga_requests", "Requests by route and status.", ["route", "status"], registry=r
+            "uwaga_requests", "Requests by route and status.", ["route", "status"], registry=registry
         )
         self.latency = Histogram(
             "uwaga_request_seconds",
-            "From the first byte to the last.",
+            "Seconds from the first byte of a request to the last byte of its response.",
             ["route"],
             buckets=LATENCY_BUCKETS,
-            registry=r,
+            registry=registry,
         )
-        self.characters = Counter("uwaga_characters", "Characters that were translated.", registry=r)
+        self.characters = Counter("uwaga_characters", "Characters of translated texts.", registry=registry)
         self.stage = Histogram(
             "uwaga_stage_seconds",
-            "From taking a request on until a model works on it, and until it is answered.",
+            "Seconds that a request waits for a model, and seconds until it is answered.",
             ["stage"],
             buckets=LATENCY_BUCKETS,
-            registry=r,
+            registry=registry,
         )
-        self.tokens = Counter("uwaga_tokens", "Target tokens that were made.", ["model"], registry=r)
+        self.tokens = Counter("uwaga_tokens", "Generated target tokens.", ["model"], registry=registry)
         self.drafts = [
-            Counter(f"uwaga_draft_{name}", description, ["model"], registry=r)
+            Counter(f"uwaga_draft_{name}", description, ["model"], registry=registry)
             for name, description in (
-                ("proposed_tokens", "Tokens of drafts that a model checked."),
-                ("accepted_tokens", "Tokens of drafts that a model accepted; each saves a pass."),
-                ("passes", "Passes of a model over sentences with drafts."),
+                ("proposed_tokens", "Draft tokens that a model verified."),
+                ("accepted_tokens", "Draft tokens that a model accepted; each saves a decoder pass."),
+                ("passes", "Decoder passes for sentences with drafts."),
             )
         ]
-        self.steps = Counter("uwaga_batch_steps", "Steps of a model's running batch.", ["model"], registry=r)
+        self.steps = Counter(
+            "uwaga_batch_steps", "Decoding steps of a model's batch.", ["model"], registry=registry
+        )
         self.rows = Counter(
             "uwaga_batch_rows",
-            "Rows (sentences times beams) of these steps; by the steps, how full a batch is.",
+            "Sum of batch rows (sentences times beams) over all steps; divided by the steps, this is the "
+            "average batch size.",
             ["model"],
-            registry=r,
+            registry=registry,
         )
         self.sentences = Counter(
-            "uwaga_sentences", "Sentences that were searched to their end.", ["model"], registry=r
+            "uwaga_sentences", "Sentences whose translation was completed.", ["model"], registry=registry
         )
         self.running = Gauge(
-            "uwaga_requests_running", "Requests being answered.", registry=r, multiprocess_mode="livesum"
+            "uwaga_requests_running", "Requests in progress.", registry=registry, multiprocess_mode="livesum"
         )
         self.queue = Gauge(
             "uwaga_model_requests",
-            "Requests of a model that wait or are worked on.",
+            "Requests that wait for a model or that it is processing.",
             ["model"],
-            registry=r,
+            registry=registry,
             multiprocess_mode="livesum",
         )
 
     def request(self, route: str, status: str, seconds: float) -> None:
-        """Count a request and its latency."""
+        """Record a request and its latency."""
         labelled_metrics = self._labelled_metrics.get((route, status))
         if labelled_metrics is None:
             labelled_metrics = self.requests.labels(route, status), self.latency.labels(route)
@@ -90,20 +94,20 @@ class Metrics:
         latency.observe(seconds)
 
     def model_observer(self, model: str) -> ModelMetrics:
-        """Return an observer that records a model's requests."""
+        """Return an observer that records the requests and batches of a model."""
         return ModelMetrics(self, model)
 
     def count_translations(self, model: str, characters: int, translations: Sequence[Translation]) -> None:
-        """Count the characters of texts, the tokens of their translations, and the use of drafts."""
+        """Record the number of source characters, generated tokens and draft tokens of translations."""
         self.characters.inc(characters)
         self.tokens.labels(model).inc(sum(len(translation.tokens) for translation in translations))
-        used = DraftUse.total(translation.draft for translation in translations)
-        if used is not None:
-            for counter, number in zip(self.drafts, used, strict=True):
+        draft_use = DraftUse.total(translation.draft for translation in translations)
+        if draft_use is not None:
+            for counter, number in zip(self.drafts, draft_use, strict=True):
                 counter.labels(model).inc(number)
 
     def text(self) -> tuple[bytes, str]:
-        """Return the metrics of all workers in Prometheus's format, and their content type."""
+        """Return the metrics of all workers in the Prometheus text format, and the content type."""
         folder = os.environ.get(FOLDER_VARIABLE)
         if not folder:
             return generate_latest(self.registry), CONTENT_TYPE_LATEST
@@ -113,7 +117,7 @@ class Metrics:
 
 
 class ModelMetrics:
-    """Metrics of a model's queue; see :class:`uwaga.translator.asynchronous.Observer`.
+    """Observer that records the metrics of a model; see :class:`uwaga.translator.asynchronous.Observer`.
 
     Args:
         metrics: the metrics to update.
@@ -130,27 +134,27 @@ class ModelMetrics:
         self._totals = (0, 0, 0)
 
     def on_queued(self, client: str) -> None:
-        """Count a queued request."""
+        """Record that a request was queued."""
         self._queue.inc()
 
     def on_started(self, client: str, wait_seconds: float) -> None:
-        """Observe how long a request waited."""
+        """Record how long a request waited."""
         self._wait_seconds.observe(wait_seconds)
 
     def on_finished(self, client: str, seconds: float, outcome: Outcome) -> None:
-        """Observe how long a request took."""
+        """Record how long a request took."""
         self._queue.dec()
         self._answer_seconds.observe(seconds)
 
     def on_steps(self, steps: int, rows: int, sentences: int) -> None:
-        """Update the counts of the batch's steps, rows and sentences to these totals."""
+        """Update the counters of batch steps, rows and sentences to these totals."""
         previous, self._totals = self._totals, (steps, rows, sentences)
         for counter, old, new in zip(self._batch, previous, self._totals, strict=True):
             counter.inc(max(0, new - old))
 
 
 def forget_dead_workers() -> None:
-    """Remove the gauges of workers that have ended; their counters remain."""
+    """Remove the gauges of worker processes that have ended; their counters are kept."""
     folder = os.environ.get(FOLDER_VARIABLE)
     for path in Path(folder).glob("gauge_live*.db") if folder else ():
         pid = path.stem.rpartition("_")[2]

@@ -1,4 +1,4 @@
-"""Middleware around all endpoints: request ids, limits of bodies and concurrency, errors, logs, metrics."""
+"""Middleware for all endpoints: request ids, limits on bodies and concurrency, errors, logs and metrics."""
 
 from __future__ import annotations
 
@@ -24,46 +24,46 @@ from uwaga_server.settings import LimitSettings
 LOG = logging.getLogger("uwaga_server")
 REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 DISCONNECTED_STATUS = 499
-"""Logged status of a request whose client disconnected."""
+"""Status that is logged for a request whose client disconnected."""
 UNKNOWN_ROUTE = "unknown"
-"""Logged instead of an unknown path, which might contain a text."""
+"""Name that is logged instead of an unknown path, which might contain text to translate."""
 
 Render = Callable[[str, ApiError, str], Response]
 
 
 @dataclass(eq=False)
 class RequestState:
-    """State of a request, in ``scope["uwaga"]``.
+    """State of a request, stored in ``scope["uwaga"]``.
 
     Attributes:
-        id: the id sent by the client, or a random one.
-        body_memory: the memory of request bodies, which counts its body.
-        status: the status of the response; 0 before it starts.
+        id: the request id: the one sent by the client, or a random one.
+        body_memory: the memory budget for request bodies.
+        status: the status of the response; 0 before the response starts.
         disconnected: True if the client has disconnected.
-        counted: True while it counts as a concurrent request.
-        body_bytes: size of its body, as counted in ``body_memory``.
-        refused: True if its unfinished body was dropped to make room for others.
-        part_timeout: the timeout of the next part of its body; None while it does not wait for one.
+        is_counted: True while the request counts towards the limit of concurrent requests.
+        body_bytes: number of bytes of the request's body that are counted in ``body_memory``.
+        is_refused: True if the incomplete body was refused to free memory for other requests.
+        part_timeout: the timeout of the next part of the body; None unless the request waits for a part.
     """
 
     id: str
     body_memory: BodyMemory
     status: int = 0
     disconnected: bool = False
-    counted: bool = False
+    is_counted: bool = False
     body_bytes: int = 0
-    refused: bool = False
+    is_refused: bool = False
     part_timeout: asyncio.Timeout | None = None
 
 
 class BodyMemory:
-    """The memory for the bodies of all requests in progress.
+    """Memory budget for the bodies of all requests in progress.
 
-    Once it is full, the oldest unfinished body is refused, so that clients that never finish theirs do not
-    block others.
+    If the budget is exceeded, the oldest incomplete body is refused, so that clients that never complete
+    their bodies do not block others.
 
     Args:
-        size: the maximum size in bytes.
+        size: the maximum total size in bytes.
     """
 
     def __init__(self, size: int) -> None:
@@ -71,7 +71,7 @@ class BodyMemory:
         self._unfinished: dict[RequestState, None] = {}
 
     def add(self, state: RequestState, size: int) -> None:
-        """Count a part of a request's body, of ``size`` bytes."""
+        """Count ``size`` bytes of a request's body, and refuse the oldest bodies above the budget."""
         self._unfinished.setdefault(state)
         state.body_bytes += size
         self._used += size
@@ -80,61 +80,61 @@ class BodyMemory:
             self.free(oldest)
             if oldest is state:
                 raise _memory_error()
-            oldest.refused = True
+            oldest.is_refused = True
             if oldest.part_timeout is not None and not oldest.part_timeout.expired():
                 oldest.part_timeout.reschedule(0)
 
     def finish(self, state: RequestState) -> None:
-        """Mark a body as complete; it is counted until :meth:`free`."""
+        """Mark the body of a request as complete; its bytes are counted until :meth:`free` is called."""
         self._unfinished.pop(state, None)
 
     def replace(self, state: RequestState, size: int) -> None:
-        """Count ``size`` bytes in place of a complete body."""
+        """Count ``size`` bytes instead of the bytes of a request's complete body."""
         self.free(state)
         self.add(state, size)
         self.finish(state)
 
     def free(self, state: RequestState) -> None:
-        """Release the counted bytes of a request."""
+        """Stop counting the bytes of a request."""
         self.finish(state)
         self._used -= state.body_bytes
         state.body_bytes = 0
 
 
 def _memory_error() -> ApiError:
-    message = "the bodies of requests take more memory than this server has for them: try again in a second"
+    message = "the memory for request bodies is full; try again in a second"
     return ApiError(503, "busy", message, retry_after=1.0)
 
 
 def _clear_frames(error: BaseException) -> None:
-    """Clear the frames of an error, which refer to long texts and to futures that refer to the error."""
-    pending: list[BaseException | None] = [error]
+    """Clear the stack frames of an exception and its causes, to free long texts and reference cycles."""
+    pending_errors: list[BaseException | None] = [error]
     visited: set[int] = set()
-    while pending:
-        raised = pending.pop()
-        if raised is not None and id(raised) not in visited:
-            visited.add(id(raised))
-            traceback.clear_frames(raised.__traceback__)
-            pending += [raised.__cause__, raised.__context__]
+    while pending_errors:
+        pending_error = pending_errors.pop()
+        if pending_error is not None and id(pending_error) not in visited:
+            visited.add(id(pending_error))
+            traceback.clear_frames(pending_error.__traceback__)
+            pending_errors += [pending_error.__cause__, pending_error.__context__]
 
 
 def _is_task_cancelled(error: BaseException) -> bool:
-    """Return whether this task was cancelled, rather than a task or thread that it awaits."""
+    """Return whether the current task itself was cancelled, rather than a task or thread that it awaits."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 class RequestMiddleware:
-    """Limits requests, renders errors, and records each request.
+    """ASGI middleware that limits requests, renders errors, and records each request.
 
     Args:
-        app: the application of the endpoints.
+        app: the ASGI application to wrap.
         limits: limits on request bodies.
-        metrics: records requests.
-        render: returns an error response, given the path, the error and the request's id.
-        max_concurrent: maximum concurrent requests with a body; further ones are refused immediately. A
-            request counts from when its body is complete until its response is, so that slow clients do not
-            block others.
+        metrics: the metrics in which requests are recorded.
+        render: returns an error response, given the path, the error and the request id.
+        max_concurrent: maximum number of concurrent requests with a body; further requests are refused
+            immediately. A request counts from the end of its body to the end of its response, so that slow
+            clients do not block others.
     """
 
     def __init__(
@@ -162,8 +162,8 @@ class RequestMiddleware:
                 self._finish(state)
             await send(message)
 
-        running = self._metrics.running
-        running.inc()
+        running_gauge = self._metrics.running
+        running_gauge.inc()
         try:
             if "content-length" in headers or "transfer-encoding" in headers:
                 self._check_concurrency()
@@ -177,11 +177,11 @@ class RequestMiddleware:
                 raise
         finally:
             self._finish(state)
-            running.dec()
-            self._record(scope, state, time.perf_counter() - start)
+            running_gauge.dec()
+            self._record_request(scope, state, time.perf_counter() - start)
 
     async def _answer_error(self, error: BaseException, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send an error response, unless a response has started."""
+        """Send an error response, unless a response has already started."""
         state: RequestState = scope["uwaga"]
         problem = api_error(error)
         if problem.status == 500:
@@ -192,37 +192,40 @@ class RequestMiddleware:
 
     def _check_concurrency(self) -> None:
         if self._request_count >= self._max_concurrent:
-            message = f"{self._request_count} requests are being answered, the maximum: try again in a second"
+            message = (
+                f"the maximum of {self._request_count} concurrent requests is reached; try again in a second"
+            )
             raise ApiError(503, "busy", message, retry_after=1.0)
 
     def _check_size(self, scope: Scope, headers: Headers, size: int) -> None:
-        form, route = headers.get("content-type", "").startswith("multipart/form-data"), scope.get("route")
-        large = (form and getattr(route, "large", False)) or (route is not None and route.body.raw)
+        is_form, route = headers.get("content-type", "").startswith("multipart/form-data"), scope.get("route")
+        large = (is_form and getattr(route, "large", False)) or (route is not None and route.body.raw)
         limit = self._limits.document_bytes if large else self._limits.body_bytes
         if size > limit:
             raise ApiError(413, "body_too_large", f"the body is too large; send at most {limit} bytes")
 
     def _finish(self, state: RequestState) -> None:
-        self._request_count -= state.counted
-        state.counted = False
+        self._request_count -= state.is_counted
+        state.is_counted = False
         self._body_memory.free(state)
 
     def _bounded_receive(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
-        """Return a receive function that refuses bodies that are too large or slow, and too many requests.
+        """Return an ASGI receive callable that enforces the limits on bodies and concurrent requests.
 
-        It raises an ApiError when an endpoint reads the body, after the endpoint has checked the headers.
+        The callable raises an ApiError when an endpoint reads the body, so that the endpoint can check the
+        headers first.
         """
         state: RequestState = scope["uwaga"]
         deadline = asyncio.get_running_loop().time() + self._limits.body_seconds
         content_length = headers.get("content-length", "0")
         expected = int(content_length[:20]) if content_length.isdecimal() else 0
-        received_bytes, complete = 0, False
+        received_bytes, is_complete = 0, False
 
         async def receive_part() -> Message:
-            nonlocal received_bytes, complete
-            if complete:
+            nonlocal received_bytes, is_complete
+            if is_complete:
                 return await receive()
-            if state.refused:
+            if state.is_refused:
                 raise _memory_error()
             self._check_size(scope, headers, expected)
             message = await self._next_part(state, deadline, receive)
@@ -230,30 +233,30 @@ class RequestMiddleware:
             received_bytes += len(part)
             self._check_size(scope, headers, received_bytes)
             self._body_memory.add(state, sys.getsizeof(part))
-            complete = not message.get("more_body", False)
-            if complete:
+            is_complete = not message.get("more_body", False)
+            if is_complete:
                 self._body_memory.finish(state)
-            if complete and received_bytes:
+            if is_complete and received_bytes:
                 self._check_concurrency()
                 self._request_count += 1
-                state.counted = True
+                state.is_counted = True
             return message
 
         return receive_part
 
     async def _next_part(self, state: RequestState, deadline: float, receive: Receive) -> Message:
-        """Return the next part of a body."""
+        """Return the message with the next part of a body, or raise an ApiError after the deadline."""
         try:
             async with asyncio.timeout_at(deadline) as state.part_timeout:
                 return await receive()
         except TimeoutError:
-            if state.refused:
+            if state.is_refused:
                 raise _memory_error() from None
             raise ApiError(408, "body_too_slow", "the body did not arrive in time") from None
         finally:
             state.part_timeout = None
 
-    def _record(self, scope: Scope, state: RequestState, seconds: float) -> None:
+    def _record_request(self, scope: Scope, state: RequestState, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", UNKNOWN_ROUTE)
         status = DISCONNECTED_STATUS if state.disconnected else state.status
         self._metrics.request(route, str(status), seconds)

@@ -1,4 +1,4 @@
-"""Loaded models: loaded at startup or at first use, unloaded beyond a memory limit."""
+"""A pool of models, which are loaded at startup or at first use, and unloaded to limit memory use."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from uwaga_server.served_models import ModelRoute, ServedModel
 
 LOG = logging.getLogger("uwaga_server")
 RETRY_INTERVAL = 30.0
-"""Seconds until loading a model is retried after a failure."""
+"""Seconds after a failure until loading a model is attempted again."""
 MEBIBYTE = 1 << 20
-WORKERS = 64
-"""Maximum concurrent requests of a model; further ones wait."""
+MAX_CONCURRENT_REQUESTS = 64
+"""Maximum number of requests that a model processes concurrently; further requests wait."""
 STATM_PATH = Path("/proc/self/statm")
 Loader = Callable[[ServedModel], Translator]
 RouteKey = tuple[tuple[str, str, str], ...]
@@ -34,50 +34,51 @@ RouteKey = tuple[tuple[str, str, str], ...]
 
 @dataclass(eq=False)
 class LoadedModel:
-    """A translator in memory.
+    """A loaded model, or a chain of loaded models.
 
     Attributes:
-        translator: the translator that requests share.
-        sync_translator: the same without the scheduler.
-        bytes: bytes of memory that loading it took.
-        uses: number of requests that are using it.
-        used: start time of the last request.
+        translator: the asynchronous translator that requests share.
+        sync_translator: the underlying synchronous translator.
+        bytes: memory in bytes by which the process grew when the model was loaded.
+        active_requests: number of requests that are using the model.
+        last_used: start time of the last request.
         models: the models of a chain; empty for a single model.
     """
 
     translator: AsyncTranslator
     sync_translator: Translator
     bytes: int = 0
-    uses: int = 0
-    used: float = 0.0
+    active_requests: int = 0
+    last_used: float = 0.0
     models: tuple[LoadedModel, ...] = ()
 
 
 class ModelObserver(Observer, Protocol):
-    """Observes a model's requests and its batch."""
+    """Observer of the requests and batch steps of a model."""
 
     def on_steps(self, steps: int, rows: int, sentences: int) -> None:
-        """Receive :attr:`uwaga.translator.asynchronous.AsyncTranslator.counters`."""
+        """Handle new values of :attr:`uwaga.translator.asynchronous.AsyncTranslator.counters`."""
         ...
 
 
 @dataclass
 class Failure:
-    """The reason why a model could not be loaded, and the time."""
+    """The reason why a model could not be loaded, and the time of the failure."""
 
     message: str
     time: float = field(default_factory=time.monotonic)
 
 
 class ModelPool:
-    """Loaded models and chains of models.
+    """Pool of loaded models and chains of models.
 
     Args:
-        load_model: loads a served model; called in a thread.
-        memory: MiB of all models beyond which unused ones are unloaded; 0 for no limit.
-        max_waiting: maximum requests that wait for a model; further ones are refused.
-        observer: returns the observer of the model with a name.
-        nice: as in :class:`uwaga.AsyncTranslator`.
+        load_model: loads a model; called in a thread.
+        memory: limit in MiB on the total size of the models, above which unused models are unloaded; 0 for no
+            limit.
+        max_waiting: maximum number of requests that wait for a model; further requests are refused.
+        observer: returns the observer for the model with a given name.
+        nice: niceness of the engine's threads, as in :class:`uwaga.AsyncTranslator`.
     """
 
     def __init__(
@@ -89,9 +90,9 @@ class ModelPool:
         nice: int = 0,
     ) -> None:
         self._nice = nice
-        self._load, self._memory, self._max_waiting = load_model, memory * MEBIBYTE, max_waiting
+        self._load_model, self._memory, self._max_waiting = load_model, memory * MEBIBYTE, max_waiting
         self._loaded: dict[RouteKey, LoadedModel] = {}
-        self._failed: dict[str, Failure] = {}
+        self._failures: dict[str, Failure] = {}
         self._load_tasks: dict[str, asyncio.Task[LoadedModel]] = {}
         self._pending: Counter[str] = Counter()
         self._load_lock = asyncio.Lock()
@@ -99,21 +100,21 @@ class ModelPool:
 
     @asynccontextmanager
     async def translator(self, route: ModelRoute) -> AsyncIterator[AsyncTranslator]:
-        """Return the translator of a route and keep it loaded during the block."""
+        """Yield the translator of a route, and keep its models loaded during the block."""
         loaded = self._loaded.get(_route_key(route)) or await self._load_route(route)
-        loaded.uses += 1
-        loaded.used = time.monotonic()
+        loaded.active_requests += 1
+        loaded.last_used = time.monotonic()
         for model in loaded.models:
-            model.used = loaded.used
+            model.last_used = loaded.last_used
         try:
             yield loaded.translator
         finally:
-            loaded.uses -= 1
+            loaded.active_requests -= 1
             if (observer := loaded.translator.observer) is not None:
                 cast("ModelObserver", observer).on_steps(*loaded.translator.counters)
 
     async def preload(self, models: list[ServedModel]) -> None:
-        """Load the models that the settings preload; after a failure, continue with the next model."""
+        """Load the models with the setting ``preload``; if one cannot be loaded, continue with the next."""
         for model in models:
             if model.settings.preload and not model.problem:
                 try:
@@ -122,15 +123,15 @@ class ModelPool:
                     continue  # logged, and listed by :meth:`failures`
 
     def failures(self) -> dict[str, str]:
-        """Return the reasons why models could not be loaded, by name."""
-        return {name: failure.message for name, failure in self._failed.items()}
+        """Return the models that could not be loaded, with the reason for each, by name."""
+        return {name: failure.message for name, failure in self._failures.items()}
 
     def loaded_names(self) -> list[str]:
         """Return the names of the loaded models."""
         return sorted({key[0][0] for key in self._loaded if len(key) == 1})
 
     async def close(self) -> None:
-        """Finish the sentences being translated, then unload all models."""
+        """Finish the translations in progress, and unload all models."""
         for task in self._load_tasks.values():
             task.cancel()
         loaded_models = list(self._loaded.values())
@@ -163,11 +164,11 @@ class ModelPool:
         return chain
 
     async def _single_model(self, model: ServedModel) -> LoadedModel:
-        """Return a single model, loading it if necessary; cancelling the call does not stop the loading."""
+        """Return a single model, loading it if necessary; loading continues if the call is cancelled."""
         loaded = self._loaded.get(_model_key(model))
         if loaded is not None:
             return loaded
-        failure = self._failed.get(model.name)
+        failure = self._failures.get(model.name)
         if failure is not None and time.monotonic() - failure.time < RETRY_INTERVAL:
             raise _unavailable_error(RETRY_INTERVAL - (time.monotonic() - failure.time))
         task = self._load_tasks.get(model.name)
@@ -177,10 +178,10 @@ class ModelPool:
         return await asyncio.shield(task)
 
     async def _load_in_turn(self, model: ServedModel) -> LoadedModel:
-        """Load a model; models are loaded one at a time, so that their memory can be measured."""
+        """Load a model once no other model is being loaded, so that its memory use can be measured."""
         async with self._load_lock:
             loaded = self._loaded[_model_key(model)] = await self._load_measured(model)
-            self._failed.pop(model.name, None)
+            self._failures.pop(model.name, None)
             await self._evict(loaded)
             return loaded
 
@@ -192,12 +193,12 @@ class ModelPool:
     async def _load_measured(self, model: ServedModel) -> LoadedModel:
         memory_before, start = _resident_memory(), time.monotonic()
         try:
-            translator = await run_in_thread(self._load, model)
+            translator = await run_in_thread(self._load_model, model)
         except ApiError as failure:
             error = failure.__cause__ or failure
             expected = isinstance(error, UwagaError | OSError | MemoryError)
             reason = str(error) if expected else f"{type(error).__name__}: {error}"
-            self._failed[model.name] = Failure(reason)
+            self._failures[model.name] = Failure(reason)
             extra = {"model": model.name, "reason": reason}
             LOG.error("model not loaded", extra=extra, exc_info=None if expected else error)
             raise _unavailable_error(RETRY_INTERVAL) from None
@@ -209,44 +210,48 @@ class ModelPool:
     def _async_translator(self, name: str, translator: Translator) -> AsyncTranslator:
         observer = None if self._observer is None else self._observer(name)
         limit, nice = self._max_waiting, self._nice
-        return AsyncTranslator(translator, most_waiting=limit, workers=WORKERS, observer=observer, nice=nice)
+        return AsyncTranslator(
+            translator, most_waiting=limit, workers=MAX_CONCURRENT_REQUESTS, observer=observer, nice=nice
+        )
 
     async def _evict(self, newest: LoadedModel) -> None:
-        """Unload the least recently used models until the remaining ones fit."""
+        """Unload the least recently used models until the remaining models fit into the memory limit."""
         if not self._memory:
             return
         single_models = [(key[0][0], loaded) for key, loaded in self._loaded.items() if not loaded.models]
-        for name, old in sorted(single_models, key=lambda entry: entry[1].used):
+        for name, least_recent in sorted(single_models, key=lambda entry: entry[1].last_used):
             if sum(loaded.bytes for loaded in self._loaded.values()) <= self._memory:
                 return
-            dependent_models = [loaded for loaded in self._loaded.values() if old in loaded.models]
+            dependent_models = [loaded for loaded in self._loaded.values() if least_recent in loaded.models]
             if (
-                old is newest
+                least_recent is newest
                 or self._pending[name]
-                or any(loaded.uses for loaded in (old, *dependent_models))
+                or any(loaded.active_requests for loaded in (least_recent, *dependent_models))
             ):
                 continue
             self._loaded = {
-                key: loaded for key, loaded in self._loaded.items() if loaded not in (old, *dependent_models)
+                key: loaded
+                for key, loaded in self._loaded.items()
+                if loaded not in (least_recent, *dependent_models)
             }
-            LOG.info("model unloaded", extra={"bytes": old.bytes})
+            LOG.info("model unloaded", extra={"bytes": least_recent.bytes})
             await asyncio.gather(
-                *(loaded.translator.close(drain=True) for loaded in (*dependent_models, old))
+                *(loaded.translator.close(drain=True) for loaded in (*dependent_models, least_recent))
             )
 
 
-def loader(threads: int, mapped: bool) -> Loader:
-    """Return a function that loads a served model.
+def loader(threads: int, memory_mapped: bool) -> Loader:
+    """Return a function that loads a model.
 
     Args:
-        threads: engine threads of models whose settings have none.
-        mapped: memory-map the weights of int8 folders, so that processes share them.
+        threads: number of engine threads, for models whose settings do not state it.
+        memory_mapped: whether to memory-map the weights of int8 models, so that processes share them.
     """
 
     def load_model(model: ServedModel) -> Translator:
-        """Load a model."""
+        """Load a model and return its translator."""
         settings = model.settings
-        for memory in ("shared", "fast") if mapped else ("fast",):
+        for memory in ("shared", "fast") if memory_mapped else ("fast",):
             try:
                 translator = load(
                     settings.name,
@@ -261,7 +266,7 @@ def loader(threads: int, mapped: bool) -> Loader:
             except SettingsError:
                 if memory == "fast":
                     raise
-                continue  # not int8: each process loads a copy
+                continue  # not an int8 model: each process loads a copy
             if isinstance(translator, Translator):
                 return translator
             raise ModelError(f"{settings.name}: not a translation model")
@@ -271,7 +276,7 @@ def loader(threads: int, mapped: bool) -> Loader:
 
 
 def _translator_for_step(translator: Translator, step: RouteStep[ServedModel]) -> Translator:
-    """Return a model's translator for a step of a route."""
+    """Return the translator of a model, restricted to the language pair of a route step."""
     return (
         translator
         if len(translator.models) > 1 or step.model.has_single_pair

@@ -1,4 +1,4 @@
-"""Protection from requests that pages of other sites make a browser send to a server on this machine."""
+"""Protection of a local server from requests that web pages of other sites send through a browser."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class OriginCheck:
-    """Refuses requests by pages of other sites, for a server that trusts all clients.
+    """ASGI middleware that refuses requests from web pages of other sites, for a server without keys.
 
-    A server on loopback without keys trusts the programs of its machine. Pages of other sites reach it
-    through the browser: by a host name of theirs that resolves to this machine (DNS rebinding, which the
-    header ``Host`` reveals), or by a form, which needs no permission (``Origin`` names the page).
+    A server on a loopback address without keys trusts all programs on its machine. Web pages of other sites
+    can reach it through the browser in two ways: with a host name of the site that resolves to this machine
+    (DNS rebinding, detected by the header ``Host``), or with a form, for which browsers ask no permission
+    (detected by the header ``Origin``).
 
     Args:
-        app: handles the other requests.
-        settings: the settings of the server; ``public_url`` and ``cors`` name further hosts and origins.
+        app: the ASGI application to wrap.
+        settings: the settings of the server; ``public_url`` and ``cors`` add allowed hosts and origins.
     """
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
@@ -35,22 +36,24 @@ class OriginCheck:
             self._names.add(url.hostname or "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
+        """Pass a request to the application, or raise an ApiError if its host or origin is not allowed."""
         headers = Headers(scope=scope)
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
         if not self._serves_host(host):
-            message = f"this server is not {host[:80]!r}; set public_url if clients reach it by this name"
+            message = f"this server is not {host[:80]!r}; if clients reach it by this name, set public_url"
             raise ApiError(421, "wrong_host", message)
         is_site = origin == "null" or origin.startswith(
             ("http://", "https://")
         )  # not a program or an extension
         if is_site and origin not in self._origins and origin.partition("://")[2] != host:
-            message = f"pages of {origin[:80]!r} may not use this server; cors lists the origins that may"
+            message = (
+                f"pages of {origin[:80]!r} may not use this server; add the origin to cors to allow them"
+            )
             raise ApiError(403, "wrong_origin", message)
         await self._app(scope, receive, send)
 
     def _serves_host(self, host: str) -> bool:
-        """Return whether a host is this server's; any IP address is, since DNS rebinding needs a name."""
+        """Return whether a host is allowed; all IP addresses are, since DNS rebinding requires a name."""
         name = host.partition("]")[0].removeprefix("[") if host[:1] == "[" else host.partition(":")[0]
         if name in self._names or name.endswith(".localhost"):
             return True
@@ -62,14 +65,14 @@ class OriginCheck:
 
 
 def check_origins(app: ASGIApp, settings: ServerSettings) -> ASGIApp:
-    """Return an application with the check if the settings need it: on loopback, without keys."""
+    """Return the application, wrapped in an :class:`OriginCheck` if it is on loopback and has no keys."""
     if settings.keys is not None or "*" in settings.cors or not is_loopback(settings.host):
         return app
     return OriginCheck(app, settings)
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a server that listens on a host can be reached from this machine only."""
+    """Return whether a host is a loopback address, which can be reached only from this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""The web page at ``/``, and the OpenAPI document as a page at ``/docs``; neither loads other resources."""
+"""The web page at ``/``, and the OpenAPI document as HTML; neither loads resources of other servers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from starlette.responses import Response
 from uwaga.results.views import view_module
 from uwaga_server.routing import Routes
 
-FOLDER = Path(__file__).parent / "page"
+PAGE_FOLDER = Path(__file__).parent / "page"
 MEDIA_TYPES = {
     "index.html": "text/html; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
@@ -30,16 +30,16 @@ MEDIA_TYPES = {
     "messages/pl.js": "text/javascript; charset=utf-8",
     "messages/zh.js": "text/javascript; charset=utf-8",
 }
-VIEW = "attention.js"
-"""The library's attention view, loaded when it is opened, as is the laboratory (``lab.js``)."""
-POLICY = (
+ATTENTION_VIEW_FILE = "attention.js"
+"""File name of the library's attention view, which is loaded when opened, as is the laboratory."""
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-HEADERS = {
+PAGE_HEADERS = {
     "cache-control": "no-cache",  # revalidated each time, 304 if unchanged
-    "content-security-policy": POLICY,
+    "content-security-policy": CONTENT_SECURITY_POLICY,
     "cross-origin-opener-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "vary": "accept-encoding",
@@ -49,7 +49,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file of the page, plain and compressed, with its entity tag."""
+    """A file of the web page: its content, plain and compressed, its media type and its entity tag."""
 
     plain: bytes
     compressed: bytes
@@ -63,30 +63,38 @@ class PageFile:
         return cls(plain, compressed, kind, hashlib.sha256(plain).hexdigest()[:24])
 
     def response(self, request: Request) -> Response:
-        """Return the response to a request: 304 if the client has the file, compressed if it accepts gzip."""
-        compress = _accepts_gzip(request.headers.get("accept-encoding", ""))
-        # Weak: the same tag, compressed or not.
-        headers = HEADERS | {"etag": f'W/"{self.etag}"'} | ({"content-encoding": "gzip"} if compress else {})
+        """Return the file, compressed if the client accepts gzip, or status 304 if the client has it."""
+        is_compressed = _accepts_gzip(request.headers.get("accept-encoding", ""))
+        # The tag is weak, since it is the same for the plain and the compressed file.
+        headers = (
+            PAGE_HEADERS
+            | {"etag": f'W/"{self.etag}"'}
+            | ({"content-encoding": "gzip"} if is_compressed else {})
+        )
         etags = request.headers.get("if-none-match", "")
         if self.etag in {tag.strip().removeprefix("W/").strip('"') for tag in etags.split(",")}:
             headers.pop("content-encoding", None)
             return Response(status_code=304, headers=headers)
-        return Response(self.compressed if compress else self.plain, headers=headers, media_type=self.kind)
+        return Response(
+            self.compressed if is_compressed else self.plain, headers=headers, media_type=self.kind
+        )
 
 
 def page_files() -> dict[str, PageFile]:
-    """Return the files of the page by path."""
+    """Return the files of the web page by path."""
     files = {
-        f"page/{name}": PageFile.from_content((FOLDER / name).read_bytes(), kind)
+        f"page/{name}": PageFile.from_content((PAGE_FOLDER / name).read_bytes(), kind)
         for name, kind in MEDIA_TYPES.items()
     }
     files[""] = files.pop("page/index.html")
-    files[f"page/{VIEW}"] = PageFile.from_content(view_module().encode("utf-8"), MEDIA_TYPES["page.js"])
+    files[f"page/{ATTENTION_VIEW_FILE}"] = PageFile.from_content(
+        view_module().encode("utf-8"), MEDIA_TYPES["page.js"]
+    )
     return files
 
 
 def page_routes() -> Routes:
-    """Return the routes of the page; they need no key."""
+    """Return the routes of the web page, which require no API key."""
     routes = Routes()
     for path, file in page_files().items():
         for method in ("GET", "HEAD"):
@@ -96,14 +104,14 @@ def page_routes() -> Routes:
 
 def _endpoint(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        """Return the file."""
+        """Return a file of the web page."""
         return file.response(request)
 
     return endpoint
 
 
 def _accepts_gzip(accepted: str) -> bool:
-    """Return whether a client accepts gzip."""
+    """Return whether the value of ``Accept-Encoding`` allows gzip."""
     for part in accepted.lower().split(","):
         name, _, weight = part.replace(" ", "").partition(";q=")
         if name == "gzip":
@@ -120,7 +128,7 @@ DESCRIPTION_HEADERS = {
 
 
 def description_page(document: dict[str, Any]) -> str:
-    """Return an OpenAPI document as HTML: operations by tag, with parameters, bodies and responses."""
+    """Return an OpenAPI document as HTML, with the operations grouped by tag."""
     operations = [
         (f"{method.upper()} {path}", operation)
         for path, methods in document["paths"].items()
@@ -133,42 +141,42 @@ def description_page(document: dict[str, Any]) -> str:
         "<meta name=viewport content='width=device-width'>",
         f"<title>{escape(info['title'])} {escape(info['version'])}</title>",
         f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info['description'])}",
-        "<p>The same for programs: <a href=openapi.json>openapi.json</a>.",
+        "<p>Machine-readable version: <a href=openapi.json>openapi.json</a>.",
     ]
     for tag in tags:
         parts.append(f"<h2>{escape(tag)}</h2>")
         parts += [
-            _operation(name, operation) for name, operation in operations if operation["tags"][0] == tag
+            _operation_html(name, operation) for name, operation in operations if operation["tags"][0] == tag
         ]
     parts.append("<h2>Schemas</h2>")
     for name, schema in document["components"]["schemas"].items():
-        parts.append(f"<h3 id='{escape(name)}'>{escape(name)}</h3>{_json(schema)}")
+        parts.append(f"<h3 id='{escape(name)}'>{escape(name)}</h3>{_schema_html(schema)}")
     return "\n".join(parts)
 
 
-def _operation(name: str, operation: dict[str, Any]) -> str:
+def _operation_html(name: str, operation: dict[str, Any]) -> str:
     parts = [f"<details><summary><code>{escape(name)}</code> {escape(operation['summary'])}</summary>"]
     parts.append(f"<p>{escape(operation['description'])}")
     rows = [
         f"<tr><td><code>{escape(parameter['name'])}</code><td>{escape(parameter['in'])}"
-        f"<td>{'required' if parameter['required'] else ''}<td>{_json(parameter['schema'])}"
+        f"<td>{'required' if parameter['required'] else ''}<td>{_schema_html(parameter['schema'])}"
         for parameter in operation.get("parameters", ())
     ]
     if rows:
         parts.append(f"<h4>Parameters</h4><table>{''.join(rows)}</table>")
     for media, content in operation.get("requestBody", {}).get("content", {}).items():
-        parts.append(f"<h4>Body: <code>{escape(media)}</code></h4>{_json(content['schema'])}")
+        parts.append(f"<h4>Body: <code>{escape(media)}</code></h4>{_schema_html(content['schema'])}")
     parts.append("<h4>Responses</h4><table>")
     for status, response in operation["responses"].items():
         content = "".join(
-            f"<code>{escape(media)}</code> {_json(description.get('schema', {}))}"
+            f"<code>{escape(media)}</code> {_schema_html(description.get('schema', {}))}"
             for media, description in response.get("content", {}).items()
         )
         parts.append(f"<tr><td>{status}<td>{escape(response['description'])}<td>{content}")
     return "".join([*parts, "</table></details>"])
 
 
-def _json(schema: dict[str, Any]) -> str:
+def _schema_html(schema: dict[str, Any]) -> str:
     reference = schema.get("$ref", "").rpartition("/")[2]
     if reference:
         return f"<a href='#{escape(reference)}'>{escape(reference)}</a>"

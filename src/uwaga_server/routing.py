@@ -1,9 +1,9 @@
-"""Routes with their descriptions: an ASGI application that serves them, and their OpenAPI document.
+"""Routes with descriptions, an ASGI application that serves them, and their OpenAPI document.
 
-An endpoint takes the request and the parameters of its path, reads the body with :mod:`uwaga_server.http`,
-and returns a response. The models of bodies and responses are for descriptions only. FastAPI, which would
-parse bodies with them, takes 270 to 400 µs per request, and this router 15; FastAPI can neither read JSON or
-a form with one model nor check the key before it reads the body.
+An endpoint takes the request and the path parameters, reads the body with :mod:`uwaga_server.http`, and
+returns a response. The models of bodies and responses are used only for descriptions. This router takes
+15 µs per request; FastAPI, which would parse bodies with the models, takes 270 to 400 µs. FastAPI can
+neither read JSON and forms with the same model, nor check the key before it reads the body.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from uwaga_server.api_errors import ApiError
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 UPLOAD = "multipart/form-data"
-FILE = {"type": "string", "format": "binary", "description": "The document, with its file name."}
-SCHEMAS = "#/components/schemas/"
+FILE_SCHEMA = {"type": "string", "format": "binary", "description": "The document, with its file name."}
+SCHEMA_PREFIX = "#/components/schemas/"
 
 Endpoint = Callable[..., Awaitable[Response]]
 Decorated = TypeVar("Decorated", bound=Endpoint)
@@ -37,12 +37,12 @@ BodyKind = Literal["json", "json or form", "upload", "query"]
 
 @dataclass(frozen=True)
 class ResponseDescription:
-    """A response, as OpenAPI describes it.
+    """The description of a response in the OpenAPI document.
 
     Attributes:
-        description: what the response means.
-        model: the model of its JSON; a list of a model for an array; None for a response without JSON.
-        content: further media types, with their schemas.
+        description: the meaning of the response.
+        model: the model of the JSON body, or ``list[Model]`` for an array; None for a response without JSON.
+        content: OpenAPI media type objects of other formats, by media type.
     """
 
     description: str
@@ -51,26 +51,26 @@ class ResponseDescription:
 
 
 ERROR_REASONS = {
-    400: "Not JSON, an invalid parameter, or a language that is not served",
-    401: "No key, or a wrong one",
-    403: "A wrong key, or its characters are used up",
-    404: "No such path",
-    408: "The body came too slowly",
-    413: "Too much for one request",
+    400: "The body is not JSON, a parameter is invalid, or a language is not supported",
+    401: "The key is missing or wrong",
+    403: "The key is wrong, or its character quota is exceeded",
+    404: "The path does not exist",
+    408: "The body arrived too slowly",
+    413: "The request is too large",
     422: "A field is missing or invalid",
-    429: "Too much for a minute; see `Retry-After`",
-    501: "A library is not installed",
-    503: "Busy or starting; see `Retry-After`",
-    504: "Timed out",
+    429: "The rate limit is exceeded; see `Retry-After`",
+    501: "A required library is not installed",
+    503: "The server is busy or starting; see `Retry-After`",
+    504: "The request timed out",
 }
-"""Reasons for errors, by status."""
+"""Descriptions of error responses by status."""
 
 
 def error_responses(model: Model, without: Sequence[int] = ()) -> dict[int, ResponseDescription]:
-    """Return the error responses of a dialect.
+    """Return the descriptions of a dialect's error responses, by status.
 
     Args:
-        model: the model of an error.
+        model: the model of the body of an error response.
         without: statuses that the dialect does not use.
     """
     return {
@@ -87,12 +87,12 @@ DOWNLOAD = ResponseDescription(
 
 @dataclass(frozen=True)
 class Body:
-    """The parameters of a request.
+    """The parameters of a request, in its body or its query.
 
     Attributes:
-        model: their model; None if there are none.
-        kind: their location in the request.
-        large: whether a multipart body may be as large as a document; always for uploads.
+        model: the model of the parameters; None if there are no parameters.
+        kind: where the parameters are, and in which format.
+        large: whether a multipart body may be as large as a document; uploads always may.
         raw: whether the body is a file, which may be as large as a document.
     """
 
@@ -104,14 +104,14 @@ class Body:
 
 @dataclass(frozen=True)
 class Route:
-    """A method and path, with its endpoint and description.
+    """A method and path with their endpoint and description.
 
     Attributes:
         method: the HTTP method.
-        path: path template, such as ``/v1/documents/{document_id}``.
-        endpoint: takes the request and the parameters of the path.
-        tag: group in the description; empty for a route that is not described.
-        summary: description in one line; the endpoint's docstring has the details.
+        path: the path template, such as ``/v1/documents/{document_id}``.
+        endpoint: takes the request and the path parameters, and returns the response.
+        tag: tag in the OpenAPI document; empty for a route that is not described there.
+        summary: description in one line; the docstring of the endpoint is the full description.
         body: the parameters of a request.
         responses: descriptions of the responses by status.
     """
@@ -131,12 +131,12 @@ class Route:
 
 
 class Routes:
-    """Routes of one tag, which share error responses.
+    """A group of routes with the same tag, path prefix and error responses.
 
     Args:
-        tag: group in the description; empty for routes that are not described.
-        errors: error responses of all routes, by status.
-        prefix: prefix of their paths.
+        tag: tag in the OpenAPI document; empty for routes that are not described there.
+        errors: descriptions of the error responses of all routes, by status.
+        prefix: prefix of all paths.
     """
 
     def __init__(
@@ -163,9 +163,9 @@ class Routes:
             path: path template without the prefix.
             summary: description in one line.
             body: the parameters, or the model of a JSON body.
-            response_model: model of the JSON of a success.
-            status: HTTP status of a success.
-            responses: descriptions of further responses by status, or of a success with other media types.
+            response_model: the model of the JSON body of a successful response.
+            status: the HTTP status of a successful response.
+            responses: descriptions of other responses by status; they take precedence over the default ones.
         """
         request_body = body if isinstance(body, Body) else Body(body)
 
@@ -184,10 +184,10 @@ class Routes:
 
 
 class Router:
-    """Serves routes; errors are raised and handled by the middleware around it.
+    """ASGI application that calls the endpoints of routes; exceptions are left to the middleware around it.
 
     Args:
-        routes: the routes; the first is used if several have the same method and path.
+        routes: the routes; of several routes with the same method and path, the first is used.
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
@@ -201,11 +201,11 @@ class Router:
                 self._fixed_routes.setdefault(route.path, {}).setdefault(route.method, route)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
+        """Call the endpoint of the route that matches a request, or raise an ApiError."""
         path: str = scope["path"]
         methods, parameters = self._fixed_routes.get(path, {}), dict[str, str]()
         if not methods:
-            methods, parameters = self._match(path)
+            methods, parameters = self._match_template(path)
         route = methods.get(scope["method"])
         request = Request(scope, receive, send)
         if route is not None:
@@ -219,7 +219,7 @@ class Router:
             raise ApiError(404, "not_found", "not found")
         await response(scope, receive, send)
 
-    def _match(self, path: str) -> tuple[dict[str, Route], dict[str, str]]:
+    def _match_template(self, path: str) -> tuple[dict[str, Route], dict[str, str]]:
         for pattern, methods in self._templates.values():
             match = pattern.match(path)
             if match is not None:
@@ -228,17 +228,17 @@ class Router:
 
 
 def openapi(routes: Sequence[Route], title: str, version: str, description: str) -> dict[str, Any]:
-    """Return the OpenAPI document of routes; those without a tag are left out."""
+    """Return the OpenAPI document of routes; routes without a tag are omitted."""
     routes = [route for route in routes if route.tag]
-    models = {(model, "serialization") for route in routes for model in _models(route)}
-    bodies = [route.body for route in routes if route.body.kind in _IN_BODY]
+    models = {(model, "serialization") for route in routes for model in _response_models(route)}
+    bodies = [route.body for route in routes if route.body.kind in BODY_MEDIA_TYPES]
     models |= {(body.model, "validation") for body in bodies if body.model is not None}
     ordered = sorted(models, key=lambda pair: (pair[0].__name__, pair[1]))
-    references, definitions = models_json_schema(ordered, ref_template=SCHEMAS + "{model}")  # type: ignore[arg-type]
+    references, definitions = models_json_schema(ordered, ref_template=SCHEMA_PREFIX + "{model}")  # type: ignore[arg-type]
     schemas = definitions.get("$defs", {})
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        operation = _operation(route, references, schemas)
+        operation = _describe_operation(route, references, schemas)
         paths.setdefault(re.sub(r":\w+}", "}", route.path), {}).setdefault(route.method.lower(), operation)
     return {
         "openapi": "3.1.0",
@@ -248,57 +248,58 @@ def openapi(routes: Sequence[Route], title: str, version: str, description: str)
     }
 
 
-_IN_BODY = {"json": (JSON,), "json or form": (JSON, FORM), "upload": (UPLOAD,)}
+BODY_MEDIA_TYPES = {"json": (JSON,), "json or form": (JSON, FORM), "upload": (UPLOAD,)}
 References = Mapping[tuple[Any, Any], dict[str, Any]]
 
 
-def _models(route: Route) -> list[Model]:
+def _response_models(route: Route) -> list[Model]:
     models = [response.model for response in route.responses.values() if response.model is not None]
     return [model.__args__[0] if hasattr(model, "__args__") else model for model in models]
 
 
-def _operation(route: Route, references: References, schemas: dict[str, Any]) -> dict[str, Any]:
+def _describe_operation(route: Route, references: References, schemas: dict[str, Any]) -> dict[str, Any]:
     name = re.sub(r"\W+", "_", f"{route.method.lower()}{route.path}").strip("_")
     operation: dict[str, Any] = {"tags": [route.tag], "operationId": name, "summary": route.summary}
     operation["description"] = inspect.getdoc(route.endpoint) or ""
     parameters = [
-        {"name": part, "in": "path", "required": True, "schema": {"type": "string"}}
-        for part in re.findall(r"{(\w+)", route.path)
+        {"name": parameter_name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for parameter_name in re.findall(r"{(\w+)", route.path)
     ]
     model, kind = route.body.model, route.body.kind
     if model is not None and kind == "query":
         schema = model.model_json_schema()
         parameters += [
             {
-                "name": part,
+                "name": parameter_name,
                 "in": "query",
-                "required": part in schema.get("required", ()),
+                "required": parameter_name in schema.get("required", ()),
                 "schema": property_schema,
             }
-            for part, property_schema in schema["properties"].items()
+            for parameter_name, property_schema in schema["properties"].items()
         ]
     elif model is not None:
         schema = references[model, "validation"]
-        definition = schemas[schema["$ref"].removeprefix(SCHEMAS)]
+        definition = schemas[schema["$ref"].removeprefix(SCHEMA_PREFIX)]
         if kind == "upload":
-            properties = {**definition["properties"], "file": FILE}
+            properties = {**definition["properties"], "file": FILE_SCHEMA}
             schema = {
                 **definition,
                 "properties": properties,
                 "required": [*definition.get("required", ()), "file"],
             }
-        content = {media: {"schema": schema} for media in _IN_BODY[kind]}
+        content = {media: {"schema": schema} for media in BODY_MEDIA_TYPES[kind]}
         required = kind != "json or form" or "required" in definition
         operation["requestBody"] = {"required": required, "content": content}
     if parameters:
         operation["parameters"] = parameters
     operation["responses"] = {
-        str(status): _response(response, references) for status, response in sorted(route.responses.items())
+        str(status): _describe_response(response, references)
+        for status, response in sorted(route.responses.items())
     }
     return operation
 
 
-def _response(response: ResponseDescription, references: References) -> dict[str, Any]:
+def _describe_response(response: ResponseDescription, references: References) -> dict[str, Any]:
     content: dict[str, Any] = {
         media: dict(media_content) for media, media_content in response.content.items()
     }

@@ -1,4 +1,4 @@
-"""Run the application in one process, or in several that share a socket; set up its logs."""
+"""Run the server in one process, or in several processes that share a socket, and set up its logs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from uwaga_server.supervisor import Supervisor
 
 JSON_LOGGERS = ("uwaga_server", "uvicorn.error")
 """Loggers that write JSON lines."""
-_RECORD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {
+_STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
     "asctime",
     "taskName",
@@ -47,19 +47,19 @@ _RECORD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one line of JSON: time, level, event and its ``extra``."""
+    """Log formatter that writes a record as a line of JSON with time, level, event and ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return a record as a line of JSON."""
         line: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }
-        line |= {name: value for name, value in vars(record).items() if name not in _RECORD_ATTRIBUTES}
+        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
         if record.exc_info and record.exc_info[1] is not None:
-            # The traceback without the message: messages of libraries may quote their input.
+            # The message of the exception is omitted, since messages of libraries may quote their input.
             error = record.exc_info[1]
             line["error"] = type(error).__name__
             line["where"] = [
@@ -84,34 +84,34 @@ def set_up_logs(level: str) -> None:
 
 LOG = logging.getLogger("uwaga_server")
 SWITCH_INTERVAL = 0.001
-"""Interval in seconds of switches between Python threads, so that a long text does not delay short ones."""
+"""Switch interval of Python threads in seconds, which is short so that long texts do not delay short ones."""
 SHUTDOWN_TIMEOUT = 30
-"""Seconds for running requests to finish when the server stops."""
+"""Maximum seconds to wait for running requests when the server stops."""
 WORKER_TIMEOUT = 30
-"""Seconds after which an unresponsive worker is replaced; a busy machine may delay responses by seconds."""
+"""Seconds after which an unresponsive worker is replaced."""
 
 
 def run_server(settings: ServerSettings, dialects: Sequence[Dialect] | None = None) -> None:
-    """Serve until the process receives a signal to stop, then finish the running requests.
+    """Run the server until the process receives a signal to stop, then finish the running requests.
 
     Args:
         settings: the settings of the server.
-        dialects: the APIs to serve; those of the settings if None.
+        dialects: the dialects to serve; those of the settings if None.
     """
     set_up_logs(settings.log_level)
     for model in read_served_models(settings.models):  # report errors in the settings before binding the port
         if model.problem:
             LOG.error("model not served", extra={"model": model.name, "reason": model.problem})
     if settings.keys is not None and not settings.keys.exists():
-        LOG.warning("no file of keys: all requests are refused", extra={"keys": str(settings.keys)})
+        LOG.warning("key file does not exist: all requests are refused", extra={"keys": str(settings.keys)})
     with contextlib.ExitStack() as stack:
         if settings.state is None and settings.database is None and _is_loopback(settings.host):
             temporary = tempfile.TemporaryDirectory(prefix="uwaga-state-", ignore_cleanup_errors=True)
             state = Path(stack.enter_context(temporary))
             settings = settings.model_copy(update={"state": state})
         open_stores(settings)
-        _raise_open_files()
-        listener = stack.enter_context(_listen(settings.host, settings.port))
+        _raise_open_file_limit()
+        listener = stack.enter_context(_bind_socket(settings.host, settings.port))
         buckets = None
         if settings.workers > 1:
             stack.enter_context(safe_import_path())
@@ -149,11 +149,11 @@ def _uvicorn_config(settings: ServerSettings, app: Callable[[], Application]) ->
 def build_app(
     settings: ServerSettings, buckets: Path | None = None, dialects: Sequence[Dialect] | None = None
 ) -> Application:
-    """Create the application of a worker.
+    """Create the application of a worker process.
 
     Args:
         settings: the settings of the server.
-        buckets: file in which workers share the limits per minute; None for a single worker.
+        buckets: file in which workers share the rate limits; None for a single worker.
         dialects: as in :func:`run_server`.
     """
     set_up_logs(settings.log_level)
@@ -164,18 +164,18 @@ def build_app(
 
 
 def open_service(settings: ServerSettings, metrics: Metrics) -> Service:
-    """Return the service of a worker, without loading models."""
+    """Return the translation service of a worker process, without loading models."""
     threads = settings.threads or max(1, usable_cores() // settings.workers)
     load = loader(threads, settings.workers > 1)
     pool = ModelPool(load, settings.memory, settings.limits.waiting, metrics.model_observer, settings.nice)
     return Service(read_served_models(settings.models), pool, metrics.count_translations)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _bind_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        if os.name != "nt":  # on Windows it would let two servers listen on the same port
+        if os.name != "nt":  # on Windows, this would allow two servers to listen on the same port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
     except OSError as error:
@@ -188,15 +188,15 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _is_loopback(host: str) -> bool:
-    """Return True if only programs on this machine can reach an address."""
+    """Return whether a host is a loopback address, which can be reached only from this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _raise_open_files() -> None:
-    """Raise the limit of open files, and thus connections, to the hard limit."""
+def _raise_open_file_limit() -> None:
+    """Raise the soft limit on open files, which also limits connections, to the hard limit."""
     with contextlib.suppress(ImportError, ValueError, OSError):  # Windows has no such limit
         import resource
 
@@ -206,7 +206,7 @@ def _raise_open_files() -> None:
 
 @contextlib.contextmanager
 def _shared_metrics_folder() -> Iterator[None]:
-    """Create a folder in which workers share their metrics, unless the environment names one."""
+    """Create the folder in which workers share their metrics, unless the environment names one."""
     if os.environ.get(FOLDER_VARIABLE):
         yield
         return

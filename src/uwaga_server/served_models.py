@@ -1,4 +1,4 @@
-"""The models that a server serves, and the routes between their languages, without loading them."""
+"""The models that a server offers and the routes between their languages, read without loading the models."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from uwaga_server.settings import ModelSettings
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model of the settings.
+    """A model that the server settings name.
 
     Attributes:
-        name: its name in ``/v1/models``.
+        name: the name of the model in ``/v1/models``.
         settings: the settings of the model.
-        sources: the source languages, by the model's own codes.
-        targets: the target languages, by the model's own codes.
-        problem: the reason for which it cannot be served; empty if it can.
-        rank: order among models that translate the same languages.
+        sources: the source languages, in the model's own codes.
+        targets: the target languages, in the model's own codes.
+        problem: the reason why the model cannot be served; empty if it can.
+        rank: the rank among models that translate the same languages.
     """
 
     name: str
@@ -39,7 +39,7 @@ class ServedModel:
 
     @property
     def languages(self) -> Pairs:
-        """The source and target languages, by the model's own codes."""
+        """The source languages and the target languages, in the model's own codes."""
         return self.sources, self.targets
 
     @property
@@ -49,7 +49,7 @@ class ServedModel:
 
     @property
     def has_single_pair(self) -> bool:
-        """True if it translates a single language pair."""
+        """True if the model translates a single language pair."""
         return len(self.sources) == len(self.targets) == 1
 
 
@@ -58,7 +58,7 @@ ModelRoute = routes.Route[ServedModel]
 
 @dataclass(frozen=True)
 class ServedLanguage:
-    """A source language and its target languages, by public codes."""
+    """A source language, with its public code and name and the public codes of its target languages."""
 
     code: str
     name: str
@@ -66,23 +66,27 @@ class ServedLanguage:
 
 
 def read_served_models(models: Sequence[ModelSettings]) -> list[ServedModel]:
-    """Return the models of the settings; those that cannot be served have a ``problem``."""
-    served: list[ServedModel] = []
+    """Return the models that the settings name; a model that cannot be served has a ``problem``.
+
+    Raises:
+        SettingsError: no model can be served.
+    """
+    served_models: list[ServedModel] = []
     installed = installed_models()
     for settings in models:
         is_path = settings.name.startswith(("/", ".", "~"))
         name = settings.name.rstrip("/").rsplit("/", 1)[-1] if is_path else settings.name
-        names = {model.name for model in served}
+        names = {model.name for model in served_models}
         candidates = (f"{name}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
-        unique = next(candidate for candidate in candidates if candidate not in names)
-        served.append(_read_model(unique, settings, installed))
-    if all(model.problem for model in served):
-        raise SettingsError("no model can be served: " + "; ".join(model.problem for model in served))
-    return served
+        unique_name = next(candidate for candidate in candidates if candidate not in names)
+        served_models.append(_read_model(unique_name, settings, installed))
+    if all(model.problem for model in served_models):
+        raise SettingsError("no model can be served: " + "; ".join(model.problem for model in served_models))
+    return served_models
 
 
 def _read_model(name: str, settings: ModelSettings, installed: Sequence[InstalledModel]) -> ServedModel:
-    served = ServedModel(name, settings)
+    served_model = ServedModel(name, settings)
     try:
         pair = language_pair(settings.name)
         if pair is not None:
@@ -90,37 +94,44 @@ def _read_model(name: str, settings: ModelSettings, installed: Sequence[Installe
             if route is None:
                 choose_models(*pair)  # raises an error that says what to install
             rank = min((step.model.rank for step in route or ()), default=LOWEST_RANK)
-            return replace(served, sources=pair[:1], targets=pair[1:], rank=rank)
+            return replace(served_model, sources=pair[:1], targets=pair[1:], rank=rank)
         model = model_at(find_model(settings.name), installed)
     except (UwagaError, OSError) as error:
-        return replace(served, problem=f"{settings.name}: {error}")
+        return replace(served_model, problem=f"{settings.name}: {error}")
     if model.is_damaged:
-        return replace(served, problem=f"{settings.name}: {model.problems[0]}")
+        return replace(served_model, problem=f"{settings.name}: {model.problems[0]}")
     sources = _select_codes(model.languages[0], settings.source)
     targets = _select_codes(model.languages[1], settings.target)
     if not sources or not targets:
-        problem = f"{settings.name}: states no languages; set its `source` and `target` in the settings"
-        return replace(served, problem=problem)
-    return replace(served, sources=sources, targets=targets, rank=model.rank)
+        problem = (
+            f"{settings.name}: states no languages; set `source` and `target` of the model in the settings"
+        )
+        return replace(served_model, problem=problem)
+    return replace(served_model, sources=sources, targets=targets, rank=model.rank)
 
 
 def _select_codes(codes: tuple[str, ...], requested: str | None) -> tuple[str, ...]:
-    """Return the model's code of the language that the settings name, or all codes if they name none."""
+    """Return those codes of a model that the settings select.
+
+    Args:
+        codes: the model's language codes.
+        requested: the language that the settings name; None to select all.
+    """
     if requested is None:
         return codes
     return tuple(code for code in codes if same_language(code, requested))[:1] or (requested,)
 
 
 class ServedLanguages:
-    """Languages that the models translate between, by public codes.
+    """The languages that a list of models can translate, by public codes.
 
     Args:
         models: the models, in order of preference.
 
     Attributes:
-        public: maps the models' own codes to public codes.
+        public: the public codes by the models' own codes.
         codes: all public codes.
-        sources: source languages with their targets.
+        sources: the source languages with their target languages.
     """
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
@@ -132,7 +143,7 @@ class ServedLanguages:
         self.sources = self._list_sources()
 
     def resolve(self, code: str) -> str | None:
-        """Return the public code for any code of a language; None if the language is not served."""
+        """Return the public code of the language with any code, or None if the language is not supported."""
         if len(code) > MAX_CODE_CHARACTERS:
             return None
         return next(
@@ -147,14 +158,13 @@ class ServedLanguages:
         )
 
     def route(self, source: str, target: str) -> ModelRoute | None:
-        """Return the models that translate one language to another, chosen as on the command line.
+        """Return the model or chain of models for a language pair, or None if there is none.
+
+        The models are chosen as on the command line.
 
         Args:
             source: public code of the source language.
             target: public code of the target language.
-
-        Returns:
-            The route, or None if there is none.
         """
         pair = source, target
         if pair not in self._routes:

@@ -1,4 +1,4 @@
-"""Translation of texts and documents by the served models, for all dialects; independent of HTTP."""
+"""The service that translates texts and documents for all dialects; it is independent of HTTP."""
 
 from __future__ import annotations
 
@@ -28,20 +28,23 @@ from uwaga_server.models import ModelPool
 from uwaga_server.served_models import ModelRoute, ServedLanguages, ServedModel
 
 FULL_COLLECTION_THRESHOLD = 1 << 30
-"""Threshold of full garbage collections, which stop all threads for 50 to 90 ms during long translations
-and find almost nothing: see :data:`COLLECTION_INTERVAL`."""
+"""Garbage collection threshold of the oldest generation, so high that no full collection is automatic.
+
+A full collection stops all threads for 50 to 90 ms during long translations and frees almost nothing; see
+:data:`COLLECTION_INTERVAL`.
+"""
 COLLECTION_INTERVAL = 600.0
 """Seconds between two full garbage collections."""
 TRIM_INTERVAL = 20.0
-"""Seconds between two returns of freed memory to the system, which the C library would keep."""
-MARKUP = re.compile(r"<[^<>]*>")
+"""Seconds between two calls that return freed memory to the system, since the C library would retain it."""
+TAG_PATTERN = re.compile(r"<[^<>]*>")
 Terms = Glossary | Mapping[str, str]
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class DetectedLanguage:
-    """The most probable language of a text, by public code, and its probability."""
+    """A detected language: its public code and its probability."""
 
     code: str
     confidence: float
@@ -49,12 +52,12 @@ class DetectedLanguage:
 
 @dataclass(frozen=True)
 class TranslatedText:
-    """A text's translation and language.
+    """The translation and the source language of a text.
 
     Attributes:
-        translation: the translation; if it failed, it has an ``error`` and no text.
-        source: the public code of the text's language; empty if it was not detected.
-        detected: the detected language; None if the request named it, or it was not detected.
+        translation: the translation; if it failed, its ``error`` is set and its text is empty.
+        source: the public code of the source language; empty if the language was not detected.
+        detected: the detected language; None if the request named the language, or it was not detected.
     """
 
     translation: Translation
@@ -64,7 +67,7 @@ class TranslatedText:
 
 @dataclass(frozen=True)
 class TextAnswer:
-    """The translated texts of a request, in their order, and the names of the models used."""
+    """The translated texts of a request, in order, and the names of the models that were used."""
 
     texts: tuple[TranslatedText, ...]
     model: str
@@ -75,23 +78,23 @@ class TextAnswer:
         return [text.translation for text in self.texts]
 
     def raise_first(self) -> None:
-        """Raise the first error, for dialects that cannot report errors of single texts."""
+        """Raise the first error of a translation, if any, for dialects that cannot report errors per text."""
         for translation in self.translations:
             if translation.error is not None:
                 raise api_error(translation.error)
 
 
 class Service:
-    """Translates with the served models.
+    """Translation service with several models.
 
     Args:
         models: the models, in order of preference.
-        pool: loads the models.
-        on_translated: called with a model's name, the characters of a request, and its translations.
+        pool: the pool that loads the models.
+        on_translated: called with the name of a model, the number of characters, and the translations.
 
     Attributes:
-        ready: True once the models to preload are loaded, until the service closes.
-        languages: the languages that the models translate between.
+        ready: True from when the models to preload are loaded until the service is closed.
+        languages: the languages that the models can translate.
     """
 
     def __init__(
@@ -104,10 +107,10 @@ class Service:
         self.served, self.pool, self.languages = list(models), pool, ServedLanguages(models)
         self.ready = False
         self._single_model_services: dict[str, Service] = {}
-        self._thresholds = gc.get_threshold()
+        self._original_thresholds = gc.get_threshold()
 
     def for_model(self, name: str) -> Service:
-        """Return a service that translates with only one of the models, which it shares."""
+        """Return a service that uses only the model with this name, from the same pool."""
         usable = {model.name: model for model in self.served if not model.problem}
         if name not in usable:
             message = f"there is no model {quoted(name)}; available: {', '.join(list(usable)[:20])}"
@@ -117,17 +120,17 @@ class Service:
         return self._single_model_services[name]
 
     async def start(self) -> None:
-        """Load the models to preload, then the language detector."""
+        """Load the models that are to be preloaded, and then the language detector."""
         await self.pool.preload(self.served)
         gc.collect()
-        gc.freeze()  # the current objects stay alive: exclude them from collections
-        gc.set_threshold(*self._thresholds[:2], FULL_COLLECTION_THRESHOLD)
+        gc.freeze()  # the current objects are permanent: exclude them from collections
+        gc.set_threshold(*self._original_thresholds[:2], FULL_COLLECTION_THRESHOLD)
         self.ready = True
         with contextlib.suppress(MissingExtraError):
             await asyncio.to_thread(load_detector)
 
     async def collect(self) -> None:
-        """Return freed memory to the system and collect garbage periodically, until cancelled."""
+        """Return freed memory to the system and collect garbage periodically, until the task is cancelled."""
         while True:
             for _ in range(round(COLLECTION_INTERVAL / TRIM_INTERVAL)):
                 await asyncio.sleep(TRIM_INTERVAL)
@@ -135,22 +138,22 @@ class Service:
             gc.collect()
 
     async def close(self) -> None:
-        """Finish the running requests, then unload the models."""
+        """Finish the running requests, and unload the models."""
         self.ready = False
         await self.pool.close()
-        gc.set_threshold(*self._thresholds)
+        gc.set_threshold(*self._original_thresholds)
         gc.unfreeze()  # frozen objects, such as functions of the compiled core, would outlive the interpreter
-        gc.collect()  # failed requests are in cycles, and the command freezes the rest at its end
+        gc.collect()  # failed requests are in reference cycles
 
     async def translate(
         self, requests: Sequence[Request], *, client: str = "", deadline: float | None = None
     ) -> TextAnswer:
-        """Translate texts to one language.
+        """Translate texts to the same target language.
 
         Args:
-            requests: the texts, with public codes of languages; all have the same ``target``. If ``source``
-                is None or ``auto``, the language of the text is detected.
-            client: the name of the client, for fairness.
+            requests: the texts, with public language codes and the same ``target``. If ``source`` is None or
+                ``auto``, the language of the text is detected.
+            client: the name of the client, for fair scheduling.
             deadline: the time limit in seconds.
         """
         if not requests:
@@ -160,9 +163,9 @@ class Service:
         codes = ["" if language is None else language.code for language in sources]
         groups: dict[str | None, list[int]] = {}
         for index, request in enumerate(requests):
-            is_copied = not _states_source(request) and not _has_letters(request)
+            is_copied = not _has_source(request) and not _has_letters(request)
             groups.setdefault(None if is_copied else codes[index], []).append(index)
-        results = await _gather(
+        results = await _run_concurrently(
             self._translate_group([requests[index] for index in indices], code, target, client, deadline)
             for code, indices in groups.items()
         )
@@ -170,7 +173,7 @@ class Service:
         for indices, (translations, _) in zip(groups.values(), results, strict=True):
             by_index.update(zip(indices, translations, strict=True))
         texts = tuple(
-            TranslatedText(by_index[index], codes[index], None if _states_source(request) else sources[index])
+            TranslatedText(by_index[index], codes[index], None if _has_source(request) else sources[index])
             for index, request in enumerate(requests)
         )
         return TextAnswer(texts, ", ".join(dict.fromkeys(model for _, model in results if model)))
@@ -178,13 +181,13 @@ class Service:
     async def stream(
         self, request: Request, *, client: str = "", deadline: float | None = None
     ) -> AsyncGenerator[str, None]:
-        """Translate a text greedily and yield its translation in pieces; with a glossary, as one piece."""
+        """Translate a text greedily and yield the translation in pieces, or in one piece with a glossary."""
         target = self.language(request.target or "", "target")
         [source] = await self.sources([request])
         if source is None:
             raise api_error(self._unknown_language_error())
-        is_target = source.code == target and self.languages.route(source.code, target) is None
-        if is_target or (not _states_source(request) and not _has_letters(request)):
+        is_same_language = source.code == target and self.languages.route(source.code, target) is None
+        if is_same_language or (not _has_source(request) and not _has_letters(request)):
             yield request.text
             return
         route = self.route(source.code, target)
@@ -205,14 +208,17 @@ class Service:
         client: str = "",
         deadline: float | None = None,
     ) -> Result:
-        """Call a function with the model of a request's languages; such calls run one at a time.
+        """Call a function with the model for the languages of a request; such calls run one at a time.
 
         Args:
-            request: the request, with public codes of languages.
-            work: called in a thread with the model's name, the public codes of its source and target
-                language, and its translator, which does not use the model's batch.
-            client: name of the client, for fairness.
+            request: the request, with public language codes.
+            work: called in a thread with the name of the model, the public codes of the source and target
+                language, and a translator that does not use the shared batch.
+            client: the name of the client, for fair scheduling.
             deadline: the time limit in seconds.
+
+        Raises:
+            ApiError: the languages require a chain of models, or the call fails.
         """
         target = self.language(request.target or "", "target")
         [source] = await self.sources([request])
@@ -221,7 +227,7 @@ class Service:
         route = self.route(source.code, target)
         if len(route) > 1:
             names = " and ".join(step.model.name for step in route)
-            message = f"{names} form a chain here: only a single model can be inspected"
+            message = f"{names} form a chain of models, but only a single model can be inspected"
             raise api_error(NotInspectableError(message))
         languages = _model_languages(route)
         async with self.pool.translator(route) as loaded:
@@ -236,7 +242,10 @@ class Service:
                 return await loaded.call(inspect_model, client=client, deadline=deadline, long=True)
 
     async def detect(self, text: str) -> list[DetectedLanguage]:
-        """Return the most probable served language of a text; an empty list for a text without letters."""
+        """Return the language of a text, out of the supported languages, in a list.
+
+        The list is empty if the text has no letters.
+        """
         return await run_in_thread(self._detect, text)
 
     async def run_document(
@@ -250,16 +259,19 @@ class Service:
         client: str = "",
         progress: Callable[[int, int], None] | None = None,
     ) -> DocumentReport:
-        """Translate a document into a file, atomically; see :func:`uwaga_documents.translate_file`.
+        """Translate a document and write the translation atomically; an interrupted translation is resumed.
+
+        See :func:`uwaga_documents.translate_file`.
 
         Args:
-            document: file of the document.
-            output: file of the translation; an interrupted translation is resumed.
-            options: how to read the document, with the public codes of both languages.
-            request: how its texts are translated, such as their ``glossary`` and ``memory``.
-            batch: number of texts to translate together, after which ``progress`` is called.
-            client: name of the client, for fairness.
-            progress: called from another thread with the number of translated segments and the total.
+            document: the file of the document.
+            output: the file of the translation.
+            options: options for reading the document, with the public codes of both languages.
+            request: options for translating the texts, such as ``glossary`` and ``memory``.
+            batch: number of texts that are translated together, after which ``progress`` is called.
+            client: the name of the client, for fair scheduling.
+            progress: called from another thread with the number of translated segments and the total number
+                of segments.
         """
         target = self.language(options.target or "", "target")
         route = self.route(self.language(options.source or "", "source"), target)
@@ -283,7 +295,15 @@ class Service:
                 return await translator.call(work, client=client)
 
     def language(self, code: str, parameter: str) -> str:
-        """Return the public code of a language of a request."""
+        """Return the public code of a language that a request names.
+
+        Args:
+            code: any code of the language.
+            parameter: ``source`` or ``target``, for the error message.
+
+        Raises:
+            ApiError: the language is not supported.
+        """
         public = self.languages.resolve(code)
         if public is None:
             codes = self.languages.codes
@@ -293,27 +313,27 @@ class Service:
         return public
 
     async def sources(self, requests: Sequence[Request]) -> list[DetectedLanguage | None]:
-        """Return the language of each text, which is detected unless its request names it.
+        """Return the source language of each text: the language that its request names, or the detected one.
 
-        It is None for a text in a language that is not served. A text without letters, which needs no
-        translation, has the language of the first other detected text, else the first language that is
-        translated to the target language, with a confidence of 0.
+        The language is None if the text is in an unsupported language. A text without letters, which needs no
+        translation, is assigned the first language detected in another text or, failing that, the first
+        language that can be translated to the target language, with a confidence of 0.
         """
-        named = [
+        named_sources = [
             DetectedLanguage(self.language(request.source or "", "source"), 1.0)
-            if _states_source(request)
+            if _has_source(request)
             else None
             for request in requests
         ]
-        if all(named):
-            return list(named)
+        if all(named_sources):
+            return list(named_sources)
         target = self.language(requests[0].target or "", "target")
 
         def detect_sources() -> list[DetectedLanguage | None]:
             detected = {
-                number: next(iter(self._detect(_words(request), target)), None)
+                number: next(iter(self._detect(_text_without_tags(request), target)), None)
                 for number, request in enumerate(requests)
-                if named[number] is None and _has_letters(request)
+                if named_sources[number] is None and _has_letters(request)
             }
             code = next(
                 (language.code for language in detected.values() if language is not None),
@@ -321,14 +341,16 @@ class Service:
             )
             return [
                 language or detected.get(number, DetectedLanguage(code, 0.0))
-                for number, language in enumerate(named)
+                for number, language in enumerate(named_sources)
             ]
 
         return await run_in_thread(detect_sources)
 
     def _unknown_language_error(self) -> UnknownLanguageError:
         codes = ", ".join(self.languages.codes[:20])
-        return UnknownLanguageError(f"the language of the text was not detected among {codes}: name it")
+        return UnknownLanguageError(
+            f"the language of the text was not detected among {codes}; state the source language"
+        )
 
     def _detect(self, text: str, target: str | None = None) -> list[DetectedLanguage]:
         try:
@@ -339,10 +361,14 @@ class Service:
         return [] if code is None else [DetectedLanguage(code, detected.probability)]
 
     def route(self, source: str, target: str) -> ModelRoute:
-        """Return the models that translate one language to another, by public codes."""
+        """Return the model or chain of models that translates between two languages, by public codes.
+
+        Raises:
+            ApiError: there is none.
+        """
         route = self.languages.route(source, target)
         if route is None:
-            message = f"no model here translates {source} to {target}"
+            message = f"no model on this server translates {source} to {target}"
             if source == target:
                 message = f"Source and target language are equal: {source}"
             raise ApiError(400, "unsupported_languages", message, "target")
@@ -356,7 +382,15 @@ class Service:
         client: str,
         deadline: float | None,
     ) -> tuple[list[Translation], str]:
-        """Return the translations of texts in one language (None for copies) and the names of the models."""
+        """Translate texts with the same source language; return the translations and the model names.
+
+        Args:
+            requests: the texts.
+            source: the source language; empty if it was not detected, None to copy the texts.
+            target: the target language.
+            client: the name of the client, for fair scheduling.
+            deadline: the time limit in seconds.
+        """
         if source == "":
             return [failed_translation("", self._unknown_language_error(), "return") for _ in requests], ""
         if source is None or (source == target and self.languages.route(source, target) is None):
@@ -373,8 +407,11 @@ class Service:
         return translations, name
 
 
-async def _gather(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """Run coroutines concurrently and return their results; if one fails, cancel the others and raise it."""
+async def _run_concurrently(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """Run coroutines concurrently and return their results.
+
+    If a coroutine raises an exception, the other coroutines are cancelled and the exception is raised.
+    """
     pending = list(coroutines)
     if len(pending) == 1:
         return [await pending[0]]
@@ -387,26 +424,26 @@ async def _gather(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Res
 
 
 def _model_languages(route: ModelRoute) -> dict[str, str]:
-    """Return the languages that a call to the models must name: none if they have a single pair."""
+    """Return the language arguments for the models of a route; empty if these have a single language pair."""
     if len(route) > 1 or route[0].model.has_single_pair:
         return {}
     return {"source": route[0].source, "target": route[0].target}
 
 
 def _with_model_codes(request: Request, route: ModelRoute, **changes: Any) -> Request:
-    """Return a request with the model's own language codes, and with other changes."""
+    """Return a request with the language codes of the model, and with the given fields replaced."""
     codes = _model_languages(route)
     return replace(request, source=codes.get("source"), target=codes.get("target"), **changes)
 
 
-def _states_source(request: Request) -> bool:
+def _has_source(request: Request) -> bool:
     return request.source is not None and request.source != AUTO
 
 
-def _words(request: Request) -> str:
-    """Return the text of a request without its tags."""
-    return request.text if request.format == "text" else MARKUP.sub(" ", request.text)
+def _text_without_tags(request: Request) -> str:
+    """Return the text of a request without tags."""
+    return request.text if request.format == "text" else TAG_PATTERN.sub(" ", request.text)
 
 
 def _has_letters(request: Request) -> bool:
-    return any(map(str.isalpha, _words(request)))
+    return any(map(str.isalpha, _text_without_tags(request)))

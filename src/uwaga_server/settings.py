@@ -1,4 +1,4 @@
-"""Settings of a server, from a YAML file or flags."""
+"""Settings of the server, which are read from a YAML file and the command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DIALECTS: Registry[Any] = Registry(
 )
 """The dialects, each a :class:`~uwaga_server.context.Dialect`."""
 DEFAULT_DIALECTS = ("v1", "libretranslate", "deepl")
-"""Dialects served unless the settings name others."""
+"""The dialects that are served by default."""
 LogLevel = Literal["debug", "info", "warning", "error"]
 Port = Annotated[int, Field(ge=0, le=65535)]
 
@@ -40,15 +40,15 @@ class ModelSettings(StrictModel):
     """A model to serve.
 
     Attributes:
-        name: model folder, Hugging Face name, ``bundled``, or a language pair (``en-pt``) for the best
-            installed model.
-        source: source language to serve; needed only if the model states none.
-        target: target language to serve; needed only if the model states none.
-        precision: as in :func:`uwaga.load`, like ``engine`` and ``shortlist``.
-        engine: ``native`` or ``torch``.
-        shortlist: file of a vocabulary shortlist.
-        threads: engine threads; None for the server's.
-        preload: load at start rather than at first use.
+        name: a model folder, a Hugging Face name, ``bundled``, or a language pair such as ``en-pt`` for the
+            best installed model.
+        source: the source language to serve; required only if the model states no source language.
+        target: the target language to serve; required only if the model states no target language.
+        precision: the number format of the weights, as in :func:`uwaga.load`.
+        engine: the engine, as in :func:`uwaga.load`.
+        shortlist: the file of a vocabulary shortlist, as in :func:`uwaga.load`.
+        threads: number of engine threads; None for the setting of the server.
+        preload: whether to load the model at startup rather than at first use.
     """
 
     name: Annotated[str, Field(min_length=1)] = "bundled"
@@ -67,24 +67,27 @@ class ModelSettings(StrictModel):
 
 
 class LimitSettings(StrictModel):
-    """Limits of requests and of what the server stores.
+    """Limits on requests and on stored data.
 
     Attributes:
-        texts: maximum texts in a request.
-        characters: maximum characters of a request's texts together.
-        body_bytes: maximum size of a request body.
-        document_bytes: maximum size of a request body with a document or a glossary.
-        total_body_bytes: memory per worker for the bodies of all requests in progress; beyond it, the
-            unfinished body that began first is refused. At least ``document_bytes``.
-        requests_per_minute: limit of each key, or of each address without a key; 0 for no limit.
-        characters_per_minute: likewise.
-        waiting: requests that wait for a model before further ones are refused.
-        documents: stored documents of all clients. Beyond the limit the client's oldest downloaded one is
-            deleted; if there is none, the upload is refused.
-        documents_per_client: likewise, of one client.
-        document_hours: hours until a document is deleted.
-        glossary_bytes_per_client: maximum size of a client's stored glossaries together.
-        deadline: seconds until a request is abandoned.
+        texts: maximum number of texts in a request.
+        characters: maximum total number of characters of the texts in a request.
+        body_bytes: maximum size of a request body in bytes.
+        document_bytes: maximum size in bytes of a request body with a document or a glossary.
+        total_body_bytes: maximum memory in bytes, for each worker, for the bodies of all requests in
+            progress. If it is exceeded, the oldest incomplete body is refused. It must be at least
+            ``body_bytes`` and ``document_bytes``.
+        requests_per_minute: maximum number of requests per minute for each key, or for each address on a
+            server without keys; 0 for no limit.
+        characters_per_minute: maximum number of characters per minute for each key or address; 0 for no
+            limit.
+        waiting: maximum number of requests that wait for a model; further requests are refused.
+        documents: maximum number of stored documents of all clients. If it is exceeded, the oldest downloaded
+            document of the client is deleted; if the client has none, the upload is refused.
+        documents_per_client: maximum number of stored documents of one client, enforced likewise.
+        document_hours: hours after which a document is deleted.
+        glossary_bytes_per_client: maximum total size in bytes of a client's stored glossaries.
+        deadline: seconds after which a request is abandoned.
         body_seconds: seconds within which a request body must arrive.
     """
 
@@ -107,7 +110,7 @@ class LimitSettings(StrictModel):
     def _check_total_body_bytes(self) -> LimitSettings:
         largest = max(self.body_bytes, self.document_bytes)
         if self.total_body_bytes < largest:
-            raise ValueError(f"total_body_bytes: set it to {largest} or more, the size of the largest body")
+            raise ValueError(f"total_body_bytes: must be at least {largest}, the maximum size of a body")
         return self
 
 
@@ -115,29 +118,30 @@ class ServerSettings(StrictModel):
     """Settings of a server.
 
     Attributes:
-        models: models to serve; the first of several for the same languages is used.
+        models: models to serve; of several models for the same languages, the first is used.
         host: address to listen on.
-        port: port to listen on.
-        workers: processes.
-        threads: engine threads in total, divided among the workers; 0 for all cores.
-        nice: niceness of the engine's threads relative to those that serve requests, as for nice(1).
-        memory: MiB of loaded models in a worker beyond which the least recently used ones are unloaded; 0 for
-            no limit.
+        port: port to listen on; 0 for any free port.
+        workers: number of worker processes.
+        threads: total number of engine threads, divided among the workers; 0 for all cores.
+        nice: niceness of the engine's threads relative to the threads that serve requests, as for nice(1).
+        memory: limit in MiB on the size of the loaded models in a worker, above which the least recently used
+            models are unloaded; 0 for no limit.
         limits: limits on requests and on stored data.
-        keys: file of API keys, see ``uwaga serve keys``; None serves everybody.
-        cors: origins whose pages may call the server, ``*`` for any.
-        state: folder for glossaries and usage (``state.sqlite``) and documents, which other users of the
-            machine cannot read; None for a temporary one if ``host`` is an address of this machine only and
-            there is no ``database``, else stores nothing.
-        database: URL of an SQL database instead of ``state.sqlite``, for several machines; documents then
-            need a ``state`` folder that all machines share.
-        memories: folder of translation memories, whose files end in ``.uwm``; None has none.
-        suggestions: file for translations that users suggest; None refuses them.
-        dialects: APIs to serve.
-        page: serve the web page at ``/``.
-        public_url: URL by which clients reach the server, for links in responses; None takes the request's.
-        log_level: minimum severity of the messages to log.
-        metrics: serve Prometheus metrics at ``/metrics``.
+        keys: file of API keys, see ``uwaga serve keys``; if None, requests need no key.
+        cors: web origins whose pages may call the server, or ``*`` for any.
+        state: folder for glossaries and usage (in ``state.sqlite``) and for documents, which other users of
+            the machine cannot read. If None, a temporary folder is used if ``host`` is a loopback address and
+            ``database`` is None; otherwise nothing is stored.
+        database: URL of an SQL database that replaces ``state.sqlite``, for servers on several machines. To
+            store documents, set ``state`` to a folder that all machines share.
+        memories: folder of translation memories, whose files end with ``.uwm``; None for no memories.
+        suggestions: file in which translations suggested by users are stored; if None, they are refused.
+        dialects: names of the dialects to serve.
+        page: whether to serve the web page at ``/``.
+        public_url: URL by which clients reach the server, for links in responses; None to use the URL of the
+            request.
+        log_level: minimum severity of logged messages.
+        metrics: whether to serve Prometheus metrics at ``/metrics``.
     """
 
     plugins: list[str] = []  # noqa: RUF012
@@ -173,11 +177,11 @@ class ServerSettings(StrictModel):
 
 
 def read_server_settings(path: Path | None, changes: Mapping[str, Any] | None = None) -> ServerSettings:
-    """Read the settings of a YAML file.
+    """Read server settings from a YAML file.
 
     Args:
-        path: the file; None for the defaults.
-        changes: values that replace those of the file, by key.
+        path: the file; None for the default settings.
+        changes: values by key that override those in the file.
     """
     values: dict[str, Any] = {}
     if path is not None:
@@ -189,5 +193,10 @@ def read_server_settings(path: Path | None, changes: Mapping[str, Any] | None = 
 
 
 def server_settings(values: dict[str, Any], origin: str) -> ServerSettings:
-    """Return raw values as settings, after checking them."""
+    """Return validated settings for raw values.
+
+    Args:
+        values: the values by key.
+        origin: where the values come from, for error messages.
+    """
     return parse(ServerSettings, values, origin)

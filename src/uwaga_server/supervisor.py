@@ -1,4 +1,4 @@
-"""Replace worker processes that have ended or do not respond."""
+"""Supervisor that replaces worker processes that have ended or do not respond."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from uvicorn.supervisors.multiprocess import Process
 
 
 class WorkerCheck:
-    """Checks whether a worker runs and responds, without waiting; replaces :meth:`Process.is_alive`.
+    """Callable that checks without waiting whether a worker is alive; it replaces :meth:`Process.is_alive`.
 
-    uvicorn's method waits for the response of one worker after another. If a worker is killed before it
-    responds, that and the state of the other workers would be noticed only after the timeout.
+    The method of uvicorn waits for the response of each worker in turn. If a worker were killed before its
+    response, this would be noticed only after the timeout, and so would the state of the other workers.
 
     Args:
         process: the worker process.
@@ -20,7 +20,7 @@ class WorkerCheck:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._ping_sent: float | None = None  # time of the ping without a response
+        self._ping_time: float | None = None  # time of the ping without a response
 
     def __call__(self, timeout: float = 5) -> bool:
         """Return False if the worker has ended or has not responded for ``timeout`` seconds."""
@@ -30,17 +30,17 @@ class WorkerCheck:
         try:
             if pipe.poll():
                 pipe.recv()
-                self._ping_sent = None
-            if self._ping_sent is None:
+                self._ping_time = None
+            if self._ping_time is None:
                 pipe.send(b"ping")
-                self._ping_sent = now
+                self._ping_time = now
         except (OSError, EOFError):
             return False
-        return now - self._ping_sent < timeout
+        return now - self._ping_time < timeout
 
 
 class Supervisor(Multiprocess):
-    """uvicorn's supervisor, which replaces a killed worker immediately."""
+    """A variant of uvicorn's supervisor that replaces a killed worker immediately."""
 
     def keep_subprocess_alive(self) -> None:
         for process in self.processes:

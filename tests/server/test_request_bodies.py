@@ -44,7 +44,7 @@ def test_memory_use_of_request_bodies_is_limited(actions: list[tuple[int, str, i
         state = states[number]
         if action in ("finish", "free"):
             getattr(memory, action)(state)
-        elif not state.refused:
+        elif not state.is_refused:
             with contextlib.suppress(ApiError):
                 getattr(memory, action)(state, size)
         assert memory._used == sum(state.body_bytes for state in states) <= 1000
