@@ -230,7 +230,11 @@ def test_confirmed_translations_are_stored_in_the_memory(client: McpClient, fold
     for tool, values, hint in (
         ("memory", {"text": "A dog"}, "set name to the memory"),
         ("memory", {"name": "page.md"}, "must be a .uwm file"),
-        ("confirm", {**pair, "memory": "deep/x.txt", "create": languages}, "ends with .uwm: 'deep/x.uwm'"),
+        (
+            "confirm",
+            {**pair, "memory": "deep/x.txt", "create": languages},
+            "must end with .uwm, such as 'deep/x.uwm'",
+        ),
         ("confirm", {**pair, "translation": " "}, "was not added: no translation"),
         ("translate", {"text": "a", "target": "de", "memory": "no.uwm"}, "deep/new.uwm"),
     ):

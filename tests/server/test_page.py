@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from uwaga_server.page import FOLDER, page_files, page_routes
+from uwaga_server.page import PAGE_FOLDER, page_files, page_routes
 from uwaga_server.routing import Router
 
 ROOT = Path(__file__).parents[2]
@@ -125,7 +125,7 @@ def test_committed_page_files_match_their_sources(tmp_path):
     require_npm_tools()
     subprocess.run(["node", SOURCES / "build.mjs", tmp_path], check=True, cwd=SOURCES)
     built = contents(tmp_path, lambda path: path.relative_to(tmp_path).parts[0] != "lab")
-    committed = contents(FOLDER, lambda path: True)
+    committed = contents(PAGE_FOLDER, lambda path: True)
     assert built == committed, (
         "the page is not what page/ makes: run `make page` and commit src/uwaga_server/page"
     )
