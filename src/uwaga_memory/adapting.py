@@ -173,8 +173,8 @@ def _copy_pairs(memory: Memory, work_folder: Path, job: dict[str, Any]) -> None:
     held_out = sorted(filter(is_held_out, sources), key=_digest)[:MAX_HELD_OUT]
     if len(held_out) < MIN_HELD_OUT:
         raise DataError(
-            f"{memory.origin}: only {len(held_out)} of its {len(sources):,} sources are held out to compare "
-            f"models, but at least {MIN_HELD_OUT} are needed; add pairs until the memory has about "
+            f"{memory.origin}: only {len(held_out)} of its {len(sources):,} sources would be held out to "
+            f"compare models, but at least {MIN_HELD_OUT} are needed; add pairs until the memory has about "
             f"{MIN_HELD_OUT * HELD_OUT_DIVISOR} sources"
         )
     held_out_set = set(held_out)

@@ -114,7 +114,9 @@ def test_invalid_adaptation_settings_leave_no_files(memory, model, tmp_path, cha
 def test_adapting_to_a_memory_requires_matching_languages_and_enough_pairs(memory, model, tmp_path):
     small = Memory.create(tmp_path / "small.uwm", "abc", "cba")
     small.add(Pair(f"a {number}", "b") for number in range(40))
-    with pytest.raises(DataError, match=r"small\.uwm: of its 40 sources, \d are held out .* about 200"):
+    with pytest.raises(
+        DataError, match=r"small\.uwm: only \d of its 40 sources would be held out .* about 200"
+    ):
         adapt(small, tmp_path / "adapter", model)
     with pytest.raises(SettingsError, match="abc"):
         adapt(memory, tmp_path / "adapter", "bundled")
