@@ -17,7 +17,7 @@ from uwaga.conversion.export import export
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError
 from uwaga.settings import AlignmentHead, Settings, parse
-from uwaga.training.final_model import guided_head
+from uwaga.training.final_model import trained_alignment_head
 from uwaga.translator import Translator
 
 HEAD = AlignmentHead(layer=2, head=1, step="reading")
@@ -110,14 +110,18 @@ def test_alignment_head_has_documented_json_and_string_forms(model):
 def test_guided_alignment_settings_determine_the_alignment_head():
     values = {"run": "run", "data": {"train": ["a", "b"], "dev": ["a", "b"], "languages": ["en", "de"]}}
     values["model"] = {"family": "transformer", "decoder_layers": 3}
-    assert guided_head(parse(Settings, values, "settings")) is None
+    assert trained_alignment_head(parse(Settings, values, "settings")) is None
     values["training"] = {"guided_alignment": {}}
-    assert guided_head(parse(Settings, values, "settings")) == AlignmentHead(layer=2, head=1)
+    assert trained_alignment_head(parse(Settings, values, "settings")) == AlignmentHead(layer=2, head=1)
     values["training"] = {"guided_alignment": {"layer": 1, "head": 4, "step": "reading"}}
-    assert guided_head(parse(Settings, values, "settings")) == AlignmentHead(layer=1, head=4, step="reading")
+    assert trained_alignment_head(parse(Settings, values, "settings")) == AlignmentHead(
+        layer=1, head=4, step="reading"
+    )
     values["model"] = {"family": "bahdanau"}
     values["training"] = {"guided_alignment": {"step": "reading"}}
-    assert guided_head(parse(Settings, values, "settings")) == AlignmentHead(layer=1, step="reading")
+    assert trained_alignment_head(parse(Settings, values, "settings")) == AlignmentHead(
+        layer=1, step="reading"
+    )
 
 
 def test_model_description_includes_the_alignment_head(model):

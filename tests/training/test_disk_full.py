@@ -62,12 +62,12 @@ def test_unwritable_log_stops_training(
     write_reversal_corpus(tmp_path, pairs=60)
     settings = parse(Settings, toy_values(tmp_path, steps=12, save_every=2, validate_every=5), "toy")
 
-    def append(path: Path, content: bytes) -> None:
+    def append_to_file(path: Path, content: bytes) -> None:
         if log_name in path.name:
             raise OSError(28, "No space left on device", str(path))
-        checkpoint.append(path, content)
+        checkpoint.append_to_file(path, content)
 
-    monkeypatch.setattr(report, "append", append)
+    monkeypatch.setattr(report, "append_to_file", append_to_file)
     with pytest.raises(CheckpointError, match=rf"{log_name}.*No space left on device; free some space"):
         train(settings)
     assert checkpoint_steps(settings.run / "checkpoints") == [2, 4]

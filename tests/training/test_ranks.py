@@ -16,7 +16,7 @@ from torch.distributed import HashStore
 from uwaga.errors import DataError, FailedElsewhereError, RankLostError, SettingsError
 from uwaga.files.lock import RunLock
 from uwaga.settings import Settings, parse
-from uwaga.training.consistency import check_shared_folder, compare, facts
+from uwaga.training.consistency import check_shared_folder, collect_inputs, compare_inputs
 from uwaga.training.rank_messages import RankMessages, agree_on_name
 from uwaga.training.ranks import SINGLE_PROCESS, Ranks, join_ranks
 
@@ -226,22 +226,22 @@ def test_differences_between_processes_are_reported(tmp_path: Path) -> None:
         (tmp_path / name).write_text("a\tb\n")
     data = {"train": [str(tmp_path / "train.tsv")], "dev": [str(tmp_path / "dev.tsv")]}
     settings = parse(Settings, {"run": str(tmp_path / "run"), "data": data}, "test")
-    first = facts(settings, None)
-    compare([first, facts(settings, None), first], SINGLE_PROCESS)
+    first = collect_inputs(settings, None)
+    compare_inputs([first, collect_inputs(settings, None), first], SINGLE_PROCESS)
     (tmp_path / "train.tsv").write_text("a\tc\nd\te\n")
     with pytest.raises(
         SettingsError, match=r"rank 2 differs from rank 0: corpus .*train\.tsv: .*size"
     ) as error:
-        compare([first, first, facts(settings, None)], SINGLE_PROCESS)
+        compare_inputs([first, first, collect_inputs(settings, None)], SINGLE_PROCESS)
     assert "the same files" in str(error.value)
     with pytest.raises(SettingsError, match=r"rank 1 differs from rank 0: uwaga: 9\.9 there, uwaga"):
-        compare([first, {**first, "uwaga": "9.9"}], SINGLE_PROCESS)
+        compare_inputs([first, {**first, "uwaga": "9.9"}], SINGLE_PROCESS)
     other = parse(Settings, {"run": "elsewhere", "data": data, "training": {"seed": 2}}, "test")
     with pytest.raises(
         SettingsError, match=r"setting run: elsewhere there, .*; setting training\.seed: 2 there, 1 here"
     ):
-        compare(
-            [first, {**first, **{k: v for k, v in facts(other, None).items() if "setting" in k}}],
+        compare_inputs(
+            [first, {**first, **{k: v for k, v in collect_inputs(other, None).items() if "setting" in k}}],
             SINGLE_PROCESS,
         )
 
