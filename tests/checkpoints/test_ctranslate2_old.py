@@ -36,7 +36,7 @@ def rewrite_as_format_1(folder):
     path = folder / "model.bin"
     written = {}
     for name, variable in read_model_file(path).variables.items():
-        value = np.array(variable.stored)
+        value = np.array(variable.array)
         if value.ndim == 0:
             setting = name.split("/")[-1]
             if setting in ("pre_norm", "activation"):

@@ -299,8 +299,8 @@ def test_description_agrees_with_the_loaded_model(tmp_path, kind):
         if name != "format version":
             assert settings[name.replace(" ", "_")] == value, name
     if checkpoint.weights is not None:
-        computed = set(checkpoint.weights.table.constant) & set(checkpoint.weights.stored)
-        constants = sum(checkpoint.weights.stored[name].values.size for name in computed)
+        computed = set(checkpoint.weights.table.constant) & set(checkpoint.weights.tensors)
+        constants = sum(checkpoint.weights.tensors[name].values.size for name in computed)
         assert description.weights.parameters == checkpoint.weights.parameters + constants
         stored = {checkpoint.weights.format(name) for name in checkpoint.weights.names()}
         assert set(description.weights.formats) == stored

@@ -190,7 +190,7 @@ def test_reading_does_not_copy_weights(tmp_path, monkeypatch):
     read_as_numbers(monkeypatch)
     make(tmp_path / "m", "mbart-large-en-ro")
     loaded = load_torch(tmp_path / "m")
-    model, stored = loaded.model, loaded.checkpoint.weights.stored
+    model, stored = loaded.model, loaded.checkpoint.weights.tensors
     mapped = {tensor.values.ctypes.data for tensor in stored.values()}
     copies = {name for name, weight in model.named_parameters() if weight.data_ptr() not in mapped}
     assert all("key_value" in name for name in copies)  # two stored tensors become one

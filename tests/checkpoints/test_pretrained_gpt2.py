@@ -170,7 +170,7 @@ def test_length_limit_is_read_from_the_folder_or_set_to_the_default(folder, tmp_
 def test_fused_weights_are_split_without_copying(folder):
     loaded = load_torch(folder)
     block = loaded.model.decoder[0].attention
-    stored = loaded.checkpoint.weights.stored["h.0.attn.c_attn.weight"].values
+    stored = loaded.checkpoint.weights.tensors["h.0.attn.c_attn.weight"].values
     for layer in (block.query, block.key_value):
         assert np.shares_memory(layer.weight.numpy(), stored)
 

@@ -188,12 +188,12 @@ def test_adapter_of_another_model_is_rejected(base: Path, tmp_path: Path) -> Non
     adapter = train(adapt_settings(base, model, run, steps=2, adapt=LORA))
     other = train(adapt_settings(base, model, f"{run}2", steps=2))
     assert adapter is not None and other is not None
-    with pytest.raises(ModelError, match=r"an adapter of .*run/model.* is another model"):
+    with pytest.raises(ModelError, match=r"adapter belongs to .*run/model.* is another model"):
         uwaga.load(other, adapter=adapter)
     assert run_main("convert", "--int8", model, tmp_path / "int8") == 0
-    with pytest.raises(SettingsError, match=r"a quantised model cannot take an adapter"):
+    with pytest.raises(SettingsError, match=r"an adapter cannot be applied to a quantised model"):
         uwaga.load(tmp_path / "int8", adapter=adapter)
-    with pytest.raises(ModelError, match=r"not an adapter: there is no adapter\.json"):
+    with pytest.raises(ModelError, match=r"not an adapter, because it contains no adapter\.json"):
         uwaga.load(model, adapter=other)
     content = bytearray((adapter / "adapter.safetensors").read_bytes())
     content[-1] ^= 1

@@ -1,8 +1,9 @@
 """Low-rank adapters in separate folders (M34), and models with an adapter. Does not import torch.
 
-``adapter.json``, a closed schema, and ``adapter.safetensors``: ``NAME.lora_a`` (rank, inputs) and
-``NAME.lora_b`` (outputs, rank) of each adapted layer. The base model is stored elsewhere: the
-configuration has its name and the checksum of its weights.
+An adapter's folder contains ``adapter.json``, whose schema permits no other keys, and
+``adapter.safetensors``, with the matrices ``NAME.lora_a`` (rank, inputs) and ``NAME.lora_b`` (outputs, rank)
+of each adapted layer. The base model is not in the folder: ``adapter.json`` gives its name and the checksum
+of its weights.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from uwaga.settings import StrictModel
 CONFIG, WEIGHTS = "adapter.json", "adapter.safetensors"
 FORMAT, VERSION = "uwaga adapter", 1
 FILES = frozenset({CONFIG, WEIGHTS, CARD})
-Digest = Field(pattern=r"^[0-9a-f]{64}$")
+SHA256_FIELD = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class AdapterConfig(StrictModel):
@@ -40,10 +41,10 @@ class AdapterConfig(StrictModel):
     format: Literal["uwaga adapter"]
     version: int = Field(ge=1)
     base: str = Field(max_length=4096)
-    base_sha256: str = Digest
+    base_sha256: str = SHA256_FIELD
     rank: int = Field(ge=1, le=1 << 16)
     alpha: float = Field(gt=0.0)
-    sha256: str = Digest
+    sha256: str = SHA256_FIELD
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,12 @@ class Adapter:
     """Low-rank updates of a model's matrices.
 
     Attributes:
-        path: the folder, for messages.
+        path: the adapter's folder, for messages.
         base: name of the base model.
-        base_sha256: checksum of its weights; see :func:`weights_checksum`.
+        base_sha256: checksum of the base model's weights; see :func:`weights_checksum`.
         rank: rank of the updates.
         alpha: updates are multiplied by ``alpha / rank``.
-        factors: A (rank, inputs) and B (outputs, rank) by name of the layer.
+        factors: the matrices A (rank, inputs) and B (outputs, rank) by layer name.
     """
 
     path: Path
@@ -78,47 +79,47 @@ class Adapter:
             "layers": sorted(self.factors),
         }
 
-    def update(self, name: str) -> Floats:
-        """Return ``α/r · B A`` of a layer, (outputs, inputs)."""
+    def weight_update(self, name: str) -> Floats:
+        """Return the update ``α/r · B A`` of a layer's matrix, (outputs, inputs)."""
         a, b = self.factors[name]
-        delta: Floats = np.float32(self.alpha / self.rank) * (b @ a)
-        return delta
+        update: Floats = np.float32(self.alpha / self.rank) * (b @ a)
+        return update
 
 
 @dataclass(frozen=True)
 class AdaptedWeights(Weights):
-    """Weights with the updates of an adapter added as they are read."""
+    """Weights to which the updates of an adapter are added when they are read."""
 
     adapter: Adapter | None = None
 
     def read(self, name: str) -> Floats:
-        """Return a weight in float32."""
+        """Return a weight in float32, with the update of the adapter if there is one."""
         weight = super().read(name)
-        if self.adapter is None or not self._changes(name):
+        if self.adapter is None or not self._is_adapted(name):
             return weight
-        updated: Floats = weight + self.adapter.update(_layer(name))
+        updated: Floats = weight + self.adapter.weight_update(_layer_name(name))
         return updated
 
     def rows(self, name: str, first: int, last: int) -> Floats | None:
-        """Return rows of a weight; None if the adapter changes it or it must be read in full."""
-        return None if self._changes(name) else super().rows(name, first, last)
+        """Return rows of a weight, or None if the adapter changes it or it can only be read in full."""
+        return None if self._is_adapted(name) else super().rows(name, first, last)
 
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
         """Return the stored integers of a matrix, or None if the adapter changes it."""
-        return None if self._changes(name) else super().integers(name)
+        return None if self._is_adapted(name) else super().integers(name)
 
-    def _changes(self, name: str) -> bool:
-        return self.adapter is not None and _layer(name) in self.adapter.factors
+    def _is_adapted(self, name: str) -> bool:
+        return self.adapter is not None and _layer_name(name) in self.adapter.factors
 
 
 def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:
-    """Write an adapter atomically, replacing an existing one."""
-    existing = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    unexpected = [name for name in existing if name not in FILES]
-    if unexpected or (folder.exists() and not folder.is_dir()):
+    """Write an adapter and its model card to a folder atomically, replacing an adapter that is there."""
+    existing_names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    unexpected_names = [name for name in existing_names if name not in FILES]
+    if unexpected_names or (folder.exists() and not folder.is_dir()):
         raise ModelError(
-            f"{folder}: holds {(unexpected or [folder.name])[0]!r}, which does not belong to an adapter, so "
-            "it is not overwritten; give another folder"
+            f"{folder}: contains {(unexpected_names or [folder.name])[0]!r}, which is not part of an "
+            "adapter, so it is not overwritten; give another folder"
         )
     tensors = {
         f"{name}.lora_{letter}": np.ascontiguousarray(matrix, dtype=np.float32)
@@ -140,62 +141,67 @@ def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:
 
 
 def read_adapter(folder: str | Path) -> Adapter:
-    """Read an adapter's folder, as written by :func:`write_adapter`."""
+    """Read an adapter from a folder written by :func:`write_adapter`."""
     folder = Path(folder)
     if not (folder / CONFIG).is_file():
         raise ModelError(
-            f"{folder}: not an adapter: there is no {CONFIG}; give the folder `adapter` of a run with "
-            "adapt.lora"
+            f"{folder}: not an adapter, because it contains no {CONFIG}; give the folder `adapter` of a "
+            "training run with adapt.lora"
         )
     values = read_mapping(folder / CONFIG)
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:
-        raise ModelError(f"{folder / CONFIG}: written in format {version}; install a newer uwaga")
+        raise ModelError(
+            f"{folder / CONFIG}: written in format version {version}; install a newer version of uwaga"
+        )
     config = parse_stored(AdapterConfig, values, str(folder / CONFIG))
     path = folder / WEIGHTS
     stored = {name: tensor.floats() for name, tensor in open_tensors(path, config.sha256).items()}
     names = sorted({name.rpartition(".")[0] for name in stored})
-    expected = {f"{name}.lora_{letter}" for name in names for letter in "ab"}
-    if not names or set(stored) != expected:
-        raise ModelError(f"{path}: does not hold two matrices for every layer; copy the adapter again")
+    expected_names = {f"{name}.lora_{letter}" for name in names for letter in "ab"}
+    if not names or set(stored) != expected_names:
+        raise ModelError(f"{path}: does not contain both matrices of every layer; copy the adapter again")
     factors = {}
     for name in names:
         a, b = stored[f"{name}.lora_a"], stored[f"{name}.lora_b"]
         if a.ndim != 2 or b.ndim != 2 or (len(a), b.shape[1]) != (config.rank, config.rank):
-            raise ModelError(f"{path}: {name!r} does not have rank {config.rank}; copy the adapter again")
+            raise ModelError(
+                f"{path}: the matrices of {name!r} do not have rank {config.rank}; copy the adapter again"
+            )
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
-            raise ModelError(f"{path}: {name!r} holds numbers that are not finite; copy the adapter again")
+            raise ModelError(f"{path}: {name!r} contains numbers that are not finite; copy the adapter again")
         factors[name] = (a, b)
     return Adapter(folder, config.base, config.base_sha256, config.rank, config.alpha, factors)
 
 
 def apply_adapter(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
-    """Return a model whose weights are merged with an adapter as they are read."""
+    """Return a model to whose weights the adapter's updates are added when they are read."""
     weights = checkpoint.weights
     if weights is None:
         raise SettingsError(
-            f"{checkpoint.path}: a quantised model cannot take an adapter; merge the adapter into the model "
-            "that this one was converted from (`uwaga merge`), then convert the result"
+            f"{checkpoint.path}: an adapter cannot be applied to a quantised model; merge it into the "
+            "original model (`uwaga merge`), and quantise the result"
         )
     checksum = weights_checksum(weights)
     if checksum != adapter.base_sha256:
         raise ModelError(
-            f"{adapter.path}: an adapter of {adapter.base!r} (weights {adapter.base_sha256[:12]}), but "
-            f"{checkpoint.path} is another model (weights {checksum[:12]}); give its base model with --model"
+            f"{adapter.path}: this adapter belongs to {adapter.base!r} (weights {adapter.base_sha256[:12]}), "
+            f"but {checkpoint.path} is another model (weights {checksum[:12]}); give the base model with "
+            "--model"
         )
     for name, (a, b) in adapter.factors.items():
         shape = weights.shapes.get(f"{name}.weight")
         if shape != (b.shape[0], a.shape[1]):
             raise ModelError(
-                f"{adapter.path}: {name!r} is for a matrix {(b.shape[0], a.shape[1])}, but the model has "
-                f"{shape}; copy the adapter again"
+                f"{adapter.path}: {name!r} is for a matrix of shape {(b.shape[0], a.shape[1])}, but the "
+                f"model has {shape}; copy the adapter again"
             )
-    adapted_weights = AdaptedWeights(weights.shapes, weights.table, weights.stored, adapter)
+    adapted_weights = AdaptedWeights(weights.shapes, weights.table, weights.tensors, adapter)
     return replace(checkpoint, weights=adapted_weights, score_stats=None)
 
 
 def weights_checksum(weights: Weights) -> str:
-    """Return the SHA-256 of the weights in float32, their names and shapes, for any format."""
+    """Return the SHA-256 of the names, shapes and float32 values of the weights, whatever their format."""
     digest = hashlib.sha256()
     for name in sorted(weights.names()):
         digest.update(f"{name} {list(weights.shape(name))}\n".encode())
@@ -203,6 +209,6 @@ def weights_checksum(weights: Weights) -> str:
     return digest.hexdigest()
 
 
-def _layer(name: str) -> str:
-    """Return the name of the layer whose matrix a weight is, or an empty string for another weight."""
+def _layer_name(name: str) -> str:
+    """Return the name of the layer if a weight is a layer's matrix, otherwise an empty string."""
     return name.removesuffix(".weight") if name.endswith(".weight") else ""

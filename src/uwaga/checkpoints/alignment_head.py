@@ -1,7 +1,7 @@
 """The attention head that aligns words best, stored in a small file next to the model.
 
-``alignment_head.json`` holds a :class:`uwaga.settings.AlignmentHead`. If a model is a single file or its
-folder is read-only, it is stored next to the file or in the user's cache.
+``alignment_head.json`` contains a :class:`uwaga.settings.AlignmentHead`. For a model in a single file it is
+stored next to that file; if the location is read-only, it is stored in the user's cache.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def write_head(path: Path, head: AlignmentHead) -> Path:
         head: the attention head.
 
     Returns:
-        the file.
+        the path of the file that was written.
     """
     head_path = _adjacent_path(path)
     try:
@@ -56,7 +56,7 @@ def write_head(path: Path, head: AlignmentHead) -> Path:
 
 
 def head_bytes(head: AlignmentHead) -> bytes:
-    """Return the contents of an attention head file."""
+    """Return the contents of ``alignment_head.json`` for an attention head."""
     return (json.dumps(head.model_dump(exclude_none=True), ensure_ascii=False) + "\n").encode()
 
 

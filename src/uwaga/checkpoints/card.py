@@ -1,4 +1,4 @@
-"""Model cards: licence and languages in their front matter."""
+"""Model cards, and the licence and languages stated in their front matter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uwaga.files.regular import open_regular
 
 CARD, README = "card.md", "README.md"
 MAX_BYTES = 1 << 22
-"""Maximum bytes of a card to read."""
+"""Maximum number of bytes that are read from a card."""
 FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 LICENCE_ROW = re.compile(r"^\|[ \t]*licen[cs]e[^|\n]*\|([^|\n]*)\|", re.IGNORECASE | re.MULTILINE)
 UNSTATED_LICENCES = ("", "not stated", "unknown")
@@ -22,7 +22,7 @@ UNSTATED_LICENCES = ("", "not stated", "unknown")
 class Card:
     """The text of a model card, with the licence and languages that its front matter states.
 
-    The front matter is parsed at first use; translation rarely needs it.
+    The front matter is parsed on first access, since translation rarely needs it.
     """
 
     text: str = ""
@@ -40,7 +40,7 @@ class Card:
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """Language codes."""
+        """The language codes in the front matter."""
         language = self.front_matter.get("language")
         languages = (
             [language] if isinstance(language, str) else language if isinstance(language, list) else []
@@ -55,7 +55,7 @@ class Card:
 
     @cached_property
     def front_matter(self) -> Mapping[str, object]:
-        """The front matter, empty if there is none or it is not YAML."""
+        """The values of the front matter, empty if there is none or it is not a YAML mapping."""
         if not (front_match := FRONT_MATTER.match(self.text)):
             return {}
         from uwaga.settings.yaml_text import load_yaml
@@ -68,9 +68,10 @@ class Card:
 
 
 def read_card(folder: Path) -> Card:
-    """Read the card of a model folder: ``card.md``, or Hugging Face's ``README.md`` with front matter.
+    """Read the card of a model folder from ``card.md`` or, as on the Hugging Face Hub, ``README.md``.
 
-    Missing or unreadable values count as not stated, since cards are written for people.
+    The result is empty if neither file can be read. Invalid values count as not stated, since people write
+    cards by hand.
     """
     for name in (CARD, README):
         try:

@@ -1,4 +1,4 @@
-"""The record of a model stored in any format. Does not import torch."""
+"""The description and data of a model stored in any format. Does not import torch."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from uwaga.tokenizers.chat_template import ChatTemplate
 
 Task = Literal["translate", "generate", "fill"]
-"""A model translates, continues texts, or fills in masked tokens."""
+"""What a model does: translate, continue texts, or fill in masked tokens."""
 
 Dtype = Literal["float32", "float16", "bfloat16"]
 """Number formats of floating-point weights."""
 StoredDtype = Literal["float32", "float16", "bfloat16", "int8"]
-"""Number formats of stored weights, which become float32 when they are read."""
+"""Number formats of stored weights, which are converted to float32 when they are read."""
 Memory = Literal["fast", "shared", "none"]
-"""How a reader loads weights: into private memory, memory-mapped and shared with other processes, or not at
-all, for a description that reads only the headers of the weight files."""
+"""How weights are loaded: ``fast`` into private memory, ``shared`` memory-mapped and shared with other
+processes, or ``none`` not at all, for a description that reads only the headers of the weight files."""
 
 MODEL_KINDS: dict[Task, tuple[str, str]] = {
     "translate": ("an encoder–decoder", "uwaga.Translator and `uwaga translate`"),
@@ -47,7 +47,13 @@ MODEL_KINDS: dict[Task, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class WeightSummary:
-    """Sizes of stored weights: floating-point parameters (None: unknown), bytes and number formats."""
+    """The size of stored weights.
+
+    Attributes:
+        parameters: number of floating-point parameters, None if it is unknown.
+        bytes: size of the weight files in bytes.
+        formats: number formats of the weights.
+    """
 
     parameters: int | None
     bytes: int
@@ -55,7 +61,7 @@ class WeightSummary:
 
     @classmethod
     def from_tensors(cls, tensors: Iterable[StoredTensor]) -> WeightSummary:
-        """Summarise the floating-point tensors, with the bytes of the files that hold them."""
+        """Return the summary of the floating-point tensors and of the files that contain them."""
         weights = [tensor for tensor in tensors if tensor.is_floating]
         return cls(
             sum(math.prod(tensor.shape) for tensor in weights),
@@ -66,39 +72,40 @@ class WeightSummary:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checked model with all the data needed to run it; its weights are not yet in memory.
+    """A validated model with all the data needed to run it; its weights are read later, on demand.
 
     :func:`uwaga.checkpoints.to_engine.to_engine` and :func:`uwaga.checkpoints.to_torch.to_torch` build models
     from it.
 
     Attributes:
-        path: folder or file.
+        path: folder or file of the model.
         format: name of the format in the registry.
         family: ``transformer``, ``marian``, ``bart`` and so on.
         settings: settings of the model.
-        symbols: special token ids of the target side.
-        source_vocabulary: rows of the source embedding, or of the only embedding.
-        target_vocabulary: rows of the output.
-        vocabulary: pieces of source and target by the count of the format. The tables may have another row,
-            for a padding token that the format lacks.
+        symbols: ids of the special tokens of the target side.
+        source_vocabulary: number of rows of the source embedding, or of the only embedding.
+        target_vocabulary: number of rows of the output layer.
+        vocabulary: number of source and of target tokens in the stored vocabularies. The embeddings may have
+            one more row, for a padding token that the format lacks.
         source: tokeniser of the source side, or the only tokeniser.
         target: tokeniser of the target side.
-        languages: the model's languages, and what choosing a pair of them changes.
+        languages: the model's languages, and how the choice of a language pair changes the model's input.
         decoding: default search options.
-        text: default preprocessing of texts.
-        card: facts from the model card.
+        text: default options of text preprocessing.
+        card: the model card.
         weights: weights read on demand, in float32; None for int8 and int4 folders.
-        packed: weights in the engine's format, only for int8 and int4 folders.
-        score_stats: statistics of the scores of its translations, if its folder has them.
-        precision: the engine's default precision, if the weights are stored as integers.
-        shortlist: function that reads the vocabulary shortlist next to the model, used by default.
-        alignment_head: the attention head that aligns words, if one has been chosen.
-        chat: the chat template of a decoder-only model, if it has one.
-        summary: sizes of the weights, for a checkpoint read without them.
+        packed: weights in the engine's format; None except for int8 and int4 folders.
+        score_stats: statistics of the scores of the model's translations, None if its folder has none.
+        precision: the engine's default precision if the weights are stored as integers, otherwise None.
+        shortlist: function that reads the vocabulary shortlist next to the model, which is used by default;
+            None if there is no shortlist.
+        alignment_head: the attention head that aligns words, None if none has been chosen.
+        chat: the chat template of a decoder-only model, None if it has none.
+        summary: size of the weights, for a checkpoint read without them.
         problems: problems with the weight files, for a checkpoint read without weights.
-        details: further facts for a description, by name.
-        trained_to_translate: whether a decoder-only model is a translator: it continues a source and its end
-            symbol with the target.
+        details: further properties to show in a description, by name.
+        trained_to_translate: whether a decoder-only model was trained to translate, by continuing the source
+            and its end symbol with the target.
     """
 
     path: Path
@@ -129,7 +136,7 @@ class Checkpoint:
 
     @property
     def task(self) -> Task:
-        """The task of the model, derived from its settings and its training."""
+        """The task of the model, which follows from its architecture and its training."""
         if isinstance(self.settings, DecoderOnlySettings) and not self.trained_to_translate:
             return "generate"
         return "fill" if isinstance(self.settings, EncoderOnlySettings) else "translate"

@@ -13,7 +13,7 @@ from uwaga.checkpoints.languages import Pairs
 from uwaga.settings import DecodingSettings
 
 SEARCH_OPTIONS = ("beam", "length_penalty", "min_length", "max_length", "no_repeat_ngram", "sample")
-"""Decoding defaults shown first; the others are those of :class:`uwaga.settings.DecodingSettings`."""
+"""Decoding defaults shown first, before the other fields of :class:`uwaga.settings.DecodingSettings`."""
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,18 @@ class Description:
     """A description of a model.
 
     Attributes:
-        place: folder or file.
+        place: folder or file of the model.
         format: name of the format, such as ``uwaga`` or ``Hugging Face``.
         family: ``transformer``, ``marian``, ``bart`` and so on.
-        sizes: width, layers and the other settings of the model.
-        weights: number of parameters, bytes and number formats.
-        vocabulary: pieces of source and target.
-        languages: codes of the source languages and of the target languages; empty where none are stated.
-        licence: as the model card states it, None if it does not.
+        sizes: width, number of layers and the other settings of the model.
+        weights: number of parameters, size in bytes and number formats.
+        vocabulary: number of source and of target tokens.
+        languages: codes of the source languages and of the target languages; empty if none are stated.
+        licence: the licence stated in the model card, None if it states none.
         decoding: default search options.
         problems: problems that prevent the model from loading.
-        alignment_head: the attention head that aligns words, as ``1.2 reading``, if one has been chosen.
+        alignment_head: the attention head that aligns words, such as ``1.2 reading``; None if none has been
+            chosen.
     """
 
     place: str
@@ -47,7 +48,7 @@ class Description:
     alignment_head: str | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Return the description as JSON values, with the languages by side."""
+        """Return the description as JSON values, with the languages under ``source`` and ``target``."""
         source, target = self.languages
         values = asdict(self) | {"languages": {"source": list(source), "target": list(target)}}
         if self.alignment_head is None:
@@ -56,7 +57,7 @@ class Description:
 
 
 def describe_checkpoint(checkpoint: Checkpoint) -> Description:
-    """Describe a checkpoint that was read without its weights."""
+    """Return the description of a checkpoint that was read without its weights."""
     flat: dict[str, Any] = {}
     for name, value in expand_model(checkpoint.settings).items():
         group = value if isinstance(value, dict) else {"": value}  # a group, such as rotary
@@ -71,18 +72,18 @@ def describe_checkpoint(checkpoint: Checkpoint) -> Description:
         family=checkpoint.family,
         sizes=sizes | dict(checkpoint.details),
         weights=checkpoint.summary
-        or WeightSummary.from_tensors(checkpoint.weights.stored.values() if checkpoint.weights else ()),
+        or WeightSummary.from_tensors(checkpoint.weights.tensors.values() if checkpoint.weights else ()),
         vocabulary=checkpoint.vocabulary,
         languages=checkpoint.languages.pairs,
         licence=checkpoint.card.licence,
-        decoding=_decoding(checkpoint),
+        decoding=_decoding_defaults(checkpoint),
         problems=checkpoint.problems,
         alignment_head=None if head is None else str(head),
     )
 
 
-def _decoding(checkpoint: Checkpoint) -> dict[str, object]:
-    """Return the default options that a uwaga folder can state, without infinite limits."""
+def _decoding_defaults(checkpoint: Checkpoint) -> dict[str, object]:
+    """Return the default decoding options that a uwaga folder can store, except infinite limits."""
     options: dict[str, Any] = {**vars(checkpoint.decoding), **vars(checkpoint.text)}
     names = dict.fromkeys((*SEARCH_OPTIONS, *DecodingSettings.model_fields))
     return {name: options[name] for name in names if options[name] != math.inf}

@@ -82,10 +82,10 @@ def stored_tensors(weights: Weights, read: WeightReader, half: bool) -> dict[str
         padding, views = weights.table.padding.get(name), weights.table.weights[name]
         parts = np.split(values if padding is None else values[: padding.rows], len(views))
         for view, part in zip(views, parts, strict=True):
-            if view.name in weights.stored:
-                _write_view(tensors, view, part, weights.stored[view.name])
+            if view.name in weights.tensors:
+                _write_view(tensors, view, part, weights.tensors[view.name])
     arrays: dict[str, NDArray[Any]] = {}
-    for name, tensor in weights.stored.items():
+    for name, tensor in weights.tensors.items():
         if tensor.name != name:
             continue  # an alias
         new = tensors.get(weights.table.aliases.get(name, name))

@@ -71,7 +71,7 @@ def _check(model: nn.Module, checkpoint: Checkpoint, weights: Weights) -> None:
     expected = {name: tuple(tensor.shape) for name, tensor in distinct_tensors(model).items()}
     shapes = {name: weights.shape(name) for name in weights.names()}
     formats = {name: weights.format(name) for name in shapes}
-    path = next((tensor.path for tensor in weights.stored.values()), checkpoint.path)
+    path = next((tensor.path for tensor in weights.tensors.values()), checkpoint.path)
     check_tensors(path, expected, formats, shapes, formats)
 
 

@@ -79,12 +79,12 @@ class Weights:
     Attributes:
         shapes: shape of each weight, tied weights once.
         table: the mapping to stored tensors.
-        stored: the tensors of the files, by the names used in the table.
+        tensors: the tensors of the files, by the names used in the table.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
     table: Table
-    stored: Mapping[str, StoredTensor]
+    tensors: Mapping[str, StoredTensor]
 
     def names(self) -> Sequence[str]:
         """Return the names of the weights in uwaga, tied weights once."""
@@ -96,34 +96,34 @@ class Weights:
 
     def format(self, name: str) -> str:
         """Return the stored number format of a weight by its safetensors name."""
-        tensor = self.stored.get(self.table.weights[name][0].name)
+        tensor = self.tensors.get(self.table.weights[name][0].name)
         return "F32" if tensor is None else tensor.format
 
     def origin(self, name: str) -> str:
         """Return the file and stored name of a weight, for messages."""
-        tensor = self.stored.get(self.table.weights[name][0].name)
+        tensor = self.tensors.get(self.table.weights[name][0].name)
         return repr(name) if tensor is None else f"{tensor.path}: {tensor.name!r}"
 
     @property
     def parameters(self) -> int:
         """Number of stored parameters, tied weights counted once."""
         used = {view.name for name in self.shapes for view in self.table.weights[name]}
-        distinct = {id(self.stored[name].content): self.stored[name] for name in used & set(self.stored)}
+        distinct = {id(self.tensors[name].content): self.tensors[name] for name in used & set(self.tensors)}
         return sum(math.prod(tensor.shape) for tensor in distinct.values())
 
     def with_path(self, path: Path) -> Weights:
         """Return the same weights, attributed to another file in messages."""
         return replace(
-            self, stored={name: replace(tensor, path=path) for name, tensor in self.stored.items()}
+            self, tensors={name: replace(tensor, path=path) for name, tensor in self.tensors.items()}
         )
 
     def read(self, name: str) -> Floats:
         """Return a weight in float32."""
         shape, views, padding = self.shapes[name], self.table.weights[name], self.table.padding.get(name)
-        if views[0].name not in self.stored:
+        if views[0].name not in self.tensors:
             weight = np.zeros((padding.rows, *shape[1:]) if padding else shape, dtype=np.float32)
         else:
-            parts = [_select(view, self.stored[view.name].floats()) for view in views]
+            parts = [_select(view, self.tensors[view.name].floats()) for view in views]
             weight = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if padding is None:
             return weight.reshape(shape)
@@ -134,7 +134,7 @@ class Weights:
     def rows(self, name: str, first: int, last: int) -> Floats | None:
         """Return rows ``first`` to ``last`` - 1 of a weight; None if only the full weight can be read."""
         view, *other_views = self.table.weights[name]
-        tensor = self.stored.get(view.name)
+        tensor = self.tensors.get(view.name)
         composed = other_views or name in self.table.padding or view != View(view.name)
         if (
             composed
@@ -151,7 +151,7 @@ class Weights:
         None means other formats. Zero rows at the end that are not stored are omitted.
         """
         views, padding = self.table.weights[name], self.table.padding.get(name)
-        tensors = [self.stored.get(view.name) for view in views]
+        tensors = [self.tensors.get(view.name) for view in views]
         quantised = [
             tensor for tensor in tensors if isinstance(tensor, QuantisedTensor) and tensor.format == "I8"
         ]

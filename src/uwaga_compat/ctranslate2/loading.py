@@ -138,7 +138,7 @@ class ModelSpec:
         dtype = COMPUTE_TYPES[self.device].get(self.compute_type, "auto")
         if file is not None and self.compute_type == "default" and self.device == "cpu":
             integers = any(
-                variable.stored.dtype == np.int8 and variable.stored.ndim > 1
+                variable.array.dtype == np.int8 and variable.array.ndim > 1
                 for variable in file.variables.values()
             )
             dtype = "int8" if integers else "float32"

@@ -1,1 +1,1 @@
-"""Formats of model folders, a package for each."""
+"""Readers and writers of model formats, one package per format."""

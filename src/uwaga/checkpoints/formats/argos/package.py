@@ -1,7 +1,7 @@
-"""Argos Translate's packages: zip files of a CTranslate2 folder and a SentencePiece model.
+"""Argos Translate's packages: zip files with a CTranslate2 folder and a SentencePiece model.
 
-Only the required files are unpacked, under fixed names, into a temporary folder that is removed when the
-model is loaded.
+Only the required files are unpacked, under fixed names, into a temporary folder that is removed once the
+model has been loaded.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ MODEL_FILES = (
 )
 MAX_BYTES = {"model.bin": 1 << 33, PIECES: 1 << 28}
 MAX_OTHER_BYTES = 1 << 26
-"""Maximum unpacked bytes of any other file."""
+"""Maximum unpacked size of any other file in bytes."""
 
 SEARCH_OPTIONS = SearchOptions(
     beam=4, length_penalty=0.2, max_length=256, max_ratio=math.inf, min_length=1, unknown=False
 )
-"""The options of Argos Translate, except that it replaces an unknown token by the source piece, and uwaga by
-the next-best token."""
+"""The options of Argos Translate. Unknown tokens differ: Argos Translate replaces them with the source piece,
+uwaga with the next-best token."""
 
 
 def read_package(path: Path, memory: Memory = "fast") -> Checkpoint:
-    """Read an Argos package, or the folder of an unpacked one.
+    """Read an Argos package or an unpacked package.
 
     Args:
-        path: the file or folder.
-        memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`; packages are
+        path: the package file, or the folder of an unpacked package.
+        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`; a package file is
             unpacked in any case.
     """
     if path.is_dir():
@@ -68,15 +68,17 @@ def _read(folder: Path, path: Path, memory: Memory) -> Checkpoint:
     values = read_metadata(folder / METADATA, str(path))
     kind = values.get("type", "translate")
     if kind != "translate":
-        raise ModelError(f"{path}: a package of type {quoted(kind)}, not a translation model")
+        raise ModelError(f"{path}: the package is of type {quoted(kind)}, not a translation model")
     pieces = folder / PIECES
     if not pieces.is_file():
         tokeniser = (
-            f"{BPE_CODES} (Moses' tokeniser and byte-pair codes), which uwaga lacks"
+            f"{BPE_CODES} (Moses' tokeniser and byte-pair codes), which uwaga does not support"
             if (folder / BPE_CODES).is_file()
             else "none"
         )
-        raise ModelError(f"{path}: a package needs {PIECES} as its tokeniser; it has {tokeniser}")
+        raise ModelError(
+            f"{path}: a package must contain {PIECES} as its tokeniser, but this one has {tokeniser}"
+        )
     checkpoint = read_folder(
         folder / "model", memory, pieces=pieces, options=SEARCH_OPTIONS, languages=language_codes(values)
     )
@@ -85,7 +87,7 @@ def _read(folder: Path, path: Path, memory: Memory) -> Checkpoint:
 
 
 def language_codes(values: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the language codes in the metadata of a package."""
+    """Return the codes of the source and target languages in the metadata of a package."""
     return str(values.get("from_code") or UNSTATED_LANGUAGES[0]), str(
         values.get("to_code") or UNSTATED_LANGUAGES[1]
     )
@@ -96,9 +98,9 @@ def read_metadata(path: Path, name: str) -> Mapping[str, Any]:
     try:
         values = json.loads(read_regular(path, MAX_OTHER_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError):
-        raise ModelError(f"{name}: no readable {METADATA}, so it is not an Argos package") from None
+        raise ModelError(f"{name}: not an Argos package, because it has no readable {METADATA}") from None
     if not isinstance(values, dict):
-        raise ModelError(f"{name}: {METADATA} is not a mapping")
+        raise ModelError(f"{name}: {METADATA} is not a JSON object")
     return values
 
 
@@ -114,7 +116,7 @@ def _unpack(path: Path, folder: Path) -> None:
 
 
 def select_members(package: Archive) -> dict[str, str]:
-    """Return the required and optional members of a package by their names within its folder."""
+    """Return the member names of the files that uwaga reads, by their paths within the package's folder."""
     path = package.path
     names = {METADATA, PIECES, BPE_CODES, *(f"model/{name}" for name in MODEL_FILES)}
     members: dict[str, str] = {}
@@ -122,14 +124,18 @@ def select_members(package: Archive) -> dict[str, str]:
     for member in package.members:
         parts = PurePosixPath(member).parts
         if ".." in parts or "\\" in member or member.startswith("/"):
-            raise ModelError(f"{path}: holds {quoted(member)}, a file outside the package; refused")
+            raise ModelError(
+                f"{path}: the member {quoted(member)} has a path outside the package; the package is refused"
+            )
         inner_name = "/".join(parts[1:])
         if inner_name not in names:
             continue
         if inner_name in members:
-            raise ModelError(f"{path}: holds {inner_name!r} twice; refused")
+            raise ModelError(f"{path}: contains {inner_name!r} twice; the package is refused")
         roots.add(parts[0])
         members[inner_name] = member
     if len(roots) != 1:
-        raise ModelError(f"{path}: not an Argos package, which is one folder with {METADATA} and model/")
+        raise ModelError(
+            f"{path}: not an Argos package, which must contain exactly one folder with {METADATA} and model/"
+        )
     return members

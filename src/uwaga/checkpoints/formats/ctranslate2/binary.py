@@ -1,8 +1,9 @@
-"""CTranslate2's ``model.bin``: a short header and named arrays, all sizes checked.
+"""CTranslate2's ``model.bin``, which contains a short header and named arrays; all sizes are checked.
 
-The layout is defined by its ``python/ctranslate2/specs/model_spec.py``: version, name and revision of the
-specification, arrays (name, shape, number format, bytes), then aliases of arrays. Everything is
-little-endian; versions encode the number format differently, and version 1 (2019) has no specification name.
+The layout is defined in ``python/ctranslate2/specs/model_spec.py`` of CTranslate2: format version, name and
+revision of the specification, arrays (name, shape, number format, bytes), and aliases of arrays. Everything
+is little-endian. Format versions encode the number format differently, and version 1 (2019) has no
+specification name.
 """
 
 from __future__ import annotations
@@ -25,39 +26,39 @@ from uwaga.results.attention import Floats
 
 VERSIONS = range(1, 7)
 FIRST_REVISION = 1
-"""First revision of specifications, which uses the names of OpenNMT-tf."""
+"""First revision of specifications, in which arrays have the names of OpenNMT-tf."""
 MAX_AXES = 8
 MAX_BYTES = 1 << 37
-"""Maximum bytes of a file."""
+"""Maximum size of a file in bytes."""
 MAX_SETTING_BYTES = 1 << 10
-"""Maximum bytes of an array that holds a setting."""
+"""Maximum size in bytes of an array that represents a setting."""
 BFLOAT16 = "bfloat16"
 NUMBER_FORMATS = ("<f4", "<i1", "<i2", "<i4", "<f2", BFLOAT16)
-"""Number formats by number, as in ``DataType`` of its ``types.h``."""
+"""Number formats by code, as in ``DataType`` of CTranslate2's ``types.h``."""
 FORMATS_BY_SIZE = {4: "<f4", 2: "<i2", 1: "<i1"}
-"""Files before version 4 state only the size of a number."""
+"""Number formats by size in bytes; files before version 4 state only the size."""
 INT16_SCALE = 1000.0
-"""Default scale of 16-bit weights."""
+"""Default scale of int16 weights."""
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A stored array; its integers are divided by ``scale``."""
+    """A stored array; the weights are its integers divided by ``scale``, or its floating-point numbers."""
 
     name: str
-    stored: Array
+    array: Array
     bfloat16: bool = False
     scale: Array | None = None
 
     def floats(self, path: Path) -> Floats:
-        """Return a copy in float32; integers are divided by their scale, one for the array or one per row."""
+        """Return the weights in float32; the scale of integers may be one for the array or one per row."""
         if self.bfloat16:
-            bits = self.stored.astype(np.uint32) << 16
+            bits = self.array.astype(np.uint32) << 16
             values = bits.view(np.float32)
-        elif self.stored.dtype.kind == "f":
-            values = self.stored.astype(np.float32)
+        elif self.array.dtype.kind == "f":
+            values = self.array.astype(np.float32)
         else:
             values = self._dequantise(path)
         if not math.isfinite(float(values.sum(dtype=np.float64))):
@@ -67,16 +68,14 @@ class Variable:
     def _dequantise(self, path: Path) -> Floats:
         scale = self.scale
         if scale is None:
-            if self.stored.dtype != np.int16:
-                raise ModelError(
-                    f"{path}: {self.name!r} holds whole numbers, but no scale for them is stored"
-                )
+            if self.array.dtype != np.int16:
+                raise ModelError(f"{path}: {self.name!r} contains integers, but no scale for them is stored")
             scale = np.full((), INT16_SCALE, dtype=np.float32)
-        rows = self.stored.shape[:1]
+        rows = self.array.shape[:1]
         if scale.dtype.kind != "f" or scale.shape not in ((), (1,), rows):
             raise ModelError(
-                f"{path}: the scale of {self.name!r} has shape {scale.shape}, but the numbers have "
-                f"{self.stored.shape}"
+                f"{path}: the scale of {self.name!r} has shape {scale.shape}, but the array has shape "
+                f"{self.array.shape}"
             )
         if scale.shape == (1,):
             scale = scale[0]
@@ -84,15 +83,15 @@ class Variable:
         if not bool((np.isfinite(scale) & (scale > 0)).all()):
             raise ModelError(f"{path}: the scale of {self.name!r} contains values that are not positive")
         if scale.ndim:
-            scale = scale.reshape(-1, *([1] * (self.stored.ndim - 1)))  # (rows, 1)
-        values: Floats = self.stored.astype(np.float32)
+            scale = scale.reshape(-1, *([1] * (self.array.ndim - 1)))  # (rows, 1)
+        values: Floats = self.array.astype(np.float32)
         values /= scale
         return values
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A ``model.bin``; aliases of an array share one :class:`Variable`."""
+    """The contents of a ``model.bin``; an array and its aliases share one :class:`Variable`."""
 
     path: Path
     version: int
@@ -101,47 +100,49 @@ class ModelFile:
     variables: Mapping[str, Variable]
 
 
-def read_model_file(path: Path, contents: bool = True) -> ModelFile:
+def read_model_file(path: Path, with_contents: bool = True) -> ModelFile:
     """Read a ``model.bin`` into memory.
 
     Args:
-        path: the file.
-        contents: False skips arrays of more than :data:`MAX_SETTING_BYTES` bytes; their numbers are then 0.
+        path: path of the file.
+        with_contents: False to skip arrays of more than :data:`MAX_SETTING_BYTES` bytes, whose values are
+            then all 0.
     """
-    reader = _Reader(path, contents)
+    reader = _Reader(path, with_contents)
     version = reader.unsigned("I")
     if version not in VERSIONS:
         raise ModelError(
-            f"{path}: CTranslate2 format {version}, or not a CTranslate2 file; uwaga reads formats "
-            f"{VERSIONS.start} to {VERSIONS.stop - 1}: convert the model again with CTranslate2 2 to 4"
+            f"{path}: unknown CTranslate2 format version {version}, or not a CTranslate2 file; uwaga reads "
+            f"versions {VERSIONS.start} to {VERSIONS.stop - 1}: convert the model again with CTranslate2 2 "
+            "to 4"
         )
     specification, revision = (
         (reader.string(), reader.unsigned("I")) if version >= 2 else ("", FIRST_REVISION)
     )
-    stored: dict[str, tuple[Array, bool]] = {}
+    arrays: dict[str, tuple[Array, bool]] = {}
     for _ in range(reader.unsigned("I")):
         name, shape = reader.string(), reader.shape()
         if revision == FIRST_REVISION:
             name = _current_name(name)
-        if name in stored:
+        if name in arrays:
             raise ModelError(f"{path}: {name!r} occurs twice; the file is damaged")
-        stored[name] = reader.array(name, shape, version)
-    names = {name: name for name in stored}
+        arrays[name] = reader.array(name, shape, version)
+    names = {name: name for name in arrays}
     if version >= 3:
         for _ in range(reader.unsigned("I")):
             alias, stored_name = reader.string(), reader.string()
-            if stored_name not in stored or alias in names:
+            if stored_name not in arrays or alias in names:
                 raise ModelError(
-                    f"{path}: {alias!r} is an invalid alias of {stored_name!r}; the file is damaged"
+                    f"{path}: {alias!r} is not a valid alias of {stored_name!r}; the file is damaged"
                 )
             names[alias] = stored_name
-            if f"{stored_name}_scale" in stored:
+            if f"{stored_name}_scale" in arrays:
                 names.setdefault(f"{alias}_scale", f"{stored_name}_scale")
     if reader.remaining:
-        raise ModelError(f"{path}: has {reader.remaining} bytes too many; the file is damaged")
+        raise ModelError(f"{path}: has {reader.remaining} bytes after its last array; the file is damaged")
     variables = {
-        name: Variable(name, array, bfloat16, stored.get(f"{name}_scale", (None, False))[0])
-        for name, (array, bfloat16) in stored.items()
+        name: Variable(name, array, bfloat16, arrays.get(f"{name}_scale", (None, False))[0])
+        for name, (array, bfloat16) in arrays.items()
     }
     return ModelFile(
         path,
@@ -153,7 +154,7 @@ def read_model_file(path: Path, contents: bool = True) -> ModelFile:
 
 
 def _current_name(name: str) -> str:
-    """Convert a name of the first revision to the current one; each rule applies once, as in CTranslate2."""
+    """Return the current name for a first-revision name; each rule is applied once, as in CTranslate2."""
     rules = [
         *(("transformer/", ""), (":0", ""), ("w_embs", "embeddings/weight"), ("kernel", "weight")),
         *(
@@ -171,11 +172,11 @@ def _current_name(name: str) -> str:
 
 
 class _Reader:
-    """A sequential reader of a file; every read is checked against the remaining bytes."""
+    """A sequential reader of a file that checks every size against the number of remaining bytes."""
 
-    def __init__(self, path: Path, contents: bool) -> None:
+    def __init__(self, path: Path, with_contents: bool) -> None:
         self._path, self._file, self._map = path, None, None
-        if not contents:
+        if not with_contents:
             self._file = PrivateFile(path)
             self._size = self._file.size
         else:
@@ -197,18 +198,18 @@ class _Reader:
         return self._size - self._position
 
     def unsigned(self, kind: str) -> int:
-        """Read an unsigned integer: ``B`` of 1 byte, ``H`` of 2, ``I`` of 4."""
+        """Read an unsigned integer of 1 byte (``B``), 2 bytes (``H``) or 4 bytes (``I``)."""
         number: int = struct.unpack(f"<{kind}", self._read(struct.calcsize(kind), "a number"))[0]
         return number
 
     def string(self) -> str:
-        """Read a string, stored after its length and ending in a zero byte."""
+        """Read a string, which is preceded by its length and ends with a zero byte."""
         content = self._read(self.unsigned("H"), "a name")
         try:
             return content.split(b"\0", 1)[0].decode("utf-8")
         except UnicodeDecodeError:
             raise ModelError(
-                f"{self._path}: a name at byte {self._position - len(content)} is not text; the file is "
+                f"{self._path}: a name at byte {self._position - len(content)} is not UTF-8; the file is "
                 "damaged"
             ) from None
 
@@ -217,38 +218,38 @@ class _Reader:
         axes = self.unsigned("B")
         if axes > MAX_AXES:
             raise ModelError(
-                f"{self._path}: an array with {axes} axes at byte {self._position}; the file is damaged"
+                f"{self._path}: the array at byte {self._position} has {axes} axes; the file is damaged"
             )
         return tuple(self.unsigned("I") for _ in range(axes))
 
     def array(self, name: str, shape: tuple[int, ...], version: int) -> tuple[Array, bool]:
-        """Read an array with a given shape; return it, and True if it is bfloat16, which numpy lacks."""
-        number = self.unsigned("B")
-        count = self.unsigned("I")
+        """Read an array and return it, with True if its numbers are bfloat16, which NumPy lacks."""
+        code = self.unsigned("B")
+        byte_count = self.unsigned("I")
         if version >= 4:
-            kind = NUMBER_FORMATS[number] if number < len(NUMBER_FORMATS) else None
+            number_format = NUMBER_FORMATS[code] if code < len(NUMBER_FORMATS) else None
         else:
-            kind = FORMATS_BY_SIZE.get(number)
-            count *= number
-        if kind is None:
-            raise ModelError(f"{self._path}: {name!r} has the unknown number format {number}")
-        plain = np.dtype("<u2" if kind == BFLOAT16 else kind)
-        size = math.prod(shape) * plain.itemsize
-        if size != count:
+            number_format = FORMATS_BY_SIZE.get(code)
+            byte_count *= code
+        if number_format is None:
+            raise ModelError(f"{self._path}: {name!r} has the unknown number format {code}")
+        dtype = np.dtype("<u2" if number_format == BFLOAT16 else number_format)
+        size = math.prod(shape) * dtype.itemsize
+        if size != byte_count:
             raise ModelError(
-                f"{self._path}: {name!r} of shape {shape} needs {size} bytes, but has {count}; the file is "
-                "damaged"
+                f"{self._path}: {name!r} of shape {shape} needs {size} bytes, but {byte_count} are stored; "
+                "the file is damaged"
             )
-        if count > self.remaining:
-            raise self._truncation_error(f"{name!r} of {count} bytes")
-        if self._map is None and count > MAX_SETTING_BYTES:
-            array: Array = np.broadcast_to(np.zeros((), plain), shape)  # takes no memory
+        if byte_count > self.remaining:
+            raise self._truncation_error(f"{name!r} of {byte_count} bytes")
+        if self._map is None and byte_count > MAX_SETTING_BYTES:
+            array: Array = np.broadcast_to(np.zeros((), dtype), shape)  # takes no memory
         elif self._map is None:
-            array = np.ndarray(shape, plain, buffer=self._slice(count))
+            array = np.ndarray(shape, dtype, buffer=self._slice(byte_count))
         else:
-            array = np.ndarray(shape, plain, buffer=self._map, offset=self._position)
-        self._position += count
-        return array, kind == BFLOAT16
+            array = np.ndarray(shape, dtype, buffer=self._map, offset=self._position)
+        self._position += byte_count
+        return array, number_format == BFLOAT16
 
     def _read(self, count: int, label: str) -> bytes:
         if count > self.remaining:
@@ -265,6 +266,6 @@ class _Reader:
 
     def _truncation_error(self, label: str) -> ModelError:
         return ModelError(
-            f"{self._path}: cut short or damaged: {label} is expected at byte {self._position}, but "
-            f"{self.remaining} bytes are left; fetch or convert the model again"
+            f"{self._path}: truncated or damaged: {label} is expected at byte {self._position}, but "
+            f"only {self.remaining} bytes remain; fetch or convert the model again"
         )

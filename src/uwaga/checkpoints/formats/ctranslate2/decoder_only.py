@@ -1,4 +1,4 @@
-"""CTranslate2's decoder-only models like GPT-2 (``TransformerDecoderSpec``), from any converter."""
+"""CTranslate2's decoder-only models like GPT-2 (``TransformerDecoderSpec``), written by any converter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.formats.ctranslate2.binary import ModelFile
 from uwaga.checkpoints.formats.ctranslate2.variables import (
     Variables,
-    activation,
+    activation_name,
     head_count,
     scales_embeddings,
     weight_summary,
@@ -19,9 +19,9 @@ from uwaga.checkpoints.formats.ctranslate2.variables import (
 from uwaga.checkpoints.formats.ctranslate2.vocabulary import (
     DECODER_VOCABULARY,
     DEFAULT_TOKENS,
-    config,
-    epsilon,
-    read_side,
+    read_config,
+    read_epsilon,
+    read_vocabulary,
 )
 from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, Languages
 from uwaga.checkpoints.size_checks import weight_shapes
@@ -39,49 +39,49 @@ DECODER_SPECIFICATIONS = ("TransformerDecoderSpec",)
 """Specifications of decoder-only models."""
 REVISIONS = range(3, 9)
 SEARCH_OPTIONS = SearchOptions(beam=1, max_length=512, max_ratio=math.inf)
-"""CTranslate2's defaults."""
+"""CTranslate2's default search options."""
 TOKENISER_FILES = ("tokenizer.json", "vocab.json")
 EMBEDDING = "decoder/embeddings/weight"
 POSITIONS = "decoder/position_encodings/encodings"
 OUTPUT = "decoder/projection/weight"
-BLOCK = (
+LAYER_MATRICES = (
     ("attention.query", View("self_attention/linear_0", first=0, last=1, parts=3)),
     ("attention.key_value", View("self_attention/linear_0", first=1, last=3, parts=3)),
     ("attention.output", View("self_attention/linear_1")),
     ("feed_forward.inner", View("ffn/linear_0")),
     ("feed_forward.outer", View("ffn/linear_1")),
 )
-NORMS = (("attention_norm", "self_attention/layer_norm"), ("feed_forward_norm", "ffn/layer_norm"))
+LAYER_NORMS = (("attention_norm", "self_attention/layer_norm"), ("feed_forward_norm", "ffn/layer_norm"))
 
 
 def read_decoder(folder: Path, file: ModelFile, with_weights: bool, is_segmented: bool) -> Checkpoint:
     """Read the folder of a decoder-only model.
 
     Args:
-        folder: the folder.
-        file: its ``model.bin``.
-        with_weights: False reads no weights.
+        folder: the model folder.
+        file: the contents of its ``model.bin``.
+        with_weights: False to read no weights.
         is_segmented: see :func:`uwaga.checkpoints.formats.ctranslate2.folder.read_folder`.
     """
     if file.revision not in REVISIONS:
-        raise ModelError(f"{file.path}: unsupported revision {file.revision} of {file.specification}")
-    stored = Variables(file)
-    settings = _settings(stored, folder)
-    table = _table(stored, settings)
-    pieces = read_side(folder, DECODER_VOCABULARY)
+        raise ModelError(f"{file.path}: revision {file.revision} of {file.specification} is not supported")
+    variables = Variables(file)
+    settings = _settings(variables, folder)
+    table = _weight_table(variables, settings)
+    pieces = read_vocabulary(folder, DECODER_VOCABULARY)
     symbols = _symbols(folder, pieces)
     tokeniser = _tokeniser(folder, pieces, symbols, is_segmented)
-    size = stored.shape(EMBEDDING, 2)[0]
+    size = variables.shape(EMBEDDING, 2)[0]
     if size < len(pieces):
         raise ModelError(
-            f"{folder}: {len(pieces)} tokens in the vocabulary, but {size} in {file.path.name}; the files "
+            f"{folder}: the vocabulary has {len(pieces)} tokens, but {file.path.name} has {size}; the files "
             "belong to different models"
         )
     card = read_card(folder)
     weights = None
     if with_weights:
         shapes = weight_shapes(settings, size, size)
-        weights = map_weights(shapes, table, stored.tensors(), str(file.path))
+        weights = map_weights(shapes, table, variables.tensors(), str(file.path))
     return Checkpoint(
         path=folder,
         format="CTranslate2",
@@ -102,26 +102,26 @@ def read_decoder(folder: Path, file: ModelFile, with_weights: bool, is_segmented
     )
 
 
-def _settings(stored: Variables, folder: Path) -> DecoderOnlySettings:
-    layers = stored.layer_count("decoder")
-    rows, width = stored.shape(POSITIONS, 2)
+def _settings(variables: Variables, folder: Path) -> DecoderOnlySettings:
+    layers = variables.layer_count("decoder")
+    rows, width = variables.shape(POSITIONS, 2)
     values = {
         "layers": layers,
         "width": width,
-        "heads": head_count(stored, "decoder", 8),
-        "feed_forward": stored.shape("decoder/layer_0/ffn/linear_0/weight", 2)[0],
-        "activation": activation(stored, "decoder"),
-        "norm": "pre" if stored.flag("decoder", "pre_norm", True) else "post",
-        "norm_epsilon": epsilon(folder),
+        "heads": head_count(variables, "decoder", 8),
+        "feed_forward": variables.shape("decoder/layer_0/ffn/linear_0/weight", 2)[0],
+        "activation": activation_name(variables, "decoder"),
+        "norm": "pre" if variables.flag("decoder", "pre_norm", True) else "post",
+        "norm_epsilon": read_epsilon(folder),
         "max_length": rows,
-        "embedding_scale": scales_embeddings(stored, "decoder"),
-        "tie_output": stored.variable(EMBEDDING) is stored.variable(OUTPUT),
+        "embedding_scale": scales_embeddings(variables, "decoder"),
+        "tie_output": variables.variable(EMBEDDING) is variables.variable(OUTPUT),
         "dropout": 0.0,
     }
-    return parse_stored(DecoderOnlySettings, values, str(stored.file.path))
+    return parse_stored(DecoderOnlySettings, values, str(variables.file.path))
 
 
-def _table(stored: Variables, settings: DecoderOnlySettings) -> Table:
+def _weight_table(variables: Variables, settings: DecoderOnlySettings) -> Table:
     tied = settings.tie_output
     weights = {
         "embedding.weight": (View(EMBEDDING),),
@@ -133,28 +133,28 @@ def _table(stored: Variables, settings: DecoderOnlySettings) -> Table:
         weights[f"decoder_norm.{kind}"] = (View(f"decoder/layer_norm/{parameter}"),)
     for layer in range(settings.layers):
         prefix, stored_prefix = f"decoder.{layer}", f"decoder/layer_{layer}"
-        for name, view in BLOCK:
+        for name, view in LAYER_MATRICES:
             for kind in kinds:
                 stored_view = replace(view, name=f"{stored_prefix}/{view.name}/{kind}")
                 weights[f"{prefix}.{name}.{kind}"] = (stored_view,)
-        for name, norm in NORMS:
+        for name, norm in LAYER_NORMS:
             for kind, parameter in kinds.items():
                 weights[f"{prefix}.{name}.{kind}"] = (View(f"{stored_prefix}/{norm}/{parameter}"),)
     used = {view.name for views in weights.values() for view in views}
-    stored.reject_unsupported()
-    stored.flag("decoder", "start_from_zero_embedding", False)
-    scales = {name for name in stored.file.variables if name.removesuffix("_scale") in used}
+    variables.reject_unsupported()
+    variables.flag("decoder", "start_from_zero_embedding", False)
+    scales = {name for name in variables.file.variables if name.removesuffix("_scale") in used}
     return Table(
         weights,
         aliases={OUTPUT: EMBEDDING} if tied else {},
-        unused=(stored.used | scales) - used,
+        unused=(variables.used_names | scales) - used,
         optional={name for name in weights if name.endswith("bias")},
         origin="the rest of the file",
     )
 
 
 def _symbols(folder: Path, pieces: tuple[str, ...]) -> Symbols:
-    config_values = config(folder)
+    config_values = read_config(folder)
     ids = []
     for name in ("bos_token", "eos_token", "unk_token"):
         token = config_values.get(name, DEFAULT_TOKENS[name])

@@ -1,10 +1,10 @@
-"""CTranslate2's model folders (Klein et al. 2020) of ``TransformerSpec``, from any converter.
+"""CTranslate2's model folders (Klein et al. 2020) of ``TransformerSpec``, written by any converter.
 
 Decoder-only models are in :mod:`uwaga.checkpoints.formats.ctranslate2.decoder_only`.
 
-Integer weights are dequantised. CTranslate2 pads without a token and can start a decoder from a zero
-embedding; uwaga needs a token for both, so the vocabulary is extended by ``<pad>``, with zero embeddings
-and probability 0.
+Integer weights are dequantised. CTranslate2 needs no padding token and can start a decoder from a zero
+embedding. uwaga needs a token for both, so ``<pad>``, with zero embeddings and probability 0, is added to the
+vocabulary.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from uwaga.checkpoints.formats.ctranslate2.binary import read_model_file
 from uwaga.checkpoints.formats.ctranslate2.decoder_only import DECODER_SPECIFICATIONS, read_decoder
 from uwaga.checkpoints.formats.ctranslate2.variables import (
     Variables,
-    activation,
+    activation_name,
     embedding_name,
     head_count,
     scales_embeddings,
@@ -29,9 +29,9 @@ from uwaga.checkpoints.formats.ctranslate2.variables import (
 )
 from uwaga.checkpoints.formats.ctranslate2.vocabulary import (
     Vocabularies,
-    epsilon,
+    read_epsilon,
+    read_tokenisers,
     read_vocabularies,
-    tokenisers,
 )
 from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, Languages
 from uwaga.checkpoints.size_checks import weight_shapes
@@ -48,12 +48,12 @@ SPECIFICATIONS = {"TransformerSpec": 0, "TransformerBase": 8, "TransformerBig": 
 """Specifications of encoder–decoder Transformers, with their default number of heads."""
 REVISIONS = range(1, 8)
 MAX_POSITIONS = 1024
-"""Positions of models with computed sinusoids, which state no limit."""
+"""Maximum number of positions of models with computed sinusoids, which state no limit."""
 EXCLUDED_LOGIT = -1e4
-"""A logit bias that makes a probability exactly 0 in float32, and is finite in 16 bits too."""
+"""A logit bias that makes a probability exactly 0 in float32 and is finite in 16-bit formats."""
 
 SEARCH_OPTIONS = SearchOptions(beam=2, max_length=256, max_ratio=math.inf, min_length=1)
-"""CTranslate2's defaults, which exclude empty translations."""
+"""CTranslate2's default search options, which exclude empty translations."""
 
 
 NAME = "CTranslate2"
@@ -72,12 +72,13 @@ def read_folder(
 
     Args:
         folder: the folder, with ``model.bin`` and its vocabularies.
-        memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
-        pieces: the SentencePiece model of both sides; None for ``source.spm`` and ``target.spm`` (Marian's,
-            which ends every source with ``</s>``) or ``sentencepiece.model`` in the folder.
-        is_segmented: read no tokeniser; texts are pieces of the vocabulary separated by spaces.
+        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`.
+        pieces: path of the SentencePiece model of both sides. If it is None, the folder's ``source.spm`` and
+            ``target.spm`` (Marian's tokeniser, which ends every source with ``</s>``) or
+            ``sentencepiece.model`` are used.
+        is_segmented: True to read no tokeniser; texts are then tokens of the vocabulary separated by spaces.
         options: default search options.
-        languages: codes of source and target.
+        languages: codes of the source and target languages.
     """
     with_weights = memory != "none"
     file = read_model_file(folder / MODEL, with_weights)
@@ -85,20 +86,20 @@ def read_folder(
         return read_decoder(folder, file, with_weights, is_segmented)
     if file.specification not in SPECIFICATIONS or file.revision not in REVISIONS:
         raise ModelError(
-            f"{file.path}: unsupported kind of model {file.specification or 'unnamed'!r}, revision "
-            f"{file.revision}; uwaga reads TransformerSpec of revisions {REVISIONS.start} to "
+            f"{file.path}: models of {file.specification or 'unnamed'!r}, revision {file.revision}, are not "
+            f"supported; uwaga reads TransformerSpec of revisions {REVISIONS.start} to "
             f"{REVISIONS.stop - 1}"
         )
-    stored = Variables(file)
-    settings = _settings(stored, folder)
+    variables = Variables(file)
+    settings = _settings(variables, folder)
     vocabularies = read_vocabularies(
         folder,
         file,
-        bool(stored.flag("decoder", "start_from_zero_embedding", False)),
-        stored.special_token_flags(),
+        bool(variables.flag("decoder", "start_from_zero_embedding", False)),
+        variables.special_token_flags(),
     )
-    table = _table(stored, settings, vocabularies)
-    source, target = tokenisers(folder, vocabularies, pieces, is_segmented)
+    table = _weight_table(variables, settings, vocabularies)
+    source, target = read_tokenisers(folder, vocabularies, pieces, is_segmented)
     card = read_card(folder)
     return Checkpoint(
         path=folder,
@@ -117,7 +118,7 @@ def read_folder(
         weights=map_weights(
             weight_shapes(settings, vocabularies.size, vocabularies.size),
             table,
-            stored.tensors(),
+            variables.tensors(),
             str(file.path),
         )
         if with_weights
@@ -127,34 +128,40 @@ def read_folder(
     )
 
 
-def _settings(stored: Variables, folder: Path) -> TransformerSettings:
-    """Infer the settings from the file's scalars and shapes."""
-    path = stored.file.path
-    default = SPECIFICATIONS[stored.file.specification] or 8
+def _settings(variables: Variables, folder: Path) -> TransformerSettings:
+    """Return the settings, inferred from the file's scalars and array shapes."""
+    path = variables.file.path
+    default = SPECIFICATIONS[variables.file.specification] or 8
     values = {
-        "encoder_layers": stored.layer_count("encoder"),
-        "decoder_layers": stored.layer_count("decoder"),
+        "encoder_layers": variables.layer_count("encoder"),
+        "decoder_layers": variables.layer_count("decoder"),
         "width": _shared_setting(
-            stored, "width", lambda scope: stored.shape(embedding_name(stored, scope), 2)[1]
+            variables, "width", lambda scope: variables.shape(embedding_name(variables, scope), 2)[1]
         ),
-        "heads": head_count(stored, "encoder", default),
-        "decoder_heads": head_count(stored, "decoder", default),
-        "feed_forward": stored.shape("encoder/layer_0/ffn/linear_0/weight", 2)[0],
-        "decoder_feed_forward": stored.shape("decoder/layer_0/ffn/linear_0/weight", 2)[0],
+        "heads": head_count(variables, "encoder", default),
+        "decoder_heads": head_count(variables, "decoder", default),
+        "feed_forward": variables.shape("encoder/layer_0/ffn/linear_0/weight", 2)[0],
+        "decoder_feed_forward": variables.shape("decoder/layer_0/ffn/linear_0/weight", 2)[0],
         "norm": _shared_setting(
-            stored, "norm", lambda scope: "pre" if stored.flag(scope, "pre_norm", True) else "post"
+            variables, "norm", lambda scope: "pre" if variables.flag(scope, "pre_norm", True) else "post"
         ),
-        "activation": _shared_setting(stored, "activation", lambda scope: activation(stored, scope)),
-        "embedding_scale": _shared_setting(stored, "scale", lambda scope: scales_embeddings(stored, scope)),
+        "activation": _shared_setting(
+            variables, "activation", lambda scope: activation_name(variables, scope)
+        ),
+        "embedding_scale": _shared_setting(
+            variables, "scale", lambda scope: scales_embeddings(variables, scope)
+        ),
         "embedding_norm": _shared_setting(
-            stored, "embedding norm", lambda scope: stored.has_variable(f"{scope}/layernorm_embedding/gamma")
+            variables,
+            "embedding norm",
+            lambda scope: variables.has_variable(f"{scope}/layernorm_embedding/gamma"),
         ),
-        "norm_epsilon": epsilon(folder),
+        "norm_epsilon": read_epsilon(folder),
         "output_bias": True,
-        "tie": _tie_kind(stored),
+        "tie": _weight_tying(variables),
         "dropout": 0.0,
     }
-    rows = _shared_setting(stored, "positions", lambda scope: _position_count(stored, scope))
+    rows = _shared_setting(variables, "positions", lambda scope: _position_count(variables, scope))
     if rows:
         values |= {"positions": "learned", "max_length": rows}
     else:
@@ -162,30 +169,30 @@ def _settings(stored: Variables, folder: Path) -> TransformerSettings:
     return parse_stored(TransformerSettings, values, str(path))
 
 
-def _shared_setting(stored: Variables, name: str, read: Callable[[str], Value]) -> Value:
-    """Return a setting that encoder and decoder must share."""
+def _shared_setting(variables: Variables, name: str, read: Callable[[str], Value]) -> Value:
+    """Return a setting that must be equal in the encoder and the decoder."""
     encoder, decoder = read("encoder"), read("decoder")
     if encoder != decoder:
         raise ModelError(
-            f"{stored.file.path}: {name} {encoder} in the encoder and {decoder} in the decoder, which "
+            f"{variables.file.path}: {name} is {encoder} in the encoder but {decoder} in the decoder, which "
             "uwaga does not support"
         )
     return encoder
 
 
-def _position_count(stored: Variables, scope: str) -> int:
-    """Return the rows of the position table, or 0 if the positions are computed."""
+def _position_count(variables: Variables, scope: str) -> int:
+    """Return the number of rows of the position table, or 0 if the positions are computed."""
     name = f"{scope}/position_encodings/encodings"
-    return stored.shape(name, 2)[0] if stored.has_variable(name) else 0
+    return variables.shape(name, 2)[0] if variables.has_variable(name) else 0
 
 
-def _tie_kind(stored: Variables) -> str:
-    """Return the kind of weight tying between the two embeddings and the output layer."""
+def _weight_tying(variables: Variables) -> str:
+    """Return which of the two embeddings and the output layer share weights, as the setting ``tie``."""
     source, target, output = (
-        stored.variable(name)
+        variables.variable(name)
         for name in (
-            embedding_name(stored, "encoder"),
-            embedding_name(stored, "decoder"),
+            embedding_name(variables, "encoder"),
+            embedding_name(variables, "decoder"),
             "decoder/projection/weight",
         )
     )
@@ -194,8 +201,11 @@ def _tie_kind(stored: Variables) -> str:
     return "embeddings" if source is target else "none"
 
 
-def _layers(settings: TransformerSettings) -> dict[str, View]:
-    """Map uwaga's linear layers to parts of CTranslate2's, which fuse the projections of one input."""
+def _layer_views(settings: TransformerSettings) -> dict[str, View]:
+    """Return the part of a CTranslate2 layer that corresponds to each of uwaga's linear layers, by name.
+
+    CTranslate2 fuses the projections of the same input into one layer.
+    """
     views: dict[str, View] = {}
     for stack, count in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
         attention = "attention" if stack == "encoder" else "self_attention"
@@ -215,8 +225,8 @@ def _layers(settings: TransformerSettings) -> dict[str, View]:
     return views
 
 
-def _norms(settings: TransformerSettings) -> dict[str, str]:
-    """Return CTranslate2's names of uwaga's norms."""
+def _norm_names(settings: TransformerSettings) -> dict[str, str]:
+    """Return CTranslate2's names of the layer norms, by their names in uwaga."""
     norms: dict[str, str] = {}
     for stack, count in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
         attention = "attention" if stack == "encoder" else "self_attention"
@@ -234,18 +244,18 @@ def _norms(settings: TransformerSettings) -> dict[str, str]:
     return norms
 
 
-def _table(stored: Variables, settings: TransformerSettings, vocabularies: Vocabularies) -> Table:
-    """Return the table of weights; embeddings and output include the row of the padding token."""
+def _weight_table(variables: Variables, settings: TransformerSettings, vocabularies: Vocabularies) -> Table:
+    """Return the weight table; embeddings and output layer have a row for the padding token."""
     weights: dict[str, tuple[View, ...]] = {}
-    for name, view in _layers(settings).items():
+    for name, view in _layer_views(settings).items():
         for kind in ("weight", "bias"):
             weights[f"{name}.{kind}"] = (replace(view, name=f"{view.name}/{kind}"),)
-    for name, stored_norm in _norms(settings).items():
+    for name, stored_norm in _norm_names(settings).items():
         weights[f"{name}.weight"] = (View(f"{stored_norm}/gamma"),)
         weights[f"{name}.bias"] = (View(f"{stored_norm}/beta"),)
     tables = {"source_embedding.weight": "encoder", "target_embedding.weight": "decoder"}
     for name, stack in tables.items():
-        weights[name] = (View(embedding_name(stored, stack)),)
+        weights[name] = (View(embedding_name(variables, stack)),)
     if settings.positions == "learned":
         for side, stack in (("source", "encoder"), ("target", "decoder")):
             weights[f"{side}_positions.weight"] = (View(f"{stack}/position_encodings/encodings"),)
@@ -254,8 +264,8 @@ def _table(stored: Variables, settings: TransformerSettings, vocabularies: Vocab
     source, target = len(vocabularies.source), len(vocabularies.target)
     if settings.tie in ("all", "embeddings") and source != target:
         raise ModelError(
-            f"{stored.file.path}: one embedding, but vocabularies of {source} and {target} tokens; "
-            "the files belong to different models"
+            f"{variables.file.path}: both sides share one embedding, but the vocabularies have {source} and "
+            f"{target} tokens; the files belong to different models"
         )
     padding = {name: RowPadding(target) for name in ("target_embedding.weight", "output_weight")}
     padding |= {
@@ -263,12 +273,12 @@ def _table(stored: Variables, settings: TransformerSettings, vocabularies: Vocab
         "output_bias": RowPadding(target, EXCLUDED_LOGIT),
     }
     used = {view.name for views in weights.values() for view in views}
-    stored.reject_unsupported()
-    scales = {name for name in stored.file.variables if name.removesuffix("_scale") in used}
+    variables.reject_unsupported()
+    scales = {name for name in variables.file.variables if name.removesuffix("_scale") in used}
     return Table(
         weights,
         aliases=_aliases(settings, weights),
-        unused=(stored.used | scales) - used,
+        unused=(variables.used_names | scales) - used,
         optional={name for name in weights if name.endswith("bias")},
         padding=padding,
         origin="the rest of the file",
@@ -276,7 +286,7 @@ def _table(stored: Variables, settings: TransformerSettings, vocabularies: Vocab
 
 
 def _aliases(settings: TransformerSettings, weights: Mapping[str, tuple[View, ...]]) -> dict[str, str]:
-    """Return the aliases of tied tables."""
+    """Return the stored name of each tied table by its alias."""
     target = "output_weight" if settings.tie in ("all", "decoder") else "target_embedding.weight"
     target = "source_embedding.weight" if settings.tie == "embeddings" else target
     owners = {

@@ -19,21 +19,24 @@ from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel, read_senten
 
 PIECES = "sentencepiece.model"
 DECODER_VOCABULARY = "vocabulary"
-"""The side of a decoder-only model, and the name of its file."""
+"""The only side of a decoder-only model, and the name of its vocabulary file."""
 TOKENS_VERSION = 6
-"""First format version in which ``config.json`` names the special tokens."""
+"""First format version in which ``config.json`` gives the special tokens."""
 DEFAULT_TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "decoder_start_token": "<s>"}
 DEFAULT_EPSILON = 1e-5
 MAX_BYTES = 1 << 26
-"""Maximum bytes of a vocabulary."""
+"""Maximum size of a vocabulary file in bytes."""
 
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """The pieces of both sides, and the special tokens.
+    """The vocabularies of both sides and their special tokens.
 
-    ``size``: rows of both embeddings, including the padding token, which is the last. ``prefix`` and
-    ``suffix``: ids added before and after a source.
+    Attributes:
+        source, target: the pieces of each side in the order of their ids.
+        size: number of rows of both embeddings; the last is the padding token's.
+        symbols, source_symbols: ids of the special tokens of the target and the source side.
+        prefix, suffix: ids that are added before and after a source.
     """
 
     source: tuple[str, ...]
@@ -45,9 +48,9 @@ class Vocabularies:
     suffix: tuple[int, ...]
 
 
-def epsilon(folder: Path) -> float:
-    """Return the epsilon of the layer norms."""
-    value = config(folder).get("layer_norm_epsilon")
+def read_epsilon(folder: Path) -> float:
+    """Return the epsilon of the layer norms, as stated in ``config.json`` or the default."""
+    value = read_config(folder).get("layer_norm_epsilon")
     if value is None:
         return DEFAULT_EPSILON
     if type(value) is not float or not 0.0 < value < 1.0:
@@ -60,16 +63,16 @@ def epsilon(folder: Path) -> float:
 def read_vocabularies(
     folder: Path, file: ModelFile, starts_from_zero: bool, special_token_flags: Mapping[str, bool]
 ) -> Vocabularies:
-    """Read both vocabularies and find the special tokens in them.
+    """Read both vocabularies and look up their special tokens.
 
     Args:
-        folder: the folder.
-        file: its ``model.bin``.
-        starts_from_zero: True if the decoder's first input is zero instead of a token's embedding.
-        special_token_flags: flags for special tokens, stored in files of old formats.
+        folder: the model folder.
+        file: the contents of its ``model.bin``.
+        starts_from_zero: True if the decoder's first input is a zero vector instead of a token's embedding.
+        special_token_flags: flags for special tokens, used for files before version 6.
     """
-    source, target = read_side(folder, "source"), read_side(folder, "target")
-    config_values = config(folder)
+    source, target = read_vocabulary(folder, "source"), read_vocabulary(folder, "target")
+    config_values = read_config(folder)
     if file.version < TOKENS_VERSION:
         config_values = DEFAULT_TOKENS | {
             "decoder_start_token": "<s>" if special_token_flags["with_target_bos"] else "</s>",
@@ -83,8 +86,8 @@ def read_vocabularies(
         token = tokens[name]
         if token is None and name == "decoder_start_token":
             raise ModelError(
-                f"{folder / CONFIG}: {name} is null, because the model translates into several languages; "
-                "uwaga does not support this for CTranslate2 models"
+                f"{folder / CONFIG}: {name} is null, as for a model that translates into several languages; "
+                "uwaga does not support such models in CTranslate2's format"
             )
         if token not in pieces:
             raise ModelError(f"{folder}: the vocabulary lacks the {name} {quoted(token)}")
@@ -104,19 +107,19 @@ def read_vocabularies(
     )
 
 
-def tokenisers(
+def read_tokenisers(
     folder: Path, vocabularies: Vocabularies, pieces: Path | None, is_segmented: bool = False
 ) -> tuple[FramedMarianTokeniser | SegmentedTextTokeniser, FramedMarianTokeniser | SegmentedTextTokeniser]:
     """Return the tokenisers of both sides.
 
-    Without a SentencePiece model, and if no piece has its space marker, texts must be segmented
+    If there is no SentencePiece model and no piece contains its space marker, texts must be segmented
     beforehand, with spaces between the pieces.
 
     Args:
-        folder: the folder.
+        folder: the model folder.
         vocabularies: the vocabularies of the folder.
-        pieces: the SentencePiece model of both sides; None to look for it in the folder.
-        is_segmented: texts are already segmented; tokenisers in the folder are ignored.
+        pieces: path of the SentencePiece model of both sides; None to look for it in the folder.
+        is_segmented: True if texts are already segmented; tokenisers in the folder are then ignored.
     """
     prefix, suffix = vocabularies.prefix, vocabularies.suffix
     models: list[SentencePieceModel | None]
@@ -132,8 +135,8 @@ def tokenisers(
         models = [read_sentencepiece(pieces or folder / PIECES)] * 2
     elif any(piece.startswith(MARK) for piece in vocabularies.source):
         raise ModelError(
-            f"{folder}: contains no tokeniser; copy {SOURCE} and {TARGET} to it from the Marian folder that "
-            f"the model was converted from, or the {PIECES} of both sides"
+            f"{folder}: contains no tokeniser; copy to it {SOURCE} and {TARGET} from the Marian folder that "
+            f"the model was converted from, or the {PIECES} that both sides use"
         )
     else:
         models = [None, None]
@@ -166,7 +169,7 @@ def _tokeniser(
     for number, piece in enumerate(names):
         name = piece if piece not in ids else f"<unused{number}>"
         if name in ids:
-            raise ModelError(f"{folder}: the {side} vocabulary has {quoted(piece)} twice")
+            raise ModelError(f"{folder}: the {side} vocabulary contains {quoted(piece)} twice")
         ids[name] = number
     location = f"{folder} ({side} vocabulary)"
     if model is None:
@@ -174,13 +177,13 @@ def _tokeniser(
     return FramedMarianTokeniser(model, ids, symbols, location, prefix, suffix)
 
 
-def config(folder: Path) -> dict[str, Any]:
-    """Return the contents of ``config.json``, empty if there is none."""
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return the contents of ``config.json``, or an empty dictionary if there is none."""
     return read_optional(folder / CONFIG)
 
 
-def read_side(folder: Path, side: str) -> tuple[str, ...]:
-    """Read the pieces of ``source`` or ``target``, or of a decoder-only model.
+def read_vocabulary(folder: Path, side: str) -> tuple[str, ...]:
+    """Read the pieces of one side: ``source``, ``target``, or ``vocabulary`` for a decoder-only model.
 
     As in CTranslate2, a shared vocabulary is preferred, and the unknown token is appended if it is missing.
     """
@@ -191,13 +194,13 @@ def read_side(folder: Path, side: str) -> tuple[str, ...]:
         for ending in ("json", "txt"):
             path = folder / f"{name}.{ending}"
             if path.is_file():
-                pieces = _vocabulary(path)
-                unknown = config(folder).get("unk_token", DEFAULT_TOKENS["unk_token"])
+                pieces = _read_pieces(path)
+                unknown = read_config(folder).get("unk_token", DEFAULT_TOKENS["unk_token"])
                 return pieces if unknown in pieces or not isinstance(unknown, str) else (*pieces, unknown)
     raise ModelError(f"{folder}: contains neither {' nor '.join(names)} (.json or .txt)")
 
 
-def _vocabulary(path: Path) -> tuple[str, ...]:
+def _read_pieces(path: Path) -> tuple[str, ...]:
     try:
         text = read_regular(path, MAX_BYTES).decode("utf-8")  # a piece may contain other line breaks
         pieces = json.loads(text) if path.suffix == ".json" else text.removesuffix("\n").split("\n")
@@ -205,7 +208,9 @@ def _vocabulary(path: Path) -> tuple[str, ...]:
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: not a vocabulary: {error}; fetch or convert the model again") from None
+        raise ModelError(
+            f"{path}: not a valid vocabulary: {error}; fetch or convert the model again"
+        ) from None
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
-        raise ModelError(f"{path}: not a list of pieces")
+        raise ModelError(f"{path}: not a JSON list of strings")
     return tuple(pieces)
