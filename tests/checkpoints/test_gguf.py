@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.formats.gguf.blocks import BLOCK_KINDS, CHUNK_NUMBERS
+from uwaga.checkpoints.formats.gguf.blocks import BLOCK_KINDS, CHUNK_SIZE
 from uwaga.checkpoints.formats.gguf.file import read_file
 from uwaga.checkpoints.formats.gguf.read import read_gguf, read_settings
 from uwaga.cli.main import app
@@ -60,7 +60,7 @@ def test_dequantised_blocks_match_gguf_package(number, data):
 def test_weights_larger_than_a_chunk_are_dequantised_exactly(number):
     kind = BLOCK_KINDS[number]
     rng = np.random.default_rng(0)
-    blocks = CHUNK_NUMBERS // kind.size // 2 + 7
+    blocks = CHUNK_SIZE // kind.size // 2 + 7
     content = rng.integers(0, 256, (3, blocks * kind.layout.itemsize), dtype=np.uint8)
     assert same_bits(kind.dequantise(content), peer_dequantise(kind, content))
 
@@ -189,12 +189,16 @@ def test_sliding_window_pattern_determines_global_layers(tmp_path):
     ("case", "metadata", "words"),
     [
         ("llama", {"llama.expert_count": 8}, "'llama.expert_count' = 8 is not supported"),
-        ("llama", {"llama.rope.dimension_count": 16}, "'llama.rope.dimension_count' = 16 is not the width"),
+        (
+            "llama",
+            {"llama.rope.dimension_count": 16},
+            "'llama.rope.dimension_count' = 16 differs from the head width",
+        ),
         ("llama", {"llama.attention.value_length": 16}, "'llama.attention.value_length' = 16"),
         (
             "llama",
             {"llama.rope.scaling.type": "longrope"},
-            "'llama.rope.scaling.type' = 'longrope' is unknown",
+            "'llama.rope.scaling.type' = 'longrope' is not supported",
         ),
         (
             "llama",
@@ -261,15 +265,19 @@ def test_split_model_equals_single_file_model(tmp_path):
 @pytest.mark.parametrize(
     ("number", "replacement", "words"),
     [
-        (3, None, "m-00003-of-00005.gguf: missing: the model of m-00001-of-00005.gguf has 5 parts"),
+        (
+            3,
+            None,
+            "m-00003-of-00005.gguf: the file is missing, but the model of m-00001-of-00005.gguf has 5 parts",
+        ),
         (2, ("m", 3), "m-00002-of-00005.gguf: 'split.no' is 2, not 1"),
         (5, ("whole", None), "m-00005-of-00005.gguf: 'split.no' must be .* not missing"),
         (2, ("other", 2), "m-00003-of-00005.gguf: tensor 'blk.1.*' is also in an earlier part"),
-        (5, ("other", 5), "m-00001-of-00005.gguf: its 5 parts have 35 tensors, but 39 are stated"),
+        (5, ("other", 5), "m-00001-of-00005.gguf: its 5 parts have 35 tensors, but the first part states 39"),
         (
             1,
             ("m", 2),
-            "m-00001-of-00005.gguf: part 2 of 5 of a model, but its name does not end in -00002-of",
+            "m-00001-of-00005.gguf: this is part 2 of 5 of a model, but its name does not end in -00002-of",
         ),
     ],
 )
@@ -291,14 +299,16 @@ def test_inconsistent_parts_are_rejected(tmp_path, number, replacement, words):
 
 def test_path_of_a_part_other_than_the_first_is_rejected(tmp_path):
     first = gguf_files.write(tmp_path / "m.gguf", part=8)
-    with pytest.raises(ModelError, match=f"not the first of 5 parts of a model; give {first.name}"):
+    with pytest.raises(ModelError, match=f"not the first of the 5 parts of a model; give {first.name}"):
         formats.read(tmp_path / "m-00004-of-00005.gguf")
 
 
 def test_unknown_architecture_is_rejected(tmp_path):
     path = gguf_files.write(tmp_path / "m.gguf")
     path.write_bytes(path.read_bytes().replace(b"llama", b"mamba", 1))
-    with pytest.raises(ModelError, match="the architecture 'mamba' is unknown; uwaga runs llama, qwen2"):
+    with pytest.raises(
+        ModelError, match="the architecture 'mamba' is not supported; uwaga supports llama, qwen2"
+    ):
         formats.read(path)
 
 

@@ -43,16 +43,16 @@ def gguf(metadata=(), infos=(), data=256, **options):
 
 HUGE_NUMBER = 1 << 60
 CASES = {
-    "empty": (b"", "needs 4 bytes, but 0 are left: the file is cut short"),
+    "empty": (b"", "needs 4 bytes, but only 0 remain: the file is truncated"),
     "other": (b"PK\3\4" + bytes(99), "not a GGUF file"),
     "version 1": (gguf(version=1), "GGUF version 1; uwaga reads versions 2 and 3"),
     "big-endian": (gguf(version=3 << 24), "big-endian"),
-    "cut in the counts": (b"GGUF" + bytes((3, 0, 0, 0, 1)), "the count of tensors needs 8 bytes"),
-    "more metadata than bytes": (gguf(counts=(0, HUGE_NUMBER)), "'' occurs twice|a key of the metadata"),
+    "cut in the counts": (b"GGUF" + bytes((3, 0, 0, 0, 1)), "the number of tensors needs 8 bytes"),
+    "more metadata than bytes": (gguf(counts=(0, HUGE_NUMBER)), "'' occurs twice|a metadata key"),
     "more tensors than bytes": (gguf(counts=(HUGE_NUMBER, 0)), "tensor '' has 0 axes"),
     "a long key": (
         gguf([struct.pack("<Q", HUGE_NUMBER)]),
-        "a key of the metadata has 1152921504606846976 bytes",
+        "a metadata key has 1152921504606846976 bytes",
     ),
     "a long string": (
         gguf([encoded_string("k") + struct.pack("<IQ", 8, HUGE_NUMBER)]),
@@ -65,7 +65,7 @@ CASES = {
     "not UTF-8": (gguf([entry("k", 8, encoded_string(b"\xff"))]), "the value of 'k' is not UTF-8"),
     "a key that is not UTF-8": (
         gguf([entry(b"\xff", 8, encoded_string("v"))]),
-        "a key of the metadata is not UTF-8",
+        "a metadata key is not UTF-8",
     ),
     "an unknown type": (gguf([entry("k", 13, bytes(8))]), "the value of 'k' is of the unknown type 13"),
     "a long array": (gguf([entry("k", 9, struct.pack("<IQ", 4, HUGE_NUMBER))]), "the value of 'k' needs"),

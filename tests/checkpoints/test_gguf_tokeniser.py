@@ -156,7 +156,7 @@ def byte_level(name):
     model = tokenizers.Tokenizer(tokenizers.models.BPE(ignore_merges=PRE_TOKENISERS[name].whole_words))
     model.pre_tokenizer = PEER_PRE_TOKENISERS.get(name, PEER_PRE_TOKENISERS["gpt-2"])
     model.decoder = tokenizers.decoders.ByteLevel()
-    if PRE_TOKENISERS[name].nfc:
+    if PRE_TOKENISERS[name].uses_nfc:
         model.normalizer = tokenizers.normalizers.NFC()
     special = ["<|end|>", "<|begin|>"]
     trainer = tokenizers.trainers.BpeTrainer(
@@ -228,7 +228,7 @@ def test_metadata_determines_special_tokens(tmp_path):
 
 KEY_PREFIX = "tokenizer.ggml."
 INVALID_BYTE_LEVEL_METADATA = [
-    ({"pre": "bloom"}, "pre' is 'bloom', a pre-tokenisation that uwaga does not know; it knows gpt-2"),
+    ({"pre": "bloom"}, "pre' is 'bloom', a pre-tokenisation that uwaga does not support; it supports gpt-2"),
     ({"pre": None}, "pre' must be a string, not missing"),
     ({"model": "rwkv"}, "model' is 'rwkv', which is not supported"),
     ({"merges": ["a"]}, "entry 0 of 'tokenizer.ggml.merges' is not a pair"),
@@ -243,13 +243,13 @@ INVALID_BYTE_LEVEL_METADATA = [
 INVALID_SENTENCEPIECE_METADATA = [
     ({"scores": None}, "scores' must be an array of 276 numbers, not missing"),
     ({"scores": [0.0] * 275 + [float("nan")]}, "scores' must be an array of 276 numbers"),
-    ({"token_type": [7] * 276}, "token_type' has types other than 1 to 6"),
+    ({"token_type": [7] * 276}, "token_type' contains a type that is not from 1 to 6"),
     (
         {"token_type": [1] * 276, "unknown_token_id": None},
-        "unknown_token_id' is missing, and no token has its",
+        "unknown_token_id' is missing, and no token is of the",
     ),
-    ({"token_type": [2, 2, *[1] * 274]}, "tokens 0 and 1 both stand for unknown characters"),
-    ({"token_type": [2, 6, *[1] * 274]}, "1 tokens stand for single bytes, not 256"),
+    ({"token_type": [2, 2, *[1] * 274]}, "tokens 0 and 1 both represent unknown characters"),
+    ({"token_type": [2, 6, *[1] * 274]}, "1 tokens represent single bytes, not 256"),
     ({"tokens": ["<unk>", *["a"] * 275]}, "entry 1 of 'tokenizer.ggml.tokens' is 'a', which occurs twice"),
     ({"tokens": ["<unk>", "", *map(str, range(274))]}, "entry 1 of 'tokenizer.ggml.tokens' is empty"),
     ({"precompiled_charsmap": "x"}, "precompiled_charsmap' .* is not supported"),

@@ -1,1 +1,1 @@
-"""GGUF, the files of llama.cpp: decoder-only models with quantised weights and their tokeniser."""
+"""GGUF, the file format of llama.cpp, with quantised weights and the tokeniser of a decoder-only model."""

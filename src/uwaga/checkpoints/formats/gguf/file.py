@@ -1,11 +1,12 @@
-"""GGUF files (``docs/gguf.md`` of ggml): their metadata and tensors, all sizes checked.
+"""Metadata and tensors of GGUF files (``docs/gguf.md`` of ggml); all sizes are checked.
 
-A model may be split into several files, which llama.cpp names ``name-00001-of-00003.gguf`` and so on: the
-first has the metadata, and each has tensors.
+A model may be split into several files, which llama.cpp names ``name-00001-of-00003.gguf`` and so on. The
+first file contains the metadata, and all files contain tensors.
 
-A file begins with a header: four letters, a version, the counts of tensors and of metadata; then the
-metadata (key, type, value), the tensors' infos (name, axes, format, offset) and, aligned, their data. Strings
-and arrays are preceded by their length. Everything is little-endian.
+A file begins with a header of four letters, a format version and the numbers of tensors and of metadata
+entries. It is followed by the metadata entries (key, type, value), the tensor entries (name, shape, format,
+offset) and the aligned data of the tensors. Strings and arrays are preceded by their length. Everything is
+little-endian.
 """
 
 from __future__ import annotations
@@ -31,13 +32,16 @@ from uwaga.errors import ModelError, quoted
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MAX_HEADER_BYTES = 1 << 28
-"""Maximum bytes before the data; the largest known vocabulary, of 262,144 tokens, takes 8 million."""
+"""Maximum size in bytes of everything before the data.
+
+The largest known vocabulary, of 262,144 tokens, takes 8 million bytes.
+"""
 MAX_AXES = 4
 MAX_NAME_BYTES = 1 << 16
-"""Maximum bytes of a key, or of a tensor's name."""
+"""Maximum size in bytes of a key or of a tensor's name."""
 ALIGNMENT_KEY, ALIGNMENT, MAX_ALIGNMENT = "general.alignment", 32, 1 << 20
 BLOCK_BYTES = 1 << 20
-"""Bytes per read."""
+"""Number of bytes that are read at a time."""
 
 BOOL, STRING, ARRAY = 7, 8, 9
 NUMBER_TYPES: Mapping[int, np.dtype[Any]] = {
@@ -47,17 +51,17 @@ NUMBER_TYPES: Mapping[int, np.dtype[Any]] = {
         **{10: "<u8", 11: "<i8", 12: "<f8"},
     }.items()
 }
-"""Numeric types of metadata."""
+"""Numeric types of metadata values by code."""
 
 
-class Strings:
-    """An array of strings, decoded on access, since a string object would take 100 bytes per token."""
+class StringArray:
+    """An array of strings that are decoded on access, since a string object takes 100 bytes."""
 
     def __init__(self) -> None:
         self._content, self._ends = bytearray(), array("Q", (0,))
 
     def append(self, text: bytes) -> None:
-        """Add a string."""
+        """Append a string, given as UTF-8."""
         text.decode("utf-8")
         self._content += text
         self._ends.append(len(self._content))
@@ -73,19 +77,19 @@ class Strings:
         return self._content[self._ends[index] : self._ends[index + 1]].decode("utf-8")
 
     def decode_all(self) -> list[str]:
-        """Return all strings."""
+        """Return all strings as a list."""
         return [self._content[start:end].decode("utf-8") for start, end in pairwise(self._ends)]
 
 
-Value = bool | int | float | str | NDArray[Any] | Strings
-"""A value of the metadata."""
+Value = bool | int | float | str | NDArray[Any] | StringArray
+"""A metadata value."""
 
 PART_NAME = re.compile(r"(?P<name>.+)-(?P<number>[0-9]{5})-of-(?P<count>[0-9]{5})\.gguf")
 
 
 @dataclass(frozen=True)
 class GgufFile:
-    """An open GGUF file, or the files of a split model, all sizes checked; tensors are read on demand."""
+    """The metadata and tensors of a GGUF file or of a split model; tensors are read on demand."""
 
     path: Path
     version: int
@@ -93,50 +97,50 @@ class GgufFile:
     tensors: Mapping[str, StoredTensor]
 
     def integer(self, key: str, default: int | None = None, minimum: int = 0) -> int:
-        """Return an integer of at least ``minimum``; without ``default`` the key is required."""
+        """Return an integer of at least ``minimum``; the key is required if ``default`` is None."""
         value = self.metadata.get(key, default)
         if type(value) is not int or not minimum <= value < 1 << 31:
-            raise self._invalid(key, f"a whole number, {minimum} or more")
+            raise self._invalid_value_error(key, f"a whole number, {minimum} or more")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
-        """Return a positive number; without ``default`` the key is required."""
+        """Return a positive number; the key is required if ``default`` is None."""
         value = self.metadata.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-            raise self._invalid(key, "a number above 0")
+            raise self._invalid_value_error(key, "a number above 0")
         return float(value)
 
     def flag(self, key: str, default: bool) -> bool:
-        """Return a boolean."""
+        """Return a boolean, or the default if the key is missing."""
         value = self.metadata.get(key, default)
         if type(value) is not bool:
-            raise self._invalid(key, "true or false")
+            raise self._invalid_value_error(key, "true or false")
         return value
 
     def string(self, key: str, default: str | None = None) -> str:
-        """Return a string; without ``default`` the key is required."""
+        """Return a string; the key is required if ``default`` is None."""
         value = self.metadata.get(key, default)
         if not isinstance(value, str):
-            raise self._invalid(key, "a string")
+            raise self._invalid_value_error(key, "a string")
         return value
 
-    def strings(self, key: str) -> Strings:
-        """Return a required array of strings."""
+    def strings(self, key: str) -> StringArray:
+        """Return an array of strings; the key is required."""
         value = self.metadata.get(key)
-        if not isinstance(value, Strings):
-            raise self._invalid(key, "an array of strings")
+        if not isinstance(value, StringArray):
+            raise self._invalid_value_error(key, "an array of strings")
         return value
 
     def numbers(self, key: str, size: int) -> NDArray[Any]:
-        """Return a required array of ``size`` finite numbers."""
+        """Return an array of ``size`` finite numbers; the key is required."""
         value = self.metadata.get(key)
         if not isinstance(value, np.ndarray) or len(value) != size or not np.isfinite(value).all():
-            raise self._invalid(key, f"an array of {size} numbers")
+            raise self._invalid_value_error(key, f"an array of {size} numbers")
         return value
 
-    def _invalid(self, key: str, expected: str) -> ModelError:
+    def _invalid_value_error(self, key: str, expected: str) -> ModelError:
         value = self.metadata.get(key)
-        if isinstance(value, Strings | np.ndarray):
+        if isinstance(value, StringArray | np.ndarray):
             actual = f"an array of {len(value)}"
         else:
             actual = "missing" if value is None else quoted(value)
@@ -146,7 +150,7 @@ class GgufFile:
 
 
 def read_parts(path: Path) -> GgufFile:
-    """Read the headers of a GGUF file and, if it is the first part of a split model, of the other parts."""
+    """Read the headers of a GGUF file or, given the first part of a split model, of all its parts."""
     first = read_file(path)
     count = first.integer("split.count", 1)
     if count < 2:
@@ -154,35 +158,38 @@ def read_parts(path: Path) -> GgufFile:
     match, part_number = PART_NAME.fullmatch(path.name), first.integer("split.no") + 1
     if match is None or (int(match["number"]), int(match["count"])) != (part_number, count):
         raise ModelError(
-            f"{path}: part {part_number} of {count} of a model, but its name does not end in "
-            f"-{part_number:05d}-of-{count:05d}.gguf; the other parts are found by their names"
+            f"{path}: this is part {part_number} of {count} of a model, but its name does not end in "
+            f"-{part_number:05d}-of-{count:05d}.gguf, so the other parts cannot be found; rename the file"
         )
     parts = [
         path.with_name(f"{match['name']}-{number:05d}-of-{count:05d}.gguf") for number in range(1, count + 1)
     ]
     if path != parts[0]:
-        raise ModelError(f"{path}: not the first of {count} parts of a model; give {parts[0].name}")
+        raise ModelError(
+            f"{path}: not the first of the {count} parts of a model; give {parts[0].name} instead"
+        )
     tensors = dict(first.tensors)
     for number, part_path in enumerate(parts[1:], start=1):
         if not part_path.exists():
             raise ModelError(
-                f"{part_path}: missing: the model of {path.name} has {count} parts; fetch all of them"
+                f"{part_path}: the file is missing, but the model of {path.name} has {count} parts; fetch "
+                "all of them"
             )
         part = read_file(part_path)
         for key, expected in (("split.no", number), ("split.count", count)):
             if (actual := part.integer(key)) != expected:
-                raise ModelError(f"{part_path}: {key!r} is {actual}, not {expected}, as in its file name")
+                raise ModelError(f"{part_path}: {key!r} is {actual}, not {expected} as in the file name")
         if duplicates := tensors.keys() & part.tensors.keys():
             raise ModelError(
-                f"{part_path}: tensor {quoted(min(duplicates))} is also in an earlier part; do the parts "
-                "belong to one model?"
+                f"{part_path}: tensor {quoted(min(duplicates))} is also in an earlier part; check that "
+                "all parts belong to the same model"
             )
         tensors |= part.tensors
     tensor_count = first.integer("split.tensors.count")
     if len(tensors) != tensor_count:
         raise ModelError(
-            f"{path}: its {count} parts have {len(tensors)} tensors, but {tensor_count} are stated; fetch "
-            "all parts of one model again"
+            f"{path}: its {count} parts have {len(tensors)} tensors, but the first part states "
+            f"{tensor_count}; fetch all parts again"
         )
     return replace(first, tensors=tensors)
 
@@ -192,7 +199,7 @@ def read_file(path: Path) -> GgufFile:
     file = PrivateFile(path)
     reader = _Reader(file)
     if reader.read(4, "the file") != MAGIC:
-        raise ModelError(f"{path}: not a GGUF file: does not begin with {MAGIC.decode()}")
+        raise ModelError(f"{path}: not a GGUF file, because it does not begin with {MAGIC.decode()}")
     version = reader.number("<u4", "the version")
     if version not in VERSIONS:
         byte_order = "big-endian, " if int.from_bytes(struct.pack("<I", version), "big") in VERSIONS else ""
@@ -200,14 +207,14 @@ def read_file(path: Path) -> GgufFile:
             f"{path}: {byte_order}GGUF version {version}; uwaga reads versions {VERSIONS[0]} and "
             f"{VERSIONS[1]}, little-endian: convert the model again with llama.cpp"
         )
-    tensor_count = reader.number("<u8", "the count of tensors")
+    tensor_count = reader.number("<u8", "the number of tensors")
     metadata: dict[str, Value] = {}
-    for _ in range(reader.number("<u8", "the count of metadata")):
-        key = reader.string("a key of the metadata", MAX_NAME_BYTES)
+    for _ in range(reader.number("<u8", "the number of metadata entries")):
+        key = reader.string("a metadata key", MAX_NAME_BYTES)
         if key in metadata:
             raise ModelError(f"{path}: the key {quoted(key)} occurs twice; the file is damaged")
         metadata[key] = reader.value(key)
-    infos: dict[str, _Info] = {}
+    infos: dict[str, _TensorInfo] = {}
     for _ in range(tensor_count):
         info = _read_info(reader)
         if info.name in infos:
@@ -227,8 +234,8 @@ def read_file(path: Path) -> GgufFile:
 
 
 @dataclass(frozen=True)
-class _Info:
-    """The entry of a tensor: its shape, its format by number, and its offset in the data."""
+class _TensorInfo:
+    """The entry of a tensor: its name, its shape, the code of its format, and its offset in the data."""
 
     name: str
     shape: tuple[int, ...]
@@ -237,7 +244,7 @@ class _Info:
 
     @property
     def row_bytes(self) -> int:
-        """Number of bytes in a row (along the last axis)."""
+        """Number of bytes of a row, along the last axis."""
         if self.format in PLAIN_FORMATS:
             return self.shape[-1] * int(np.dtype(NUMPY_TYPES[PLAIN_FORMATS[self.format]]).itemsize)
         kind = BLOCK_KINDS[self.format]
@@ -249,7 +256,7 @@ class _Info:
         return math.prod(self.shape[:-1]) * self.row_bytes
 
 
-def _read_info(reader: _Reader) -> _Info:
+def _read_info(reader: _Reader) -> _TensorInfo:
     """Read the entry of a tensor and check its shape and format."""
     name = reader.string("the name of a tensor", MAX_NAME_BYTES)
     label, path = f"the entry of tensor {quoted(name)}", reader.path
@@ -273,31 +280,38 @@ def _read_info(reader: _Reader) -> _Info:
             f"{BLOCK_KINDS[number_format].size} ({BLOCK_KINDS[number_format].name}) cannot hold; the file is "
             "damaged"
         )
-    return _Info(name, shape, number_format, offset)
+    return _TensorInfo(name, shape, number_format, offset)
 
 
-def _check_offsets(path: Path, infos: list[_Info], alignment: int, available: int) -> None:
-    """Check that all tensors are within the file, aligned, and do not overlap."""
-    ordered = sorted(infos, key=lambda info: info.offset)
-    for info in ordered:
-        if info.offset + info.bytes > available:
+def _check_offsets(path: Path, infos: list[_TensorInfo], alignment: int, data_size: int) -> None:
+    """Check that all tensors are aligned, end within the file and do not overlap.
+
+    Args:
+        path: the file, for messages.
+        infos: the entries of the tensors.
+        alignment: required divisor of the offsets.
+        data_size: size of the data in bytes.
+    """
+    sorted_infos = sorted(infos, key=lambda info: info.offset)
+    for info in sorted_infos:
+        if info.offset + info.bytes > data_size:
             raise ModelError(
                 f"{path}: tensor {quoted(info.name)} of shape {quoted(info.shape)} ends beyond the end of "
-                "the file, which is cut short or damaged; fetch it again"
+                "the file, which is truncated or damaged; fetch it again"
             )
         if info.offset % alignment:
             raise ModelError(
                 f"{path}: tensor {quoted(info.name)} is at byte {info.offset} of the data, which is not a "
                 f"multiple of {alignment}; the file is damaged"
             )
-    for first, second in pairwise(ordered):
+    for first, second in pairwise(sorted_infos):
         if first.offset + first.bytes > second.offset:
             raise ModelError(
                 f"{path}: tensors {quoted(first.name)} and {quoted(second.name)} overlap; the file is damaged"
             )
 
 
-def _tensor(path: Path, file: PrivateFile, start: int, info: _Info) -> StoredTensor:
+def _tensor(path: Path, file: PrivateFile, start: int, info: _TensorInfo) -> StoredTensor:
     offset = start + info.offset
     if info.format in PLAIN_FORMATS:
         number_format = PLAIN_FORMATS[info.format]
@@ -309,7 +323,7 @@ def _tensor(path: Path, file: PrivateFile, start: int, info: _Info) -> StoredTen
 
 
 class _Reader:
-    """A sequential reader of the header, in blocks; every length is checked against the remaining bytes."""
+    """A sequential reader of the header that checks every size against the number of remaining bytes."""
 
     def __init__(self, file: PrivateFile) -> None:
         self.path, self.position = file.path, 0
@@ -317,12 +331,12 @@ class _Reader:
         self._block, self._block_start = b"", 0
 
     def read(self, size: int, label: str) -> bytes:
-        """Return the next bytes; ``label`` names them in messages."""
+        """Return the next ``size`` bytes; ``label`` describes them in messages."""
         if size > self._end - self.position:
-            limit = "its header is too long" if self._end == MAX_HEADER_BYTES else "the file is cut short"
+            cause = "its header is too long" if self._end == MAX_HEADER_BYTES else "the file is truncated"
             raise ModelError(
-                f"{self.path}: {label} needs {quoted(size)} bytes, but {self._end - self.position} are left: "
-                f"{limit}, or it is damaged; fetch it again"
+                f"{self.path}: {label} needs {quoted(size)} bytes, but only {self._end - self.position} "
+                f"remain: {cause}, or it is damaged; fetch it again"
             )
         offset = self.position - self._block_start
         if offset + size > len(self._block):
@@ -334,7 +348,7 @@ class _Reader:
         return self._block[offset : offset + size]
 
     def number(self, kind: str, label: str) -> int:
-        """Return the next number of a numpy format."""
+        """Return the next unsigned integer, in a NumPy format such as ``<u4``."""
         return int.from_bytes(self.read(int(kind[-1]), label), "little")
 
     def string(self, label: str, max_bytes: int = MAX_HEADER_BYTES) -> str:
@@ -349,7 +363,7 @@ class _Reader:
             raise ModelError(f"{self.path}: {label} is not UTF-8 text; the file is damaged") from None
 
     def value(self, key: str) -> Value:
-        """Read the value of a key, which is stored as a type followed by the content."""
+        """Return the next metadata value, which is stored as a type followed by the content."""
         label = f"the value of {quoted(key)}"
         kind = self.number("<u4", label)
         if kind == STRING:
@@ -373,9 +387,9 @@ class _Reader:
             raise ModelError(f"{self.path}: {label} is an array of {name}, which is not supported")
         return self._numbers(NUMBER_TYPES.get(kind, np.dtype("u1")), count, label)
 
-    def _strings(self, key: str, count: int) -> Strings:
-        """Return an array of strings, read in one loop, since it may have hundreds of thousands."""
-        strings = Strings()
+    def _strings(self, key: str, count: int) -> StringArray:
+        """Return the next ``count`` strings, read in one loop since there may be hundreds of thousands."""
+        strings = StringArray()
         while len(strings) < count:
             strings.append(self.string(f"entry {len(strings)} of {quoted(key)}").encode())
             block, offset = self._block, self.position - self._block_start

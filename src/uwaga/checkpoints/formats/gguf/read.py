@@ -1,7 +1,8 @@
-"""Models in GGUF files: metadata are converted to the settings of a decoder, tensors to its weights.
+"""Conversion of GGUF files to models: metadata to the settings of a decoder, tensors to its weights.
 
-An :class:`Architecture` holds the facts about one of llama.cpp's architectures that its files do not state;
-the rest is metadata. Values of features that uwaga lacks and unknown tensors raise an error that names them.
+An :class:`Architecture` contains the properties of one of llama.cpp's architectures that its files do not
+state; all others are read from the metadata. Unsupported features and unknown tensors raise an error that
+names the key or the tensor.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from uwaga.checkpoints.card import Card
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
 from uwaga.checkpoints.formats.gguf.blocks import BlockTensor
-from uwaga.checkpoints.formats.gguf.file import GgufFile, Strings, read_parts
+from uwaga.checkpoints.formats.gguf.file import GgufFile, StringArray, read_parts
 from uwaga.checkpoints.formats.gguf.tokeniser import read_tokeniser
 from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, Languages
 from uwaga.checkpoints.size_checks import check_against_weights, weight_shapes
@@ -33,7 +34,7 @@ from uwaga.tokenizers.prompt import choose_prompt
 
 NAME = "GGUF"
 MAX_NEW_TOKENS = 256
-"""Maximum new tokens of a continuation; files state no limit."""
+"""Maximum number of new tokens, since files state no limit."""
 EMBEDDING, OUTPUT, FREQUENCIES = "token_embd.weight", "output.weight", "rope_freqs.weight"
 
 
@@ -42,18 +43,20 @@ class Architecture:
     """Properties of an architecture that its files do not state.
 
     Attributes:
-        interleaved: True if rows of queries and keys alternate between the halves of a head.
-        query_key_norm: norms of queries and keys relative to the rotation.
-        gemma: True for norms around each block, GeGLU and scaled embeddings.
-        global_every: interval of the layers without a sliding window; None if no layer has one.
-        window: the default window.
-        local_base: the base of rotary positions in layers with a window, if it differs.
-        wide_scale_layers: number of layers of the model whose scores are scaled by width / heads, not by the
+        interleaved: True if rows of queries and keys alternate between the two halves of a head.
+        query_key_norm: position of the norms of queries and keys relative to the rotation.
+        is_gemma: True for norms before and after each block, GeGLU and scaled embeddings.
+        global_every: interval of the layers without a sliding window; 0 if all layers have a window, None
+            if windows are not supported.
+        window: default size of the sliding window in tokens.
+        local_base: base of rotary positions in layers with a window, None if it is that of other layers.
+        wide_scale_layers: number of layers of the one model whose attention scores are divided by the
+            square root of width / heads instead of the head width; None if there is no such model.
     """
 
     interleaved: bool = False
     query_key_norm: Literal["none", "before", "after"] = "none"
-    gemma: bool = False
+    is_gemma: bool = False
     global_every: int | None = None
     window: int | None = None
     local_base: float | None = None
@@ -64,15 +67,15 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "llama": Architecture(interleaved=True, global_every=0),  # with a window it is Mistral
     "qwen2": Architecture(),
     "qwen3": Architecture(query_key_norm="before"),
-    "gemma2": Architecture(gemma=True, global_every=2, window=4096, wide_scale_layers=46),
+    "gemma2": Architecture(is_gemma=True, global_every=2, window=4096, wide_scale_layers=46),
     "gemma3": Architecture(
-        gemma=True, query_key_norm="before", global_every=6, local_base=10_000.0, wide_scale_layers=62
+        is_gemma=True, query_key_norm="before", global_every=6, local_base=10_000.0, wide_scale_layers=62
     ),
     "hunyuan-dense": Architecture(query_key_norm="after"),
 }
-"""By ``general.architecture``."""
+"""Architectures by the value of ``general.architecture``."""
 
-UNSUPPORTED: Mapping[str, Collection[object]] = {
+NEUTRAL_VALUES: Mapping[str, Collection[object]] = {
     "attention.causal": (True,),
     "attention.clamp_kqv": (0.0,),
     "attention.max_alibi_bias": (0.0,),
@@ -92,9 +95,9 @@ UNSUPPORTED: Mapping[str, Collection[object]] = {
     "rope.scaling.yarn_log_multiplier": (0.0,),
     "use_parallel_residual": (False,),
 }
-"""Keys of unsupported features, without the architecture's name, with the values that disable them."""
+"""Keys of unsupported features, without the architecture prefix, and the values that disable them."""
 
-BLOCK = (
+LAYER_MATRICES = (
     ("attention.query", ("attn_q",)),
     ("attention.key_value", ("attn_k", "attn_v")),
     ("attention.output", ("attn_output",)),
@@ -102,8 +105,8 @@ BLOCK = (
     ("feed_forward.gate", ("ffn_up",)),
     ("feed_forward.outer", ("ffn_down",)),
 )
-"""Matrices of a layer; the file's gate is the activated branch."""
-NORMS = (
+"""Names of a layer's matrices in uwaga and in files, whose gate is the branch with the activation."""
+LAYER_NORMS = (
     ("attention_norm", "attn_norm"),
     ("attention_after_norm", "post_attention_norm"),
     ("feed_forward_norm", "ffn_norm"),
@@ -111,7 +114,7 @@ NORMS = (
     ("attention.query_norm", "attn_q_norm"),
     ("attention.key_norm", "attn_k_norm"),
 )
-"""Norms of a layer; Gemma's gains include the 1 that is added to them."""
+"""Names of a layer's norms in uwaga and in files. Gemma's stored gains already include the added 1."""
 
 
 def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
@@ -119,18 +122,19 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
 
     Args:
         path: the file, or the first file of a split model.
-        memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
+        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`.
     """
     file = read_parts(path)
     name = file.string("general.architecture")
     if name not in ARCHITECTURES:
         raise ModelError(
-            f"{path}: the architecture {quoted(name)} is unknown; uwaga runs {', '.join(ARCHITECTURES)}"
+            f"{path}: the architecture {quoted(name)} is not supported; uwaga supports "
+            f"{', '.join(ARCHITECTURES)}"
         )
     architecture = ARCHITECTURES[name]
     if EMBEDDING not in file.tensors or len(file.tensors[EMBEDDING].shape) != 2:
         raise ModelError(
-            f"{path}: no matrix {EMBEDDING!r}; the file is incomplete or holds no language model"
+            f"{path}: there is no matrix {EMBEDDING!r}; the file is incomplete or contains no language model"
         )
     vocabulary = file.tensors[EMBEDDING].shape[0]
     settings = read_settings(file, name)
@@ -138,11 +142,11 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
     tokeniser = read_tokeniser(file, vocabulary)
     weights = map_weights(
         weight_shapes(settings, vocabulary, vocabulary),
-        _table(settings, architecture),
+        _weight_table(settings, architecture),
         file.tensors,
         str(path),
     )
-    card = _card(file)
+    card = _model_card(file)
     tokens = len(file.strings("tokenizer.ggml.tokens"))
     return Checkpoint(
         path=path,
@@ -160,7 +164,7 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
             beam=1, max_length=MAX_NEW_TOKENS, max_ratio=math.inf, banned=tuple(range(tokens, vocabulary))
         ),
         card=card,
-        chat=_chat(file, name),
+        chat=_chat_template(file, name),
         weights=weights if memory != "none" else None,
         precision=_precision(file),
         summary=None if memory != "none" else WeightSummary.from_tensors(file.tensors.values()),
@@ -169,7 +173,7 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _precision(file: GgufFile) -> Precision | None:
-    """Return the engine's precision nearest to that of most weights; None if those are not quantised."""
+    """Return the engine's precision closest to that of most weights, None if most are not quantised."""
     sizes: dict[Precision | None, int] = {}
     for tensor in file.tensors.values():
         precision: Precision | None = None
@@ -183,41 +187,41 @@ def read_settings(file: GgufFile, name: str) -> DecoderOnlySettings:
     """Return the settings of a model.
 
     Args:
-        file: its file.
-        name: its architecture, one of :data:`ARCHITECTURES`.
+        file: the file of the model.
+        name: name of its architecture, one of :data:`ARCHITECTURES`.
     """
-    return _Settings(file, name, ARCHITECTURES[name]).read()
+    return _SettingsReader(file, name, ARCHITECTURES[name]).read()
 
 
-class _Settings:
-    """Conversion of a file's metadata to settings."""
+class _SettingsReader:
+    """Converter of a file's metadata to settings."""
 
     def __init__(self, file: GgufFile, name: str, architecture: Architecture) -> None:
         self.file, self.name, self.architecture = file, name, architecture
 
-    def key(self, key: str) -> str:
+    def full_key(self, key: str) -> str:
         return f"{self.name}.{key}"
 
     def has_key(self, key: str) -> bool:
-        return self.key(key) in self.file.metadata
+        return self.full_key(key) in self.file.metadata
 
     def integer(self, key: str, default: int | None = None) -> int:
-        return self.file.integer(self.key(key), default, minimum=1)
+        return self.file.integer(self.full_key(key), default, minimum=1)
 
     def number(self, key: str, default: float | None = None) -> float:
-        return self.file.number(self.key(key), default)
+        return self.file.number(self.full_key(key), default)
 
-    def unsupported(self, key: str, reason: str = "is not supported by uwaga") -> ModelError:
-        value = self.file.metadata.get(self.key(key))
-        return ModelError(f"{self.file.path}: {self.key(key)!r} = {quoted(value)} {reason}")
+    def unsupported_value_error(self, key: str, reason: str = "is not supported by uwaga") -> ModelError:
+        value = self.file.metadata.get(self.full_key(key))
+        return ModelError(f"{self.file.path}: {self.full_key(key)!r} = {quoted(value)} {reason}")
 
     def read(self) -> DecoderOnlySettings:
-        for key, neutral in UNSUPPORTED.items():
+        for key, neutral_values in NEUTRAL_VALUES.items():
             if self.has_key(key) and (
-                isinstance(value := self.file.metadata[self.key(key)], Strings | np.ndarray)
-                or value not in neutral
+                isinstance(value := self.file.metadata[self.full_key(key)], StringArray | np.ndarray)
+                or value not in neutral_values
             ):
-                raise self.unsupported(key)
+                raise self.unsupported_value_error(key)
         architecture, tensors = self.architecture, self.file.tensors
         layers, width, heads = (
             self.integer(key) for key in ("block_count", "embedding_length", "attention.head_count")
@@ -225,8 +229,8 @@ class _Settings:
         head_width = self.integer("attention.key_length", max(width // heads, 1))
         for key in ("attention.value_length", "rope.dimension_count"):
             if self.integer(key, head_width) != head_width:
-                raise self.unsupported(
-                    key, f"is not the width of a head, {head_width}, which is not supported"
+                raise self.unsupported_value_error(
+                    key, f"differs from the head width, {head_width}, which is not supported"
                 )
         values: dict[str, Any] = {
             "layers": layers,
@@ -235,19 +239,19 @@ class _Settings:
             "key_value_heads": self.integer("attention.head_count_kv", heads),
             "head_width": head_width,
             "feed_forward": self.integer("feed_forward_length"),
-            "activation": "gelu_tanh" if architecture.gemma else "silu",
+            "activation": "gelu_tanh" if architecture.is_gemma else "silu",
             "gated": True,
-            "norm": "both" if architecture.gemma else "pre",
+            "norm": "both" if architecture.is_gemma else "pre",
             "norm_kind": "rms",
             "norm_epsilon": self.number("attention.layer_norm_rms_epsilon"),
             "max_length": self.integer("context_length"),
             "positions": "rotary",
-            "rotary": self._rotary(head_width),
+            "rotary": self._rotary_settings(head_width),
             "query_key_norm": architecture.query_key_norm,
             "attention_bias": "blk.0.attn_q.bias" in tensors,
             "output_projection_bias": "blk.0.attn_output.bias" in tensors,
             "feed_forward_bias": False,
-            "embedding_scale": architecture.gemma,
+            "embedding_scale": architecture.is_gemma,
             "tie_output": OUTPUT not in tensors,
             "dropout": 0.0,
         }
@@ -255,24 +259,24 @@ class _Settings:
             ("score_cap", "attn_logit_softcapping"),
             ("logit_cap", "final_logit_softcapping"),
         ):
-            if self.has_key(key) and self.file.metadata[self.key(key)] != 0.0:
+            if self.has_key(key) and self.file.metadata[self.full_key(key)] != 0.0:
                 values[name] = self.number(key)
         if layers == architecture.wide_scale_layers:
             values["score_scale"] = (width / heads) ** -0.5
-        values |= self._windows(layers)
+        values |= self._window_settings(layers)
         return parse_stored(DecoderOnlySettings, values, str(self.file.path))
 
-    def _windows(self, layers: int) -> dict[str, Any]:
-        """Return the settings of the sliding window, if there is one."""
+    def _window_settings(self, layers: int) -> dict[str, Any]:
+        """Return the settings of the sliding window, or an empty dictionary if there is none."""
         key = "attention.sliding_window"
         if self.architecture.global_every is None:
-            if self.has_key(key) and self.file.integer(self.key(key)) not in (
+            if self.has_key(key) and self.file.integer(self.full_key(key)) not in (
                 0,
                 self.integer("context_length"),
             ):
-                raise self.unsupported(key)
+                raise self.unsupported_value_error(key)
             return {}
-        window = self.file.integer(self.key(key), self.architecture.window or 0)
+        window = self.file.integer(self.full_key(key), self.architecture.window or 0)
         interval = self._global_interval(layers, self.architecture.global_every)
         if not window or interval == 1:
             return {}
@@ -282,26 +286,28 @@ class _Settings:
         return values
 
     def _global_interval(self, layers: int, default: int) -> int:
-        """Return the interval of layers without a window, stated as a number or as a flag for each layer."""
+        """Return the interval of layers without a window, stated as a number or as one flag per layer."""
         key = "attention.sliding_window_pattern"
-        value = self.file.metadata.get(self.key(key), default)
+        value = self.file.metadata.get(self.full_key(key), default)
         if not isinstance(value, np.ndarray):
-            return self.file.integer(self.key(key), default)
+            return self.file.integer(self.full_key(key), default)
         global_layers = [number for number, local in enumerate(value.tolist(), start=1) if not local]
         interval = global_layers[0] if global_layers else 0
         if len(value) != layers or global_layers != (
             list(range(interval, layers + 1, interval)) if interval else []
         ):
-            raise self.unsupported(key, "is not one layer in every n, the only supported pattern")
+            raise self.unsupported_value_error(
+                key, "is not supported: only every n-th layer may be without a window"
+            )
         return interval
 
-    def _rotary(self, head_width: int) -> dict[str, Any]:
+    def _rotary_settings(self, head_width: int) -> dict[str, Any]:
         """Return the settings of rotary positions."""
         values: dict[str, Any] = {"base": self.number("rope.freq_base", 10_000.0)}
         factor = 0.0
-        if self.file.metadata.get(self.key("rope.scaling.factor"), 0.0) != 0.0:
+        if self.file.metadata.get(self.full_key("rope.scaling.factor"), 0.0) != 0.0:
             factor = self.number("rope.scaling.factor")
-        kind = self.file.string(self.key("rope.scaling.type"), "linear" if factor else "none")
+        kind = self.file.string(self.full_key("rope.scaling.type"), "linear" if factor else "none")
         if kind == "linear" and factor not in (0.0, 1.0):
             values |= {"scaling": kind, "factor": factor}
         elif kind == "yarn":
@@ -319,24 +325,26 @@ class _Settings:
                 "rope.scaling.yarn_attn_factor",
                 "rope.scaling.yarn_ext_factor",
             ):
-                if self.has_key(key) and self.file.metadata[self.key(key)] not in (1.0, -1.0):
-                    raise self.unsupported(key)
+                if self.has_key(key) and self.file.metadata[self.full_key(key)] not in (1.0, -1.0):
+                    raise self.unsupported_value_error(key)
         elif kind not in ("linear", "none"):
-            raise self.unsupported("rope.scaling.type", "is unknown; uwaga has none, linear and yarn")
+            raise self.unsupported_value_error(
+                "rope.scaling.type", "is not supported; uwaga supports none, linear and yarn"
+            )
         if FREQUENCIES in self.file.tensors:
             if "scaling" in values:
                 raise ModelError(
-                    f"{self.file.path}: both {FREQUENCIES!r} and {self.key('rope.scaling.type')!r} change "
-                    "the rotary positions, which is not supported"
+                    f"{self.file.path}: both {FREQUENCIES!r} and {self.full_key('rope.scaling.type')!r} "
+                    "change the rotary positions, which is not supported"
                 )
             values |= self._llama3_scaling(values["base"], head_width)
         return values
 
     def _llama3_scaling(self, base: float, head_width: int) -> dict[str, Any]:
-        """Return Llama 3's scaling, whose divisors of the frequencies are the tensor ``rope_freqs``.
+        """Return the settings of Llama 3's scaling, whose frequency divisors are the tensor ``rope_freqs``.
 
-        llama.cpp stores the divisors but not the parameters of the scaling; the parameters here are those of
-        all Llama 3 models, and the divisors must follow from them.
+        llama.cpp stores the divisors but not the parameters of the scaling. This method uses the parameters
+        of all Llama 3 models and checks that the divisors follow from them.
         """
         tensor = self.file.tensors[FREQUENCIES]
         divisors = tensor.floats() if tensor.shape == (head_width // 2,) else np.zeros(1)
@@ -353,8 +361,8 @@ class _Settings:
         if divisors.min() >= 1.0 and math.isfinite(factor):
             scaled = RotarySettings(base=base, **values)
             length = self.integer("context_length")
-            plain = RotarySettings(base=base).frequencies(head_width, length)
-            if np.allclose(plain / scaled.frequencies(head_width, length), divisors, rtol=1e-5):
+            unscaled = RotarySettings(base=base).frequencies(head_width, length)
+            if np.allclose(unscaled / scaled.frequencies(head_width, length), divisors, rtol=1e-5):
                 return values
         raise ModelError(
             f"{self.file.path}: {FREQUENCIES!r} changes the rotary positions differently from "
@@ -362,8 +370,8 @@ class _Settings:
         )
 
 
-def _table(settings: DecoderOnlySettings, architecture: Architecture) -> Table:
-    """Return the table of weights."""
+def _weight_table(settings: DecoderOnlySettings, architecture: Architecture) -> Table:
+    """Return the table that maps weights to the tensors of a file."""
     tied = settings.tie_output
     weights: dict[str, tuple[View, ...]] = {
         "embedding.weight": (View(EMBEDDING),),
@@ -373,41 +381,41 @@ def _table(settings: DecoderOnlySettings, architecture: Architecture) -> Table:
     heads = {"attn_q": settings.heads, "attn_k": settings.groups} if architecture.interleaved else {}
     for layer in range(settings.layers):
         stored_prefix, prefix = f"blk.{layer}", f"decoder.{layer}"
-        for name, stored_names in BLOCK:
+        for name, stored_names in LAYER_MATRICES:
             for kind in ("weight", "bias"):
                 weights[f"{prefix}.{name}.{kind}"] = tuple(
                     View(f"{stored_prefix}.{stored_name}.{kind}", interleaved=heads.get(stored_name, 0))
                     for stored_name in stored_names
                 )
-        for name, norm in NORMS:
+        for name, norm in LAYER_NORMS:
             weights[f"{prefix}.{name}.weight"] = (View(f"{stored_prefix}.{norm}.weight"),)
     return Table(weights, unused=(FREQUENCIES,), origin="the metadata")
 
 
-def _chat(file: GgufFile, architecture: str) -> ChatTemplate | None:
+def _chat_template(file: GgufFile, architecture: str) -> ChatTemplate | None:
     """Return the chat template, or None if the file has none."""
     key = "tokenizer.chat_template"
     text = file.string(key, "")
     if not text:
         return None
     tokens = file.strings("tokenizer.ggml.tokens")
-    special = {
+    special_tokens = {
         f"{role}_token": tokens[file.integer(f"tokenizer.ggml.{name}_token_id")]
         for role, name in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding"))
         if f"tokenizer.ggml.{name}_token_id" in file.metadata
     }
     model_names = (file.metadata.get(f"general.{name}") for name in ("name", "basename"))
     names = (file.path.name, *map(str, model_names), architecture)
-    return ChatTemplate(text, special, choose_prompt(names).name, f"{file.path}: {key!r}")
+    return ChatTemplate(text, special_tokens, choose_prompt(names).name, f"{file.path}: {key!r}")
 
 
-def _card(file: GgufFile) -> Card:
-    """Return the model's metadata as a card with front matter."""
+def _model_card(file: GgufFile) -> Card:
+    """Return a model card with the licence, languages and name in the metadata."""
     metadata = file.metadata
     languages = metadata.get("general.languages")
     front_matter = {
         "license": metadata.get("general.license.name", metadata.get("general.license")),
-        "language": languages.decode_all() if isinstance(languages, Strings) else languages,
+        "language": languages.decode_all() if isinstance(languages, StringArray) else languages,
     }
     lines = [
         f"{key}: {json.dumps(value)}" for key, value in front_matter.items() if isinstance(value, str | list)

@@ -1,1 +1,1 @@
-"""Folders in Hugging Face's format, one module per family."""
+"""Readers and writers of Hugging Face folders, one module per model family."""

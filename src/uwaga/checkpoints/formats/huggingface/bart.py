@@ -23,30 +23,32 @@ from uwaga.settings import TransformerSettings
 from uwaga.tokenizers.multilingual import read_m2m100_tokeniser, read_mbart_tokeniser, read_nllb_tokeniser
 from uwaga.tokenizers.pretrained import TokenIds, TokeniserPair, read_bart_tokeniser
 
-ENCODER = (("attention", "self_attn"), ("attention_norm", "self_attn_layer_norm"))
-DECODER = (
+ENCODER_PARTS = (("attention", "self_attn"), ("attention_norm", "self_attn_layer_norm"))
+DECODER_PARTS = (
     ("self_attention", "self_attn"),
     ("self_attention_norm", "self_attn_layer_norm"),
     ("cross_attention", "encoder_attn"),
     ("cross_attention_norm", "encoder_attn_layer_norm"),
 )
-COMMON = (
+COMMON_PARTS = (
     ("feed_forward.inner", "fc1"),
     ("feed_forward.outer", "fc2"),
     ("feed_forward_norm", "final_layer_norm"),
 )
-ATTENTION = (("query", ("q_proj",)), ("key_value", ("k_proj", "v_proj")), ("output", ("out_proj",)))
+ATTENTION_MATRICES = (("query", ("q_proj",)), ("key_value", ("k_proj", "v_proj")), ("output", ("out_proj",)))
 PARAMETERS = ("weight", "bias")
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 
-def common_settings(reader: ConfigReader, activation: str = "gelu", scaled: bool = False) -> dict[str, Any]:
-    """Return the settings that the families store under the same keys.
+def common_settings(
+    reader: ConfigReader, activation: str = "gelu", scales_embedding: bool = False
+) -> dict[str, Any]:
+    """Return the settings that all families of this module store under the same keys.
 
     Args:
-        reader: reads ``config.json``.
-        activation: the default activation function.
-        scaled: the default of ``scale_embedding``.
+        reader: reader of ``config.json``.
+        activation: name of the default activation function.
+        scales_embedding: the default of ``scale_embedding``.
     """
     reader.refuse({"scale_attention": (False,), "layernorm_embedding": (True, False)})
     return {
@@ -59,7 +61,7 @@ def common_settings(reader: ConfigReader, activation: str = "gelu", scaled: bool
         "decoder_feed_forward": reader.integer("decoder_ffn_dim", minimum=1),
         "activation": reader.activation("activation_function", activation),
         "max_length": reader.integer("max_position_embeddings", minimum=1),
-        "embedding_scale": reader.flag("scale_embedding", scaled),
+        "embedding_scale": reader.flag("scale_embedding", scales_embedding),
         "output_bias": True,
         "dropout": 0.0,
     }
@@ -70,7 +72,7 @@ def with_stored_positions(
 ) -> TransformerSettings:
     """Return the settings, with learned positions if the stored tables are not the family's sinusoids.
 
-    Like `transformers` and CTranslate2's converter, this uses a stored table unchanged;
+    `transformers` and CTranslate2's converter also use stored tables unchanged.
     :mod:`uwaga.checkpoints.formats.huggingface.export` writes such tables.
     """
     shape = (settings.max_length, settings.width)
@@ -81,9 +83,9 @@ def with_stored_positions(
 
 
 def table(settings: TransformerSettings, shared: bool) -> Table:
-    """Return the table of a model's weights; ``shared``: both sides share one embedding."""
-    weights = dict(_blocks("encoder", settings.encoder_layers, (*ENCODER, *COMMON)))
-    weights |= _blocks("decoder", settings.decoder_layers, (*DECODER, *COMMON))
+    """Return the table of a model's weights; ``shared`` is True if both sides share one embedding."""
+    weights = dict(_blocks("encoder", settings.encoder_layers, (*ENCODER_PARTS, *COMMON_PARTS)))
+    weights |= _blocks("decoder", settings.decoder_layers, (*DECODER_PARTS, *COMMON_PARTS))
     aliases = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
     if shared:
         copies = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
@@ -104,12 +106,14 @@ def table(settings: TransformerSettings, shared: bool) -> Table:
         weights["output_weight"] = (View("lm_head.weight"),)
     else:
         weights["output_weight"] = (View(aliases["lm_head.weight"]),)
-    zero = {"output_bias"} if settings.output_bias else set()
+    optional_weights = {"output_bias"} if settings.output_bias else set()
     if settings.output_bias:
         weights["output_bias"] = (View("final_logits_bias"),)
     position_table = ((settings.max_length, settings.width), partial(sinusoids, settings))
     constant = dict.fromkeys(POSITIONS, position_table) if settings.positions == "sinusoidal" else {}
-    return Table(weights, aliases, constant, ("model.encoder.version", "model.decoder.version"), zero)
+    return Table(
+        weights, aliases, constant, ("model.encoder.version", "model.decoder.version"), optional_weights
+    )
 
 
 def _blocks(
@@ -117,7 +121,7 @@ def _blocks(
 ) -> Iterator[tuple[str, tuple[View, ...]]]:
     for layer in range(layers):
         for part, stored_part in parts:
-            matrices = ATTENTION if part.endswith("attention") else (("", ("",)),)
+            matrices = ATTENTION_MATRICES if part.endswith("attention") else (("", ("",)),)
             for name, stored in matrices:
                 for kind in PARAMETERS:
                     weight_name = ".".join(filter(None, (stack, str(layer), part, name, kind)))
@@ -135,35 +139,35 @@ def _blocks(
 MAX_TARGET_TOKENS = 256
 """Default maximum number of target tokens; the 20 of ``transformers`` would truncate most texts."""
 
-BARE_PREFIXES = ("shared.", "encoder.", "decoder.")
-"""Prefixes of the names in a model without output layer, such as ``BartModel``."""
+HEADLESS_PREFIXES = ("shared.", "encoder.", "decoder.")
+"""Prefixes of the weight names of a model without an output layer, such as ``BartModel``."""
 
-SHARED = "model.shared.weight"
+SHARED_EMBEDDING = "model.shared.weight"
 EMBEDDINGS = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 
 
 @dataclass(frozen=True)
-class Traits:
+class FamilyTraits:
     """The properties that distinguish a family.
 
     Attributes:
         settings: settings of the Transformer that ``config.json`` does not state.
-        unsupported: features of the family that uwaga lacks, with the values that disable them.
+        unsupported: keys of features that uwaga does not support, with the values that disable them.
         tokenisers: function that reads the tokenisers.
-        activation: the default activation function.
-        scaled: the default of ``scale_embedding``.
+        activation: name of the default activation function.
+        scales_embedding: the default of ``scale_embedding``.
         start: the default of ``decoder_start_token_id``.
-        end, pad: default ids of the special tokens.
-        forces_end: True if the last permitted token is by default forced to be the end symbol.
-        stored_positions: True if stored positions that are not sinusoids are read as learned positions.
-        table: function that returns the names under which the weights are stored.
+        end, pad: the defaults of ``eos_token_id`` and ``pad_token_id``.
+        forces_end: True if a target of maximum length is by default forced to end with the end symbol.
+        stored_positions: True if stored position tables that are not sinusoids are read as learned positions.
+        table: function that returns the table of a model's weights.
     """
 
     settings: Mapping[str, Any]
     unsupported: Mapping[str, tuple[object, ...]]
     tokenisers: Callable[[Path, TokenIds], TokeniserPair]
     activation: str = "gelu"
-    scaled: bool = False
+    scales_embedding: bool = False
     start: int | None = None
     end: int = 2
     pad: int = 1
@@ -172,13 +176,13 @@ class Traits:
     table: Callable[[TransformerSettings, bool], Table] = field(default=table)
 
 
-def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
-    """Interpret a folder of a family with these traits."""
+def read_seq2seq(traits: FamilyTraits, folder: HuggingFaceFolder) -> FamilyModel:
+    """Interpret a folder of a sequence-to-sequence family with the given traits."""
     reader = folder.reader
     reader.refuse(traits.unsupported)
     size = reader.integer("vocab_size", minimum=4)
     tied = reader.flag("tie_word_embeddings", True)
-    values = common_settings(reader, traits.activation, traits.scaled)
+    values = common_settings(reader, traits.activation, traits.scales_embedding)
     values |= {**traits.settings, "tie": "all" if tied else "none"}
     settings = folder.settings(TransformerSettings, values, size)
     end, pad = reader.integer("eos_token_id", traits.end), reader.integer("pad_token_id", traits.pad)
@@ -187,7 +191,7 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
     token_ids = {"eos_token_id": end, "pad_token_id": pad}
     reader.check_ids(size, **token_ids, **({} if start is None else {"decoder_start_token_id": start}))
     sides = traits.tokenisers(folder.path, TokenIds(size, start, end, pad))
-    tensors = full_names(folder.tensors, tied)
+    tensors = with_full_names(folder.tensors, tied)
     if traits.stored_positions:
         settings = with_stored_positions(settings, tensors)
     return FamilyModel(
@@ -196,27 +200,31 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
         sides,
         traits.table(settings, tied),
         tensors,
-        generation_defaults=_default_settings(traits, reader, end),
+        generation_defaults=_generation_defaults(traits, reader, end),
     )
 
 
-def full_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, StoredTensor]:
-    """Return the tensors under the names of the full model; ``shared``: both sides share one embedding.
+def with_full_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, StoredTensor]:
+    """Return the tensors under their names in the model with an output layer.
 
-    Embeddings that are not shared may be stored only once.
+    Args:
+        stored: the stored tensors by name.
+        shared: True if both sides share one embedding. Even if it is False, the embedding may be stored only
+            once.
     """
     values = {
-        f"model.{name}" if name.startswith(BARE_PREFIXES) else name: tensor for name, tensor in stored.items()
+        f"model.{name}" if name.startswith(HEADLESS_PREFIXES) else name: tensor
+        for name, tensor in stored.items()
     }
-    if not shared and SHARED in values:
-        shared_tensor = values.pop(SHARED)
+    if not shared and SHARED_EMBEDDING in values:
+        shared_tensor = values.pop(SHARED_EMBEDDING)
         for name in EMBEDDINGS:
             values.setdefault(name, shared_tensor)
     return values
 
 
-def _default_settings(traits: Traits, reader: ConfigReader, end: int) -> dict[str, Any]:
-    """Return defaults for generation settings that the folder leaves to `transformers`."""
+def _generation_defaults(traits: FamilyTraits, reader: ConfigReader, end: int) -> dict[str, Any]:
+    """Return the generation settings for which the folder relies on the defaults of `transformers`."""
     defaults: dict[str, Any] = {"max_length": MAX_TARGET_TOKENS + 1}
     if (reader.path.parent / GENERATION).exists():
         return defaults
@@ -228,9 +236,9 @@ def _default_settings(traits: Traits, reader: ConfigReader, end: int) -> dict[st
 
 
 OFFSET = 2
-"""Unused rows at the beginning of the position table."""
+"""Number of unused rows at the beginning of the position table."""
 
-BART_TRAITS = Traits(
+BART_TRAITS = FamilyTraits(
     settings={"norm": "post", "positions": "learned", "position_offset": OFFSET, "embedding_norm": True},
     unsupported={
         "normalize_before": (False,),
@@ -249,7 +257,7 @@ def read_bart(folder: HuggingFaceFolder) -> FamilyModel:
     return read_seq2seq(BART_TRAITS, folder)
 
 
-MBART_TRAITS = Traits(
+MBART_TRAITS = FamilyTraits(
     settings={"norm": "pre", "positions": "learned", "position_offset": OFFSET, "embedding_norm": True},
     unsupported={
         "normalize_before": (True,),
@@ -265,23 +273,23 @@ MBART_TRAITS = Traits(
 def read_mbart(folder: HuggingFaceFolder) -> FamilyModel:
     """Interpret an mBART folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`.
 
-    With 25 languages, decoding starts from the target language's token; with 50, from the end symbol, and
-    the language's token is forced first.
+    In models of 25 languages, decoding starts from the target language's token. In models of 50 languages it
+    starts from the end symbol, and the first token is forced to be the target language's.
     """
     return read_seq2seq(MBART_TRAITS, folder)
 
 
 M2M100_START, M2M100_PAD = 2, 1
 SPARE_ROWS = 2
-"""Rows of a stored position table beyond the model's length."""
+"""Number of rows of a stored position table beyond the maximum length."""
 
 
 def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
-    """Interpret an M2M-100 or NLLB folder; a :data:`~.folder.FamilyReader`.
+    """Interpret an M2M-100 or NLLB folder; see :data:`.FamilyReader`.
 
     Positions start after the padding symbol's id: the first token has position ``pad + 1``.
     """
-    traits = Traits(
+    traits = FamilyTraits(
         settings={
             "norm": "pre",
             "positions": "sinusoidal",
@@ -290,9 +298,9 @@ def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
             "output_bias": False,
         },
         unsupported={},
-        tokenisers=_tokenisers(folder),
+        tokenisers=_tokeniser_reader(folder),
         activation="relu",
-        scaled=True,
+        scales_embedding=True,
         start=M2M100_START,
         pad=M2M100_PAD,
         forces_end=False,
@@ -302,7 +310,7 @@ def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def is_nllb(folder: HuggingFaceFolder) -> bool:
-    """Return True if the tokeniser is NLLB's, by its stated class or by the files of the folder."""
+    """Return True if the tokeniser is NLLB's, judging by its stated class or else by the folder's files."""
     for values in (read_optional(folder.path / "tokenizer_config.json"), folder.config):
         name = str(values.get("tokenizer_class") or "").lower()
         if name.startswith(("nllb", "m2m100")):
@@ -311,18 +319,18 @@ def is_nllb(folder: HuggingFaceFolder) -> bool:
 
 
 def m2m100_table(settings: TransformerSettings, shared: bool) -> Table:
-    """Return the table of weights; early files also hold the positions, under another name."""
+    """Return the table of weights; early files also contain the positions, under another name."""
 
-    def rows() -> Floats:
+    def padded_sinusoids() -> Floats:
         overrides = {"max_length": settings.max_length + SPARE_ROWS, "position_offset": 0}
         positions = sinusoids(settings.model_copy(update=overrides))
         positions[settings.position_offset - 1] = 0.0  # the row of the padding symbol
         return positions
 
     shape = (settings.max_length + SPARE_ROWS, settings.width)
-    constant = {f"{name}s": (shape, rows) for name in POSITIONS}
+    constant = {f"{name}s": (shape, padded_sinusoids) for name in POSITIONS}
     return replace(table(settings, shared), constant=constant)
 
 
-def _tokenisers(folder: HuggingFaceFolder) -> Callable[[Path, TokenIds], TokeniserPair]:
+def _tokeniser_reader(folder: HuggingFaceFolder) -> Callable[[Path, TokenIds], TokeniserPair]:
     return read_nllb_tokeniser if is_nllb(folder) else read_m2m100_tokeniser

@@ -19,9 +19,9 @@ UNSUPPORTED = {
 
 PREFIX, HEAD = "bert.", "cls.predictions."
 BIAS, DECODER_BIAS = f"{HEAD}bias", f"{HEAD}decoder.bias"
-"""Names of the output's bias; if both are stored, the second is read."""
+"""Names of the output layer's bias; if both are stored, the second is used."""
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-"""Names of norm parameters in the first checkpoints."""
+"""Names of norm parameters in the first checkpoints, and their current names."""
 
 UNUSED_WEIGHTS = (
     "embeddings.position_ids",
@@ -30,10 +30,10 @@ UNUSED_WEIGHTS = (
     "cls.seq_relationship.weight",
     "cls.seq_relationship.bias",
 )
-"""Position indices, and the head for next-sentence prediction."""
+"""Names of stored position indices and of the head for next-sentence prediction."""
 
 EMBEDDING = "embeddings.word_embeddings.weight"
-BLOCK = (
+LAYER_PARTS = (
     ("attention.query", ("attention.self.query",)),
     ("attention.key_value", ("attention.self.key", "attention.self.value")),
     ("attention.output", ("attention.output.dense",)),
@@ -47,7 +47,7 @@ BLOCK = (
 def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
     """Interpret a BERT folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`.
 
-    The model predicts masked tokens if the weights of the head are stored.
+    The model can predict masked tokens only if the weights of the head are stored.
     """
     reader = folder.reader
     reader.refuse(UNSUPPORTED)
@@ -77,7 +77,7 @@ def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def _normalise_names(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """Normalise the names of the weights, which depend on the saved class and the version."""
+    """Return the weights under uniform names; stored names depend on the saved class and the version."""
     tensors: dict[str, StoredTensor] = {}
     for name, tensor in stored.items():
         name_without_prefix = name.removeprefix(PREFIX)
@@ -90,7 +90,7 @@ def _normalise_names(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTens
 
 
 def table(settings: EncoderOnlySettings) -> Table:
-    """Return the table of weights, under the names of the first published model."""
+    """Return the table of weights, with the names of the first published model."""
     weights: dict[str, tuple[View, ...]] = {
         "embedding.weight": (View(EMBEDDING),),
         "positions.weight": (View("embeddings.position_embeddings.weight"),),
@@ -99,7 +99,7 @@ def table(settings: EncoderOnlySettings) -> Table:
     for kind in ("weight", "bias"):
         weights[f"embedding_norm.{kind}"] = (View(f"embeddings.LayerNorm.{kind}"),)
         for layer in range(settings.layers):
-            for part, stored_parts in BLOCK:
+            for part, stored_parts in LAYER_PARTS:
                 views = tuple(
                     View(f"encoder.layer.{layer}.{stored_part}.{kind}") for stored_part in stored_parts
                 )

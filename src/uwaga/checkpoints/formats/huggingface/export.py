@@ -1,9 +1,9 @@
-"""Export of a Transformer as a Hugging Face folder: Marian if it is post-norm, Pegasus if it is pre-norm.
+"""Export of Transformers as Hugging Face folders: Marian for post-norm models, Pegasus for pre-norm models.
 
-The two layouts differ only in the position of the norms, and neither can express the other. Both have
-sinusoidal positions, and both are exported with Marian's tokeniser files. ``transformers`` loads them
-as ``MarianMTModel`` and ``PegasusForConditionalGeneration`` with ``MarianTokenizer``, and CTranslate2's
-converter reads them too.
+The two formats differ only in the position of the norms, and neither can express the other's models. Both
+have sinusoidal positions, and both are exported with Marian's tokeniser files. ``transformers`` loads the
+folders as ``MarianMTModel`` or ``PegasusForConditionalGeneration`` with ``MarianTokenizer``, and
+CTranslate2's converter reads them too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def model_config(
     sizes: tuple[int, int],
     generation: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the values of ``config.json``; ``sizes`` are the numbers of source and target tokens."""
+    """Return the contents of ``config.json``; ``sizes`` are the numbers of source and target tokens."""
     values: dict[str, Any] = {
         "architectures": [MODEL_CLASSES[to]],
         "model_type": to,
@@ -87,7 +87,13 @@ def model_config(
 
 
 def tokeniser_config(languages: tuple[str, str], max_length: int, *, separate: bool) -> dict[str, Any]:
-    """Return ``tokenizer_config.json``; ``separate``: the sides have different vocabularies."""
+    """Return the contents of ``tokenizer_config.json``.
+
+    Args:
+        languages: codes of the source and target languages.
+        max_length: maximum number of tokens.
+        separate: True if the two sides have different vocabularies.
+    """
     return {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": languages[0],
@@ -101,10 +107,10 @@ def tokeniser_config(languages: tuple[str, str], max_length: int, *, separate: b
     }
 
 
-NORMS = {"marian": "post", "pegasus": "pre"}
+NORM_POSITIONS = {"marian": "post", "pegasus": "pre"}
 VOCABULARY, TARGET_VOCABULARY, TOKENISER = "vocab.json", "target_vocab.json", "tokenizer_config.json"
 EPSILON = 1e-5
-"""Epsilon of the norms in both formats, which cannot express another."""
+"""Epsilon of the norms, which is fixed in both formats."""
 
 
 class TranslationModel(Protocol):
@@ -128,11 +134,11 @@ class TranslationModel(Protocol):
 
     @property
     def text(self) -> TextOptions:
-        """Options of text processing, which the format cannot express."""
+        """Options of text preprocessing, which the formats cannot express."""
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Codes of source and target."""
+        """Codes of the source and target languages."""
 
 
 def write_hugging_face(folder: Path, to: ExportFormat, model: TranslationModel) -> list[str]:
@@ -144,7 +150,8 @@ def write_hugging_face(folder: Path, to: ExportFormat, model: TranslationModel) 
         model: the model.
 
     Returns:
-        Differences between uwaga and programs that load the folder, one sentence each.
+        descriptions of how uwaga's translations differ from those of programs that load the folder, one
+        sentence each.
     """
     transformer = _checked_model(folder, to, model.decoder)
     sides = (exported_vocabulary(model.source), exported_vocabulary(model.target))
@@ -152,34 +159,36 @@ def write_hugging_face(folder: Path, to: ExportFormat, model: TranslationModel) 
         raise ModelError(f"{to}: source and target share an embedding, but their vocabularies differ")
     options = replace(model.decoding, nbest=1)
     exported = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
-    write_folder(folder, _files(to, transformer, exported, options, model.languages))
+    write_folder(folder, _file_contents(to, transformer, exported, options, model.languages))
     return _differences(
         transformer.settings, model.source, model.text, options, to, exported.has_separate_vocabularies
     )
 
 
-def _files(
+def _file_contents(
     to: ExportFormat,
     model: Transformer,
     exported: ExportedModel,
     options: SearchOptions,
     languages: tuple[str, str],
 ) -> dict[str, bytes]:
-    """Return the contents of the folder by file name."""
+    """Return the contents of the folder's files by file name."""
     source, target = exported.sides
     generation = to_generation_config(options, exported.symbols, model.max_target, exported.unused)
     limit = model.settings.max_length
     files = {
-        CONFIG: _json(model_config(to, model.settings, exported.symbols, exported.sizes, generation)),
-        GENERATION: _json(generation),
+        CONFIG: _json_bytes(model_config(to, model.settings, exported.symbols, exported.sizes, generation)),
+        GENERATION: _json_bytes(generation),
         SOURCE: source.model,
         TARGET: target.model,
-        VOCABULARY: _json(source.ids()),
-        TOKENISER: _json(tokeniser_config(languages, limit, separate=exported.has_separate_vocabularies)),
+        VOCABULARY: _json_bytes(source.ids()),
+        TOKENISER: _json_bytes(
+            tokeniser_config(languages, limit, separate=exported.has_separate_vocabularies)
+        ),
         WEIGHTS: weight_bytes(model, exported, drop_sinusoids=to == "marian"),
     }
     if exported.has_separate_vocabularies:
-        files[TARGET_VOCABULARY] = _json(target.ids())
+        files[TARGET_VOCABULARY] = _json_bytes(target.ids())
     return files
 
 
@@ -191,21 +200,21 @@ def _checked_model(folder: Path, to: ExportFormat, model: object) -> Transformer
         raise ModelError(f"{folder}: exists and is not empty, so it is not overwritten; give another folder")
     if not isinstance(model, Transformer):
         raise ModelError(
-            f"a model of type {type(model).__name__} cannot be written as {to}: only encoder-decoder "
-            "Transformers can"
+            f"a model of type {type(model).__name__} cannot be written as {to}; only encoder-decoder "
+            "Transformers can be"
         )
     _check_supported(model.settings, to)
     return model
 
 
 def _check_supported(settings: TransformerSettings, to: ExportFormat) -> None:
-    """Raise ModelError for a feature that the format lacks."""
-    if settings.norm != NORMS[to]:
+    """Raise ModelError if the model has a feature that the format cannot express."""
+    if settings.norm != NORM_POSITIONS[to]:
         other = "pegasus" if to == "marian" else "marian"
         raise ModelError(
-            f"the model has {settings.norm}-norm blocks, but {to} has {NORMS[to]}-norm blocks, which compute "
-            f"a different function; use `--to {other}`, the same layout with {settings.norm}-norm blocks, "
-            "which transformers and CTranslate2 load too"
+            f"the model has {settings.norm}-norm blocks, but {to} has {NORM_POSITIONS[to]}-norm blocks, "
+            f"which compute a different function; use `--to {other}`, the same layout with "
+            f"{settings.norm}-norm blocks, which transformers and CTranslate2 load too"
         )
     supported: dict[str, tuple[object, ...]] = {
         "self_attention": ("attention",),
@@ -228,7 +237,7 @@ def _check_supported(settings: TransformerSettings, to: ExportFormat) -> None:
             )
 
 
-def _json(values: dict[str, Any]) -> bytes:
+def _json_bytes(values: dict[str, Any]) -> bytes:
     return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
 
 

@@ -1,8 +1,8 @@
-"""Conversion of a Transformer's weights and vocabularies to the layout of Marian's and Pegasus' folders.
+"""Conversion of a Transformer's weights and vocabularies to the layout of Marian and Pegasus folders.
 
-CTranslate2 starts Marian's decoder from a zero embedding instead of the start token's. A start embedding
-that is not zero is added to the first row of the decoder's position table, which only the start token uses:
-the sum, and so all later values, are the same.
+CTranslate2 starts Marian's decoder from a zero embedding instead of the start token's embedding. A start
+embedding that is not zero is therefore added to the first row of the decoder's position table. Only the start
+token uses this row, so the sum of embedding and position, and all later values, do not change.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from uwaga.tokenizers.tokeniser import Tokeniser
 READING_LAYERS = frozenset(
     "source_embedding target_embedding source_positions target_positions query key_value inner gate".split()  # noqa: SIM905
 )
-"""Layers whose weights have the residual stream's width as their last axis."""
+"""Names of the layers whose weights have the width of the residual stream as their last axis."""
 WRITING_LAYERS = frozenset({"output", "outer"})
-"""Layers whose weights and biases have the residual stream's width as their first axis."""
+"""Names of the layers whose weights and biases have the width of the residual stream as their first axis."""
 
 
 def deinterleave(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Reorder the residual stream of a Transformer: even columns first, then odd ones.
+    """Return the weights with the residual stream's columns reordered: the even ones before the odd ones.
 
-    With interleaved sinusoids the result has Marian's order, sines first. This is exact: sums over the width,
-    norms and residual additions do not depend on the order, and every weight that reads or writes the stream
-    is permuted in the same way.
+    Interleaved sinusoids then have Marian's order, with all sines first. The model computes the same
+    function, because every weight that reads or writes the residual stream is permuted in the same way, and
+    norms and residual additions do not depend on the order.
 
     Args:
         weights: ``state_dict()`` of a Transformer; tied weights may share a tensor.
@@ -57,7 +57,7 @@ def _deinterleave_weight(name: str, weight: Tensor) -> Tensor:
 
 
 def _width_axis(name: str) -> int | None:
-    """Return the axis of a weight that has the residual stream's width, or None if there is none."""
+    """Return the axis of a weight along the width of the residual stream, or None if there is none."""
     if name in ("output_weight", "output_bias"):
         return -1 if name == "output_weight" else None
     owner, _, kind = name.rpartition(".")
@@ -66,30 +66,34 @@ def _width_axis(name: str) -> int | None:
         return -1 if kind == "weight" else None
     if layer in WRITING_LAYERS or layer.endswith("norm"):
         return 0
-    raise AssertionError(f"it is not known whether {name!r} reads or writes the residual stream")
+    raise AssertionError(f"unknown weight {name!r}: it may read or write the residual stream")
 
 
 EXCLUDED_LOGIT = -1e4
-"""A logit bias that makes a probability exactly 0 in float32, and is finite in 16 bits too."""
+"""A logit bias that makes a probability exactly 0 in float32 and is finite in 16-bit formats."""
 
 
 @dataclass(frozen=True)
 class ExportedVocabulary:
-    """The SentencePiece model and the vocabulary of one side; ``pieces`` are in the order of their ids."""
+    """The SentencePiece model and the vocabulary of one side, with its pieces in the order of their ids."""
 
     model: bytes
     pieces: tuple[str, ...]
 
     def ids(self) -> dict[str, int]:
-        """Return the id of each piece."""
+        """Return a mapping from pieces to ids."""
         return {piece: number for number, piece in enumerate(self.pieces)}
 
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A model for export, with uwaga's names of weights.
+    """A model converted for export, whose weights still have uwaga's names.
 
-    ``unused``: tokens that have a row in the output layer but must never be produced.
+    Attributes:
+        weights: the weights by name.
+        sides: vocabularies of the source and the target side.
+        symbols: ids of the special tokens.
+        unused: ids of tokens that have a row in the output layer but must never be generated.
     """
 
     weights: dict[str, Tensor]
@@ -116,13 +120,13 @@ def exported_vocabulary(tokeniser: Subwords) -> ExportedVocabulary:
         model, ids = tokeniser.files
         return ExportedVocabulary(model, tuple(sorted(ids, key=ids.__getitem__)))
     raise ModelError(
-        f"tokenisers of the kind {type(tokeniser).__name__} cannot be written as Marian's, which are "
+        f"a tokeniser of type {type(tokeniser).__name__} cannot be exported, because Marian's tokenisers are "
         "SentencePiece models with a vocabulary"
     )
 
 
-def _with_names(side: ExportedVocabulary, size: int, names: dict[int, str]) -> ExportedVocabulary:
-    """Resize a vocabulary to ``size`` pieces, in which exactly the given ids have the given names."""
+def _rename_pieces(side: ExportedVocabulary, size: int, names: dict[int, str]) -> ExportedVocabulary:
+    """Return a vocabulary resized to ``size`` pieces in which only the given ids have the given names."""
     pieces = [*side.pieces, *(f"<unused{number}>" for number in range(len(side.pieces), size))]
     reserved = set(names.values())
     for number, piece in enumerate(pieces):
@@ -134,24 +138,26 @@ def _with_names(side: ExportedVocabulary, size: int, names: dict[int, str]) -> E
 
 
 def as_pegasus(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocabulary]) -> ExportedModel:
-    """Convert a model to Pegasus' conventions: ids do not change, and the start symbol is the padding."""
+    """Convert a model to Pegasus' conventions: decoding starts from the padding token; ids do not change."""
     symbols = model.symbols
     if symbols.start == symbols.end:
         raise ModelError(
             "pegasus: decoding must start from the padding token, but this model starts from its end token"
         )
     names = {symbols.start: PAD, symbols.end: END, symbols.unknown: UNKNOWN}
-    renamed = [_with_names(side, len(side.pieces), names) for side in sides]
+    renamed_sides = [_rename_pieces(side, len(side.pieces), names) for side in sides]
     unused = (symbols.start, symbols.pad)
     exported_symbols = Symbols(
         start=symbols.start, end=symbols.end, pad=symbols.start, unknown=symbols.unknown
     )
-    return ExportedModel(_weights(model), (renamed[0], renamed[1]), exported_symbols, unused)
+    return ExportedModel(
+        _convert_weights(model), (renamed_sides[0], renamed_sides[1]), exported_symbols, unused
+    )
 
 
 def as_marian(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocabulary]) -> ExportedModel:
     """Convert a model to Marian's conventions: the last token, embedded as zero, is padding and start."""
-    symbols, weights = model.symbols, _weights(model)
+    symbols, weights = model.symbols, _convert_weights(model)
     size = max(len(side.pieces) for side in sides)
     pad = symbols.pad
     start_embedding = weights["target_embedding.weight"][symbols.start].clone()  # (width,)
@@ -160,15 +166,18 @@ def as_marian(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocab
         _extend_vocabulary(weights, size)
         weights["target_positions.weight"][0] += start_embedding * model.scale
     names = {pad: PAD, symbols.end: END, symbols.unknown: UNKNOWN}
-    renamed = [_with_names(side, size, names) for side in sides]
+    renamed_sides = [_rename_pieces(side, size, names) for side in sides]
     exported_symbols = Symbols(start=pad, end=symbols.end, pad=pad, unknown=symbols.unknown)
     return ExportedModel(
-        weights, (renamed[0], renamed[1]), exported_symbols, tuple({symbols.start, symbols.pad, pad})
+        weights,
+        (renamed_sides[0], renamed_sides[1]),
+        exported_symbols,
+        tuple({symbols.start, symbols.pad, pad}),
     )
 
 
 def _extend_vocabulary(weights: dict[str, Tensor], size: int) -> None:
-    """Extend the vocabulary by tokens with zero embeddings and probability 0."""
+    """Extend the weights in place to ``size`` tokens; new tokens have zero embeddings and probability 0."""
     tables = ("source_embedding.weight", "target_embedding.weight", "output_weight")
     extended: dict[int, Tensor] = {}
     for name in tables:
@@ -179,8 +188,8 @@ def _extend_vocabulary(weights: dict[str, Tensor], size: int) -> None:
     weights["output_bias"] = torch.cat([bias, torch.full((size - len(bias),), EXCLUDED_LOGIT)])
 
 
-def _weights(model: Transformer) -> dict[str, Tensor]:
-    """Return the weights in float32 and Marian's column order, with position tables and all biases."""
+def _convert_weights(model: Transformer) -> dict[str, Tensor]:
+    """Return the weights in float32 with Marian's column order, position tables and an output bias."""
     settings = model.settings
     stored = dict(model.state_dict(keep_vars=True))
     if settings.positions == "sinusoidal":
@@ -195,15 +204,17 @@ def _weights(model: Transformer) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for name, tensor in stored.items():
         if id(tensor) not in converted:
-            plain = tensor.detach().to("cpu", torch.float32)
-            converted[id(tensor)] = deinterleave({name: plain})[name] if needs_deinterleaving else plain
+            single_precision = tensor.detach().to("cpu", torch.float32)
+            converted[id(tensor)] = (
+                deinterleave({name: single_precision})[name] if needs_deinterleaving else single_precision
+            )
         weights[name] = converted[id(tensor)]
     weights["target_positions.weight"] = weights["target_positions.weight"].clone()
     weights.setdefault("output_bias", torch.zeros(model.vocabulary))
     return weights
 
 
-def _target_settings(model: Transformer) -> TransformerSettings:
+def _export_settings(model: Transformer) -> TransformerSettings:
     """Return the settings of the exported model."""
     overrides = {
         "positions": "learned",
@@ -216,14 +227,15 @@ def _target_settings(model: Transformer) -> TransformerSettings:
 
 
 def weight_bytes(model: Transformer, exported: ExportedModel, *, drop_sinusoids: bool) -> bytes:
-    """Return the safetensors file, by inverting :func:`table`.
+    """Return the contents of the safetensors file, with the weight names of Marian and Pegasus.
 
     Args:
         model: the model that was converted.
         exported: the converted weights.
-        drop_sinusoids: omit position tables that are Marian's sinusoids, which its folders do not contain.
+        drop_sinusoids: True to omit position tables that equal Marian's sinusoids, which Marian folders do
+            not contain.
     """
-    settings = _target_settings(model)
+    settings = _export_settings(model)
     with torch.device("meta"), SkipInit():
         skeleton = Transformer(settings, model.symbols, *exported.sizes)
     table = seq2seq_table(settings, settings.tie == "all")
@@ -240,7 +252,7 @@ def weight_bytes(model: Transformer, exported: ExportedModel, *, drop_sinusoids:
 
 
 def _checked_weight(name: str, weight: Tensor | None, shape: torch.Size) -> Tensor:
-    """Return a weight after checking it, or zeros for a bias that the model lacks."""
+    """Return a weight after checking its shape and values, or zeros for a bias that the model lacks."""
     if weight is None:
         assert name.endswith(".bias"), name
         return torch.zeros(shape)
@@ -250,7 +262,7 @@ def _checked_weight(name: str, weight: Tensor | None, shape: torch.Size) -> Tens
             f"require {tuple(shape)}; the model is not written"
         )
     if not bool(torch.isfinite(weight).all()):
-        raise ModelError(f"weight {name!r} is not finite; the model is not written")
+        raise ModelError(f"weight {name!r} contains numbers that are not finite; the model is not written")
     return weight
 
 
