@@ -109,7 +109,7 @@ def test_damaged_custom_format_is_rejected(custom_and_uwaga_folders):
     np.savez(
         folder / "plain.npz", **{name: array for name, array in arrays.items() if name != "output_weight"}
     )
-    with pytest.raises(ModelError, match=r"'output_weight'.*: missing, which plain\.json asks for"):
+    with pytest.raises(ModelError, match=r"'output_weight'.*: missing, but required by plain\.json"):
         uwaga.load(folder)
 
 
@@ -167,7 +167,7 @@ def test_folder_is_read_by_the_first_matching_format(tmp_path):
     assert formats.detect(tmp_path / "m").name == "Hugging Face"
     assert uwaga.load(tmp_path / "m", device="cpu").translate("Hi") is not None
     assert formats.describe(tmp_path / "m").format == "Hugging Face"
-    with pytest.raises(ModelError, match="not a recognised model"):
+    with pytest.raises(ModelError, match="not a known model format"):
         formats.read(tmp_path)
 
 

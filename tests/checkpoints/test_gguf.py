@@ -213,11 +213,11 @@ def test_sliding_window_pattern_determines_global_layers(tmp_path):
             "must be a number above 0, not nan",
         ),
         ("llama", {"llama.block_count": 1_000_000}, "1000000 layers, but only"),
-        ("llama", {"llama.block_count": 3}, "weights 'blk.3.*unknown to this family"),
+        ("llama", {"llama.block_count": 3}, "weights 'blk.3.*unknown in this family"),
         (
             "llama",
             {"llama.feed_forward_length": 64},
-            r"has shape \(96, 64\), but the metadata asks for \(64, 64\)",
+            r"has shape \(96, 64\), but the metadata requires \(64, 64\)",
         ),
         ("llama", {"llama.attention.head_count_kv": 3}, "key_value_heads 3 does not divide heads 4"),
         (
@@ -316,9 +316,9 @@ def test_unknown_architecture_is_rejected(tmp_path):
     ("tensors", "words"),
     [
         ({"token_embd.weight": None}, "no matrix 'token_embd.weight'"),
-        ({"blk.0.ffn_up.weight": None}, "'blk.0.ffn_up.weight': missing, which the metadata asks for"),
-        ({"blk.0.ffn_up.bias": np.zeros(96, np.float32)}, "'blk.0.ffn_up.bias': unknown to this family"),
-        ({"blk.0.ffn_up.weight": np.zeros((96, 32), np.float32)}, r"shape \(96, 32\).* asks for \(96, 64\)"),
+        ({"blk.0.ffn_up.weight": None}, "'blk.0.ffn_up.weight': missing, but required by the metadata"),
+        ({"blk.0.ffn_up.bias": np.zeros(96, np.float32)}, "'blk.0.ffn_up.bias': unknown in this family"),
+        ({"blk.0.ffn_up.weight": np.zeros((96, 32), np.float32)}, r"shape \(96, 32\).* requires \(96, 64\)"),
         ({"rope_freqs.weight": np.full(16, np.nan, np.float32)}, "'rope_freqs.weight' changes"),
         ({"rope_freqs.weight": np.ones((4, 4), np.float32)}, "'rope_freqs.weight' changes"),
     ],

@@ -296,7 +296,7 @@ def test_int8_folder_with_a_million_layers_is_rejected(tmp_path):
     values = json.loads(path.read_text())
     values["model"]["encoder_layers"] = 10**6
     path.write_text(json.dumps(values))
-    assert_rejected(tmp_path / "int8", [uwaga.load], "cut short or belongs to another model")
+    assert_rejected(tmp_path / "int8", [uwaga.load], "truncated or belongs to another model")
     tracemalloc.start()
     assert describe(tmp_path / "int8").problems
     assert tracemalloc.get_traced_memory()[1] < 32 << 20

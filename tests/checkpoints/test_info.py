@@ -152,7 +152,7 @@ def test_describe_reports_damaged_weights_as_notes_and_raises_other_errors(maria
     assert "cut short" in describe(folder).problems[0]
     (folder / "model.safetensors").unlink()
     description = describe(folder)
-    assert "holds neither" in description.problems[0] and description.licence == "apache-2.0"
+    assert "contains neither" in description.problems[0] and description.licence == "apache-2.0"
     assert "note" in info_output(folder)
     (folder / "pytorch_model.bin").write_bytes(b"x" * 70)  # only torch could read it
     assert describe(folder).weights == WeightSummary(None, 70, ())
@@ -243,7 +243,7 @@ def test_marian_npz_files_are_described_or_rejected(tmp_path):
 
 
 def test_unrecognised_paths_are_rejected(tmp_path):
-    with pytest.raises(ModelError, match="not a recognised model"):
+    with pytest.raises(ModelError, match="not a known model format"):
         describe(tmp_path)
     result = RUNNER.invoke(app, ["info", str(tmp_path / "nowhere")])
     assert result.exit_code == 1 and "no such folder" in result.output
@@ -296,5 +296,5 @@ def test_adapters_are_described(tmp_path):
     document = json.loads(info_output(tmp_path, "--json"))
     assert (document["base"], document["rank"], document["parameters"]) == ("base-model", 2, 20)
     assert "base-model" in info_output(tmp_path) and "decoder.0.query" in info_output(tmp_path)
-    with pytest.raises(ModelError, match="an adapter: give it with --adapter, and"):
+    with pytest.raises(ModelError, match="this is an adapter; give it with --adapter, and"):
         describe(tmp_path)

@@ -71,7 +71,7 @@ def test_languages_select_the_t5_task_prefix():
     assert direction.target.encode("the dog") == tokenisers.target.encode("the dog")
     assert direction.languages == ("en", "fr")
     with pytest.raises(
-        SettingsError, match=r"does not translate de to en; its config.json knows en to de, en to fr"
+        SettingsError, match=r"does not translate de to en; its config.json states en to de, en to fr"
     ):
         direction_of(tokenisers, "de", "en", config=TASKS)
     plain = direction_of(tokenisers, config=TASKS)

@@ -209,7 +209,7 @@ def test_settings_file_next_to_the_model_is_read(tmp_path):
         ({"enc-depth": 1000}, "layers, but only"),
         ({"dim-emb": 10**9}, "dim-emb must be a whole number from 1 to 16777216"),
         ({"dim-emb": 10**6}, "more numbers than the"),
-        ({"dec-depth": 3}, "missing, which special:model.yml asks for"),
+        ({"dec-depth": 3}, "missing, but required by special:model.yml"),
     ],
 )
 def test_unsupported_settings_are_rejected(tmp_path, changes, message):
@@ -228,7 +228,7 @@ def overwrite(folder, offset, value, width=8):
 @pytest.mark.parametrize(
     ("offset", "value", "message"),
     [
-        (0, 2, "not a recognised model|not a binary Marian model of version 1"),
+        (0, 2, "not a known model format|not a binary Marian model of version 1"),
         (8, 1 << 40, "states 1099511627776 tensors"),
         (8, 0, "states 0 tensors"),
         (16, 1 << 50, "a header with impossible lengths"),

@@ -339,7 +339,7 @@ INVALID_FILES = {
     r"expected one model .*, found none": lambda f: (f / "model.npz").unlink(),
     r"found model\.npz, other\.npz": lambda f: shutil.copy(f / "model.npz", f / "other.npz"),
     r"expected one vocabulary": lambda f: (f / "opus.vocab.yml").unlink(),
-    r"source\.spm: no such file; the vocabulary only numbers": lambda f: (f / "source.spm").unlink(),
+    r"source\.spm: no such file; the vocabulary contains only the ids": lambda f: (f / "source.spm").unlink(),
     r"yml: line 1 must be a piece and its number": lambda f: (f / "opus.vocab.yml").write_text("[1]\n"),
     r"yml: the vocabulary lacks </s>": lambda f: (f / "opus.vocab.yml").write_text("a: 0\n"),
     r"not numbered consecutively from 0": lambda f: (f / "opus.vocab.yml").write_text("</s>: 0\n<unk>: 7\n"),
@@ -364,7 +364,7 @@ def test_pickled_objects_are_rejected_without_execution(folder, tmp_path):
     arrays["x"] = np.array([Payload(proof)], dtype=object)
     np.savez(tmp_path / "m/model.npz", **arrays)
     proof.unlink(missing_ok=True)
-    with pytest.raises(ModelError, match=r"'x\.npy' holds objects, not numbers; refused"):
+    with pytest.raises(ModelError, match=r"'x\.npy' contains Python objects, not numbers; it is refused"):
         load_torch(tmp_path / "m")
     member_ = pickle.dumps(Payload(proof))
     proof.unlink(missing_ok=True)

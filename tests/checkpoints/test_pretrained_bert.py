@@ -165,7 +165,7 @@ def test_unknown_head_and_missing_weight_are_rejected(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "bad")
     values = load_file(folder / "model.safetensors")
     save_file(values | {"classifier.weight": torch.ones(2, 18)}, tmp_path / "bad/model.safetensors")
-    with pytest.raises(ModelError, match=r"'classifier\.weight': unknown to this family"):
+    with pytest.raises(ModelError, match=r"'classifier\.weight': unknown in this family"):
         load_torch(tmp_path / "bad")
     del values["cls.predictions.transform.dense.bias"]
     save_file(values, tmp_path / "bad/model.safetensors")

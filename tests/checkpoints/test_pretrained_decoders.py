@@ -202,7 +202,10 @@ def test_model_is_described_without_reading_weights(folders, tmp_path):
 
 
 INVALID_CONFIGS = {
-    r"the family 'llama4' is unknown; uwaga runs .*llama.*qwen3": ("llama", {"model_type": "llama4"}),
+    r"the family 'llama4' is not supported; uwaga supports .*llama.*qwen3": (
+        "llama",
+        {"model_type": "llama4"},
+    ),
     r"'hidden_size' must be a whole number": ("llama", {"hidden_size": -36}),
     r"'num_hidden_layers' must be a whole number": ("llama", {"num_hidden_layers": 0}),
     r"16000000 layers, but only": ("llama", {"num_hidden_layers": 16_000_000}),
@@ -216,7 +219,7 @@ INVALID_CONFIGS = {
     r"layers\.2\..*unknown": ("llama", {"num_hidden_layers": 2}),
     r"bias'.*missing": ("llama", {"attention_bias": True}),
     r"eos_token_id is 41, but the vocabulary has 41": ("llama", {"eos_token_id": [2, 41]}),
-    r"'eos_token_id' must be token ids": ("llama", {"eos_token_id": ["</s>"]}),
+    r"'eos_token_id' must be a token id or a list": ("llama", {"eos_token_id": ["</s>"]}),
     r"'hidden_act' = 'tanh' is not supported": ("llama", {"hidden_act": "tanh"}),
     r"'quantization_config' = .* is not supported": ("llama", {"quantization_config": {"bits": 4}}),
     r"'layer_types' = .* is not supported": ("mistral", {"layer_types": ["full_attention"] * 3}),
@@ -226,16 +229,16 @@ INVALID_CONFIGS = {
         "qwen3",
         {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 2, "layer_types": None},
     ),
-    r"'layer_types' has 'sliding_attention', but there is no sliding window": (
+    r"'layer_types' contains 'sliding_attention', but no sliding window": (
         "qwen3",
         {"layer_types": ["sliding_attention"] * 3},
     ),
     r"'layer_types': 'chunked_attention' is unknown": ("gemma2", {"layer_types": ["chunked_attention"] * 3}),
-    r"'layer_types' must name the type of each of the 3 layers": (
+    r"'layer_types' must be a list of the types of the 3 layers": (
         "gemma2",
         {"layer_types": ["full_attention"]},
     ),
-    r"'layer_types' has no regular pattern": (
+    r"'layer_types' is not supported: only every n-th": (
         "gemma2",
         {"layer_types": ["full_attention", "sliding_attention", "full_attention"]},
     ),
@@ -249,13 +252,16 @@ INVALID_CONFIGS = {
     r"'use_qk_norm' = False is not supported": ("hunyuan_v1_dense", {"use_qk_norm": False}),
 }
 INVALID_ROTARY_SETTINGS = {
-    r"the type 'longrope' is unknown; uwaga has default, linear, dynamic, llama3, yarn": {
+    r"the type 'longrope' is not supported; uwaga supports default, linear, dynamic, llama3, yarn": {
         "rope_type": "longrope"
     },
-    r"'mrope_section' is unknown to uwaga": {"rope_type": "default", "mrope_section": [1, 2, 1]},
+    r"contains 'mrope_section', which is not supported": {"rope_type": "default", "mrope_section": [1, 2, 1]},
     r"'partial_rotary_factor' = 0.5 is not supported": {"rope_type": "default", "partial_rotary_factor": 0.5},
     r"'truncate' = False is not supported": {**YARN, "truncate": False},
-    r"'alpha' of rotary positions is only for hunyuan_v1_dense": {"rope_type": "dynamic", "alpha": 3.0},
+    r"'alpha' of rotary positions is supported only for hunyuan_v1_dense": {
+        "rope_type": "dynamic",
+        "alpha": 3.0,
+    },
     r"'factor' must be a number above 0": {"rope_type": "linear"},
     r"'low_freq_factor' must be a number above 0": {**LLAMA3, "low_freq_factor": None},
     r"low_frequency_factor 5.0 must be less than": {**LLAMA3, "low_freq_factor": 5.0},
@@ -303,7 +309,7 @@ def test_shard_outside_the_folder_is_rejected(folders, tmp_path, file):
     save_file({"model.norm.weight": torch.zeros(36)}, tmp_path / "secret.safetensors")
     index["weight_map"]["model.norm.weight"] = file
     (path / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(ModelError, match="not a file of this folder"):
+    with pytest.raises(ModelError, match="not the name of a file in this folder"):
         load_torch(path)
 
 
@@ -335,7 +341,7 @@ def test_damaged_shards_are_rejected(folders, tmp_path):
     files[1].write_bytes(content)
     index["weight_map"][name] = files[0].name
     (path / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(ModelError, match="is missing, although"):
+    with pytest.raises(ModelError, match="is missing, but"):
         load_torch(path)
     for text in ("[]", "{}", '{"weight_map": 3}', "{" * 100_000, "\x00"):
         (path / "model.safetensors.index.json").write_text(text)

@@ -272,7 +272,7 @@ def test_position_table_of_another_model_is_rejected(tmp_path, monkeypatch):
         state[f"model.encoder.embed_positions.{table}"] = torch.randn(24 + 2 * ("m2m" in name), 18)
         (tmp_path / name / "model.safetensors").unlink()
         torch.save(state, tmp_path / name / "pytorch_model.bin")
-        with pytest.raises(ModelError, match="not the sinusoids"):
+        with pytest.raises(ModelError, match="does not contain the sinusoids"):
             load_torch(tmp_path / name)
 
 

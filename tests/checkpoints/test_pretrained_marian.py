@@ -136,7 +136,9 @@ def drop_piece(path):
 INVALID_FOLDERS = {
     r"safetensors: damaged or cut short": lambda f: shorten(f / "model.safetensors"),
     r"neither model\.safetensors": lambda f: (f / "model.safetensors").unlink(),
-    r"family 'novel' is unknown; uwaga runs .*marian": lambda f: edit(f / "config.json", model_type="novel"),
+    r"family 'novel' is not supported; uwaga supports .*marian": lambda f: edit(
+        f / "config.json", model_type="novel"
+    ),
     r"'normalize_before' = True is not supported": lambda f: edit(f / "config.json", normalize_before=True),
     r"'activation_function' = 'tanh'": lambda f: edit(f / "config.json", activation_function="tanh"),
     r"has shape \(22, 18\), .* \(24, 18\)": lambda f: edit(f / "config.json", encoder_ffn_dim=24),

@@ -160,20 +160,20 @@ def test_M19_distance_buckets_match_hand_calculation():
 
 
 INVALID_CONFIGS = {
-    r"'feed_forward_proj' = 'gated-tanh' is not supported; uwaga has relu, gated-relu": {
+    r"'feed_forward_proj' = 'gated-tanh' is not supported; uwaga supports relu, gated-relu": {
         "feed_forward_proj": "gated-tanh"
     },
     r"'num_layers' must be a whole number": {"num_layers": "2"},
     r"'layer_norm_epsilon' must be a number above 0": {"layer_norm_epsilon": 0},
     r"'is_encoder_decoder' = False is not supported": {"is_encoder_decoder": False},
-    r"SelfAttention\.q\.weight' has shape \(15, 18\), but config\.json asks for \(18, 18\)": {"d_kv": 6},
+    r"SelfAttention\.q\.weight' has shape \(15, 18\), but config\.json requires \(18, 18\)": {"d_kv": 6},
     r"encoder\.block\.2.*missing": {"num_layers": 3},
     r"decoder\.block\.1.*unknown": {"num_decoder_layers": 1},
     r"wi_0\.weight'.*missing": {"feed_forward_proj": "gated-relu"},
     r"relative_attention_bias\.weight' has shape \(8, 3\)": {"relative_attention_num_buckets": 10},
     r"relative_distance must be more than half": {"relative_attention_max_distance": 4},
     r"pad_token_id is 41, but the vocabulary has 41": {"pad_token_id": 41},
-    r"family 'umt5' is unknown; uwaga runs .*mt5": {"model_type": "umt5"},
+    r"family 'umt5' is not supported; uwaga supports .*mt5": {"model_type": "umt5"},
 }
 
 

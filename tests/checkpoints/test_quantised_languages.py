@@ -100,7 +100,7 @@ def test_quantised_folder_keeps_task_prefixes(tmp_path):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda frame: frame["languages"].update(selected=["xx", None]), "'xx' is not among the tokens"),
+        (lambda frame: frame["languages"].update(selected=["xx", None]), "'xx' is not a key of tokens"),
         (lambda frame: frame["languages"]["tokens"].update(en=100_000), "belongs to another model"),
         (lambda frame: frame["languages"].update(positions=["before"]), "positions"),
         (lambda frame: frame["special"][0].update(text=""), "special"),

@@ -154,8 +154,8 @@ INVALID_METADATA = {
     "no version": ({"version": None}, "version"),
     "unknown key": ({"sentences": "7"}, "sentences"),
     "huge version": ({"version": "9" * 5000}, "version"),
-    "another source": ({"source_tokeniser": "0" * 64}, "source tokeniser other"),
-    "another target": ({"target_tokeniser": "f" * 64}, "target tokeniser other"),
+    "another source": ({"source_tokeniser": "0" * 64}, "another source tokeniser"),
+    "another target": ({"target_tokeniser": "f" * 64}, "another target tokeniser"),
     "other sizes": ({"target_vocabulary": "331"}, "another model's"),
     "impossible size": ({"target_vocabulary": "-1"}, "target_vocabulary"),
     "no number": ({"pairs": "many"}, "pairs"),
@@ -232,9 +232,9 @@ def test_damaged_files_are_rejected(path, tmp_path):
 
 
 def test_shortlist_of_another_model_is_rejected(translator, learned, path, tmp_path):
-    with pytest.raises(ModelError, match="another model's shortlist"):
+    with pytest.raises(ModelError, match="the shortlist of another model"):
         uwaga.load(shortlist=path)  # the bundled model
-    with pytest.raises(ModelError, match="another model's shortlist"):
+    with pytest.raises(ModelError, match="the shortlist of another model"):
         read_shortlist(path, translator.source, translator.target, 330, 329)
     nowhere = tmp_path / "no" / "folder"
     with pytest.raises(ModelError, match="cannot be written"):

@@ -120,7 +120,7 @@ def edit_config(folder, *keys, value):
     [
         (("version",), 5, ["int8 format 5", "newer uwaga"]),
         (("surprise",), 1, ["unknown setting 'surprise'"]),
-        (("model", "encoder_layers"), 10**9, [WEIGHTS, "asks for"]),
+        (("model", "encoder_layers"), 10**9, [WEIGHTS, "requires"]),
         (("model", "feed_forward"), 2**40, [CONFIG, "model.feed_forward must be a whole number from 1"]),
         (("model", "width"), 2**20, []),
         (("model", "decoder_layers"), 1, ["unknown to the model"]),
@@ -177,7 +177,7 @@ def test_wrong_shapes_are_rejected(folder):
 def test_int8_folder_requires_the_engine(folder):
     with pytest.raises(SettingsError, match="int4 need the native engine"):
         uwaga.load(folder, engine="torch")
-    with pytest.raises(SettingsError, match="float32 needs the original model"):
+    with pytest.raises(SettingsError, match="float32 requires the original model"):
         uwaga.load(folder, dtype="float32")
     with pytest.raises(ModelError, match="already quantised"):
         quantise(folder, folder.parent / "again")

@@ -245,7 +245,7 @@ def test_M43_int4_folder_stores_kept_matrices_in_int8(folder):
     formats = {name: matrix.format for name, matrix in read_quantised(folder).packed.matrices.items()}
     assert {name for name, format_ in formats.items() if format_ == "int8"} == {"output"}
     assert set(formats.values()) == {"int4", "int8"}
-    with pytest.raises(SettingsError, match="int8 needs the original model"):
+    with pytest.raises(SettingsError, match="int8 requires the original model"):
         uwaga.load(folder, dtype="int8")
     with pytest.raises(SettingsError, match="int4 need the native engine"):
         uwaga.load(folder, engine="torch")

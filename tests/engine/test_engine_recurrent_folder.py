@@ -79,7 +79,7 @@ def test_folders_translate_and_align_without_torch(folders, tmp_path):
 @pytest.mark.parametrize(
     ("keys", "value", "words"),
     [
-        (("model", "layers"), 10**9, [WEIGHTS, "asks for"]),
+        (("model", "layers"), 10**9, [WEIGHTS, "requires"]),
         (("model", "hidden"), 2**40, []),
         (("model", "hidden"), 16, [WEIGHTS]),
         (("model", "score"), "mine", ["score: mine"]),

@@ -179,7 +179,7 @@ def test_invalid_folders_are_rejected_as_with_torch(tmp_path, message):
         (
             "h.0.mlp.c_fc.weight",
             lambda tensor: tensor.T,
-            r"c_fc\.weight' has shape \(18, 72\).*asks for \(72, 18\)",
+            r"c_fc\.weight' has shape \(18, 72\).*requires \(72, 18\)",
         ),
         ("h.2.ln_1.bias", lambda tensor: tensor * float("nan"), "not finite"),
         ("h.2.ln_1.bias", lambda tensor: tensor.int(), "stored as I32, which is not a weight format"),
@@ -219,7 +219,7 @@ def test_unsupported_options_are_rejected(folder, converted, tmp_path):
             load(name, engine="torch", dtype="int8")
         with pytest.raises(SettingsError, match="takes no shortlist"):
             uwaga.load(name, shortlist="list")
-    with pytest.raises(SettingsError, match="float32 needs the original model"):
+    with pytest.raises(SettingsError, match="float32 requires the original model"):
         load(converted, dtype="float32")
     with pytest.raises(ModelError, match=r"this int8 model is a decoder-only model, which uwaga\.Text"):
         uwaga.MaskFiller.load(converted)
@@ -259,7 +259,7 @@ def test_damaged_int8_folders_are_rejected(converted, tmp_path):
     model = json.loads((converted / CONFIG).read_text())["model"]
     for number, (values, message) in enumerate(
         (
-            ({"frame": None}, "a frame is only for tokenisers other than"),
+            ({"frame": None}, "a frame is required for all tokenisers except"),
             ({"frame": {"prefix": [99999], "suffix": [], "clean": False}}, "belongs to another model"),
             ({"model": model | {"sinusoids": "halves"}}, "unknown setting 'model.sinusoids'"),
             ({"model": model | {"layers": 3}}, WEIGHTS),

@@ -43,10 +43,10 @@ UNSUPPORTED = {
     r"'add_cross_attention' = True is not supported": {"add_cross_attention": True},
     r"'scale_attn_by_inverse_layer_idx' = True is not supported": {"scale_attn_by_inverse_layer_idx": True},
     r"'activation_function' = 'tanh' is not supported": {"activation_function": "tanh"},
-    r"'wpe\.weight' has shape \(40, 18\), but config\.json asks for \(50, 18\)": {"n_positions": 50},
+    r"'wpe\.weight' has shape \(40, 18\), but config\.json requires \(50, 18\)": {"n_positions": 50},
     r"h\.3\..* missing": {"n_layer": 4},
     r"h\.2\..* unknown": {"n_layer": 2},
     r"width 18 is not a multiple of heads 5": {"n_head": 5},
     r"eos_token_id is 37, but the vocabulary has 37": {"eos_token_id": 37},
-    r"the family 'gpt3' is unknown; uwaga runs bart.*bert, .*gpt2": {"model_type": "gpt3"},
+    r"the family 'gpt3' is not supported; uwaga supports bart.*bert, .*gpt2": {"model_type": "gpt3"},
 }

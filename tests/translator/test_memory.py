@@ -66,7 +66,7 @@ except uwaga.errors.ModelError as error:
 """
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
-    assert "engine.safetensors: was changed while shared" in process.stdout
+    assert "engine.safetensors: the file was changed while it was shared" in process.stdout
 
 
 def test_shared_weight_file_can_be_replaced_or_removed(folder):
@@ -93,7 +93,7 @@ def test_damaged_shared_weight_file_is_rejected(folder):
 
 
 def test_only_quantised_weights_can_be_shared():
-    with pytest.raises(SettingsError, match="only with int8 and int4 folders"):
+    with pytest.raises(SettingsError, match="only for int8 and int4 folders"):
         uwaga.load(MODEL, memory="shared")
     with pytest.raises(SettingsError, match="memory must be one of fast, shared, not 'slow'"):
         uwaga.load(MODEL, memory="slow")
@@ -103,7 +103,7 @@ def test_all_model_classes_accept_memory(folder, tmp_path):
     for load in (uwaga.Translator.load, uwaga.TextGenerator.load, uwaga.MaskFiller.load):
         with pytest.raises(SettingsError, match="memory must be one of"):
             load(MODEL, memory="slow")
-        with pytest.raises(SettingsError, match="only with int8 and int4 folders"):
+        with pytest.raises(SettingsError, match="only for int8 and int4 folders"):
             load(MODEL, memory="shared")
     ensemble = uwaga.load([folder, folder], memory="shared")
     assert str(ensemble.translate("seven")) == str(uwaga.load(folder).translate("seven"))

@@ -1,4 +1,4 @@
-"""The languages of a model, and the effects of choosing a source and a target language."""
+"""The languages of a model, and how a source and a target language are chosen."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ from uwaga.tokenizers.tokeniser import Tokeniser, tag_language
 UNSTATED_LANGUAGES = ("src", "tgt")
 Pairs = tuple[tuple[str, ...], tuple[str, ...]]
 """Codes of the source languages and of the target languages."""
-Tagged = MarianTokeniser | Tokeniser
-"""Tokenisers whose texts may begin with the tag of a target language."""
-TASK = re.compile(r"translation_(\w{1,32}?)_to_(\w{1,32})")
+TaggedTokeniser = MarianTokeniser | Tokeniser
+"""Types of tokenisers whose texts may begin with the tag of a target language."""
+TASK_NAME = re.compile(r"translation_(\w{1,32}?)_to_(\w{1,32})")
 
 
 class LanguagePair(tuple[str, str]):
-    """A pair of language codes, source and target, with the languages of the model.
+    """The codes of a source and a target language, with all languages of the model.
 
-    Pairs compare as tuples; ``sources`` and ``targets`` are sorted, and empty if the model states none.
+    Instances compare as tuples of the two codes.
+
+    Attributes:
+        sources, targets: sorted codes of all source and target languages; empty if the model states none.
     """
 
     sources: tuple[str, ...]
@@ -37,7 +40,7 @@ class LanguagePair(tuple[str, str]):
     def __new__(
         cls, source: str, target: str, sources: tuple[str, ...] = (), targets: tuple[str, ...] = ()
     ) -> LanguagePair:
-        """Create the pair; ``sources`` and ``targets`` are extra attributes."""
+        """Create a pair of two codes with the attributes ``sources`` and ``targets``."""
         pair = super().__new__(cls, (source, target))
         pair.sources, pair.targets = sources, targets
         return pair
@@ -48,11 +51,11 @@ class Direction:
     """The tokenisers and forced tokens for translation from one language to another.
 
     Attributes:
-        source: tokeniser of the source side, which inserts the language's token or text before a source.
+        source: tokeniser of the source side, which adds the token or text for the language to a source.
         target: tokeniser of the target side.
-        languages: codes of source and target.
-        first: the token that every target must begin with, None for none.
-        start: the token that the decoder starts from, None for the start token of the model's symbols.
+        languages: codes of the source and target languages.
+        first: id of the token that every target must begin with, None if there is none.
+        start: id of the token that the decoder starts from, None for the model's default.
     """
 
     source: Subwords
@@ -69,12 +72,12 @@ class Languages:
     Attributes:
         source: tokeniser of the source side in its stored configuration.
         target: tokeniser of the target side.
-        stated: codes that the folder states; those in :data:`UNKNOWN` count as not stated.
-        first: the token that the folder forces first.
+        stated: codes that the folder states; those in :data:`UNSTATED_LANGUAGES` count as not stated.
+        first: id of the token that the folder requires every target to begin with, None if there is none.
         tasks: task prefixes by language pair.
-        card: the model's card, whose languages are used if no others are stated.
+        card: the model card, whose languages are used if the folder states none.
         location: the folder or file, for messages.
-        default: the default languages, chosen when the model was loaded.
+        default: the source and target languages chosen when the model was loaded; None if none was chosen.
     """
 
     source: Subwords
@@ -92,7 +95,7 @@ class Languages:
         if isinstance(self.source, FramedTokeniser) and (self.source.languages or self.source.tags):
             codes = tuple(sorted(self.source.languages or self.source.tags))
             return codes, codes
-        tags = self.source.languages if isinstance(self.source, Tagged) else ()
+        tags = self.source.languages if isinstance(self.source, TaggedTokeniser) else ()
         source, target = (
             tuple(code for code in (language,) if code != unknown)
             for language, unknown in zip(self.stated, UNSTATED_LANGUAGES, strict=True)
@@ -101,7 +104,7 @@ class Languages:
         return (source, target) if source or target else (self.card.languages, self.card.languages)
 
     def with_default(self, source: str | None = None, target: str | None = None) -> Languages:
-        """Return a copy with other default languages; None keeps a default unchanged."""
+        """Return a copy with the given default languages; None keeps the current default."""
         _check_codes(source, target)
         pair = (source or self.default[0], target or self.default[1])
         languages = replace(self, default=pair)
@@ -114,7 +117,7 @@ class Languages:
         return languages
 
     def requires_language(self, source: str | None = None, target: str | None = None) -> bool:
-        """Return True if another language must be chosen before the model can translate."""
+        """Return True if the given and default languages are not enough for the model to translate."""
         source, target = source or self.default[0], target or self.default[1]
         source_tokeniser, target_tokeniser = self.source, self.target
         if isinstance(source_tokeniser, PromptTokeniser):
@@ -129,9 +132,10 @@ class Languages:
         return (source is None and source_tokeniser.language is None) or (target is None and not forced)
 
     def supports(self, source: str, target: str) -> bool:
-        """Return True if the model certainly translates from one language to another.
+        """Return True if the model is known to translate from one language to another.
 
-        Languages listed only in a card do not count: they may be an encoder's, or those of one direction.
+        Languages listed only in a model card do not count, since the card may list languages of an encoder or
+        of the other direction.
 
         Args:
             source: code of the source language, as in :attr:`pairs`.
@@ -142,18 +146,23 @@ class Languages:
             return {source, target} <= tokeniser.languages.keys() or (source, target) in self.tasks
         if isinstance(tokeniser, FramedTokeniser) and tokeniser.tags:
             return {source, target} <= set(tokeniser.tags)
-        tags = tokeniser.languages if isinstance(tokeniser, Tagged) else ()
+        tags = tokeniser.languages if isinstance(tokeniser, TaggedTokeniser) else ()
         is_match = target in target_codes(tags) if tags else same_language(target, self.stated[1])
         return is_match and same_language(source, self.stated[0])
 
     def direction(self, source: str | None = None, target: str | None = None) -> Direction:
         """Return the tokenisers and forced tokens for a translation direction.
 
-        Multilingual models encode the source language in the special tokens around a source, and the target
-        language in the first target token (mBART-50, M2M-100, NLLB), the decoder's start (mBART), a token at
-        the beginning of each source (OPUS-MT, MADLAD-400) or a text there (T5, stated in ``config.json`` for
-        each pair), or both languages in the prompt of a language model. A language of None defaults to the
-        language chosen when the model was loaded, else to the folder's.
+        Most multilingual models represent the source language by special tokens around each source. The
+        target language is represented by the first target token (mBART-50, M2M-100, NLLB), by the decoder's
+        start token (mBART), by a token at the beginning of each source (OPUS-MT, MADLAD-400) or by a text at
+        the beginning of each source (T5, stated in ``config.json`` for each pair). For language models, the
+        prompt names both languages.
+
+        Args:
+            source: code of the source language; None for the default chosen when the model was loaded or,
+                without one, the folder's.
+            target: code of the target language, or None as above.
         """
         _check_codes(source, target)
         source_tokeniser, target_tokeniser = self.source, self.target
@@ -176,7 +185,11 @@ class Languages:
                     source_tokeniser.with_prompt_prefix(f"<2{pair[1]}> "), target_tokeniser, pair, self.first
                 )
         pair = self.stated
-        if isinstance(source_tokeniser, Tagged) and source_tokeniser.languages and target is not None:
+        if (
+            isinstance(source_tokeniser, TaggedTokeniser)
+            and source_tokeniser.languages
+            and target is not None
+        ):
             source_tokeniser, pair, target = source_tokeniser.with_target(target), (pair[0], target), None
         return Direction(
             source_tokeniser,
@@ -218,23 +231,26 @@ class Languages:
                 f"{source_code} to {target_code}" for source_code, target_code in sorted(self.tasks)
             )
             raise SettingsError(
-                f"{self.location}: does not translate {pair[0]} to {pair[1]}; its config.json knows "
+                f"{self.location}: does not translate {pair[0]} to {pair[1]}; its config.json states "
                 f"{supported}"
             )
         return Direction(source.with_prompt_prefix(self.tasks[pair]), self.target, pair, self.first)
 
 
 def target_codes(pieces: Iterable[str]) -> tuple[str, ...]:
-    """Return the target languages selected by a token before the source (``>>fra<<``, ``<2fr>``)."""
+    """Return the sorted codes of the languages that have a target-language tag among the pieces.
+
+    Tags are tokens before the source, such as ``>>fra<<`` or ``<2fr>``.
+    """
     return tuple(sorted(code for code in map(tag_language, pieces) if code is not None))
 
 
 def task_prefixes(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """Return the task prefixes by language pair (``task_specific_params``)."""
+    """Return the task prefixes in ``task_specific_params`` of ``config.json``, by language pair."""
     parameters = config.get("task_specific_params")
     prefixes: dict[tuple[str, str], str] = {}
     for name, values in (parameters if isinstance(parameters, dict) else {}).items():
-        match = TASK.fullmatch(str(name))
+        match = TASK_NAME.fullmatch(str(name))
         prefix = values.get("prefix") if isinstance(values, dict) else None
         if match and isinstance(prefix, str):
             prefixes[match[1], match[2]] = prefix
@@ -244,7 +260,7 @@ def task_prefixes(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 def resolve_languages(
     languages: tuple[str, str], source_language: str | None, target_language: str | None, location: str
 ) -> tuple[str, str]:
-    """Check requested languages against those of a single-pair model, and return the pair."""
+    """Return the language pair of a single-pair model after checking the requested languages against it."""
     resolved = list(languages)
     for side, requested in enumerate((source_language, target_language)):
         if requested is None:
@@ -254,7 +270,7 @@ def resolve_languages(
         elif base_language(requested) != base_language(languages[side]):
             raise SettingsError(
                 f"{location}: translates only {languages[0]} to {languages[1]}, not {('from', 'to')[side]} "
-                f"{requested!r}; leave the languages out or choose another model"
+                f"{requested!r}; omit the languages or choose another model"
             )
     return resolved[0], resolved[1]
 

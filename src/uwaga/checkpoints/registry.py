@@ -1,6 +1,6 @@
-"""The registry of formats: their detection, readers, and files to fetch from the hub.
+"""The registry of model formats: their detection, their readers, and their files on the Hugging Face Hub.
 
-A plugin adds a format with ``FORMATS.register(name)(Format(...))``. Readers are imported at first use.
+A plugin adds a format with ``FORMATS.register(name)(Format(...))``. Readers are imported when first used.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Files:
-    """The files of a format, as patterns of their names; none of them can hold code.
+    """File name patterns of a format; none of the files can contain code that is executed.
 
     Attributes:
-        auxiliary: settings, vocabularies and cards, which are always fetched from the hub.
-        weights: the weights.
-        fallback_weights: weights that are fetched only if a repository has no others.
+        auxiliary: settings, vocabularies and cards, which are always downloaded from the hub.
+        weights: weight files.
+        fallback_weights: weight files that are downloaded only if a repository contains no other weights.
         suffixes: suffixes of single-file models.
     """
 
@@ -58,13 +58,14 @@ class Format:
 
     Attributes:
         name: name shown by ``uwaga info``.
-        detect: function that returns True if a folder or file has this format, damaged or not. Must be fast.
-        read: function that returns the model of a folder or file, or the dotted name of one. It checks
-            everything before allocating memory and raises ModelError. With the memory ``none`` it should read
-            no weights, set :attr:`~uwaga.checkpoints.checkpoint.Checkpoint.summary` instead, and add problems
-            with the weight files only to ``problems``.
-        files: files to fetch from the hub.
-        shares: True if the weights can be memory-mapped.
+        detect: function that returns True if a folder or file has this format, even if it is damaged. It must
+            be fast.
+        read: function that reads the model of a folder or file, or the dotted name of such a function. It
+            must check everything before allocating memory, and raises ModelError. With the memory ``none`` it
+            should read no weights, set :attr:`~uwaga.checkpoints.checkpoint.Checkpoint.summary` instead, and
+            report problems with the weight files only in ``problems``.
+        files: files to download from the hub.
+        shares: True if the weights can be memory-mapped and shared by processes.
     """
 
     name: str
@@ -74,7 +75,7 @@ class Format:
     shares: bool = False
 
     def load(self, path: Path, memory: Memory) -> Checkpoint:
-        """Call :attr:`read`, importing it if it is a name."""
+        """Return the model of a folder or file, read by :attr:`read`, which is imported if it is a name."""
         if not isinstance(self.read, str):
             return self.read(path, memory)
         module, _, function = self.read.rpartition(".")
@@ -96,7 +97,7 @@ FORMATS: Registry[Format] = Registry(
         "GGUF": "uwaga.checkpoints.registry:GGUF",
     },
 )
-"""The formats, in the order in which they are tried."""
+"""The formats, in the order in which they are detected."""
 
 
 def detect(path: Path) -> Format | None:
@@ -108,26 +109,26 @@ def read(path: Path, shared: bool = False) -> Checkpoint:
     """Read a model of any format, checking everything before allocating memory.
 
     Args:
-        path: a folder or file.
-        shared: memory-map the weights, so that processes share them.
+        path: folder or file of the model.
+        shared: True to memory-map the weights, so that several processes share them.
 
     Raises:
-        SettingsError: ``shared`` with a format whose weights cannot be memory-mapped.
-        ModelError: the format or family is unknown, the model is incomplete or damaged, or it has a feature
-            that uwaga lacks. The message names the file.
-        MissingExtraError: its files need a library that is not installed.
+        SettingsError: if ``shared`` is True but weights in this format cannot be memory-mapped.
+        ModelError: if the format or family is unknown, the model is incomplete or damaged, or it has a
+            feature that uwaga does not support. The message names the file.
+        MissingExtraError: if the model's files require a library that is not installed.
     """
-    model_format = _format(path)
+    model_format = _require_format(path)
     if shared and not model_format.shares:
         raise SettingsError(
-            f"{path}: memory 'shared' works only with int8 and int4 folders, whose weights can be "
-            "memory-mapped: create one with `uwaga convert --int8`, or omit the option"
+            f"{path}: memory 'shared' is supported only for int8 and int4 folders, whose weights can be "
+            "memory-mapped; create one with `uwaga convert --int8`, or omit the option"
         )
     checkpoint = model_format.load(path, "shared" if shared else "fast")
-    return _with_head(path, checkpoint)
+    return _with_alignment_head(path, checkpoint)
 
 
-def _with_head(path: Path, checkpoint: Checkpoint) -> Checkpoint:
+def _with_alignment_head(path: Path, checkpoint: Checkpoint) -> Checkpoint:
     head, settings = read_head(path), checkpoint.settings
     if head is None:
         return checkpoint
@@ -142,32 +143,32 @@ def _with_head(path: Path, checkpoint: Checkpoint) -> Checkpoint:
 
 
 def describe(path: Path) -> Description:
-    """Describe a model of any format without reading its weights.
+    """Return a description of a model of any format without reading its weights.
 
     Problems with the weight files, and a damaged alignment head, are listed in the description's
     ``problems``.
 
     Raises:
-        ModelError: the format is unknown, or the model cannot be loaded for another reason.
-        MissingExtraError: its files need a library that is not installed.
+        ModelError: if the format is unknown, or the model cannot be loaded for another reason.
+        MissingExtraError: if the model's files require a library that is not installed.
     """
     from uwaga.checkpoints.description import describe_checkpoint
 
-    checkpoint = _format(path).load(path, "none")
+    checkpoint = _require_format(path).load(path, "none")
     try:
-        checkpoint = _with_head(path, checkpoint)
+        checkpoint = _with_alignment_head(path, checkpoint)
     except ModelError as error:
         checkpoint = replace(checkpoint, problems=(*checkpoint.problems, str(error)))
     return describe_checkpoint(checkpoint)
 
 
 def has_shortlist(path: Path) -> bool:
-    """Return True if a vocabulary shortlist is stored next to a model, as with Firefox's models."""
-    return _format(path).load(path, "none").shortlist is not None
+    """Return True if a vocabulary shortlist is stored next to a model, as for Firefox's models."""
+    return _require_format(path).load(path, "none").shortlist is not None
 
 
 def files() -> Files:
-    """Return the combined files of all formats."""
+    """Return the file name patterns of all formats combined."""
     all_files = [candidate.files for candidate in FORMATS.values()]
     return Files(
         tuple(dict.fromkeys(name for group in all_files for name in group.auxiliary)),
@@ -177,17 +178,19 @@ def files() -> Files:
     )
 
 
-def _format(path: Path) -> Format:
+def _require_format(path: Path) -> Format:
     model_format = detect(path)
     if model_format is not None:
         return model_format
     if (path / ADAPTER).is_file():
-        raise ModelError(f"{path}: an adapter: give it with --adapter, and its base model with --model")
+        raise ModelError(
+            f"{path}: this is an adapter; give it with --adapter, and its base model with --model"
+        )
     if (path / CONFIG).is_file():
         UWAGA.load(path, "none")  # raises an error that names the fault
     raise ModelError(
-        f"{path}: not a recognised model: found no uwaga or Hugging Face {CONFIG}, CTranslate2 model, Argos "
-        "package, Marian model or GGUF file"
+        f"{path}: not a known model format: found no uwaga or Hugging Face {CONFIG}, CTranslate2 model, "
+        "Argos package, Marian model or GGUF file"
     )
 
 
@@ -279,7 +282,7 @@ ARGOS = Format(
 
 NPZ, BINARY = ".npz", ".bin"
 BINARY_MAGIC = struct.pack("<Q", 1)
-"""The first bytes of Marian's binary models: their version."""
+"""The first bytes of Marian's binary models, which state the format version 1."""
 
 
 def _is_marian(path: Path) -> bool:

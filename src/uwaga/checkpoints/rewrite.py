@@ -1,4 +1,4 @@
-"""Copies of model folders with other weights, in the same format. Does not import torch."""
+"""Writer of copies of model folders with other weights in the same format. Does not import torch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from uwaga.files.atomic import write_folder
 from uwaga.results.attention import Floats
 
 WeightReader = Callable[[str], Floats]
-"""Type of functions that return a weight by its name in uwaga."""
+"""Type of functions that return the weight of a name in uwaga."""
 REWRITABLE_FORMATS = (UWAGA.name, HUGGING_FACE.name)
 
 
@@ -38,17 +38,18 @@ def rewrite(checkpoint: Checkpoint, folder: Path, read: WeightReader, card: str,
     """Write a copy of a model folder with other weights and another card, atomically.
 
     Args:
-        checkpoint: the model, in one of :data:`FORMATS`.
-        folder: the folder to create; an existing one of the same format is replaced.
-        read: returns the new weight of a name, in the model's shape; tied weights are read once.
+        checkpoint: the model, in one of :data:`REWRITABLE_FORMATS`.
+        folder: the folder to create; a model folder of the same format that is there is replaced.
+        read: function that returns the new weight of a name, in the shape of the old; it is called once for
+            tied weights.
         card: the model card in Markdown.
-        half: store the weights in float16 instead of float32.
+        half: True to store the weights in float16 instead of float32.
     """
     weights = checkpoint.weights
     if not can_rewrite(checkpoint) or weights is None:
         raise ModelError(
-            f"{checkpoint.path}: a model in the format {checkpoint.format} cannot be written; convert it "
-            "first: `uwaga convert MODEL FOLDER --to marian`"
+            f"{checkpoint.path}: models in the format {checkpoint.format} cannot be written; convert the "
+            "model first: `uwaga convert MODEL FOLDER --to marian`"
         )
     is_uwaga = checkpoint.format == UWAGA.name
     names = FILES if is_uwaga else {*HUGGING_FACE.files.auxiliary} - {README}
@@ -59,17 +60,17 @@ def rewrite(checkpoint: Checkpoint, folder: Path, read: WeightReader, card: str,
     if checkpoint.alignment_head is not None:
         files[HEAD_FILE] = head_bytes(checkpoint.alignment_head)
     if is_uwaga:
-        files[CONFIG] = _config(checkpoint, content, half)
+        files[CONFIG] = _config_bytes(checkpoint, content, half)
     write_folder(folder, files)
 
 
 def stored_tensors(weights: Weights, read: WeightReader, half: bool) -> dict[str, NDArray[Any]]:
-    """Return the tensors of a file from new weights, by inverting the table.
+    """Return the tensors to store for new weights, in the layout of the original file.
 
     Args:
         weights: the model's weights, whose table determines the layout.
         read: function that returns the new weight of a name.
-        half: use float16 instead of float32.
+        half: True for float16 instead of float32.
     """
     dtype = np.float16 if half else np.float32
     tensors: dict[str, Floats] = {}
@@ -77,7 +78,8 @@ def stored_tensors(weights: Weights, read: WeightReader, half: bool) -> dict[str
         values = read(name)
         if not np.isfinite(values.astype(dtype)).all():
             raise ModelError(
-                f"weight {name!r} is not finite in {np.dtype(dtype).name}; the model is not saved"
+                f"weight {name!r} contains numbers that are not finite in {np.dtype(dtype).name}; the model "
+                "is not saved"
             )
         padding, views = weights.table.padding.get(name), weights.table.weights[name]
         parts = np.split(values if padding is None else values[: padding.rows], len(views))
@@ -88,16 +90,16 @@ def stored_tensors(weights: Weights, read: WeightReader, half: bool) -> dict[str
     for name, tensor in weights.tensors.items():
         if tensor.name != name:
             continue  # an alias
-        new = tensors.get(weights.table.aliases.get(name, name))
-        if new is None and name not in weights.table.unused:
-            new = tensor.floats()  # such as sinusoids
-        if new is not None:
-            arrays[name] = np.ascontiguousarray(new, dtype=dtype)
+        new_tensor = tensors.get(weights.table.aliases.get(name, name))
+        if new_tensor is None and name not in weights.table.unused:
+            new_tensor = tensor.floats()  # such as sinusoids
+        if new_tensor is not None:
+            arrays[name] = np.ascontiguousarray(new_tensor, dtype=dtype)
     return arrays
 
 
 def _write_view(tensors: dict[str, Floats], view: View, values: Floats, stored: StoredTensor) -> None:
-    """Copy a weight, or a part of it, into a stored tensor."""
+    """Copy a weight, or a part of a weight, into the tensor in which it is stored."""
     tensor = tensors.setdefault(view.name, np.zeros(stored.shape, dtype=np.float32))
     target = tensor.T if view.transposed else tensor
     rows = len(target) // view.parts if view.parts > 1 else 0
@@ -107,8 +109,8 @@ def _write_view(tensors: dict[str, Floats], view: View, values: Floats, stored: 
         target[...] = values.reshape(target.shape)
 
 
-def _config(checkpoint: Checkpoint, content: bytes, half: bool) -> bytes:
-    """Return ``config.json`` of a uwaga folder for new weights, without score statistics."""
+def _config_bytes(checkpoint: Checkpoint, content: bytes, half: bool) -> bytes:
+    """Return the contents of ``config.json`` for new weights, without score statistics."""
     values = read_mapping(checkpoint.path / CONFIG)
     values["weights"] = "float16" if half else "float32"
     values["sha256"] = hashlib.sha256(content).hexdigest()
@@ -119,9 +121,9 @@ def _config(checkpoint: Checkpoint, content: bytes, half: bool) -> bytes:
 def _check_replaceable(folder: Path, names: set[str]) -> None:
     if folder.exists() and not folder.is_dir():
         raise ModelError(f"{folder}: is a file; give another folder")
-    unexpected = sorted({path.name for path in folder.iterdir()} - names) if folder.is_dir() else []
-    if unexpected:
+    unexpected_names = sorted({path.name for path in folder.iterdir()} - names) if folder.is_dir() else []
+    if unexpected_names:
         raise ModelError(
-            f"{folder}: holds {unexpected[0]!r}, which does not belong to a model folder, so it is not "
-            "overwritten; give the model another folder or clear this one"
+            f"{folder}: contains {unexpected_names[0]!r}, which is not part of a model, so it is not "
+            "overwritten; give the model another folder or empty this one"
         )

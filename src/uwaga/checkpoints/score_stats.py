@@ -1,4 +1,4 @@
-"""Statistics of a model's scores on its dev set, stored in the model folder."""
+"""Statistics of a model's scores on the validation set, stored in the model folder."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from uwaga.settings import StrictModel
 
 LOW_QUANTILE = 0.01
 MIN_SENTENCES = 100
-"""Minimum number of sentences; a percentile of fewer is meaningless."""
+"""Minimum number of sentences from which statistics are computed."""
 
 
 class ScoreStats(StrictModel):
-    """Statistics of the log-probability per target token, including the end symbol, on the dev set.
+    """Statistics of the log-probability per target token, including the end symbol, on the validation set.
 
-    ``mean``: the mean over the sentences; ``low``: the first percentile; ``sentences``: their number;
-    ``word``: below it, at most a fifth of the translations of frequent words are right, None if not known.
+    Attributes:
+        mean: the mean over the sentences.
+        low: the first percentile.
+        sentences: number of sentences.
+        word: log-probability below which at most a fifth of the translations of frequent words are correct;
+            None if it is not known.
     """
 
     mean: float = Field(le=0, ge=-1e4, allow_inf_nan=False)
@@ -35,7 +39,7 @@ class ScoreStats(StrictModel):
 
 
 def summarise_scores(hypotheses: Sequence[Hypothesis]) -> ScoreStats | None:
-    """Return the statistics of the best translations of sentences; None if they are too few."""
+    """Return statistics of the scores of translations, or None if there are too few."""
     scores = sorted(
         hypothesis.log_prob / len(hypothesis.token_scores)
         for hypothesis in hypotheses

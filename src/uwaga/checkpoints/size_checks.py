@@ -1,4 +1,4 @@
-"""Checks of stated sizes against the stored weights, before building a model."""
+"""Checks that a model's settings match the size of its stored weights, done before allocating memory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from uwaga.settings.recurrent import RecurrentSettings
 SizedSettings = (
     TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings | RecurrentSettings
 )
-"""Settings that determine the shapes of a model's weights."""
+"""Types of settings that determine the shapes of a model's weights."""
 SLACK = 1 << 22
-"""Tolerance in numbers; smaller differences are detected by names and shapes."""
+"""Tolerance of the number of weights; the checks of names and shapes detect smaller differences."""
 MAX_BUFFER_NUMBERS = 1 << 24
-"""Maximum numbers of a model besides its stored weights, such as position tables: 64 MiB."""
+"""Maximum size of a computed table, such as a position table, in float32 numbers (64 MiB)."""
 
 
 def check_against_weights(
@@ -37,36 +37,38 @@ def check_against_weights(
     Args:
         location: the file of the settings, for messages.
         settings: settings of the model.
-        vocabulary: tokens of the larger side.
+        vocabulary: number of tokens of the larger vocabulary.
         tensors: the stored tensors.
     """
     layers, width = layer_count(settings), settings.width
     if layers > len(tensors):
         raise ModelError(
-            f"{location}: {layers} layers, but only {len(tensors)} weights are stored; "
+            f"{location}: the model has {layers} layers, but only {len(tensors)} weights are stored; "
             "the files belong to different models"
         )
     inner = settings.heads * (settings.head_width or 1)
     rows = {
-        "the vocabulary": vocabulary,
+        "the vocabulary size": vocabulary,
         "the width": width,
-        "the feed-forward": settings.feed_forward,
-        "the heads": inner,
+        "the feed-forward size": settings.feed_forward,
+        "the size of all heads": inner,
     }
     if isinstance(settings, ProphetNetSettings):
-        rows["the decoder's feed-forward"] = settings.decoder_feed_forward or 0
-        rows["the relative positions"] = settings.relative_buckets
+        rows["the decoder's feed-forward size"] = settings.decoder_feed_forward or 0
+        rows["the number of relative positions"] = settings.relative_buckets
     if isinstance(settings, TransformerSettings):
-        rows["the decoder's feed-forward"] = settings.decoder_feed_forward or 0
-        rows["the relative positions"] = settings.relative_buckets if settings.positions == "relative" else 0
-    without_table = isinstance(settings, TransformerSettings) and settings.positions == "relative"
-    without_table |= isinstance(settings, DecoderOnlySettings) and settings.positions == "rotary"
-    rows["the positions"] = 0 if without_table else settings.max_length
+        rows["the decoder's feed-forward size"] = settings.decoder_feed_forward or 0
+        rows["the number of relative positions"] = (
+            settings.relative_buckets if settings.positions == "relative" else 0
+        )
+    has_no_position_table = isinstance(settings, TransformerSettings) and settings.positions == "relative"
+    has_no_position_table |= isinstance(settings, DecoderOnlySettings) and settings.positions == "rotary"
+    rows["the number of positions"] = 0 if has_no_position_table else settings.max_length
     stored = sum(math.prod(tensor.shape) for tensor in tensors.values())
     for name, count in rows.items():
         if count * width > stored + SLACK:
             raise ModelError(
-                f"{location}: {name} ({count}) at width {width} would be more numbers than the {stored} "
+                f"{location}: {name} ({count}) at width {width} would need more numbers than the {stored} "
                 "that are stored; the files belong to different models, or one is damaged"
             )
 
@@ -88,7 +90,7 @@ def layer_width(settings: SizedSettings) -> int:
 def weight_shapes(
     settings: SizedSettings, source: int, target: int, location: str = "settings"
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each weight by its name in uwaga, tied weights once.
+    """Return the shape of each weight by its name in uwaga; tied weights are listed once.
 
     Args:
         settings: settings of the model.
@@ -97,46 +99,46 @@ def weight_shapes(
         location: the file of the settings, for messages.
     """
     if isinstance(settings, EncoderOnlySettings):
-        return _encoder_only(settings, target)
+        return _encoder_only_shapes(settings, target)
     if isinstance(settings, ProphetNetSettings):
-        return _prophetnet(settings, target)
+        return _prophetnet_shapes(settings, target)
     return stored_shapes(settings, source, target, location)
 
 
-def _encoder_only(settings: EncoderOnlySettings, vocabulary: int) -> dict[str, tuple[int, ...]]:
+def _encoder_only_shapes(settings: EncoderOnlySettings, vocabulary: int) -> dict[str, tuple[int, ...]]:
     width, inner = settings.width, settings.heads * (settings.head_width or settings.width // settings.heads)
     shapes: dict[str, tuple[int, ...]] = {
         "embedding.weight": (vocabulary, width),
         "positions.weight": (settings.max_length + settings.position_offset, width),
         "types.weight": (settings.token_types, width),
     }
-    linear: dict[str, tuple[int, int, bool]] = {}
-    norms = ["embedding_norm"]
+    linear_layers: dict[str, tuple[int, int, bool]] = {}
+    norm_names = ["embedding_norm"]
     for layer in range(settings.layers):
         name, bias = f"encoder.{layer}", settings.attention_bias
-        linear[f"{name}.attention.query"] = (inner, width, bias)
-        linear[f"{name}.attention.key_value"] = (2 * inner, width, bias)
-        linear[f"{name}.attention.output"] = (width, inner, bias)
+        linear_layers[f"{name}.attention.query"] = (inner, width, bias)
+        linear_layers[f"{name}.attention.key_value"] = (2 * inner, width, bias)
+        linear_layers[f"{name}.attention.output"] = (width, inner, bias)
         bias = settings.feed_forward_bias
         for part in ("inner", "gate") if settings.gated else ("inner",):
-            linear[f"{name}.feed_forward.{part}"] = (settings.feed_forward, width, bias)
-        linear[f"{name}.feed_forward.outer"] = (width, settings.feed_forward, bias)
-        norms += [f"{name}.attention_norm", f"{name}.feed_forward_norm"]
+            linear_layers[f"{name}.feed_forward.{part}"] = (settings.feed_forward, width, bias)
+        linear_layers[f"{name}.feed_forward.outer"] = (width, settings.feed_forward, bias)
+        norm_names += [f"{name}.attention_norm", f"{name}.feed_forward_norm"]
     if settings.head:
-        linear["head.transform"] = (width, width, True)
-        norms.append("head.norm")
+        linear_layers["head.transform"] = (width, width, True)
+        norm_names.append("head.norm")
         shapes["head.bias"] = (vocabulary,)
         if not settings.tie_output:
             shapes["head.weight"] = (vocabulary, width)
-    for name, (outputs, inputs, bias) in linear.items():
+    for name, (outputs, inputs, bias) in linear_layers.items():
         shapes[f"{name}.weight"] = (outputs, inputs)
         if bias:
             shapes[f"{name}.bias"] = (outputs,)
     kinds = ("weight", "bias") if settings.norm_kind == "layer" else ("weight",)
-    return shapes | {f"{name}.{kind}": (width,) for name in norms for kind in kinds}
+    return shapes | {f"{name}.{kind}": (width,) for name in norm_names for kind in kinds}
 
 
-def _prophetnet(settings: ProphetNetSettings, vocabulary: int) -> dict[str, tuple[int, ...]]:
+def _prophetnet_shapes(settings: ProphetNetSettings, vocabulary: int) -> dict[str, tuple[int, ...]]:
     width, rows = settings.width, settings.max_length + 1 + settings.position_offset
     shapes: dict[str, tuple[int, ...]] = {
         "embedding.weight": (vocabulary, width),
@@ -144,9 +146,9 @@ def _prophetnet(settings: ProphetNetSettings, vocabulary: int) -> dict[str, tupl
         "source_positions.weight": (rows, width),
         "target_positions.weight": (rows, width),
     }
-    linear: dict[str, tuple[int, int]] = {}
-    norms = ["source_norm", "target_norm"]
-    relative = settings.relative_buckets * (settings.decoder_heads or settings.heads)
+    linear_layers: dict[str, tuple[int, int]] = {}
+    norm_names = ["source_norm", "target_norm"]
+    relative_rows = settings.relative_buckets * (settings.decoder_heads or settings.heads)
     sides = (
         ("encoder", settings.encoder_layers, ("attention",), settings.feed_forward),
         (
@@ -160,16 +162,16 @@ def _prophetnet(settings: ProphetNetSettings, vocabulary: int) -> dict[str, tupl
         for layer in range(layers):
             name = f"{stack}.{layer}"
             for attention in attentions:
-                linear[f"{name}.{attention}.query"] = (width, width)
-                linear[f"{name}.{attention}.key_value"] = (2 * width, width)
-                linear[f"{name}.{attention}.output"] = (width, width)
-                norms.append(f"{name}.{attention}_norm")
+                linear_layers[f"{name}.{attention}.query"] = (width, width)
+                linear_layers[f"{name}.{attention}.key_value"] = (2 * width, width)
+                linear_layers[f"{name}.{attention}.output"] = (width, width)
+                norm_names.append(f"{name}.{attention}_norm")
             if stack == "decoder":
-                linear[f"{name}.self_attention.relative"] = (relative, width)
+                linear_layers[f"{name}.self_attention.relative"] = (relative_rows, width)
             for part in ("inner", "gate") if settings.gated else ("inner",):
-                linear[f"{name}.feed_forward.{part}"] = (inner, width)
-            linear[f"{name}.feed_forward.outer"] = (width, inner)
-            norms.append(f"{name}.feed_forward_norm")
-    for name, (outputs, inputs) in linear.items():
+                linear_layers[f"{name}.feed_forward.{part}"] = (inner, width)
+            linear_layers[f"{name}.feed_forward.outer"] = (width, inner)
+            norm_names.append(f"{name}.feed_forward_norm")
+    for name, (outputs, inputs) in linear_layers.items():
         shapes[f"{name}.weight"], shapes[f"{name}.bias"] = (outputs, inputs), (outputs,)
-    return shapes | {f"{name}.{kind}": (width,) for name in norms for kind in ("weight", "bias")}
+    return shapes | {f"{name}.{kind}": (width,) for name in norm_names for kind in ("weight", "bias")}

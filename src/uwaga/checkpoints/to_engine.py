@@ -1,4 +1,4 @@
-"""Conversion of a checkpoint to the native engine, with packed weights. Does not import torch."""
+"""Conversion of checkpoints to models of the native engine. Does not import torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uwaga.engine.packing import StoredForms
 from uwaga.errors import ModelError, SettingsError
 
 EXACT_LEVELS = 127
-"""Levels of the integers in int8 and int4 folders, which all processors can read."""
+"""Largest absolute value of the integers in int8 and int4 folders, which all processors support."""
 
 
 def runs_on_engine(checkpoint: Checkpoint) -> bool:
@@ -25,21 +25,21 @@ def to_engine(
     threads: int = 1,
     packed: PackedWeights | None = None,
 ) -> NativeModel:
-    """Return the native engine for a checkpoint.
+    """Return a model of the native engine for a checkpoint.
 
     Args:
         checkpoint: checkpoint of a Transformer, a decoder-only or a recurrent model.
-        precision: precision of the computation; None for the precision of an int8 or int4 folder or a file of
-            integers, and float32 for other formats.
-        threads: see :class:`uwaga.engine.NativeModel`.
-        packed: packed weights, if available.
+        precision: precision of the computation. If it is None, it is that of the stored weights for
+            quantised models, and float32 for all others.
+        threads: number of threads, see :class:`uwaga.engine.NativeModel`.
+        packed: the packed weights; None to pack those of the checkpoint.
     """
-    settings = _settings(checkpoint)
+    settings = _engine_settings(checkpoint)
     if packed is None and checkpoint.packed is not None:
         if precision not in (None, checkpoint.packed.precision):
             raise SettingsError(
-                f"{checkpoint.path}: an {checkpoint.packed.precision} model; {precision} needs the "
-                "original model"
+                f"{checkpoint.path}: this is an {checkpoint.packed.precision} model; {precision} requires "
+                "the original model"
             )
         packed = checkpoint.packed
     packed = packed or pack_weights(checkpoint, precision or checkpoint.precision or "float32")
@@ -53,10 +53,10 @@ def to_engine(
 def pack_weights(
     checkpoint: Checkpoint, precision: Precision, keep: Sequence[str] = (), levels: int = EXACT_LEVELS
 ) -> PackedWeights:
-    """Pack the weights of a checkpoint for the engine; see :func:`uwaga.engine.packing.pack`."""
-    settings, weights = _settings(checkpoint), checkpoint.weights
+    """Return the weights of a checkpoint, packed for the engine; see :func:`uwaga.engine.packing.pack`."""
+    settings, weights = _engine_settings(checkpoint), checkpoint.weights
     if weights is None:
-        raise ModelError(f"{checkpoint.path}: already quantised; give the original model")
+        raise ModelError(f"{checkpoint.path}: the model is already quantised; give the original model")
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
         stored = StoredForms(weights.integers, weights.rows)
@@ -65,7 +65,7 @@ def pack_weights(
         raise ModelError(f"{checkpoint.path}: {error}") from None
 
 
-def _settings(checkpoint: Checkpoint) -> EngineSettings:
+def _engine_settings(checkpoint: Checkpoint) -> EngineSettings:
     settings, refusal = checkpoint.settings, engine_refusal(checkpoint.settings)
     if refusal is not None:
         raise ModelError(f"{checkpoint.path}: the native engine runs {refusal}; use the engine torch")

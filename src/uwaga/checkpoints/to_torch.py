@@ -1,4 +1,4 @@
-"""Conversion of a checkpoint to a torch model on a device."""
+"""Conversion of checkpoints to PyTorch models."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 def to_torch(
     checkpoint: Checkpoint, device: str = "cpu", dtype: Dtype = "float32"
 ) -> Seq2Seq | MaskedEncoder:
-    """Build the model of a checkpoint on a device, for inference without gradients.
+    """Return the PyTorch model of a checkpoint on a device, for inference without gradients.
 
-    Weights in float32 share the memory of the file's contents, so that two models of the same
-    :class:`Checkpoint` share their weights. To train a second model, read the checkpoint again.
+    Weights that are stored in float32 are not copied, so that two models of the same :class:`Checkpoint`
+    share them. To train a second model, read the checkpoint again.
 
     Args:
         checkpoint: checkpoint of any format except int8 and int4.
@@ -38,25 +38,25 @@ def to_torch(
     weights = checkpoint.weights
     if weights is None:
         raise SettingsError(
-            f"{checkpoint.path}: a quantised model, which only the native engine runs; leave engine and "
-            "device at auto"
+            f"{checkpoint.path}: this is a quantised model, which only the native engine runs; set engine "
+            "and device to auto"
         )
     if isinstance(checkpoint.settings, RecurrentSettings):  # not yet checked against the weights
-        _check(skip_init(lambda: _build(checkpoint), "meta"), checkpoint, weights)
+        _check_shapes(skip_init(lambda: _build(checkpoint), "meta"), checkpoint, weights)
     model = skip_init(lambda: _build(checkpoint))
-    _check(model, checkpoint, weights)
-    _fill(model, weights)
+    _check_shapes(model, checkpoint, weights)
+    _load_weights(model, weights)
     model.requires_grad_(False)
     model.eval()
     try:
         model.to(device=device, dtype=DTYPES[dtype])
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"{checkpoint.path}: cannot be put on device {device!r}: {error}") from None
+        raise ModelError(f"{checkpoint.path}: cannot be moved to the device {device!r}: {error}") from None
     return model
 
 
 def _build(checkpoint: Checkpoint) -> Seq2Seq | MaskedEncoder:
-    """Build the model with uninitialised weights."""
+    """Return the model of a checkpoint without initialising its weights."""
     settings, sizes = checkpoint.settings, (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
         if isinstance(settings, EncoderOnlySettings):
@@ -66,29 +66,32 @@ def _build(checkpoint: Checkpoint) -> Seq2Seq | MaskedEncoder:
         raise ModelError(f"{checkpoint.path / 'config.json'}: {error}") from None
 
 
-def _check(model: nn.Module, checkpoint: Checkpoint, weights: Weights) -> None:
-    """Check the weights against a model, which may be on the meta device."""
-    expected = {name: tuple(tensor.shape) for name, tensor in distinct_tensors(model).items()}
+def _check_shapes(model: nn.Module, checkpoint: Checkpoint, weights: Weights) -> None:
+    """Raise ModelError if the stored weights differ in name or shape from those of a model.
+
+    The model may be on the meta device.
+    """
+    expected_shapes = {name: tuple(tensor.shape) for name, tensor in distinct_tensors(model).items()}
     shapes = {name: weights.shape(name) for name in weights.names()}
     formats = {name: weights.format(name) for name in shapes}
     path = next((tensor.path for tensor in weights.tensors.values()), checkpoint.path)
-    check_tensors(path, expected, formats, shapes, formats)
+    check_tensors(path, expected_shapes, formats, shapes, formats)
 
 
-def _fill(model: nn.Module, weights: Weights) -> None:
-    """Load the weights into the model; weights stored in float32 are not copied."""
+def _load_weights(model: nn.Module, weights: Weights) -> None:
+    """Load stored weights into a model; weights stored in float32 are not copied."""
     parameters: dict[int, nn.Parameter] = {}
-    for name, old in model.state_dict(keep_vars=True).items():
-        if id(old) not in parameters:
-            parameters[id(old)] = nn.Parameter(_read(name, weights), requires_grad=False)
-        owner, _, leaf = name.rpartition(".")
-        model.get_submodule(owner)._parameters[leaf] = parameters[id(old)]
+    for name, parameter in model.state_dict(keep_vars=True).items():
+        if id(parameter) not in parameters:
+            parameters[id(parameter)] = nn.Parameter(_read(name, weights), requires_grad=False)
+        owner, _, attribute = name.rpartition(".")
+        model.get_submodule(owner)._parameters[attribute] = parameters[id(parameter)]
 
 
 def _read(name: str, weights: Weights) -> Tensor:
     values = weights.read(name)
     if not all_finite(values):
-        raise ModelError(f"{weights.origin(name)} holds numbers that are not finite; the file is damaged")
+        raise ModelError(f"{weights.origin(name)} contains numbers that are not finite; the file is damaged")
     if values.flags.writeable:
         return torch.from_numpy(values)
     tensor = torch.empty(values.shape, dtype=torch.float32)
@@ -102,10 +105,10 @@ _RANDOM_INITS = (torch.Tensor.normal_, torch.Tensor.uniform_)
 
 
 class SkipInit(TorchFunctionMode):
-    """A torch function mode that skips random initialisation, which would change the random state.
+    """A PyTorch function mode that skips random initialisation, which would change the random state.
 
-    ``arange``, as for position tables, stays on the CPU: on the meta device it would import half of torch's
-    compiler, which takes a second.
+    ``arange``, which is used for position tables, is computed on the CPU. On the meta device it would import
+    large parts of PyTorch's compiler, which takes a second.
     """
 
     def __torch_function__(
@@ -120,13 +123,16 @@ class SkipInit(TorchFunctionMode):
 
 
 def skip_init(build: Callable[[], Model], device: str = "cpu") -> Model:
-    """Call ``build`` without initialising weights; on ``meta`` the model takes no memory."""
+    """Return the model that ``build`` creates, without initialised weights.
+
+    On the device ``meta`` the model takes no memory.
+    """
     with torch.device(device), SkipInit():
         return build()
 
 
 def distinct_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Return the weights of ``model``, tied weights once and under their first name."""
+    """Return the weights of a model by name; tied weights are listed once, under their first name."""
     distinct: dict[str, torch.Tensor] = {}
     ids: set[int] = set()
     for name, tensor in model.state_dict(keep_vars=True).items():

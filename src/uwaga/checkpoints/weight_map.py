@@ -1,4 +1,4 @@
-"""Mapping of other libraries' weights to uwaga's names and shapes, by tables. Does not import torch."""
+"""Tables that map other libraries' weights to uwaga's names and shapes. Does not import torch."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from uwaga.results.attention import Floats
 
 MAX_NAMES = 3
 TOLERANCE = 2e-3
-"""Tolerance between a stored position table and the formula: rounding to 16 bits."""
+"""Tolerance in the comparison of a stored position table with the formula, for tables rounded to 16 bits."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A stored tensor, or a part of it, in the layout of a uwaga weight.
+    """How a uwaga weight, or a part of it, is obtained from a stored tensor.
 
     Attributes:
         name: name of the stored tensor.
-        transposed: True if it is stored (inputs, outputs).
-        first, last, parts: selects ``first`` to ``last - 1`` of ``parts`` equal parts along its outputs.
-        interleaved: heads whose rows are stored in the order 0, d/2, 1, d/2 + 1 and so on, for a head of
-            width d; 0 if the rows are in order.
+        transposed: True if the tensor is stored as (inputs, outputs).
+        first, last, parts: the outputs are divided into ``parts`` equal parts, of which ``first`` to
+            ``last - 1`` are selected.
+        interleaved: number of heads if the rows of each head, of width d, are stored in the order 0, d/2, 1,
+            d/2 + 1 and so on; 0 if the rows are in order.
     """
 
     name: str
@@ -42,7 +43,7 @@ class View:
 
 @dataclass(frozen=True)
 class RowPadding:
-    """Padding of a weight: only the first ``rows`` rows are stored, the others are filled with ``value``."""
+    """Padding of a weight: only the first ``rows`` rows are stored; all further rows contain ``value``."""
 
     rows: int
     value: float = 0.0
@@ -53,21 +54,21 @@ class Table:
     """The mapping from weights to stored tensors.
 
     Attributes:
-        weights: stored tensors of each of uwaga's weights, concatenated by rows. It may list
-            weights that the model lacks because they are tied.
-        aliases: alternative names that may be stored for a tensor (tied weights).
-        constant: shapes and values of stored tensors that must equal computed ones.
-        unused: stored names that are not part of the model.
-        optional: weights that are zero if they are not stored.
-        padding: weights with more rows than are stored.
-        origin: origin of the expected shapes, for messages.
+        weights: the stored tensors of each uwaga weight, which are concatenated by rows. Weights that the
+            model lacks because they are tied may be included.
+        aliases: for names under which a copy of a tied tensor may be stored, the name of the tensor.
+        constant: shape and function for the values of each stored tensor that must equal computed values.
+        unused: names of stored tensors that are ignored.
+        optional: names of weights that are zero if they are not stored.
+        padding: padding of the weights that have more rows than are stored.
+        origin: where the expected shapes are stated, for messages.
     """
 
     weights: Mapping[str, tuple[View, ...]]
     aliases: Mapping[str, str] = field(default_factory=dict)
     constant: Mapping[str, tuple[tuple[int, ...], Callable[[], Floats]]] = field(default_factory=dict)
     unused: Collection[str] = ()
-    optional: Collection[str] = ()
+    optional_names: Collection[str] = ()
     padding: Mapping[str, RowPadding] = field(default_factory=dict)
     origin: str = "config.json"
 
@@ -77,7 +78,7 @@ class Weights:
     """Weights that are read on demand from files, by uwaga's names.
 
     Attributes:
-        shapes: shape of each weight, tied weights once.
+        shapes: shape of each weight; tied weights are listed once.
         table: the mapping to stored tensors.
         tensors: the tensors of the files, by the names used in the table.
     """
@@ -87,32 +88,32 @@ class Weights:
     tensors: Mapping[str, StoredTensor]
 
     def names(self) -> Sequence[str]:
-        """Return the names of the weights in uwaga, tied weights once."""
+        """Return the names of the weights in uwaga; tied weights are listed once."""
         return tuple(self.shapes)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of a weight, with uwaga's order of axes."""
+        """Return the shape of a weight in uwaga."""
         return self.shapes[name]
 
     def format(self, name: str) -> str:
-        """Return the stored number format of a weight by its safetensors name."""
+        """Return the number format in which a weight is stored, by its safetensors name."""
         tensor = self.tensors.get(self.table.weights[name][0].name)
         return "F32" if tensor is None else tensor.format
 
     def origin(self, name: str) -> str:
-        """Return the file and stored name of a weight, for messages."""
+        """Return a description of the file and the stored name of a weight, for messages."""
         tensor = self.tensors.get(self.table.weights[name][0].name)
         return repr(name) if tensor is None else f"{tensor.path}: {tensor.name!r}"
 
     @property
     def parameters(self) -> int:
-        """Number of stored parameters, tied weights counted once."""
+        """Number of stored parameters; tied weights are counted once."""
         used = {view.name for name in self.shapes for view in self.table.weights[name]}
         distinct = {id(self.tensors[name].content): self.tensors[name] for name in used & set(self.tensors)}
         return sum(math.prod(tensor.shape) for tensor in distinct.values())
 
     def with_path(self, path: Path) -> Weights:
-        """Return the same weights, attributed to another file in messages."""
+        """Return the same weights with another path, which messages then show."""
         return replace(
             self, tensors={name: replace(tensor, path=path) for name, tensor in self.tensors.items()}
         )
@@ -146,9 +147,10 @@ class Weights:
         return tensor.rows(first, last).floats()
 
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
-        """Return the stored int8 matrix (outputs, inputs) and the scale of each output, or None.
+        """Return the stored int8 matrix (outputs, inputs) and the scale of each output, (outputs,).
 
-        None means other formats. Zero rows at the end that are not stored are omitted.
+        The result is None if the matrix is stored in another format. Zero rows at the end that are not
+        stored are omitted.
         """
         views, padding = self.table.weights[name], self.table.padding.get(name)
         tensors = [self.tensors.get(view.name) for view in views]
@@ -172,23 +174,30 @@ class Weights:
 def map_weights(
     shapes: Mapping[str, tuple[int, ...]], table: Table, stored: Mapping[str, StoredTensor], location: str
 ) -> Weights:
-    """Match stored tensors with the weights of a model, reading only copies and constants.
+    """Return the weights of a model, mapped to stored tensors, after checking names and shapes.
+
+    Only the values of copies and constants are read.
 
     Args:
-        shapes: shape of each weight of the model, tied weights once.
+        shapes: shape of each weight of the model; tied weights are listed once.
         table: the mapping to stored tensors.
         stored: the tensors, by the names used in the table.
         location: the folder or file, for messages.
     """
-    absent = set(shapes) - set(table.weights)
-    if absent:
-        raise AssertionError(f"no table for {sorted(absent)}")
-    tensors = _resolve(table, stored)
-    needed = {view.name for name in shapes for view in table.weights[name]}
-    optional = {view.name for name in table.optional if name in table.weights for view in table.weights[name]}
+    unmapped_names = set(shapes) - set(table.weights)
+    if unmapped_names:
+        raise AssertionError(f"the table lacks the weights {sorted(unmapped_names)}")
+    tensors = _remove_redundant(table, stored)
+    required_names = {view.name for name in shapes for view in table.weights[name]}
+    optional_names = {
+        view.name for name in table.optional if name in table.weights for view in table.weights[name]
+    }
     for names, problem in (
-        (sorted(needed - set(tensors) - optional), f"missing, which {table.origin} asks for"),
-        (sorted(set(tensors) - needed), "unknown to this family, or of a feature that is not supported"),
+        (sorted(required_names - set(tensors) - optional_names), f"missing, but required by {table.origin}"),
+        (
+            sorted(set(tensors) - required_names),
+            "unknown in this family, or part of a feature that is not supported",
+        ),
     ):
         if names:
             more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
@@ -200,8 +209,8 @@ def map_weights(
     return Weights(shapes, table, {**stored, **tensors})
 
 
-def _resolve(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """Return the tensors used by the table, after checking and removing constants and copies."""
+def _remove_redundant(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+    """Return the stored tensors that contain weights, after checking and removing constants and copies."""
     tensors = {name: tensor for name, tensor in stored.items() if name not in table.unused}
     for name, (shape, compute) in table.constant.items():
         stored_tensor = tensors.pop(name, None)
@@ -209,11 +218,13 @@ def _resolve(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, Stor
             continue
         if stored_tensor.shape != shape:
             raise ModelError(
-                f"{stored_tensor.path}: {name!r} has shape {stored_tensor.shape}, but {table.origin} asks "
-                f"for {shape}"
+                f"{stored_tensor.path}: {name!r} has shape {stored_tensor.shape}, but {table.origin} "
+                f"requires {shape}"
             )
         if not is_constant(stored_tensor, compute()):
-            raise ModelError(f"{stored_tensor.path}: {name!r} is not the sinusoids that the family uses")
+            raise ModelError(
+                f"{stored_tensor.path}: {name!r} does not contain the sinusoids that the family uses"
+            )
     for alias, name in table.aliases.items():
         copy = tensors.pop(alias, None)
         if copy is None:
@@ -225,7 +236,7 @@ def _resolve(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, Stor
 
 
 def is_constant(stored: StoredTensor, expected: Floats) -> bool:
-    """Return True if a stored table equals the computed table up to rounding."""
+    """Return True if a stored table equals a computed table, apart from rounding."""
     return stored.shape == expected.shape and np.allclose(stored.floats(), expected, atol=TOLERANCE)
 
 
@@ -247,8 +258,8 @@ def _check_shapes(
         if view.parts > 1:
             if not actual or actual[0] % view.parts:
                 raise ModelError(
-                    f"{tensor.path}: {view.name!r} has shape {tensor.shape}, which is not that of "
-                    f"{view.parts} projections"
+                    f"{tensor.path}: {view.name!r} has shape {tensor.shape}, which cannot be divided "
+                    f"into {view.parts} projections"
                 )
             actual = (actual[0] // view.parts * (view.last - view.first), *actual[1:])
         if actual == expected or (
@@ -262,13 +273,13 @@ def _check_shapes(
                 f"{padding.rows}; the files belong to different models"
             )
         raise ModelError(
-            f"{tensor.path}: {view.name!r} has shape {actual}, but {table.origin} asks for {expected}; "
+            f"{tensor.path}: {view.name!r} has shape {actual}, but {table.origin} requires {expected}; "
             "the files belong to different models"
         )
 
 
 def _select(view: View, values: NDArray[Any]) -> NDArray[Any]:
-    """Return the part of a stored tensor selected by a view; only reordered rows are copied."""
+    """Return the part of a stored tensor that a view selects; only reordered rows are copied."""
     selected = values.T if view.transposed else values
     if view.interleaved:
         pairs = selected.reshape(view.interleaved, -1, 2, *selected.shape[1:])  # (heads, d/2, 2, ...)
@@ -280,5 +291,9 @@ def _select(view: View, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def identity_table(names: Mapping[str, str]) -> dict[str, tuple[View, ...]]:
-    """Return a table of weights that are stored unchanged, by their names in uwaga."""
+    """Return the part ``weights`` of a table for weights that are stored unchanged.
+
+    Args:
+        names: stored names by name in uwaga.
+    """
     return {name: (View(stored_name),) for name, stored_name in names.items()}

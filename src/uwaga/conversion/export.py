@@ -24,19 +24,20 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
     """Write a translation model in the format of another program, atomically.
 
     Args:
-        folder: a model folder that uwaga can run in torch.
+        folder: a model that uwaga can run with PyTorch.
         out: the folder to create.
-        to: ``marian`` and ``pegasus`` are Hugging Face folders of the same layout, with post-norm and
-            pre-norm blocks, respectively.
+        to: the format, ``marian`` for models with post-norm blocks or ``pegasus`` for models with pre-norm
+            blocks. Both are Hugging Face folders of the same layout.
 
     Returns:
-        Notes, one sentence each, on differences from programs that load the folder.
+        descriptions of how uwaga's translations differ from those of programs that load the folder, one
+        sentence each.
 
     Raises:
-        ModelError: the model cannot be read or has a feature that the format lacks, or ``out`` exists or
-            cannot be written. Nothing is written then.
-        SettingsError: the format cannot express the model's search options.
-        MissingExtraError: torch is not installed.
+        ModelError: if the model cannot be read or has a feature that the format cannot express, or if ``out``
+            exists or cannot be written. Nothing is then written.
+        SettingsError: if the format cannot express the model's search options.
+        MissingExtraError: if PyTorch is not installed.
     """
     model = load_model(folder, LoadOptions("cpu", "float32", engine="torch"))
     # Imported after loading, which reports what to install if torch is missing.
@@ -48,36 +49,45 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
     return notes
 
 
-class Merged(NamedTuple):
-    """``base``: location of an adapter's base model; ``quantised``: whether the merged model is int8."""
+class MergeResult(NamedTuple):
+    """The result of merging an adapter.
+
+    Attributes:
+        base: folder or file of the base model.
+        quantised: True if the merged model was written as an int8 folder.
+    """
 
     base: Path
     quantised: bool
 
 
-def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> Merged:
+def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> MergeResult:
     """Merge an adapter into the weights of its base model: ``W + α/r · B A`` (Hu 2021 §4.1).
 
     Args:
         adapter: the adapter's folder.
-        out: the folder to create, in the format of the base model; weights are float16 if all of the base
-            model's are, otherwise float32. An int8 folder if uwaga reads but does not write that format, as
-            Firefox's.
-        model: the base model; None for the model named by the adapter.
+        out: the folder to create. It has the format of the base model, with weights in float16 if all weights
+            of the base model are float16, otherwise in float32. It is an int8 folder if uwaga cannot write
+            the base model's format, such as Firefox's.
+        model: name or path of the base model; None for the model named in the adapter.
 
     Raises:
-        ModelError: the adapter or the model is missing or damaged, they do not match, or ``out``
-            cannot be written. Nothing is changed then.
-        SettingsError: the model is quantised, or ``out`` is the base model.
+        ModelError: if the adapter or the model is missing or damaged, if they do not match, or if ``out``
+            cannot be written. Nothing is then changed.
+        SettingsError: if the model is quantised, or ``out`` is the base model.
     """
     loaded_adapter = read_adapter(adapter)
     try:
         location = find_model(loaded_adapter.base if model is None else model)
     except ModelError as error:
-        hint = "" if model is not None else "; it is the adapter's base model: give its location with --model"
+        hint = (
+            ""
+            if model is not None
+            else "; this is the base model of the adapter: give its location with --model"
+        )
         raise ModelError(f"{error}{hint}") from None
     if out.resolve() == Path(location).resolve():
-        raise SettingsError(f"{out}: is the base model of the adapter; choose another folder")
+        raise SettingsError(f"{out}: this is the base model of the adapter; choose another folder")
     checkpoint = apply_adapter(formats.read(location), loaded_adapter)
     weights = checkpoint.weights
     assert weights is not None
@@ -86,7 +96,7 @@ def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> 
     card += f"\nWith the adapter {name} of rank {rank}, merged by `uwaga merge`.\n"
     if not can_rewrite(checkpoint):
         write_quantised(out, checkpoint, pack_weights(checkpoint, "int8"), card)
-        return Merged(location, quantised=True)
+        return MergeResult(location, quantised=True)
     half = all(weights.format(name) == "F16" for name in weights.names())
     rewrite(checkpoint, out, weights.read, card, half)
-    return Merged(location, quantised=False)
+    return MergeResult(location, quantised=False)

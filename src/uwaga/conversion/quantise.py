@@ -1,7 +1,8 @@
 """Quantisation to int8 or int4, and measurement of the agreement with the float32 model.
 
-The two models are compared on sentences of the user, or on those of ``sentences.txt``, written for uwaga in
-languages of ten scripts. Random pieces are used only as a last resort, since models are uncertain about them.
+The two models are compared on sentences of the user, or on those of ``sentences.txt``, which were written for
+uwaga in languages of ten scripts. If neither are suitable, they are compared on random pieces, about which
+models are uncertain.
 """
 
 from __future__ import annotations
@@ -32,22 +33,26 @@ from uwaga.translator.score import score_in_batches, step_scorer
 from uwaga.translator.text import TokenPair
 
 SAMPLE_SOURCES, MIN_SAMPLE_TOKENS, MAX_SAMPLE_TOKENS = 32, 6, 20
-"""Number of random sources if there are no sentences, and their lengths in tokens."""
+"""Number of random sources used if there are no sentences, and their minimum and maximum length in tokens."""
 BATCH_TOKENS = 2048
 GOOD_DIFFERENCE, FAIR_DIFFERENCE = 0.05, 0.25
-"""Mean differences of the log-probabilities of tokens, in nats: at most 5% and 25% of a probability."""
+"""Limits on the mean difference of log-probabilities in nats, 5 % and 25 % of a probability."""
 CONTINUATION_TOKENS = 32
-"""Maximum tokens generated after each prompt of a decoder-only model."""
+"""Maximum number of tokens that a decoder-only model generates after each prompt."""
 
 
 @dataclass(frozen=True)
 class Agreement:
     """The agreement between float32 and int8 or int4 on a sample, with greedy search.
 
-    ``same`` is the share of sentences with equal results; ``tokens`` the share of tokens in common prefixes;
-    ``difference`` the mean absolute difference of the log-probabilities of the
-    tokens of the float32 result; ``largest`` the largest such mean of a sentence; ``continued`` whether the
-    model is decoder-only and continues the sample; ``measured_on`` describes the sample.
+    Attributes:
+        sentences: number of sentences in the sample.
+        same: share of sentences with equal results.
+        tokens: share of tokens that belong to common prefixes of the results.
+        difference: mean absolute difference of the log-probabilities of the tokens in the float32 results.
+        largest: largest such mean over the tokens of one sentence.
+        continued: True if the model is a decoder-only model, which continues the sentences.
+        measured_on: description of the sample.
     """
 
     sentences: int
@@ -60,7 +65,10 @@ class Agreement:
 
     @property
     def verdict(self) -> str:
-        """An assessment of the log-probabilities, in which errors do not accumulate as they do in tokens."""
+        """An assessment of the difference of the log-probabilities, as a line of text.
+
+        Log-probabilities are used because errors do not accumulate in them as they do in the tokens.
+        """
         if self.difference <= GOOD_DIFFERENCE:
             return "good: the quality is that of float32"
         if self.difference <= FAIR_DIFFERENCE:
@@ -75,12 +83,16 @@ class Agreement:
 def measure_agreement(
     exact: NativeModel, rounded: NativeModel, sources: Sequence[Sequence[int]], first: int | None = None
 ) -> Agreement:
-    """Measure the agreement of two engines of a model on ``sources``, token ids with end symbols.
+    """Measure the agreement between two engines of a model.
 
-    A decoder-only model continues them as prompts. ``first`` is the token that a translation begins with.
+    Args:
+        exact: the engine in float32.
+        rounded: the engine in int8 or int4.
+        sources: token ids of the sources, with end symbols. A decoder-only model continues them as prompts.
+        first: id of the token that every translation must begin with, None if there is none.
     """
-    longest = None if exact.max_target else 256
-    options = SearchOptions(beam=1, max_length=longest, batch_tokens=BATCH_TOKENS, first=first)
+    max_length = None if exact.max_target else 256
+    options = SearchOptions(beam=1, max_length=max_length, batch_tokens=BATCH_TOKENS, first=first)
     continues = isinstance(exact.settings, DecoderOnlySettings)
     if continues and exact.max_source is not None:
         limit = exact.max_source - max(map(len, sources)) + 1  # the last generated token needs no position
@@ -90,7 +102,7 @@ def measure_agreement(
         [hypothesis for [hypothesis] in search(model, sentences, options)] for model in (exact, rounded)
     ]
     pairs = [(left.tokens, right.tokens) for left, right in zip(*results, strict=True)]
-    agreeing_tokens = sum(_common_prefix(left, right) for left, right in pairs)
+    agreeing_tokens = sum(_common_prefix_length(left, right) for left, right in pairs)
     scored = [
         TokenPair(
             source,
@@ -113,8 +125,8 @@ def measure_agreement(
     )
 
 
-def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return the length of the common prefix."""
+def _common_prefix_length(first: Sequence[int], second: Sequence[int]) -> int:
+    """Return the length of the common prefix of two sequences."""
     length = 0
     for left, right in zip(first, second, strict=False):
         if left != right:
@@ -126,28 +138,33 @@ def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
 def comparison_sources(
     sample: Sequence[str] | None, tokeniser: Subwords, model: NativeModel
 ) -> list[tuple[int, ...]]:
-    """Return sources for a comparison of two engines, as token ids: a sample's sentences, or random pieces.
+    """Return the token ids of sources for a comparison of two engines.
+
+    Args:
+        sample: the sentences to use, None for random pieces.
+        tokeniser: tokeniser of the source side.
+        model: one of the engines.
 
     Raises:
-        ModelError: all sentences of the sample are empty or too long.
+        ModelError: if all sentences of the sample are empty or too long.
     """
     limit = model.max_source or 512
     size = model.source_vocabulary
     if sample is not None:
-        framed = [
+        framed_sources = [
             tuple(tokeniser.add_special_tokens(tokeniser.encode(line.strip())))
             for line in sample
             if line.strip()
         ]
-        usable = [source for source in framed if 0 < len(source) <= limit]
-        if not usable:
+        usable_sources = [source for source in framed_sources if 0 < len(source) <= limit]
+        if not usable_sources:
             raise ModelError(
                 "all sentences of the sample are empty or too long for the model; give another sample"
             )
-        return usable
+        return usable_sources
     symbols = tokeniser.symbols
-    special = {symbols.start, symbols.end, symbols.pad, symbols.unknown}
-    pieces = np.array([token for token in range(size) if token not in special])
+    special_tokens = {symbols.start, symbols.end, symbols.pad, symbols.unknown}
+    pieces = np.array([token for token in range(size) if token not in special_tokens])
     rng = np.random.default_rng(0)
     lengths = rng.integers(
         min(MIN_SAMPLE_TOKENS, limit - 1), min(MAX_SAMPLE_TOKENS, limit - 1) + 1, SAMPLE_SOURCES
@@ -162,7 +179,7 @@ RANDOM_SOURCES = "sources drawn from the vocabulary (no --sample)"
 MAX_LANGUAGES = 3
 """Maximum number of languages in the comparison of a multilingual model."""
 MIN_LETTERS_PER_PIECE = 2.0
-"""Minimum mean of letters per piece for a tokeniser to count as trained on a language or a related one."""
+"""Minimum mean number of letters per piece in a language on which a tokeniser is assumed to be trained."""
 
 
 @cache
@@ -179,15 +196,19 @@ def bundled_sentences() -> dict[str, tuple[str, ...]]:
 
 
 def bundled_languages(codes: Iterable[str]) -> list[str]:
-    """Return the two-letter forms of codes such as ``eng_Latn`` that have sentences."""
+    """Return the two-letter codes of the given languages that have bundled sentences.
+
+    Codes may have other forms, such as ``eng_Latn``.
+    """
     return [base for base in dict.fromkeys(map(base_language, codes)) if base in bundled_sentences()]
 
 
 def default_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:
-    """Return default sources for a comparison of two engines, as token ids, and their description.
+    """Return the token ids of default sources for a comparison of two engines, and a description of them.
 
-    They are sentences of the model's source language; if there are none, of the language that its tokeniser
-    splits into the longest pieces; if its pieces are short in all languages, samples from the model.
+    The sources are bundled sentences in the model's source language. If there are none, the language is used
+    that the tokeniser splits into the longest pieces. If its pieces are short in all languages, the sources
+    are texts sampled from the model.
 
     Args:
         checkpoint: the checkpoint of the model.
@@ -201,15 +222,18 @@ def default_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tu
     if not codes:
         nearest = nearest_language(tokeniser)
         codes = [nearest] if nearest else []
-    usable = _usable_sources(tokeniser, model, [line for code in codes for line in bundled_sentences()[code]])
-    if len(usable) >= MIN_SENTENCES:
-        return usable, f"sentences that come with uwaga in {', '.join(codes)} (no --sample)"
+    usable_sources = _usable_sources(
+        tokeniser, model, [line for code in codes for line in bundled_sentences()[code]]
+    )
+    if len(usable_sources) >= MIN_SENTENCES:
+        return usable_sources, f"sentences that come with uwaga in {', '.join(codes)} (no --sample)"
     return _sample_texts(checkpoint, model)
 
 
 def select_direction(checkpoint: Checkpoint) -> Checkpoint:
-    """Return a multilingual model with two of its languages selected, preferably a source language with
-    built-in sentences.
+    """Return a multilingual model with a source and a target language selected.
+
+    Languages with bundled sentences are preferred. Other models are returned unchanged.
     """
     languages = checkpoint.languages
     if not languages.requires_language():
@@ -221,7 +245,7 @@ def select_direction(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def nearest_language(tokeniser: Subwords) -> str | None:
-    """Return the language that a tokeniser splits into the longest pieces; None if they are too short."""
+    """Return the language that a tokeniser splits into the longest pieces, None if all pieces are short."""
     letters = {code: _letters_per_piece(tokeniser, lines) for code, lines in bundled_sentences().items()}
     best = max(letters, key=letters.__getitem__)
     return best if letters[best] >= MIN_LETTERS_PER_PIECE else None
@@ -238,22 +262,26 @@ def _usable_sources(tokeniser: Subwords, model: NativeModel, lines: Sequence[str
     """Return the token ids of the sentences that fit the model and contain no unknown token."""
     limit = model.max_source or 512
     rows = [tokeniser.encode(line) for line in lines]
-    framed = [
+    framed_sources = [
         tuple(tokeniser.add_special_tokens(row)) for row in rows if tokeniser.symbols.unknown not in row
     ]
-    return [source for source in framed if 0 < len(source) <= limit]
+    return [source for source in framed_sources if 0 < len(source) <= limit]
 
 
 def _sample_texts(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:
-    """Sample texts from the model: from the start symbol if it is decoder-only, else from random pieces."""
+    """Return the token ids of texts sampled from the model, and a description of them.
+
+    Decoder-only models continue the start symbol, all others translate random pieces. Random pieces are
+    returned if no texts can be sampled.
+    """
     tokeniser, symbols = checkpoint.source, checkpoint.symbols
     random_sources = comparison_sources(None, tokeniser, model)
-    longest = min(MAX_SAMPLE_TOKENS, (model.max_source or 512) - 1)
+    max_length = min(MAX_SAMPLE_TOKENS, (model.max_source or 512) - 1)
     options = SearchOptions(
         beam=1,
         sample=True,
-        min_length=min(MIN_SAMPLE_TOKENS, longest),
-        max_length=longest,
+        min_length=min(MIN_SAMPLE_TOKENS, max_length),
+        max_length=max_length,
         max_ratio=math.inf,
     )
     if isinstance(model.settings, DecoderOnlySettings):
@@ -266,7 +294,7 @@ def _sample_texts(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tupl
         samples = [hypothesis.tokens for [hypothesis] in search(model, sentences, options)]
     else:
         return random_sources, RANDOM_SOURCES
-    sources = [tuple(tokeniser.add_special_tokens(list(row[:longest]))) for row in samples if row]
+    sources = [tuple(tokeniser.add_special_tokens(list(row[:max_length]))) for row in samples if row]
     sources = [source for source in sources if len(source) <= (model.max_source or 512)]
     return (
         (sources, "texts sampled from the model (no --sample)")
@@ -283,25 +311,26 @@ def quantise(
     precision: Precision = "int8",
     check: bool = True,
 ) -> Agreement | None:
-    """Quantise the model of ``folder`` to the int8 or int4 folder ``out`` and compare the two.
+    """Quantise a model to int8 or int4, write it as a folder, and compare it with the original model.
 
     Args:
         folder: a Transformer, a decoder-only or a recurrent model, of any format except int8 and int4.
         out: the folder to create.
-        keep: patterns of the names of matrices to store in bfloat16, or in int8 in an int4 model, such as
-            ``output`` or ``decoder.5.*``.
-        sample: sentences for the comparison and, if a hundred or more, for the score statistics; None for
-            the bundled sentences, which leave the model's statistics unchanged.
+        keep: patterns of the names of matrices to store in a higher precision, such as ``output`` or
+            ``decoder.5.*``: bfloat16 in an int8 model, int8 in an int4 model.
+        sample: sentences for the comparison and, if there are at least a hundred, for the score statistics;
+            None for the bundled sentences, with which the score statistics do not change.
         precision: int8 or int4.
-        check: whether to compare the two.
+        check: True to compare the two models.
 
     Returns:
-        Their agreement; None without a comparison.
+        the agreement of the two models, None if they are not compared.
 
     Raises:
-        ModelError: the model cannot be read, is of another family or already quantised, or ``out`` cannot be
-            written.
-        SettingsError: a pattern in ``keep`` matches no matrix, or there is a sample for a multilingual model.
+        ModelError: if the model cannot be read, is not of a supported family or is already quantised, or if
+            ``out`` cannot be written.
+        SettingsError: if a pattern in ``keep`` matches no matrix, or if a sample is given for a multilingual
+            model.
     """
     checkpoint = read(folder)
     pair_checkpoint = select_direction(checkpoint)
@@ -317,8 +346,8 @@ def quantise(
         sources, description = default_sources(pair_checkpoint, exact)
     elif pair_checkpoint is not checkpoint:
         raise SettingsError(
-            "a multilingual model is always compared on the built-in sentences: leave out the sample "
-            "(--sample)"
+            "--sample cannot be used for a multilingual model, which is always compared on the sentences "
+            "that come with uwaga"
         )
     else:
         sources, description = comparison_sources(sample, checkpoint.source, exact), "sentences"
@@ -333,13 +362,13 @@ def quantise(
 def measure_score_stats(
     checkpoint: Checkpoint, model: NativeModel, sources: Sequence[Sequence[int]]
 ) -> ScoreStats | None:
-    """Measure the score statistics of a model's translations of a sample.
+    """Return score statistics of a model's translations of a sample, None for a decoder-only model.
 
     Args:
-        checkpoint: the model, with the search options, and the statistics to return if the sample is
-            too small.
-        model: the engine to measure.
-        sources: token ids with end symbols.
+        checkpoint: the checkpoint of the model, with the search options. Its statistics are returned if the
+            sample is too small.
+        model: the engine that translates.
+        sources: token ids of the sample, with end symbols.
     """
     if checkpoint.task != "translate":
         return None

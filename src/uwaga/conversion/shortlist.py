@@ -1,4 +1,4 @@
-"""Vocabulary shortlists, learned from a model's cross-attention and evaluated on held-out pairs."""
+"""Learning vocabulary shortlists from a model's cross-attention, and evaluating them on held-out pairs."""
 
 from __future__ import annotations
 
@@ -28,25 +28,31 @@ from uwaga.translator.text import TokenPair
 from uwaga.translator.translator import Translator
 
 CHUNK_PAIRS = 2048
-"""Pairs per chunk; each chunk is sorted by length."""
+"""Number of pairs per chunk; the pairs of a chunk are sorted by length."""
 BATCH_TOKENS = 2048
-"""Batch size in tokens of the longer side."""
+"""Maximum size of a batch in tokens of the longer side."""
 MAX_PENDING_ENTRIES = 1 << 22
-"""Maximum number of pending weights before those of the same tokens are summed."""
+"""Number of attention weights above which those of the same tokens are summed."""
 
 Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class LearnedShortlist:
-    """A shortlist, the number of pairs used to learn it, and of pairs skipped as empty or too long."""
+    """A learned shortlist.
+
+    Attributes:
+        shortlist: the shortlist.
+        pairs: number of pairs that it was learned from.
+        skipped: number of pairs that were skipped because they are empty or too long.
+    """
 
     shortlist: Shortlist
     pairs: int
     skipped: int
 
     def summary(self) -> str:
-        """Return a line with the size of the shortlist and the number of pairs."""
+        """Return the size of the shortlist and the number of pairs as a line of text."""
         shortlist = self.shortlist
         note = f" ({self.skipped:,} skipped: empty or too long)" if self.skipped else ""
         return (
@@ -65,39 +71,42 @@ def learn_shortlist(
     """Learn a shortlist from a parallel corpus.
 
     The common tokens are the ``frequent`` most frequent target tokens, the end symbol and the unknown token.
-    Each source token adds the ``per_word`` other tokens with the largest cross-attention weight when the
-    model force-decodes the targets; attention to the end symbol and weights below the uniform weight are not
-    counted. A source token that is also a target token adds itself, so that names can be copied.
+    For each source token, the list contains the ``per_word`` other target tokens with the largest sum of
+    cross-attention weights when the model force-decodes the targets. Attention to the end symbol and weights
+    below the uniform weight are not counted. A source token that is also a target token is added too, so that
+    names can be copied.
 
     Args:
         translator: the model.
         pairs: source and target texts.
-        frequent: number of target tokens in the list of each sentence.
+        frequent: number of frequent target tokens, which all sentences share.
         per_word: number of target tokens per source token.
-        on_pairs: callback with the number of processed pairs, after each chunk.
+        on_pairs: called after each chunk with the number of processed pairs.
 
     Raises:
-        SettingsError: the model does not run on the native engine or has no attention, or a number is below
-            1.
-        DataError: no pair is usable.
+        SettingsError: if the model does not run on the native engine or has no attention, or if ``frequent``
+            or ``per_word`` is less than 1.
+        DataError: if all pairs are empty or too long.
     """
     model = require_native(translator.decoder)
     if frequent < 1 or per_word < 1:
-        raise SettingsError("frequent and per-word must be 1 or more")
-    counts = _Counts(model.source_vocabulary, model.vocabulary)
+        raise SettingsError("frequent and per-word must be at least 1")
+    statistics = _TokenStatistics(model.source_vocabulary, model.vocabulary)
     used = processed = 0
     remaining = iter(pairs)
     while chunk := list(islice(remaining, CHUNK_PAIRS)):
         usable = usable_pairs(translator, chunk)
         for indices in length_batches([max(map(len, pair)) for pair in usable], 1, BATCH_TOKENS):
-            counts.add(model, [usable[index] for index in indices], translator.decoding.start)
+            statistics.add(model, [usable[index] for index in indices], translator.decoding.start)
         used += len(usable)
         processed += len(chunk)
         on_pairs(processed)
     if not used:
-        raise DataError("no usable pair in the corpus: all are empty or too long for the model")
-    common = counts.frequent(frequent, (model.symbols.end, model.symbols.unknown))
-    keys = np.union1d(counts.most_likely_targets(per_word, common), _copies(translator, model))  # rising
+        raise DataError("the corpus has no usable pair; all pairs are empty or too long for the model")
+    common = statistics.frequent(frequent, (model.symbols.end, model.symbols.unknown))
+    keys = np.union1d(
+        statistics.most_likely_targets(per_word, common), _copy_keys(translator, model)
+    )  # rising
     source_ids, target_ids = np.divmod(keys, model.vocabulary)
     first = np.searchsorted(source_ids, np.arange(model.source_vocabulary + 1))
     shortlist = Shortlist(
@@ -106,8 +115,8 @@ def learn_shortlist(
     return LearnedShortlist(shortlist, used, processed - used)
 
 
-class _Counts:
-    """Frequencies of target tokens, and their attention to source tokens."""
+class _TokenStatistics:
+    """Counts of target tokens, and sums of their attention weights to source tokens."""
 
     def __init__(self, source: int, target: int) -> None:
         self._source, self._target = source, target
@@ -117,20 +126,23 @@ class _Counts:
         self._new: list[tuple[Ids, Weights]] = []
 
     def add(self, model: NativeModel, pairs: Sequence[TokenPair], start: int | None) -> None:
-        """Count pairs of token ids; ``start`` is the start symbol, None for the model's."""
+        """Add pairs of token ids; ``start`` is the id of the start symbol, None for the model's default."""
         for pair in pairs:
             np.add.at(self._frequencies, np.array(pair.target), 1)
-        self._new += _attention(model, pairs, start)
+        self._new += _attention_weights(model, pairs, start)
         if sum(len(keys) for keys, _ in self._new) > MAX_PENDING_ENTRIES:
             self._merge()
 
     def frequent(self, count: int, required: Sequence[int]) -> Ids:
-        """Return the most frequent target tokens and those of ``required``, in increasing order."""
+        """Return the sorted ids of the ``count`` most frequent target tokens and of ``required``."""
         order = np.argsort(-self._frequencies, kind="stable")[:count]
         return np.union1d(order[self._frequencies[order] > 0], np.array(required, dtype=np.int64))
 
     def most_likely_targets(self, count: int, common: Ids) -> Ids:
-        """Return the keys of each source token's most likely uncommon target tokens, in increasing order."""
+        """Return keys for the ``count`` most likely target tokens of each source token, in increasing order.
+
+        A key represents a source and a target token. Common target tokens are excluded.
+        """
         self._merge()
         is_uncommon = ~np.isin(self._keys % self._target, common)
         keys, weights = self._keys[is_uncommon], self._weights[is_uncommon]
@@ -147,10 +159,10 @@ class _Counts:
         self._new = []
 
 
-def _attention(
+def _attention_weights(
     model: NativeModel, sentences: Sequence[TokenPair], start: int | None
 ) -> Iterator[tuple[Ids, Weights]]:
-    """Force-decode the targets; yield the keys of both tokens and the attention of each step."""
+    """Force-decode the targets and yield keys and attention weights of pairs of tokens for each step."""
     lengths = np.array([len(pair.source) for pair in sentences])  # (pairs,) source tokens, the end counted
     tokens = np.zeros((len(sentences), lengths.max()), dtype=np.int64)  # (pairs, source)
     for row, pair in enumerate(sentences):
@@ -167,7 +179,7 @@ def _attention(
 
 
 def usable_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[TokenPair]:
-    """Return the token ids of the pairs that are not empty and fit the model."""
+    """Return the token ids of the pairs whose texts are neither empty nor too long for the model."""
     usable: list[TokenPair] = []
     for pair in pairs:
         if pair[0].strip() and pair[1].strip():
@@ -176,8 +188,8 @@ def usable_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> li
     return usable
 
 
-def _copies(translator: Translator, model: NativeModel) -> Ids:
-    """Return the keys of source and target tokens that are the same piece."""
+def _copy_keys(translator: Translator, model: NativeModel) -> Ids:
+    """Return the keys of the pairs of a source and a target token that are the same piece."""
     target_ids = {
         piece: token for token, piece in enumerate(translator.target.pieces(range(model.vocabulary)))
     }
@@ -193,12 +205,12 @@ def _copies(translator: Translator, model: NativeModel) -> Ids:
 Pair = tuple[str, str]
 
 HELD_OUT_INTERVAL = 10
-"""Minimum interval of held-out pairs."""
+"""Minimum interval between held-out pairs."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pairs for learning and for evaluation, which share no source."""
+    """Pairs for learning and for evaluation; no source occurs in both."""
 
     training: list[Pair]
     heldout: list[Pair]
@@ -214,15 +226,15 @@ def read_corpus(
     """Read the pairs for learning and for evaluation.
 
     Args:
-        source: source sentences, one per line.
-        target: their translations, line by line.
+        source: file with a source sentence per line.
+        target: file with the translation of each sentence, on the same line.
         sentences: maximum number of pairs to learn from.
-        held_out: number of pairs to hold out, evenly spaced; at most a tenth of all.
-        dev: files of source and target for evaluation, instead of held-out pairs.
+        held_out: number of evenly spaced pairs to hold out, at most a tenth of all pairs.
+        dev: source and target file for evaluation, instead of held-out pairs.
 
     Raises:
-        DataError: a file cannot be read, the sides have different numbers of lines, or there are too few
-            pairs.
+        DataError: if a file cannot be read, the two files have different numbers of lines, or there are too
+            few pairs.
     """
     if dev is not None:
         held_out_pairs, pairs = read_pairs(*dev), read_pairs(source, target, sentences)
@@ -231,14 +243,16 @@ def read_corpus(
         count = min(held_out, len(pairs) // HELD_OUT_INTERVAL)
         if not count:
             raise DataError(
-                f"{source}: {len(pairs)} pairs are too few to hold any out; give --dev-source and "
-                "--dev-target"
+                f"{source}: {len(pairs)} pairs are too few to hold out any for evaluation; give "
+                "--dev-source and --dev-target"
             )
         held_out_pairs = pairs[:: len(pairs) // count][:count]
     sources = {text for text, _ in held_out_pairs}
     training = [pair for pair in pairs if pair[0] not in sources]
     if not training or not held_out_pairs:
-        raise DataError(f"{source}: no pairs are left to {'learn from' if held_out_pairs else 'evaluate on'}")
+        raise DataError(
+            f"{source}: there are no pairs to {'learn from' if held_out_pairs else 'evaluate on'}"
+        )
     return Corpus(training, held_out_pairs)
 
 
@@ -246,27 +260,30 @@ def read_pairs(source: Path, target: Path, limit: int | None = None) -> list[Pai
     """Return the first pairs of two aligned files, or all pairs if ``limit`` is None.
 
     Raises:
-        DataError: a file cannot be read or ends before the other.
+        DataError: if a file cannot be read, or one is shorter than the other.
     """
     pairs: list[Pair] = []
     for source_line, target_line in islice(zip_longest(text_lines(source), text_lines(target)), limit):
         if source_line is None or target_line is None:
             shorter, longer = (source, target) if source_line is None else (target, source)
-            raise DataError(f"{shorter} has {len(pairs)} lines, but {longer} has more: they must be aligned")
+            raise DataError(
+                f"{shorter} has {len(pairs)} lines, but {longer} has more; the files must be aligned line by "
+                "line"
+            )
         pairs.append((source_line, target_line))
     return pairs
 
 
 @dataclass(frozen=True)
 class TimedTranslations:
-    """Translations of a text and the elapsed seconds."""
+    """Translations of a text, and the time they took in seconds."""
 
     translations: list[Translation]
     seconds: float
 
     @property
     def speed(self) -> float:
-        """Target tokens per second."""
+        """Number of target tokens per second."""
         return sum(len(translation.token_scores) for translation in self.translations) / max(
             self.seconds, 1e-9
         )
@@ -274,10 +291,15 @@ class TimedTranslations:
 
 @dataclass(frozen=True)
 class ShortlistTrial:
-    """Translations of a text with the full vocabulary and with a shortlist.
+    """A comparison of translations with the full vocabulary and with a shortlist.
 
-    ``size`` is the mean length of the sentences' lists, ``vocabulary`` the size of the vocabulary, and
-    ``coverage`` the share of the tokens of the ``references`` in the lists.
+    Attributes:
+        full: translations with the full vocabulary.
+        shortlisted: translations with the shortlist.
+        references: reference translations.
+        vocabulary: size of the target vocabulary.
+        size: mean number of tokens that the shortlist allows for a sentence.
+        coverage: share of the tokens of the references that the shortlist allows.
     """
 
     full: TimedTranslations
@@ -289,20 +311,20 @@ class ShortlistTrial:
 
     @property
     def equal_count(self) -> int:
-        """Number of equal translations."""
+        """Number of sentences with the same translation."""
         pairs = zip(self.full.translations, self.shortlisted.translations, strict=True)
         return sum(left.text == right.text for left, right in pairs)
 
     @property
     def speed_up(self) -> float:
-        """Speed in target tokens with the shortlist, relative to the speed without."""
+        """Ratio of the speed with the shortlist, in target tokens per second, to the speed without it."""
         return self.shortlisted.speed / self.full.speed
 
     def bleu(self) -> tuple[MetricScore, MetricScore]:
         """Return corpus BLEU with the full vocabulary and with the shortlist.
 
         Raises:
-            MissingExtraError: sacrebleu is not installed.
+            MissingExtraError: if sacrebleu is not installed.
         """
         references = [(reference,) for reference in self.references]
         full, limited = (
@@ -317,15 +339,21 @@ class ShortlistTrial:
 def evaluate_shortlist(
     translator: Translator, shortlist: Shortlist, pairs: Sequence[tuple[str, str]], options: SearchOptions
 ) -> ShortlistTrial:
-    """Translate a text with and without a shortlist.
+    """Translate a text with the full vocabulary and with a shortlist.
+
+    Args:
+        translator: the translator, without a shortlist.
+        shortlist: the shortlist.
+        pairs: source texts and reference translations.
+        options: search options.
 
     Raises:
-        DataError: no pair is usable.
+        DataError: if all pairs are empty or too long.
     """
     limited = with_shortlist(translator, shortlist)
     usable = usable_pairs(translator, pairs)
     if not usable:
-        raise DataError("nothing to evaluate the shortlist on: all lines are empty or too long")
+        raise DataError("the shortlist cannot be evaluated, because all lines are empty or too long")
     lists = [shortlist.allowed_tokens(pair.source) for pair in usable]
     is_listed = [np.isin(pair.target, tokens) for pair, tokens in zip(usable, lists, strict=True)]
     lines = [source for source, _ in pairs]
@@ -342,10 +370,10 @@ def evaluate_shortlist(
 
 
 def with_shortlist(translator: Translator, shortlist: Shortlist) -> Translator:
-    """Return the translator with a shortlist.
+    """Return a copy of a translator that uses a shortlist.
 
     Raises:
-        SettingsError: the model does not run on the native engine.
+        SettingsError: if the model does not run on the native engine.
     """
     return translator.with_decoder(require_native(translator.decoder).with_shortlist(shortlist))
 

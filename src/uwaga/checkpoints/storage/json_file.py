@@ -1,4 +1,4 @@
-"""JSON files of a model's settings."""
+"""Reading of JSON files with the settings of models."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from uwaga.tokenizers.pretrained_files import check_surrogates
 
 Group = TypeVar("Group", bound=StrictModel)
 MAX_BYTES = 1 << 24
-"""Maximum bytes of a configuration; some list all banned words."""
+"""Maximum size of a configuration in bytes; some contain long lists of banned words."""
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file."""
+    """Return the JSON object in a file."""
     try:
         content = read_regular(path, MAX_BYTES)
         values = json.loads(content.decode("utf-8"))
@@ -30,17 +30,20 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON: {error}; fetch the model again") from None
     if not isinstance(values, dict):
-        raise ModelError(f"{path}: not a mapping of settings")
+        raise ModelError(f"{path}: not a JSON object")
     return values
 
 
 def read_optional(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file; return an empty one if the file does not exist."""
+    """Return the JSON object in a file, or an empty dictionary if the file does not exist."""
     return read_mapping(path) if path.exists() else {}
 
 
 def parse_stored(kind: type[Group], values: object, location: str) -> Group:
-    """Check the settings in a model's file; like :func:`uwaga.settings.parse`, but raises ModelError."""
+    """Return the checked settings of a model's file.
+
+    This is :func:`uwaga.settings.parse`, but raises ModelError instead of SettingsError.
+    """
     try:
         return parse(kind, values, location)
     except SettingsError as error:
@@ -48,7 +51,10 @@ def parse_stored(kind: type[Group], values: object, location: str) -> Group:
 
 
 def peek(path: Path) -> Mapping[str, Any]:
-    """Read a JSON object from a file; return an empty one on errors, which the format's reader reports."""
+    """Return the JSON object in a file, or an empty dictionary if there is none or it is invalid.
+
+    Used for detecting formats; the reader of the format reports the error.
+    """
     try:
         return read_mapping(path)
     except ModelError:

@@ -1,4 +1,4 @@
-"""Files in memory: copied into private memory, or memory-mapped and shared."""
+"""Access to files that are copied into private memory, or memory-mapped and shared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCK_BYTES = 1 << 20
 
 
 class PrivateFile:
-    """An open file that is read into private memory, with detection of later changes."""
+    """An open file that is read into private memory; reading fails if the file has changed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,21 +35,21 @@ class PrivateFile:
         self.size = self._opened_state[0]
 
     def read_all(self) -> Bytes:
-        """Return the contents, read-only, on huge pages if the system supports them."""
+        """Return the contents as a read-only array, on huge pages if the system supports them."""
         content = allocate_huge_pages(self.size)
         self._fill(content, 0)
         content.flags.writeable = False
         return content
 
     def sha256(self) -> str:
-        """Return the SHA-256 of the contents in hexadecimal digits."""
+        """Return the SHA-256 of the contents as hexadecimal digits."""
         digest = hashlib.sha256()
         for start in range(0, self.size, BLOCK_BYTES):
             digest.update(self.part(start, min(BLOCK_BYTES, self.size - start)).data)
         return digest.hexdigest()
 
     def part(self, start: int, size: int) -> Bytes:
-        """Return a copy of ``size`` bytes from ``start``."""
+        """Return a copy of ``size`` bytes that begin at the offset ``start``."""
         owner = np.empty(size + ALIGNMENT, dtype=np.uint8)
         first = -owner.ctypes.data % ALIGNMENT
         content = owner[first : first + size]
@@ -70,7 +70,7 @@ class PrivateFile:
         except OSError as error:
             raise ModelError(f"{self.path}: cannot be read: {error.strerror or error}") from None
         if filled < len(view) or not is_unchanged:
-            raise ModelError(f"{self.path}: was changed while it was read; load the model again")
+            raise ModelError(f"{self.path}: the file was changed while it was read; load the model again")
 
     def _state(self) -> tuple[int, int]:
         status = os.fstat(self._file.fileno())
@@ -78,7 +78,7 @@ class PrivateFile:
 
 
 class PrivateTensor:
-    """A tensor that is read on demand and shared until its array has been freed."""
+    """A tensor that is read on demand; one array serves all callers until it is freed."""
 
     def __init__(self, file: PrivateFile, start: int, shape: tuple[int, ...], kind: np.dtype[Any]) -> None:
         self.shape = shape
@@ -86,14 +86,14 @@ class PrivateTensor:
         self._read: weakref.ref[Bytes] | None = None
 
     def rows(self, first: int, last: int) -> PrivateTensor:
-        """Return rows ``first`` to ``last`` - 1."""
+        """Return the tensor of rows ``first`` to ``last`` - 1, which are not yet read."""
         size = int(np.prod(self.shape[1:], dtype=np.int64)) * self._kind.itemsize
         return PrivateTensor(
             self._file, self._start + first * size, (last - first, *self.shape[1:]), self._kind
         )
 
     def read(self) -> NDArray[Any]:
-        """Return the values."""
+        """Return the values, reading them if no array from an earlier call is in use."""
         size = int(np.prod(self.shape, dtype=np.int64)) * self._kind.itemsize
         owner = self._read() if self._read is not None else None
         if owner is None:
@@ -112,7 +112,7 @@ def read_private(path: Path) -> Bytes:
 
 
 class SharedFile:
-    """A memory-mapped file, with detection of later changes."""
+    """A memory-mapped file; reading fails if the file has changed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -122,19 +122,19 @@ class SharedFile:
             self._opened_state = self._state()
             self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise ModelError(f"{path}: cannot be mapped: {error}") from None
+            raise ModelError(f"{path}: cannot be memory-mapped: {error}") from None
 
     def read_all(self) -> Bytes:
-        """Return the contents, read-only."""
+        """Return the contents as a read-only array."""
         self.check()
         return np.frombuffer(self._map, dtype=np.uint8)
 
     def check(self) -> None:
-        """Check that the file has not changed."""
+        """Raise ModelError if the file has changed since it was opened."""
         if self._state() != self._opened_state:
             raise ModelError(
-                f"{self.path}: was changed while shared; load the model again, or load it with "
-                "memory 'fast', which copies it"
+                f"{self.path}: the file was changed while it was shared; load the model again, or load it "
+                "with memory 'fast', which copies it"
             )
 
     def _state(self) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""Reading and writing of safetensors files without torch; tensors are read on demand.
+"""Reading and writing of safetensors files without PyTorch; tensors are read on demand.
 
-A file (https://huggingface.co/docs/safetensors) has the length of the header in 8 bytes, the header in
-JSON, and the tensors' data.
+A file (https://huggingface.co/docs/safetensors) consists of the length of the header in 8 bytes, the header
+in JSON, and the data of the tensors.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from uwaga.errors import ModelError, quoted, reason
 from uwaga.files.regular import read_regular
 
 WEIGHT_FORMATS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
-"""Names of floating-point formats in safetensors, by their names in torch."""
+"""Names of floating-point formats in safetensors, by their names in PyTorch."""
 LENGTH_BYTES = 8
-"""Bytes of the header's length."""
+"""Number of bytes of the header's length field."""
 MAX_HEADER_BYTES = 100_000_000
-"""Maximum bytes of a header, as in the safetensors library."""
+"""Maximum size of a header in bytes, as in the safetensors library."""
 MAX_INDEX_BYTES = 1 << 26
-"""Maximum bytes of an index of shards."""
+"""Maximum size of an index of shards in bytes."""
 MAX_NAMES = 3
 """Maximum number of names in a message."""
 
@@ -37,13 +37,13 @@ def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTenso
     """Return the tensors of a file, which are read into private memory on demand.
 
     Args:
-        path: the file.
-        sha256: the expected checksum, None if it is not known.
+        path: path of the file.
+        sha256: the expected SHA-256, None if it is not known.
     """
     file, header = _open(path)
     if sha256 is not None and file.sha256() != sha256:
         raise ModelError(
-            f"{path}: damaged: its checksum differs from that in config.json; fetch or save the model again"
+            f"{path}: damaged: the checksum differs from that in config.json; fetch or save the model again"
         )
     tensors = {}
     for entry in header.entries:
@@ -53,7 +53,7 @@ def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTenso
 
 
 def parse_tensors(path: Path, content: Bytes) -> dict[str, StoredTensor]:
-    """Return the tensors of a file in memory, without a copy."""
+    """Return the tensors of a file whose contents are in memory, without copying them."""
     header = _read_header(path, lambda start, size: content[start : start + size], len(content))
     data = content[header.size :]
     tensors = {}
@@ -67,7 +67,7 @@ def parse_tensors(path: Path, content: Bytes) -> dict[str, StoredTensor]:
 
 
 class _Entry(NamedTuple):
-    """An entry of the header; ``start`` and ``end`` are offsets from its end."""
+    """A tensor's entry in the header; ``start`` and ``end`` are offsets from the end of the header."""
 
     name: str
     format: str
@@ -78,7 +78,7 @@ class _Entry(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """The entries of the tensors in file order, the metadata, and the bytes before the first tensor."""
+    """The entries of the tensors in file order, the metadata, and the size in bytes with the length field."""
 
     entries: list[_Entry]
     metadata: dict[str, str]
@@ -93,7 +93,13 @@ def _open(path: Path) -> tuple[PrivateFile, _Header]:
 
 
 def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _Header:
-    """Read and check a header, given a function that reads a range of bytes, and the size of the file."""
+    """Return the checked header of a file.
+
+    Args:
+        path: the file, for messages.
+        part: function that returns a number of bytes at an offset.
+        size: size of the file in bytes.
+    """
     if size < LENGTH_BYTES:
         raise damage_error(path, ValueError(f"it is shorter than {LENGTH_BYTES} bytes"))
     length = int.from_bytes(part(0, LENGTH_BYTES).tobytes(), "little")
@@ -105,7 +111,7 @@ def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _H
         values = json.loads(part(LENGTH_BYTES, length).tobytes(), object_pairs_hook=_reject_duplicates)
         metadata = values.pop("__metadata__", {})
         if not all(type(value) is str for value in metadata.values()):
-            raise ValueError("its __metadata__ has values that are not strings")
+            raise ValueError("__metadata__ in its header contains values that are not strings")
         entries = [_entry(path, name, value) for name, value in values.items()]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise damage_error(path, error) from None
@@ -114,12 +120,15 @@ def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _H
     for entry in entries:
         if entry.start != end:
             raise damage_error(
-                path, ValueError(f"{quoted(entry.name)} does not begin where the tensor before it ends")
+                path, ValueError(f"{quoted(entry.name)} does not begin where the previous tensor ends")
             )
         end = entry.end
     if end != size - LENGTH_BYTES - length:
         raise damage_error(
-            path, ValueError(f"its tensors take {end} bytes, but it has {size - LENGTH_BYTES - length}")
+            path,
+            ValueError(
+                f"its tensors take {end} bytes, but it contains {size - LENGTH_BYTES - length} bytes of data"
+            ),
         )
     return _Header(entries, metadata, LENGTH_BYTES + length)
 
@@ -141,7 +150,7 @@ def _entry(path: Path, name: str, value: Mapping[str, Any]) -> _Entry:
         )
     kind = np.dtype(NUMPY_TYPES[number_format])
     if end - start != math.prod(shape) * kind.itemsize:
-        raise ValueError(f"the shape of {quoted(name)} does not fit its data_offsets")
+        raise ValueError(f"the shape of {quoted(name)} does not match its data_offsets")
     return _Entry(name, number_format, kind, shape, start, end)
 
 
@@ -151,7 +160,7 @@ def open_shards(
     """Return the tensors of the files listed in an index.
 
     Args:
-        index: the JSON file that names the file of each tensor.
+        index: path of the JSON file that lists the file of each tensor.
         open_file: function that returns the tensors of a file.
     """
     paths = _read_index(index)
@@ -165,12 +174,12 @@ def open_shards(
         tensors |= file_tensors
     for name, path in paths.items():
         if name not in tensors or tensors[name].path != path:
-            raise ModelError(f"{path}: {name!r} is missing, although {index.name} lists it there")
+            raise ModelError(f"{path}: {name!r} is missing, but {index.name} lists it in this file")
     return tensors
 
 
 def _read_index(index: Path) -> dict[str, Path]:
-    """Read an index of shards; return the file of each tensor."""
+    """Return the path of each tensor's file, as listed in an index of shards."""
     try:
         mapping = json.loads(read_regular(index, MAX_INDEX_BYTES).decode("utf-8"))["weight_map"]
         names = {str(name): str(file) for name, file in mapping.items()}
@@ -178,32 +187,32 @@ def _read_index(index: Path) -> dict[str, Path]:
         raise ModelError(f"{index}: not an index of weight files; fetch it again") from None
     for file in set(names.values()):
         if Path(file).name != file or file in ("", ".", ".."):
-            raise ModelError(f"{index}: names {file!r}, which is not a file of this folder")
+            raise ModelError(f"{index}: lists {file!r}, which is not the name of a file in this folder")
     return {name: index.parent / file for name, file in names.items()}
 
 
 def count_tensors(path: Path) -> tuple[int, int]:
-    """Return the number of tensors and the size in bytes of a weight file, reading only its header."""
+    """Return the number of tensors and the size of a file in bytes, reading only the header."""
     return len(read_header(path)), path.stat().st_size
 
 
 def read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the shape and number format of each tensor of a file."""
+    """Return the shape and the number format of each tensor of a file, by name."""
     return {entry.name: (entry.shape, entry.format) for entry in _open(path)[1].entries}
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """Return the metadata of a file."""
+    """Return the metadata in the header of a file."""
     return _open(path)[1].metadata
 
 
 def check_header(
     path: Path, expected_shapes: Mapping[str, tuple[int, ...]], expected_formats: Mapping[str, str]
 ) -> None:
-    """Compare the header of a file with the shapes and number formats of a model."""
+    """Raise ModelError if the header of a file differs from the expected shapes and number formats."""
     header = read_header(path)
     shapes = {name: shape for name, (shape, _) in header.items()}
-    formats = {name: form for name, (_, form) in header.items()}
+    formats = {name: number_format for name, (_, number_format) in header.items()}
     check_tensors(path, expected_shapes, expected_formats, shapes, formats)
 
 
@@ -214,23 +223,29 @@ def check_tensors(
     shapes: Mapping[str, tuple[int, ...]],
     formats: Mapping[str, str],
 ) -> None:
-    """Compare the shapes and number formats in a file with those of a model."""
-    missing, unknown = sorted(set(expected_shapes) - set(shapes)), sorted(set(shapes) - set(expected_shapes))
-    if missing:
-        raise ModelError(f"{path}: missing {_list_names(missing)}, which config.json asks for")
-    if unknown:
+    """Raise ModelError if the shapes and number formats in a file differ from the expected ones."""
+    missing_names, unknown_names = (
+        sorted(set(expected_shapes) - set(shapes)),
+        sorted(set(shapes) - set(expected_shapes)),
+    )
+    if missing_names:
         raise ModelError(
-            f"{path}: holds {_list_names(unknown)}, unknown to the model that config.json describes"
+            f"{path}: the weights {_list_names(missing_names)}, which config.json requires, are missing"
+        )
+    if unknown_names:
+        raise ModelError(
+            f"{path}: contains {_list_names(unknown_names)}, which the model that config.json describes does "
+            "not have"
         )
     for name, shape in expected_shapes.items():
         if shapes[name] != shape:
             raise ModelError(
-                f"{path}: {name!r} has shape {shapes[name]}, but config.json asks for {shape}; "
+                f"{path}: {name!r} has shape {shapes[name]}, but config.json requires {shape}; "
                 "the two files belong to different models"
             )
         if formats[name] != expected_formats[name]:
             raise ModelError(
-                f"{path}: {name!r} is stored as {formats[name]}, but config.json asks for "
+                f"{path}: {name!r} is stored as {formats[name]}, but config.json requires "
                 f"{expected_formats[name]}; the two files belong to different models"
             )
 
@@ -241,7 +256,7 @@ def _list_names(names: list[str]) -> str:
 
 
 def damage_error(path: Path, error: Exception) -> ModelError:
-    """Return the error to raise for an invalid file."""
+    """Return the ModelError to raise for an invalid file, given the error that occurred."""
     return ModelError(f"{path}: damaged or cut short ({reason(error)}); fetch or save the model again")
 
 
@@ -254,14 +269,14 @@ FORMAT_NAMES: Mapping[str, str] = {
     "float16": "F16",
     "float32": "F32",
 }
-"""Names of number formats in safetensors, by their names in numpy."""
+"""Names of number formats in safetensors, by their names in NumPy."""
 
 
 def aligned_bytes(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> bytes:
-    """Return a safetensors file of ``tensors`` in their order, the first aligned to 64 bytes.
+    """Return the contents of a safetensors file that keeps the order of the tensors.
 
-    Other tensors are aligned if the sizes of all preceding tensors are multiples of 64. The library's
-    writer reorders tensors and aligns them to eight bytes.
+    The first tensor is aligned to 64 bytes, and so are others if the sizes of all preceding tensors are
+    multiples of 64. The safetensors library would reorder tensors and align them to eight bytes.
 
     Args:
         tensors: arrays by name.

@@ -1,4 +1,4 @@
-"""Stored tensors, independent of the file format, and the arrays of ``.npz`` files."""
+"""Tensors stored in files of any format, and reading of ``.npz`` files."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ NUMPY_TYPES: Mapping[str, Any] = {
     "I8": np.int8,
     "BOOL": np.bool_,
 }
-"""numpy's types of the supported number formats by their safetensors names; bfloat16 as its bits."""
+"""NumPy types of the supported number formats by safetensors name; bfloat16 is read as its bits."""
 FLOATING_FORMATS = frozenset({"F64", "F32", "F16", "BF16"})
 FORMAT_NAMES: Mapping[str, str] = {
     np.dtype(kind).name: name for name, kind in NUMPY_TYPES.items() if name not in ("BF16",)
 }
-"""Safetensors names of number formats by their names in numpy."""
+"""Names of number formats in safetensors, by their names in NumPy."""
 
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """A tensor of a file.
+    """A tensor stored in a file.
 
     Attributes:
-        name: its name in the file.
-        path: the file.
-        format: number format by its safetensors name.
-        content: its values, or their location in a file; bfloat16 as its bits.
+        name: name of the tensor in the file.
+        path: path of the file.
+        format: name of the number format in safetensors.
+        content: the values, or their location in the file; bfloat16 values are represented by their bits.
     """
 
     name: str
@@ -62,27 +62,27 @@ class StoredTensor:
 
     @property
     def values(self) -> NDArray[Any]:
-        """The values, read on demand; bfloat16 as its bits."""
+        """The values, read on demand; bfloat16 values are represented by their bits."""
         return self.content.read() if isinstance(self.content, PrivateTensor) else self.content
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The stored shape."""
+        """The shape of the stored values."""
         return self.content.shape
 
     @property
     def is_floating(self) -> bool:
-        """True if the number format is a floating-point format, as required for weights."""
+        """True if the values are floating-point numbers or represent them, as weights must."""
         return self.format in FLOATING_FORMATS
 
     def floats(self) -> Floats:
-        """Return the values in float32; a copy unless they are stored in float32."""
+        """Return the values in float32, without a copy if they are stored in float32."""
         if self.format == "BF16":
             return (self.values.astype(np.uint32) << np.uint32(16)).view(np.float32)
         return self.values.astype(np.float32, copy=False)
 
     def equals(self, other: StoredTensor) -> bool:
-        """Return True if another tensor holds the same numbers."""
+        """Return True if another tensor has the same shape and the same values."""
         if self.content is other.content:
             return True
         if self.shape != other.shape:
@@ -94,7 +94,7 @@ class StoredTensor:
         return same_memory or bool(np.array_equal(left, right))
 
     def rows(self, first: int, last: int) -> StoredTensor:
-        """Return rows ``first`` to ``last`` - 1 along the first stored axis, without reading the others."""
+        """Return the tensor of rows ``first`` to ``last`` - 1 of the first axis; other rows are not read."""
         content = self.content
         part = content.rows(first, last) if isinstance(content, PrivateTensor) else content[first:last]
         return replace(self, content=part)
@@ -109,8 +109,8 @@ class QuantisedTensor(StoredTensor):
     """A tensor of quantised weights.
 
     Attributes:
-        scale: factor of the integers, or (rows,) a factor for each row.
-        transposed: True if the file holds the transpose.
+        scale: factor by which the integers are multiplied, or one factor per row, (rows,).
+        transposed: True if the file contains the transpose of the matrix.
     """
 
     scale: float | Floats = 1.0
@@ -130,24 +130,24 @@ class QuantisedTensor(StoredTensor):
         return True
 
     def floats(self) -> Floats:
-        """Return a copy of the weights in float32."""
+        """Return the weights in float32."""
         factor = self.scale[:, None] if isinstance(self.scale, np.ndarray) else np.float32(self.scale)
         weights: Floats = np.multiply(self.values, factor, dtype=np.float32)
         return weights
 
     def equals(self, other: StoredTensor) -> bool:
-        """Return True if another tensor holds the same weights."""
+        """Return True if another tensor has the same weights."""
         return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))
 
 
 SCALES = ":scales"
-"""Suffix of the tensor (rows,) that holds the factors of an int8 matrix in float32."""
+"""Name suffix of the tensor (rows,) with the float32 factors of an int8 matrix."""
 
 
 def to_int8(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """Quantise a matrix (rows, columns) like the engine; return the integers and the factor of each row.
+    """Return a matrix (rows, columns) quantised to int8 as by the engine, and the factors of its rows.
 
-    A row that is not finite has a factor that is not finite.
+    The factor of a row with numbers that are not finite is not finite either.
     """
     largest = np.abs(matrix).max(axis=1, initial=0.0)
     divisor = np.where(largest < MIN_QUANTISED, np.float32(np.inf), largest)
@@ -161,7 +161,7 @@ def to_int8(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:
 
 
 def join_scales(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """Return the tensors of a file; each int8 matrix is joined with its scale factors, which are read."""
+    """Return the tensors of a file, with each int8 matrix combined with its scale factors."""
     tensors = {name: tensor for name, tensor in stored.items() if not name.endswith(SCALES)}
     factors = {name.removesuffix(SCALES): tensor for name, tensor in stored.items() if name.endswith(SCALES)}
     for name, tensor in tensors.items():
@@ -171,48 +171,50 @@ def join_scales(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
         if rows is None or rows.format != "F32" or len(tensor.shape) != 2 or rows.shape != tensor.shape[:1]:
             raise ModelError(
                 f"{tensor.path}: {quoted(name)} is stored as I8 with the shape {tensor.shape}, and "
-                f"{quoted(name + SCALES)} does not hold a factor for each row in F32; save the model again"
+                f"{quoted(name + SCALES)} does not contain one F32 factor per row; save the model again"
             )
         scale = rows.floats()
         if not np.isfinite(scale).all():
             raise ModelError(
-                f"{tensor.path}: {quoted(rows.name)} holds numbers that are not finite; the file is damaged"
+                f"{tensor.path}: {quoted(rows.name)} contains numbers that are not finite; the file is "
+                "damaged"
             )
         tensors[name] = QuantisedTensor(name, tensor.path, tensor.format, tensor.content, scale)
     for name, rows in factors.items():
         raise ModelError(
-            f"{rows.path}: {quoted(rows.name)} belongs to {quoted(name)}, which is not an int8 matrix"
+            f"{rows.path}: {quoted(rows.name)} contains factors for {quoted(name)}, which is not an int8 "
+            "matrix"
         )
     return tensors
 
 
 @dataclass(frozen=True)
 class OffsetTensor(StoredTensor):
-    """A tensor whose values are increased by 1: Gemma stores gains as their difference from 1."""
+    """A tensor of weights that are stored minus 1, as the norm gains of Gemma."""
 
     def floats(self) -> Floats:
-        """Return a copy of the weights in float32."""
+        """Return the weights in float32."""
         weights: Floats = super().floats() + np.float32(1.0)
         return weights
 
     def equals(self, other: StoredTensor) -> bool:
-        """Return True if another tensor holds the same weights."""
+        """Return True if another tensor has the same weights."""
         return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))
 
 
 MAX_ARRAY_BYTES = 1 << 36
-"""Maximum bytes of an array."""
+"""Maximum size of an array in bytes."""
 MAX_HEADER_LENGTH = 10_000
 HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
-    """Return all arrays by name.
+    """Return the arrays of an ``.npz`` file by name.
 
     Args:
-        path: the file.
-        only: name of the only array whose numbers are read; the others have the correct shape and number
-            format but contain only zeros; None reads all.
+        path: path of the file.
+        only: name of the only array whose values are read; None to read all. Arrays that are not read have
+            the correct shape and number format but contain only zeros.
     """
     from uwaga.files.zip import open_archive
 
@@ -226,10 +228,10 @@ def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
 def read_array_header(
     path: Path, name: str, stream: IO[bytes]
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return the shape of an array, True if it is in column-major order, and its number format."""
+    """Return an array's shape, True if it is stored in column-major order, and its number format."""
     version = npy.read_magic(stream)
     if version not in HEADER_READERS:
-        raise ModelError(f"{path}: {quoted(name)} is of the unknown format {version}")
+        raise ModelError(f"{path}: {quoted(name)} has the unknown .npy format version {version}")
     try:
         shape, is_column_major, dtype = HEADER_READERS[version](stream, MAX_HEADER_LENGTH)
     except (
@@ -244,24 +246,27 @@ def read_array_header(
     ) as error:
         raise ModelError(f"{path}: {quoted(name)} has a damaged header ({str(error)[:80]})") from None
     if any(type(axis) is not int or axis < 0 for axis in shape):
-        raise ModelError(f"{path}: {quoted(name)} has the shape {quoted(shape)}")
+        raise ModelError(f"{path}: {quoted(name)} has the invalid shape {quoted(shape)}")
     if dtype.hasobject:
-        raise ModelError(f"{path}: {quoted(name)} holds objects, not numbers; refused, nothing was executed")
+        raise ModelError(
+            f"{path}: {quoted(name)} contains Python objects, not numbers; it is refused, and nothing was "
+            "executed"
+        )
     return shape, is_column_major, dtype
 
 
-def _array(path: Path, archive: Archive, name: str, contents: bool) -> NDArray[Any]:
+def _array(path: Path, archive: Archive, name: str, with_contents: bool) -> NDArray[Any]:
     archive.check_size(name, MAX_ARRAY_BYTES)
     with archive.open(name) as stream:
         shape, is_column_major, dtype = read_array_header(path, name, stream)
-        if not contents:
+        if not with_contents:
             return np.broadcast_to(np.zeros((), dtype), shape)  # takes no memory
         content = stream.read()
     size = math.prod(shape) * dtype.itemsize
     if size != len(content):
         raise ModelError(
-            f"{path}: {quoted(name)} of shape {quoted(shape)} needs {quoted(size)} bytes, but has "
-            f"{len(content)}; the file is damaged"
+            f"{path}: {quoted(name)} of shape {quoted(shape)} needs {quoted(size)} bytes, but "
+            f"{len(content)} are stored; the file is damaged"
         )
     if not dtype.itemsize:
         raise ModelError(f"{path}: {quoted(name)} has the number format {dtype}, which is not supported")

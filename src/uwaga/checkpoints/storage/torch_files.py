@@ -1,4 +1,4 @@
-"""Reading of ``pytorch_model.bin`` with torch: only tensors, with verified checksums, executing no code."""
+"""Reading of tensors from ``pytorch_model.bin`` with PyTorch, with verified checksums, executing no code."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ DAMAGE_ERRORS = (
     *(RuntimeError, ValueError, EOFError, OSError, LookupError, TypeError, AttributeError),
     *(AssertionError, ArithmeticError, ImportError, struct.error),
 )
-"""Errors that torch raises for damaged files."""
+"""Types of errors that PyTorch raises for damaged files."""
 MIN_TORCH = (2, 10)
-"""The first torch version without known code execution by files (CVE-2025-32434, CVE-2026-24747)."""
+"""First PyTorch version in which files cannot execute code (CVE-2025-32434, CVE-2026-24747)."""
 
 
 def open_torch_file(path: Path) -> dict[str, StoredTensor]:
@@ -41,13 +41,13 @@ def _load(path: Path) -> dict[str, Any]:
         import torch
     except ImportError:
         raise MissingExtraError(
-            f"{path}: reading this file needs torch: `pip install 'uwaga[train]'`, or fetch the model as "
+            f"{path}: reading this file requires torch: `pip install 'uwaga[train]'`, or fetch the model as "
             "model.safetensors"
         ) from None
     if tuple(map(int, torch.__version__.split(".")[:2])) < MIN_TORCH:
         raise MissingExtraError(
-            f"{path}: torch {torch.__version__} may execute code of such a file; refused; install torch "
-            f"{MIN_TORCH[0]}.{MIN_TORCH[1]} or newer, or fetch the model as model.safetensors"
+            f"{path}: torch {torch.__version__} may execute code in this file, so it is not read; install "
+            f"torch {MIN_TORCH[0]}.{MIN_TORCH[1]} or newer, or fetch the model as model.safetensors"
         )
     try:
         if is_zip(path):  # files before torch 1.6 are not
@@ -56,25 +56,25 @@ def _load(path: Path) -> dict[str, Any]:
         values = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise ModelError(
-            f"{path}: holds more than tensors, or is damaged; refused, nothing in it was executed; "
-            "fetch the model as model.safetensors"
+            f"{path}: contains objects other than tensors, or is damaged; it is refused, and nothing in it "
+            "was executed; fetch the model as model.safetensors"
         ) from None
     except DAMAGE_ERRORS as error:
         raise ModelError(f"{path}: damaged or cut short ({reason(error)}); fetch it again") from None
     if not isinstance(values, dict) or not all(isinstance(value, torch.Tensor) for value in values.values()):
-        raise ModelError(f"{path}: not a mapping from names to tensors; refused")
+        raise ModelError(f"{path}: not a mapping from names to tensors, so it is not read")
     return dict(values)
 
 
 def _stored_tensor(path: Path, name: str, tensor: Tensor) -> StoredTensor:
-    """Return the tensor's values without a copy; bfloat16, which numpy lacks, as its bits."""
+    """Return a tensor without copying its values; bfloat16, which NumPy lacks, is represented by its bits."""
     import torch
 
-    plain = tensor.detach()
-    if plain.dtype == torch.bfloat16:
-        return StoredTensor(name, path, "BF16", plain.view(torch.int16).numpy().view(np.uint16))
+    detached = tensor.detach()
+    if detached.dtype == torch.bfloat16:
+        return StoredTensor(name, path, "BF16", detached.view(torch.int16).numpy().view(np.uint16))
     try:
-        values = plain.numpy()
+        values = detached.numpy()
         return StoredTensor(name, path, FORMAT_NAMES[values.dtype.name], values)
     except (TypeError, KeyError, RuntimeError):
-        raise ModelError(f"{path}: {name!r} is stored as {plain.dtype}, which is not supported") from None
+        raise ModelError(f"{path}: {name!r} is stored as {detached.dtype}, which is not supported") from None

@@ -1,4 +1,4 @@
-"""Folders in Hugging Face's format: settings and tensors, read into a checkpoint."""
+"""Hugging Face folders, whose settings and tensors are read into a checkpoint."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def search_options(
     """Read the default search options in ``generation_config.json``, or in an older ``config.json``.
 
     Args:
-        folder: the folder.
-        config: its ``config.json``.
-        defaults: defaults for settings that the folder does not state.
-        ignored: settings that are not read.
-        decoder_only: whether the model continues prompts.
+        folder: the model folder.
+        config: the contents of its ``config.json``.
+        defaults: values of settings that the folder does not state.
+        ignored: names of settings that are not read.
+        decoder_only: whether the model is a decoder-only model.
     """
     path = folder / GENERATION
-    stated = generation_settings(folder, config)
-    values = dict(defaults or {}) | stated
-    if "max_length" in stated and "max_new_tokens" not in stated:
+    stated_settings = generation_settings(folder, config)
+    values = dict(defaults or {}) | stated_settings
+    if "max_length" in stated_settings and "max_new_tokens" not in stated_settings:
         values.pop("max_new_tokens", None)
     values = {name: value for name, value in values.items() if name not in ignored}
     try:
@@ -82,21 +82,21 @@ def search_options(
 
 
 def generation_settings(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the generation settings that a folder states, without null values."""
+    """Return the generation settings that a folder states, except those that are null."""
     path = folder / GENERATION
     settings = read_mapping(path) if path.exists() else config
     return {name: value for name, value in settings.items() if value is not None}
 
 
 class ConfigReader:
-    """Typed access to ``config.json``, with messages that name the file and the key."""
+    """Typed access to the values of ``config.json``; error messages name the file and the key."""
 
     def __init__(self, folder: Path, values: Mapping[str, Any]) -> None:
         self.path = folder / CONFIG
         self.values = values
 
     def integer(self, name: str, default: int | None = None, minimum: int = 0) -> int:
-        """Return an integer of at least ``minimum``; without ``default`` the key is required."""
+        """Return an integer of at least ``minimum``; the key is required if ``default`` is None."""
         value = self.values.get(name)
         value = default if value is None else value
         if type(value) is not int or not minimum <= value < 1 << 31:
@@ -106,7 +106,7 @@ class ConfigReader:
         return value
 
     def number(self, name: str, default: float) -> float:
-        """Return a positive number."""
+        """Return a positive number, or the default if the key is missing."""
         value = self.values.get(name)
         value = default if value is None else value
         if type(value) not in (int, float) or not 0 < value < math.inf:
@@ -114,7 +114,7 @@ class ConfigReader:
         return float(value)
 
     def flag(self, name: str, default: bool) -> bool:
-        """Return a boolean."""
+        """Return a boolean, or the default if the key is missing."""
         value = self.values.get(name)
         value = default if value is None else value
         if type(value) is not bool:
@@ -122,32 +122,39 @@ class ConfigReader:
         return value
 
     def activation(self, name: str, default: str) -> Activation:
-        """Return an activation function by its name in the file."""
+        """Return uwaga's name of the activation function that the file or the default names."""
         value = self.values.get(name) or default
         if not isinstance(value, str) or value not in ACTIVATIONS:
             raise ModelError(
-                f"{self.path}: {name!r} = {quoted(value)} is not supported; uwaga has "
+                f"{self.path}: {name!r} = {quoted(value)} is not supported; uwaga supports "
                 f"{', '.join(ACTIVATIONS)}"
             )
         return cast(Activation, ACTIVATIONS[value])
 
-    def refuse(self, neutral: Mapping[str, Collection[object]]) -> None:
-        """Raise ModelError if a key's value does not disable a feature that uwaga lacks."""
-        common = {"quantization_config": (), "is_encoder_decoder": (True,), "pruned_heads": ({},)}
-        for name, allowed in {**common, **neutral}.items():
+    def refuse(self, neutral_values: Mapping[str, Collection[object]]) -> None:
+        """Raise ModelError if a key enables a feature that uwaga does not support.
+
+        Args:
+            neutral_values: the values that disable the feature, for each key.
+        """
+        common_values = {"quantization_config": (), "is_encoder_decoder": (True,), "pruned_heads": ({},)}
+        for name, allowed in {**common_values, **neutral_values}.items():
             value = self.values.get(name)
             if value is not None and value not in allowed:
                 raise ModelError(f"{self.path}: {name!r} = {quoted(value)} is not supported by uwaga")
 
     def start(self) -> int:
-        """Return the token that decoding starts from."""
+        """Return the id of the token that decoding starts from; it is required."""
         token = self.declared_start()
         if token is None:
             raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not None")
         return token
 
     def declared_start(self) -> int | None:
-        """Return the start token, or None if none is stated; the generation settings take precedence."""
+        """Return the id of the start token, or None if none is stated.
+
+        ``generation_config.json`` takes precedence over ``config.json``.
+        """
         token = read_optional(self.path.parent / GENERATION).get("decoder_start_token_id")
         token = self.values.get("decoder_start_token_id") if token is None else token
         if token is not None and (type(token) is not int or token < 0):
@@ -155,13 +162,13 @@ class ConfigReader:
         return token
 
     def check_ids(self, size: int, **tokens: int | None) -> None:
-        """Check that special tokens are in the vocabulary; None means an unstated token."""
+        """Raise ModelError if the id of a special token is not in the vocabulary; unstated ids are None."""
         for name, token in tokens.items():
             if token is not None and token >= size:
                 raise ModelError(f"{self.path}: {name} is {token}, but the vocabulary has {size} tokens")
 
     def settings(self, kind: type[Group], values: Mapping[str, Any]) -> Group:
-        """Return the settings of a model after checking them together."""
+        """Return the settings of a model after validating them."""
         return parse_stored(kind, values, str(self.path))
 
 
@@ -172,9 +179,9 @@ SAFETENSORS, SAFETENSORS_INDEX = "model.safetensors", "model.safetensors.index.j
 TORCH_FILE, TORCH_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 NAME = "Hugging Face"
 DOCUMENT_FAMILIES = frozenset({"bart", "mt5", "pegasus", "prophetnet", "t5"})
-"""Families trained on full texts; the other translation models were trained on single sentences."""
+"""Families trained on whole documents; all other translation models were trained on single sentences."""
 MAX_LAYERS = 1000
-"""Maximum layers of a model described without weights."""
+"""Maximum number of layers of a model that is described without weights."""
 
 
 @dataclass(frozen=True)
@@ -183,13 +190,13 @@ class FamilyModel:
 
     Attributes:
         settings: settings of the model.
-        sizes: rows of the source embedding and of the output.
-        sides: the tokenisers.
-        table: the stored tensors of each weight.
-        tensors: the stored tensors, by the names that the table uses.
-        languages: codes of source and target if the folder states one pair.
-        generation_defaults: defaults for generation settings that the folder does not state.
-        ignored: recommended generation settings that are ignored if uwaga lacks them.
+        sizes: number of rows of the source embedding and of the output layer.
+        sides: the tokenisers of both sides.
+        table: the mapping from weights to stored tensors.
+        tensors: the stored tensors by the names used in the table.
+        languages: codes of the source and target languages, if the folder states exactly one pair.
+        generation_defaults: values of generation settings that the folder does not state.
+        ignored: names of recommended generation settings that uwaga does not apply.
     """
 
     settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings
@@ -203,13 +210,14 @@ class FamilyModel:
 
 
 class HuggingFaceFolder:
-    """A folder whose weight files are opened at first use.
+    """A model folder whose weight files are opened when they are first needed.
 
     Args:
-        path: the folder.
-        config: its ``config.json``.
-        with_weights: False for a description: weights are not compared with each other or with the settings,
-            torch's files are not opened, and problems with the weight files are added to :attr:`problems`.
+        path: path of the folder.
+        config: the contents of its ``config.json``.
+        with_weights: False to read the folder for a description. Weights are then not compared with each
+            other or with the settings, PyTorch files are not opened, and problems with the weight files are
+            stored in :attr:`problems`.
     """
 
     def __init__(self, path: Path, config: Mapping[str, Any], with_weights: bool = True) -> None:
@@ -219,12 +227,12 @@ class HuggingFaceFolder:
 
     @cached_property
     def declared(self) -> TokeniserConfig:
-        """The configuration of the tokeniser."""
+        """The stated configuration of the tokeniser."""
         return read_tokeniser_config(self.path)
 
     @cached_property
     def tensors(self) -> Mapping[str, StoredTensor]:
-        """The weights in ``model.safetensors`` or else ``pytorch_model.bin``, in one file or in shards."""
+        """The tensors by name, from ``model.safetensors`` or ``pytorch_model.bin`` or from their shards."""
         for name, read in (
             (SAFETENSORS, open_tensors),
             (SAFETENSORS_INDEX, open_shards),
@@ -240,7 +248,8 @@ class HuggingFaceFolder:
                     self.problems = (str(error),)
                     return {}
         message = (
-            f"{self.path}: holds neither {SAFETENSORS} nor {TORCH_FILE}, so it is not a complete model folder"
+            f"{self.path}: contains neither {SAFETENSORS} nor {TORCH_FILE}, so it is not a complete model "
+            "folder"
         )
         if self.with_weights:
             raise ModelError(message)
@@ -248,18 +257,21 @@ class HuggingFaceFolder:
         return {}
 
     def settings(self, kind: type[Settings], values: Mapping[str, Any], vocabulary: int) -> Settings:
-        """Return the settings of a model after checking them together and against the stored weights.
+        """Return the settings of a model after validating them and comparing them with the stored weights.
 
         Args:
             kind: class of the settings.
             values: settings by name.
-            vocabulary: tokens of the larger side.
+            vocabulary: number of tokens of the larger vocabulary.
         """
         model_settings = self.reader.settings(kind, values)
         if self.with_weights or self.tensors:
             check_against_weights(str(self.reader.path), model_settings, vocabulary, self.tensors)
         elif layer_count(model_settings) > MAX_LAYERS:
-            raise ModelError(f"{self.reader.path}: {layer_count(model_settings)} layers are too many")
+            raise ModelError(
+                f"{self.reader.path}: {layer_count(model_settings)} layers are more than the maximum of "
+                f"{MAX_LAYERS}"
+            )
         return model_settings
 
     def checkpoint(self, read: FamilyReader) -> Checkpoint:
@@ -267,7 +279,7 @@ class HuggingFaceFolder:
         model, card = read(self), read_card(self.path)
         settings = model.settings
         if isinstance(settings, TransformerSettings) and settings.positions == "sinusoidal":
-            self._check_positions(settings)
+            self._check_position_table_size(settings)
         decoding = search_options(
             self.path,
             self.config,
@@ -309,25 +321,25 @@ class HuggingFaceFolder:
             decoding=decoding,
             text=TextOptions(split_above=0 if self.config["model_type"] in DOCUMENT_FAMILIES else 1),
             card=card,
-            chat=self._chat() if isinstance(settings, DecoderOnlySettings) else None,
+            chat=self._chat_template() if isinstance(settings, DecoderOnlySettings) else None,
             weights=weights,
             summary=None if self.with_weights else self.summary(),
             problems=self.problems,
             details=details,
         )
 
-    def _chat(self) -> ChatTemplate | None:
+    def _chat_template(self) -> ChatTemplate | None:
         model_names = [self.config.get(name) for name in ("_name_or_path", "model_type")]
         return read_chat_template(self.path, self.declared, [self.path.name, *map(str, model_names)])
 
     def summary(self) -> WeightSummary:
-        """Return the sizes of the weights from the file headers; for torch files, only their bytes."""
+        """Return the size of the weights from the file headers; for PyTorch files, only the size in bytes."""
         if self.tensors:
             return WeightSummary.from_tensors(self.tensors.values())
         torch_files = self.path.glob(f"{Path(TORCH_FILE).stem}*.bin")
         return WeightSummary(None, sum(file.stat().st_size for file in torch_files), ())
 
-    def _check_positions(self, settings: TransformerSettings) -> None:
+    def _check_position_table_size(self, settings: TransformerSettings) -> None:
         if settings.max_length * settings.width > MAX_BUFFER_NUMBERS:
             raise ModelError(
                 f"{self.reader.path}: {settings.max_length} positions at width {settings.width} need a table "
@@ -336,4 +348,4 @@ class HuggingFaceFolder:
 
 
 FamilyReader = Callable[[HuggingFaceFolder], FamilyModel]
-"""Type of the functions that read the folders of a family; they raise ModelError."""
+"""Type of the functions that read the folders of a family; they raise ModelError for invalid folders."""

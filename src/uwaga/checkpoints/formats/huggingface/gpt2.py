@@ -18,9 +18,9 @@ MAX_NEW_TOKENS = 64
 PREFIX = "transformer."
 HEAD, EMBEDDING = "lm_head.weight", "wte.weight"
 MASKS = ("attn.bias", "attn.masked_bias")
-"""Buffers of older checkpoints: the look-ahead mask and the value of masked scores."""
+"""Names of buffers in older checkpoints: the look-ahead mask and the value of masked scores."""
 
-BLOCK = (
+LAYER_PARTS = (
     ("attention_norm", View("ln_1")),
     ("attention.query", View("attn.c_attn", transposed=True, first=0, last=1, parts=3)),
     ("attention.key_value", View("attn.c_attn", transposed=True, first=1, last=3, parts=3)),
@@ -29,7 +29,10 @@ BLOCK = (
     ("feed_forward.inner", View("mlp.c_fc", transposed=True)),
     ("feed_forward.outer", View("mlp.c_proj", transposed=True)),
 )
-"""Weights are stored (inputs, outputs); query, key and value are fused."""
+"""Names of a layer's parts in uwaga and their weights in files.
+
+Weights are stored (inputs, outputs), and the projections to queries, keys and values are fused.
+"""
 
 
 def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
@@ -71,7 +74,7 @@ def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def table(settings: DecoderOnlySettings) -> Table:
-    """Return the table of weights, by their names in the model without a head."""
+    """Return the table of weights, with their names in the model without an output layer."""
     tied = settings.tie_output
     weights = {
         "embedding.weight": (View(EMBEDDING),),
@@ -81,10 +84,10 @@ def table(settings: DecoderOnlySettings) -> Table:
     for kind in ("weight", "bias"):
         weights[f"decoder_norm.{kind}"] = (View(f"ln_f.{kind}"),)
         for layer in range(settings.layers):
-            for part, view in BLOCK:
-                stored = View(
+            for part, view in LAYER_PARTS:
+                stored_view = View(
                     f"h.{layer}.{view.name}.{kind}", view.transposed, view.first, view.last, view.parts
                 )
-                weights[f"decoder.{layer}.{part}.{kind}"] = (stored,)
+                weights[f"decoder.{layer}.{part}.{kind}"] = (stored_view,)
     masks = tuple(f"h.{layer}.{mask}" for layer in range(settings.layers) for mask in MASKS)
     return Table(weights, {HEAD: EMBEDDING} if tied else {}, unused=masks)

@@ -1,8 +1,8 @@
-"""Llama and the decoder-only families that differ from it in a few keys: Mistral, Qwen, Gemma and Hunyuan.
+"""Llama and the similar decoder-only families Mistral, Qwen, Gemma and Hunyuan.
 
-Their weights have the same names. A :class:`Family` holds the defaults of keys that a folder may omit, and
-the parts specific to the family. All other settings are read from ``config.json``; those of features that
-uwaga lacks raise an error that names them.
+Their weights have the same names. A :class:`Family` contains the defaults of keys that a folder may omit and
+the properties of the family. All other settings are read from ``config.json``; settings of unsupported
+features raise an error that names the key.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ MAX_NEW_TOKENS = 256
 """Default maximum number of new tokens."""
 PREFIX, HEAD, EMBEDDING = "model.", "lm_head.weight", "embed_tokens.weight"
 UNUSED_FREQUENCIES = "rotary_emb.inv_freq"
-"""Buffer of older checkpoints: the frequencies of rotary positions, which follow from the settings."""
+"""Name of a buffer in older checkpoints: the frequencies of rotary positions, which are computed instead."""
 
-BLOCK = (
+LAYER_MATRICES = (
     ("attention.query", ("self_attn.q_proj",)),
     ("attention.key_value", ("self_attn.k_proj", "self_attn.v_proj")),
     ("attention.output", ("self_attn.o_proj",)),
@@ -46,8 +46,8 @@ BLOCK = (
     ("feed_forward.gate", ("mlp.up_proj",)),
     ("feed_forward.outer", ("mlp.down_proj",)),
 )
-"""Matrices of a layer; the file's gate is the activated branch."""
-NORMS = {
+"""Names of a layer's matrices in uwaga and in files, whose gate is the branch with the activation."""
+LAYER_NORMS = {
     "pre": (("attention_norm", "input_layernorm"), ("feed_forward_norm", "post_attention_layernorm")),
     "both": (
         ("attention_norm", "input_layernorm"),
@@ -56,7 +56,7 @@ NORMS = {
         ("feed_forward_after_norm", "post_feedforward_layernorm"),
     ),
 }
-"""Norms of a layer, by the setting ``norm``."""
+"""Names of a layer's norms in uwaga and in files, by the setting ``norm``."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,14 @@ class Family:
     Attributes:
         defaults: defaults of ``transformers`` for keys that ``config.json`` may omit.
         unsupported: keys of unsupported features, with the values that disable them.
-        attention_bias: biases of queries, keys and values; None: as ``attention_bias`` states.
-        output_projection_bias: bias of attention's last projection; None: as ``attention_bias``.
-        query_key_norm: norms of queries and keys relative to the rotation.
-        query_key_names: names of these norms in the file.
+        attention_bias: True if queries, keys and values have biases; None if ``config.json`` states it.
+        output_projection_bias: True if the output projection of the attention has a bias; None if it has one
+            exactly if queries have biases.
+        query_key_norm: position of the norms of queries and keys relative to the rotation.
+        query_key_names: names of these two norms in files.
         windows: layers with a sliding window if ``layer_types`` is not stated.
-        gemma: True for norms around each block, stored without the 1 that is added to their gains, scaled
-            embeddings, caps, and a stated scale of the scores.
+        is_gemma: True for norms before and after each block whose gains are stored without the added 1,
+            scaled embeddings, soft caps, and a stated scale of the attention scores.
     """
 
     defaults: Mapping[str, Any]
@@ -82,7 +83,7 @@ class Family:
     query_key_norm: Literal["none", "before", "after"] = "none"
     query_key_names: tuple[str, str] = ("q_norm", "k_norm")
     windows: Literal["none", "all", "last", "most"] = "none"
-    gemma: bool = False
+    is_gemma: bool = False
 
 
 LLAMA_DEFAULTS = {
@@ -163,9 +164,9 @@ FAMILIES = {
     "qwen3": Family(
         {**QWEN_DEFAULTS, "head_dim": 128}, {"mlp_bias": (False,)}, query_key_norm="before", windows="last"
     ),
-    "gemma2": Family(GEMMA2_DEFAULTS, CAUSAL_SETTINGS, windows="most", gemma=True),
+    "gemma2": Family(GEMMA2_DEFAULTS, CAUSAL_SETTINGS, windows="most", is_gemma=True),
     "gemma3_text": Family(
-        GEMMA3_DEFAULTS, CAUSAL_SETTINGS, query_key_norm="before", windows="most", gemma=True
+        GEMMA3_DEFAULTS, CAUSAL_SETTINGS, query_key_norm="before", windows="most", is_gemma=True
     ),
     "hunyuan_v1_dense": Family(
         {**LLAMA_DEFAULTS, "vocab_size": 290943, "rms_norm_eps": 1e-5, "pad_token_id": 0},
@@ -182,19 +183,19 @@ FAMILIES = {
         query_key_names=("query_layernorm", "key_layernorm"),
     ),
 }
-"""By ``model_type``."""
+"""Families by the value of ``model_type``."""
 
 
 def read_decoder(folder: HuggingFaceFolder) -> FamilyModel:
-    """Read a folder of one of :data:`FAMILIES`; a :data:`~.folder.FamilyReader`."""
+    """Interpret a folder of one of :data:`FAMILIES`; see :data:`.FamilyReader`."""
     return _read(folder, folder.reader, folder.tensors)
 
 
 def read_gemma3(folder: HuggingFaceFolder) -> FamilyModel:
-    """Read the language model of a multimodal Gemma 3, without its vision model.
+    """Interpret the language model in a folder of the multimodal Gemma 3, without the vision model.
 
-    Its settings are in the group ``text_config``. Its weights are named ``language_model.model.…`` or, since
-    `transformers` 5, ``model.language_model.…``.
+    The settings of the language model are in the group ``text_config``. Its weights are named
+    ``language_model.model.…`` or, since `transformers` 5, ``model.language_model.…``.
     """
     reader = folder.reader
     reader.refuse({})
@@ -202,7 +203,10 @@ def read_gemma3(folder: HuggingFaceFolder) -> FamilyModel:
     if not isinstance(text, dict):
         raise ModelError(f"{reader.path}: 'text_config' must be a group of settings, not {quoted(text)}")
     if text.get("model_type", "gemma3_text") != "gemma3_text":
-        raise ModelError(f"{reader.path}: 'text_config' of {quoted(text['model_type'])} is not supported")
+        raise ModelError(
+            f"{reader.path}: 'text_config' has the model_type {quoted(text['model_type'])}, which is not "
+            "supported"
+        )
     other_settings = {
         name: reader.values[name]
         for name in ("bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings")
@@ -221,7 +225,7 @@ def read_gemma3(folder: HuggingFaceFolder) -> FamilyModel:
                 tensors[new_prefix + name.removeprefix(prefix)] = tensor
                 break
     if folder.tensors and not tensors:
-        raise ModelError(f"{folder.path}: no weights of a language model ('language_model.model.…')")
+        raise ModelError(f"{folder.path}: contains no weights of a language model ('language_model.model.…')")
     return _read(folder, text_reader, tensors)
 
 
@@ -230,13 +234,13 @@ def _read(folder: HuggingFaceFolder, reader: ConfigReader, stored: Mapping[str, 
     reader = ConfigReader(folder.path, {**family.defaults, **reader.values})
     reader.refuse({"is_decoder": (True, False), "add_cross_attention": (False,), **family.unsupported})
     size = reader.integer("vocab_size", minimum=4)
-    settings = folder.settings(DecoderOnlySettings, _values(reader, family), size)
+    settings = folder.settings(DecoderOnlySettings, _setting_values(reader, family), size)
     start, pad = (_optional_id(reader, name) for name in ("bos_token_id", "pad_token_id"))
-    ends = _ends(reader)
+    ends = _end_tokens(reader)
     reader.check_ids(size, bos_token_id=start, eos_token_id=max(ends, default=None), pad_token_id=pad)
     tokeniser = read_decoder_tokeniser(folder.path, TokenIds(size, start, None, pad), ends, folder.declared)
     tensors = {name.removeprefix(PREFIX): tensor for name, tensor in stored.items()}
-    if family.gemma:
+    if family.is_gemma:
         tensors = {
             name: OffsetTensor(tensor.name, tensor.path, tensor.format, tensor.content)
             if name.endswith("norm.weight")
@@ -247,15 +251,15 @@ def _read(folder: HuggingFaceFolder, reader: ConfigReader, stored: Mapping[str, 
         settings,
         (size, size),
         TokeniserPair(tokeniser, tokeniser),
-        _table(settings, family),
+        _weight_table(settings, family),
         tensors,
         generation_defaults={"max_new_tokens": MAX_NEW_TOKENS},
         ignored=("repetition_penalty",),
     )
 
 
-def _values(reader: ConfigReader, family: Family) -> dict[str, Any]:
-    """Return the settings of a model from its configuration."""
+def _setting_values(reader: ConfigReader, family: Family) -> dict[str, Any]:
+    """Return the settings of a model, read from its configuration."""
     config, width = reader.values, reader.integer("hidden_size", minimum=1)
     heads, layers = (reader.integer(name, minimum=1) for name in ("num_attention_heads", "num_hidden_layers"))
     head_width = reader.integer("head_dim", max(width // heads, 1), minimum=1)
@@ -265,7 +269,7 @@ def _values(reader: ConfigReader, family: Family) -> dict[str, Any]:
         if has_layer_types
         else (read_rotary(reader, head_width), None)
     )
-    window, interval = _windows(reader, family, layers)
+    window, interval = _window_and_interval(reader, family, layers)
     bias = reader.flag("attention_bias", False) if family.attention_bias is None else family.attention_bias
     values = {
         "layers": layers,
@@ -274,9 +278,9 @@ def _values(reader: ConfigReader, family: Family) -> dict[str, Any]:
         "key_value_heads": reader.integer("num_key_value_heads", heads, minimum=1),
         "head_width": head_width,
         "feed_forward": reader.integer("intermediate_size", minimum=1),
-        "activation": reader.activation("hidden_activation" if family.gemma else "hidden_act", ""),
+        "activation": reader.activation("hidden_activation" if family.is_gemma else "hidden_act", ""),
         "gated": True,
-        "norm": "both" if family.gemma else "pre",
+        "norm": "both" if family.is_gemma else "pre",
         "norm_kind": "rms",
         "norm_epsilon": reader.number("rms_norm_eps", 1e-6),
         "max_length": reader.integer(LENGTH_KEY, minimum=1),
@@ -288,11 +292,11 @@ def _values(reader: ConfigReader, family: Family) -> dict[str, Any]:
         "attention_bias": bias,
         "output_projection_bias": family.output_projection_bias,
         "feed_forward_bias": reader.flag("mlp_bias", False),
-        "embedding_scale": family.gemma,
+        "embedding_scale": family.is_gemma,
         "tie_output": reader.flag("tie_word_embeddings", False),
         "dropout": 0.0,
     }
-    if family.gemma:
+    if family.is_gemma:
         values["score_scale"] = reader.number("query_pre_attn_scalar", 256) ** -0.5
         for name, key in (
             ("score_cap", "attn_logit_softcapping"),
@@ -304,8 +308,8 @@ def _values(reader: ConfigReader, family: Family) -> dict[str, Any]:
     return values
 
 
-def _windows(reader: ConfigReader, family: Family, layers: int) -> tuple[int | None, int]:
-    """Return the sliding window, or None, and the interval of the layers without it."""
+def _window_and_interval(reader: ConfigReader, family: Family, layers: int) -> tuple[int | None, int]:
+    """Return the size of the sliding window, or None, and the interval of the layers without a window."""
     if family.windows == "none" or not reader.flag("use_sliding_window", True):
         window = None
     else:
@@ -326,8 +330,8 @@ def _windows(reader: ConfigReader, family: Family, layers: int) -> tuple[int | N
         full_layers = min(reader.integer("max_window_layers"), layers)
         if 0 < full_layers < layers:
             raise ModelError(
-                f"{reader.path}: 'max_window_layers' = {full_layers} of {layers} layers is not supported: a "
-                "sliding window only in the last layers"
+                f"{reader.path}: 'max_window_layers' = {full_layers} of {layers} layers is not supported, "
+                "because only some layers would have a sliding window"
             )
         return (None, 1) if full_layers else (window, 0)
     if (
@@ -335,40 +339,46 @@ def _windows(reader: ConfigReader, family: Family, layers: int) -> tuple[int | N
         or len(types) != layers
         or not all(isinstance(layer_type, str) for layer_type in types)
     ):
-        raise ModelError(f"{reader.path}: 'layer_types' must name the type of each of the {layers} layers")
-    unknown = sorted(set(types) - {GLOBAL, LOCAL})
-    if unknown:
-        raise ModelError(f"{reader.path}: 'layer_types': {quoted(unknown[0])} is unknown to uwaga")
+        raise ModelError(f"{reader.path}: 'layer_types' must be a list of the types of the {layers} layers")
+    unknown_types = sorted(set(types) - {GLOBAL, LOCAL})
+    if unknown_types:
+        raise ModelError(
+            f"{reader.path}: 'layer_types' contains {quoted(unknown_types[0])}, which is not supported"
+        )
     global_layers = [number for number, kind in enumerate(types, start=1) if kind == GLOBAL]
     if len(global_layers) == layers:
         return None, 1
     if window is None:
-        raise ModelError(f"{reader.path}: 'layer_types' has {LOCAL!r}, but there is no sliding window")
+        raise ModelError(f"{reader.path}: 'layer_types' contains {LOCAL!r}, but no sliding window is stated")
     interval = global_layers[0] if global_layers else 0
     if global_layers != (list(range(interval, layers + 1, interval)) if interval else []):
         raise ModelError(
-            f"{reader.path}: 'layer_types' has no regular pattern; only every n-th layer may be without a "
-            "window"
+            f"{reader.path}: 'layer_types' is not supported: only every n-th layer may be without a window"
         )
     return window, interval
 
 
-def _ends(reader: ConfigReader) -> list[int]:
-    """Return the tokens that may end a text; the generation settings take precedence."""
+def _end_tokens(reader: ConfigReader) -> list[int]:
+    """Return the ids of the tokens that end a text.
+
+    ``generation_config.json`` takes precedence over ``config.json``.
+    """
     value = read_optional(reader.path.parent / GENERATION).get("eos_token_id")
     value = reader.values.get("eos_token_id") if value is None else value
     ends = value if isinstance(value, list) else [] if value is None else [value]
     if any(type(token) is not int or token < 0 for token in ends):
-        raise ModelError(f"{reader.path}: 'eos_token_id' must be token ids, not {quoted(value)}")
+        raise ModelError(
+            f"{reader.path}: 'eos_token_id' must be a token id or a list of token ids, not {quoted(value)}"
+        )
     return ends
 
 
 def _optional_id(reader: ConfigReader, name: str) -> int | None:
-    """Return a token id, or None if it is not stated, or stated as -1."""
+    """Return a token id, or None if it is missing or -1."""
     return None if reader.values.get(name) in (None, -1) else reader.integer(name)
 
 
-def _table(settings: DecoderOnlySettings, family: Family) -> Table:
+def _weight_table(settings: DecoderOnlySettings, family: Family) -> Table:
     tied = settings.tie_output
     weights: dict[str, tuple[View, ...]] = {
         "embedding.weight": (View(EMBEDDING),),
@@ -377,12 +387,12 @@ def _table(settings: DecoderOnlySettings, family: Family) -> Table:
     }
     for layer in range(settings.layers):
         stored_prefix, prefix = f"layers.{layer}", f"decoder.{layer}"
-        for name, stored_names in BLOCK:
+        for name, stored_names in LAYER_MATRICES:
             for kind in ("weight", "bias"):
                 weights[f"{prefix}.{name}.{kind}"] = tuple(
                     View(f"{stored_prefix}.{stored_name}.{kind}") for stored_name in stored_names
                 )
-        for name, stored_norm in NORMS[settings.norm]:
+        for name, stored_norm in LAYER_NORMS[settings.norm]:
             weights[f"{prefix}.{name}.weight"] = (View(f"{stored_prefix}.{stored_norm}.weight"),)
         for name, stored_norm in zip(("query_norm", "key_norm"), family.query_key_names, strict=True):
             weights[f"{prefix}.attention.{name}.weight"] = (

@@ -1,4 +1,4 @@
-"""Marian models of OPUS-MT (Tiedemann 2020; Junczys-Dowmunt 2018) and Pegasus (Zhang et al. 2020)."""
+"""OPUS-MT's Marian models (Tiedemann 2020; Junczys-Dowmunt 2018) and Pegasus (Zhang et al. 2020)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
     target_size = reader.integer("decoder_vocab_size", source_size, minimum=4)
     if shared and source_size != target_size:
         raise ModelError(
-            f"{reader.path}: embeddings are shared, but 'vocab_size' and 'decoder_vocab_size' differ"
+            f"{reader.path}: both sides share one embedding, but 'vocab_size' and 'decoder_vocab_size' differ"
         )
     values = common_settings(reader) | {
         "norm": "post",
@@ -80,9 +80,9 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def marian_tokenisers(folder: Path, ids: TokenIds) -> TokeniserPair:
-    """Return Marian's tokenisers with a shared vocabulary, for a folder of any family."""
+    """Return Marian tokenisers with a shared vocabulary, for a folder of any family."""
     if ids.start is None or ids.end is None or ids.pad is None:
-        raise ModelError(f"{folder / CONFIG}: the start, end or padding token is not stated")
+        raise ModelError(f"{folder / CONFIG}: the id of the start, end or padding token is missing")
     piece_ids = read_vocabulary(folder / VOCABULARY, ids.vocabulary)
     source, target = (
         _tokeniser(folder, name, VOCABULARY, piece_ids, ids.start, ids.end, ids.pad)
@@ -110,7 +110,7 @@ def _tokeniser(
 
 
 def read_languages(folder: Path) -> tuple[str, str]:
-    """Return the languages that ``tokenizer_config.json`` names."""
+    """Return the codes of the source and target languages in ``tokenizer_config.json``."""
     values = read_optional(folder / TOKENISER)
     return str(values.get("source_lang") or UNSTATED[0]), str(values.get("target_lang") or UNSTATED[1])
 

@@ -13,34 +13,38 @@ UNSUPPORTED = {"add_cross_attention": (True,), "tie_word_embeddings": (True,), "
 MAX_TARGET_TOKENS = 256
 """Default maximum number of target tokens; the 20 of ``transformers`` would truncate most texts."""
 
-MODEL = "prophetnet."
+PREFIX = "prophetnet."
 EMBEDDING = "word_embeddings.weight"
-COPIES = (f"encoder.{EMBEDDING}", f"decoder.{EMBEDDING}", "lm_head.weight")
-STREAMS = "decoder.ngram_embeddings.weight"
+EMBEDDING_COPIES = (f"encoder.{EMBEDDING}", f"decoder.{EMBEDDING}", "lm_head.weight")
+STREAM_VECTORS = "decoder.ngram_embeddings.weight"
 PARAMETERS = ("weight", "bias")
 
-ATTENTION = (("query", ("query_proj",)), ("key_value", ("key_proj", "value_proj")), ("output", ("out_proj",)))
-FEED_FORWARD = (("inner", ("intermediate",)), ("outer", ("output",)))
-RELATIVE = (("relative", ("relative_pos_embeddings",)),)
-SINGLE = (("", ("",)),)
-ENCODER = (
-    ("attention", "self_attn", ATTENTION),
-    ("attention_norm", "self_attn_layer_norm", SINGLE),
-    ("feed_forward", "feed_forward", FEED_FORWARD),
-    ("feed_forward_norm", "feed_forward_layer_norm", SINGLE),
+ATTENTION_MATRICES = (
+    ("query", ("query_proj",)),
+    ("key_value", ("key_proj", "value_proj")),
+    ("output", ("out_proj",)),
 )
-DECODER = (
-    ("self_attention", "self_attn", ATTENTION + RELATIVE),
-    ("self_attention_norm", "self_attn_layer_norm", SINGLE),
-    ("cross_attention", "cross_attn", ATTENTION),
-    ("cross_attention_norm", "cross_attn_layer_norm", SINGLE),
-    *ENCODER[2:],
+FEED_FORWARD_MATRICES = (("inner", ("intermediate",)), ("outer", ("output",)))
+RELATIVE_BIAS = (("relative", ("relative_pos_embeddings",)),)
+ONLY_MATRIX = (("", ("",)),)
+ENCODER_PARTS = (
+    ("attention", "self_attn", ATTENTION_MATRICES),
+    ("attention_norm", "self_attn_layer_norm", ONLY_MATRIX),
+    ("feed_forward", "feed_forward", FEED_FORWARD_MATRICES),
+    ("feed_forward_norm", "feed_forward_layer_norm", ONLY_MATRIX),
 )
-Parts = tuple[tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]], ...]
+DECODER_PARTS = (
+    ("self_attention", "self_attn", ATTENTION_MATRICES + RELATIVE_BIAS),
+    ("self_attention_norm", "self_attn_layer_norm", ONLY_MATRIX),
+    ("cross_attention", "cross_attn", ATTENTION_MATRICES),
+    ("cross_attention_norm", "cross_attn_layer_norm", ONLY_MATRIX),
+    *ENCODER_PARTS[2:],
+)
+LayerParts = tuple[tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]], ...]
 
 
 def read_prophetnet(folder: HuggingFaceFolder) -> FamilyModel:
-    """Read a ProphetNet folder; a :data:`~uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
+    """Interpret a ProphetNet folder; see :data:`.FamilyReader`."""
     reader = folder.reader
     reader.refuse(UNSUPPORTED)
     size = reader.integer("vocab_size", 30522, minimum=4)
@@ -68,29 +72,31 @@ def read_prophetnet(folder: HuggingFaceFolder) -> FamilyModel:
     start = 0 if declared_start is None else declared_start
     reader.check_ids(size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
     sides = read_prophetnet_tokeniser(folder.path, TokenIds(size, start, end, pad))
-    tensors = {name.removeprefix(MODEL): tensor for name, tensor in folder.tensors.items()}
-    unstated = {"max_length": MAX_TARGET_TOKENS + 1}
-    return FamilyModel(settings, (size, size), sides, table(settings), tensors, generation_defaults=unstated)
+    tensors = {name.removeprefix(PREFIX): tensor for name, tensor in folder.tensors.items()}
+    generation_defaults = {"max_length": MAX_TARGET_TOKENS + 1}
+    return FamilyModel(
+        settings, (size, size), sides, table(settings), tensors, generation_defaults=generation_defaults
+    )
 
 
 def table(settings: ProphetNetSettings) -> Table:
-    """Return the table of weights."""
-    weights = dict(_blocks("encoder", settings.encoder_layers, ENCODER))
-    weights |= _blocks("decoder", settings.decoder_layers, DECODER)
+    """Return the table that maps weights to the tensors of a folder."""
+    weights = dict(_blocks("encoder", settings.encoder_layers, ENCODER_PARTS))
+    weights |= _blocks("decoder", settings.decoder_layers, DECODER_PARTS)
     weights["embedding.weight"] = (View(EMBEDDING),)
     # The last stored initial vector belongs to the first stream; the others follow in order.
     order = (settings.ngram - 1, *range(settings.ngram - 1))
     weights["streams.weight"] = tuple(
-        View(STREAMS, False, index, index + 1, settings.ngram) for index in order
+        View(STREAM_VECTORS, False, index, index + 1, settings.ngram) for index in order
     )
     for side, stack in (("source", "encoder"), ("target", "decoder")):
         weights[f"{side}_positions.weight"] = (View(f"{stack}.position_embeddings.weight"),)
         for kind in PARAMETERS:
             weights[f"{side}_norm.{kind}"] = (View(f"{stack}.embeddings_layer_norm.{kind}"),)
-    return Table(weights, dict.fromkeys(COPIES, EMBEDDING))
+    return Table(weights, dict.fromkeys(EMBEDDING_COPIES, EMBEDDING))
 
 
-def _blocks(stack: str, layers: int, parts: Parts) -> Iterator[tuple[str, tuple[View, ...]]]:
+def _blocks(stack: str, layers: int, parts: LayerParts) -> Iterator[tuple[str, tuple[View, ...]]]:
     for layer in range(layers):
         for part, stored_part, matrices in parts:
             for name, stored in matrices:

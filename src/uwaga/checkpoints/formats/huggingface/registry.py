@@ -1,4 +1,4 @@
-"""The supported families of Hugging Face's folders and their readers."""
+"""The supported families of Hugging Face models and their readers."""
 
 from __future__ import annotations
 
@@ -35,25 +35,26 @@ FAMILIES: Registry[FamilyReader] = Registry(
         "t5": "uwaga.checkpoints.formats.huggingface.t5:read_t5",
     },
 )
-"""Readers by ``model_type``."""
+"""Readers by the value of ``model_type``."""
 
 
 def read_folder(path: Path, memory: Memory = "fast") -> Checkpoint:
-    """Read a folder of any family.
+    """Read a Hugging Face folder of any supported family.
 
     Args:
-        path: the folder.
-        memory: ``none`` opens no weights, see :class:`uwaga.checkpoints.registry.Format`.
+        path: path of the folder.
+        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`.
     """
     config = read_mapping(path / CONFIG)
     return HuggingFaceFolder(path, config, memory != "none").checkpoint(model_family(path, config))
 
 
 def model_family(path: Path, config: dict[str, object]) -> FamilyReader:
-    """Return the reader of the family that a folder's ``config.json`` names."""
+    """Return the reader of the family that is named in a folder's ``config.json``."""
     name = config.get("model_type")
     if isinstance(name, str) and name in FAMILIES:
         return FAMILIES[name]
     raise ModelError(
-        f"{path / CONFIG}: the family {quoted(name)} is unknown; uwaga runs {', '.join(sorted(FAMILIES))}"
+        f"{path / CONFIG}: the family {quoted(name)} is not supported; uwaga supports "
+        f"{', '.join(sorted(FAMILIES))}"
     )

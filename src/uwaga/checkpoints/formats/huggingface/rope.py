@@ -1,4 +1,4 @@
-"""Rotary positions in ``config.json``, in the formats of ``transformers`` 4 and 5."""
+"""Settings of rotary positions in ``config.json``, in the formats of ``transformers`` 4 and 5."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from uwaga.checkpoints.formats.huggingface.folder import ConfigReader
 from uwaga.errors import ModelError, quoted
 
-PARAMETERS, SCALING = "rope_parameters", "rope_scaling"
+PARAMETERS_KEY, SCALING_KEY = "rope_parameters", "rope_scaling"
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
 LENGTH_KEY, ORIGINAL_LENGTH_KEY = "max_position_embeddings", "original_max_position_embeddings"
 KNOWN_KEYS = frozenset(
@@ -27,8 +27,8 @@ KNOWN_KEYS = frozenset(
         *("low_freq_factor", "high_freq_factor", "alpha"),
     )
 )
-"""Known keys; those that a type does not use are ignored, as in ``transformers``."""
-SCALINGS: Mapping[str, Mapping[str, str]] = {
+"""All known keys; keys that a scaling type does not use are ignored, as in ``transformers``."""
+REQUIRED_PARAMETERS: Mapping[str, Mapping[str, str]] = {
     "linear": {"factor": "factor"},
     "dynamic": {"factor": "factor"},
     "llama3": {
@@ -38,43 +38,51 @@ SCALINGS: Mapping[str, Mapping[str, str]] = {
     },
     "yarn": {},
 }
-"""The required parameters of each type, by uwaga's names."""
+"""Keys of the required parameters of each scaling type, by their names in uwaga."""
 MAX_LOG_BASE = 100.0
-"""Maximum natural logarithm of a base."""
+"""Maximum natural logarithm of the base of rotary positions."""
 
 
 def read_rotary(reader: ConfigReader, head_width: int) -> dict[str, Any]:
     """Return the settings of rotary positions for all layers.
 
     Args:
-        reader: the configuration; its ``rope_theta`` is the default base.
+        reader: reader of the configuration, whose ``rope_theta`` is the default base.
         head_width: width of a head.
     """
-    name = SCALING if reader.values.get(SCALING) else PARAMETERS
-    return _rotary(reader, name, _group(reader, name), reader.number("rope_theta", 10_000.0), head_width)
+    name = SCALING_KEY if reader.values.get(SCALING_KEY) else PARAMETERS_KEY
+    return _rotary_settings(
+        reader, name, _group(reader, name), reader.number("rope_theta", 10_000.0), head_width
+    )
 
 
 def read_layered_rotary(reader: ConfigReader, head_width: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of rotary positions for the global and the local layers of Gemma 3.
+    """Return the settings of rotary positions for Gemma 3's global layers and for its local layers.
 
-    Since `transformers` 5 they are groups of ``rope_parameters``; before, ``rope_theta`` and ``rope_scaling``
-    applied to the global layers and ``rope_local_base_freq`` to the local layers.
+    Since `transformers` 5 they are two groups in ``rope_parameters``. In earlier versions, ``rope_theta`` and
+    ``rope_scaling`` apply to the global layers and ``rope_local_base_freq`` to the local layers.
     """
     settings = []
     for kind, base, default in (
         (GLOBAL, "rope_theta", 1_000_000.0),
         (LOCAL, "rope_local_base_freq", 10_000.0),
     ):
-        group = _group(reader, PARAMETERS)
+        group = _group(reader, PARAMETERS_KEY)
         if group and not set(group) <= {GLOBAL, LOCAL}:
-            raise ModelError(f"{reader.path}: {PARAMETERS!r} must have the groups {GLOBAL!r} and {LOCAL!r}")
-        inner = group.get(kind) or {}
-        if not isinstance(inner, dict):
-            raise ModelError(f"{reader.path}: {PARAMETERS!r}: {kind!r} must be a group, not {quoted(inner)}")
+            raise ModelError(
+                f"{reader.path}: {PARAMETERS_KEY!r} must contain only the groups {GLOBAL!r} and {LOCAL!r}"
+            )
+        group_reader = group.get(kind) or {}
+        if not isinstance(group_reader, dict):
+            raise ModelError(
+                f"{reader.path}: {PARAMETERS_KEY!r}: {kind!r} must be a group, not {quoted(group_reader)}"
+            )
         if kind == GLOBAL:
-            inner = {**inner, **_group(reader, SCALING)}
+            group_reader = {**group_reader, **_group(reader, SCALING_KEY)}
         settings.append(
-            _rotary(reader, f"{PARAMETERS}.{kind}", inner, reader.number(base, default), head_width)
+            _rotary_settings(
+                reader, f"{PARAMETERS_KEY}.{kind}", group_reader, reader.number(base, default), head_width
+            )
         )
     return settings[0], settings[1]
 
@@ -86,64 +94,70 @@ def _group(reader: ConfigReader, name: str) -> dict[str, Any]:
     return group
 
 
-def _rotary(
+def _rotary_settings(
     reader: ConfigReader, name: str, group: Mapping[str, Any], base: float, head_width: int
 ) -> dict[str, Any]:
-    """Return the settings from a group of parameters.
+    """Return the settings of rotary positions that a group of parameters describes.
 
-    The type ``dynamic`` with ``alpha``, as in Hunyuan, is a fixed base: ``base · alpha^(d/(d-2))`` for
-    heads of width d. Without ``alpha`` the base grows for texts longer than ``max_position_embeddings``,
-    which uwaga rejects.
+    The scaling type ``dynamic`` with ``alpha``, as in Hunyuan, means a fixed base, ``base · alpha^(d/(d-2))``
+    for heads of width d. Without ``alpha``, the base would grow for texts longer than
+    ``max_position_embeddings``, which uwaga rejects.
     """
-    unknown = sorted(key for key, value in group.items() if value is not None and key not in KNOWN_KEYS)
-    if unknown:
-        raise ModelError(f"{reader.path}: {name!r}: {quoted(unknown[0])} is unknown to uwaga")
+    unknown_keys = sorted(key for key, value in group.items() if value is not None and key not in KNOWN_KEYS)
+    if unknown_keys:
+        raise ModelError(
+            f"{reader.path}: {name!r} contains {quoted(unknown_keys[0])}, which is not supported"
+        )
     kind = group.get("rope_type") or group.get("type") or "default"
-    inner = ConfigReader(reader.path.parent, group)
-    inner.refuse({"partial_rotary_factor": (1, 1.0), "truncate": (True,)})
-    base = inner.number("rope_theta", base)
+    group_reader = ConfigReader(reader.path.parent, group)
+    group_reader.refuse({"partial_rotary_factor": (1, 1.0), "truncate": (True,)})
+    base = group_reader.number("rope_theta", base)
     if kind == "dynamic" and group.get("alpha"):
-        return {"base": _hunyuan_base(reader, inner, base, head_width)}
+        return {"base": _hunyuan_base(reader, group_reader, base, head_width)}
     if kind == "default":
         return {"base": base}
-    if not isinstance(kind, str) or kind not in SCALINGS:
+    if not isinstance(kind, str) or kind not in REQUIRED_PARAMETERS:
         raise ModelError(
-            f"{reader.path}: {name!r}: the type {quoted(kind)} is unknown; uwaga has default, "
-            f"{', '.join(SCALINGS)}"
+            f"{reader.path}: {name!r}: the type {quoted(kind)} is not supported; uwaga supports default, "
+            f"{', '.join(REQUIRED_PARAMETERS)}"
         )
     length = reader.integer(LENGTH_KEY, minimum=1)
     original = reader.integer(
-        ORIGINAL_LENGTH_KEY, inner.integer(ORIGINAL_LENGTH_KEY, length, minimum=1), minimum=1
+        ORIGINAL_LENGTH_KEY, group_reader.integer(ORIGINAL_LENGTH_KEY, length, minimum=1), minimum=1
     )
     settings: dict[str, Any] = {"base": base, "scaling": kind}
-    settings |= {name: inner.number(key, 0.0) for name, key in SCALINGS[kind].items()}
+    settings |= {name: group_reader.number(key, 0.0) for name, key in REQUIRED_PARAMETERS[kind].items()}
     if kind == "yarn":
-        settings |= _yarn_settings(inner, length / original)
+        settings |= _yarn_settings(group_reader, length / original)
     if kind != "linear":
         settings["original_length"] = length if kind == "dynamic" else original
     return settings
 
 
-def _hunyuan_base(reader: ConfigReader, inner: ConfigReader, base: float, head_width: int) -> float:
+def _hunyuan_base(reader: ConfigReader, group_reader: ConfigReader, base: float, head_width: int) -> float:
     """Return the base of Hunyuan's rotary positions."""
-    alpha = inner.number("alpha", 1.0)
+    alpha = group_reader.number("alpha", 1.0)
     if reader.values["model_type"] != "hunyuan_v1_dense":
-        raise ModelError(f"{reader.path}: 'alpha' of rotary positions is only for hunyuan_v1_dense")
+        raise ModelError(f"{reader.path}: 'alpha' of rotary positions is supported only for hunyuan_v1_dense")
     if head_width < 4:
-        raise ModelError(f"{reader.path}: 'alpha' needs heads wider than 2, not {head_width}")
+        raise ModelError(f"{reader.path}: 'alpha' requires a head width of at least 4, not {head_width}")
     power: float = head_width / (head_width - 2)
     if math.log(base) + power * math.log(alpha) > MAX_LOG_BASE:
         raise ModelError(f"{reader.path}: 'alpha' = {quoted(alpha)} is too large")
     return base * float(alpha**power)
 
 
-def _yarn_settings(inner: ConfigReader, ratio: float) -> dict[str, float]:
-    """Return the settings of YaRN; ``ratio`` is the default factor."""
-    settings = {"factor": inner.number("factor", ratio)}
+def _yarn_settings(group_reader: ConfigReader, ratio: float) -> dict[str, float]:
+    """Return the settings of YaRN; ``ratio`` is the default of the factor."""
+    settings = {"factor": group_reader.number("factor", ratio)}
     for name in ("beta_fast", "beta_slow", "attention_factor"):
-        if inner.values.get(name):
-            settings[name] = inner.number(name, 0.0)
-    scales = [inner.number(name, 0.0) for name in ("mscale", "mscale_all_dim") if inner.values.get(name)]
+        if group_reader.values.get(name):
+            settings[name] = group_reader.number(name, 0.0)
+    scales = [
+        group_reader.number(name, 0.0)
+        for name in ("mscale", "mscale_all_dim")
+        if group_reader.values.get(name)
+    ]
     if len(scales) == 2 and "attention_factor" not in settings:
         first, second = (1.0 + 0.1 * scale * max(math.log(settings["factor"]), 0.0) for scale in scales)
         settings["attention_factor"] = first / second

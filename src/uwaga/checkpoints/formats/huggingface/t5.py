@@ -19,29 +19,29 @@ UNSUPPORTED = {"is_decoder": (False,)}
 MAX_TARGET_TOKENS = 256
 """Default maximum number of target tokens; the 20 of ``transformers`` would truncate most translations."""
 
-SHARED = "shared.weight"
-COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+SHARED_EMBEDDING = "shared.weight"
+EMBEDDING_COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 HEAD = "lm_head.weight"
-UNUSED = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)
-"""Stored in the first checkpoints, but not used."""
+UNUSED_WEIGHTS = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)
+"""Weights that the first checkpoints contain but do not use."""
 
-ATTENTION = (("query", ("q",)), ("key_value", ("k", "v")), ("output", ("o",)))
-ENCODER = (("attention", "SelfAttention"), ("feed_forward", "DenseReluDense"))
-DECODER = (
+ATTENTION_MATRICES = (("query", ("q",)), ("key_value", ("k", "v")), ("output", ("o",)))
+ENCODER_PARTS = (("attention", "SelfAttention"), ("feed_forward", "DenseReluDense"))
+DECODER_PARTS = (
     ("self_attention", "SelfAttention"),
     ("cross_attention", "EncDecAttention"),
     ("feed_forward", "DenseReluDense"),
 )
-PLAIN = (("inner", ("wi",)), ("outer", ("wo",)))
-GATED = (("inner", ("wi_0",)), ("gate", ("wi_1",)), ("outer", ("wo",)))
+PLAIN_MATRICES = (("inner", ("wi",)), ("outer", ("wo",)))
+GATED_MATRICES = (("inner", ("wi_0",)), ("gate", ("wi_1",)), ("outer", ("wo",)))
 
 
 def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
-    """Read a T5 or mT5 folder; a :data:`~uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
+    """Interpret a T5 or mT5 folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
     reader = folder.reader
     reader.refuse(UNSUPPORTED)
     size = reader.integer("vocab_size", minimum=4)
-    activation, gated = _activation(reader)
+    activation, is_gated = _activation(reader)
     layers = reader.integer("num_layers", minimum=1)
     values = {
         "encoder_layers": layers,
@@ -51,7 +51,7 @@ def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
         "head_width": reader.integer("d_kv", minimum=1),
         "feed_forward": reader.integer("d_ff", minimum=1),
         "activation": activation,
-        "gated": gated,
+        "gated": is_gated,
         "norm": "pre",
         "norm_kind": "rms",
         "norm_epsilon": reader.number("layer_norm_epsilon", 1e-6),
@@ -62,7 +62,7 @@ def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
         "attention_bias": False,
         "feed_forward_bias": False,
         "attention_scale": False,
-        "output_scale": _output_scale(reader),
+        "output_scale": _scales_output(reader),
         "tie": "all",
         "dropout": 0.0,
     }
@@ -73,50 +73,59 @@ def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
     reader.check_ids(size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
     sides = read_t5_tokeniser(folder.path, TokenIds(size, start, end, pad))
     settings = _with_stored_output(settings, folder)
-    unstated = {"max_length": MAX_TARGET_TOKENS + 1}
+    generation_defaults = {"max_length": MAX_TARGET_TOKENS + 1}
     return FamilyModel(
-        settings, (size, size), sides, table(settings), folder.tensors, generation_defaults=unstated
+        settings,
+        (size, size),
+        sides,
+        table(settings),
+        folder.tensors,
+        generation_defaults=generation_defaults,
     )
 
 
 def _with_stored_output(settings: TransformerSettings, folder: HuggingFaceFolder) -> TransformerSettings:
-    """Return the settings, untied if a stored output layer differs from the embeddings.
+    """Return the settings, with an untied output layer if the stored one differs from the embeddings.
 
-    It does from version 1.1 on, whose ``tie_word_embeddings`` concerns the scale of the output.
+    It differs since version 1.1, in which ``tie_word_embeddings`` controls only the scale of the output.
     """
     tensors, head = folder.tensors, folder.tensors.get(HEAD)
-    embeddings = [tensors[name] for name in (SHARED, *COPIES) if name in tensors]
+    embeddings = [tensors[name] for name in (SHARED_EMBEDDING, *EMBEDDING_COPIES) if name in tensors]
     if head is None or (folder.with_weights and any(head.equals(embedding) for embedding in embeddings)):
         return settings
     return settings.model_copy(update={"tie": "embeddings"})
 
 
 def table(settings: TransformerSettings) -> Table:
-    """Return the table of weights."""
-    weights = dict(_blocks("encoder", settings.encoder_layers, ENCODER, settings.gated))
-    weights |= _blocks("decoder", settings.decoder_layers, DECODER, settings.gated)
+    """Return the table that maps weights to the tensors of a folder."""
+    weights = dict(_blocks("encoder", settings.encoder_layers, ENCODER_PARTS, settings.gated))
+    weights |= _blocks("decoder", settings.decoder_layers, DECODER_PARTS, settings.gated)
     for side, stack in (("source", "encoder"), ("target", "decoder")):
         bias = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
         weights[f"{side}_positions.weight"] = (View(bias),)
-        weights[f"{side}_embedding.weight"] = (View(SHARED),)
+        weights[f"{side}_embedding.weight"] = (View(SHARED_EMBEDDING),)
         weights[f"{stack}_norm.weight"] = (View(f"{stack}.final_layer_norm.weight"),)
-    aliases = dict.fromkeys(COPIES, SHARED)
-    weights["output_weight"] = (View(SHARED),)
+    aliases = dict.fromkeys(EMBEDDING_COPIES, SHARED_EMBEDDING)
+    weights["output_weight"] = (View(SHARED_EMBEDDING),)
     if settings.tie == "all":
-        aliases[HEAD] = SHARED
+        aliases[HEAD] = SHARED_EMBEDDING
     else:
         weights["output_weight"] = (View(HEAD),)
-    return Table(weights, aliases, unused=UNUSED)
+    return Table(weights, aliases, unused=UNUSED_WEIGHTS)
 
 
 def _blocks(
-    stack: str, layers: int, parts: tuple[tuple[str, str], ...], gated: bool
+    stack: str, layers: int, parts: tuple[tuple[str, str], ...], is_gated: bool
 ) -> Iterator[tuple[str, tuple[View, ...]]]:
     for layer in range(layers):
         for index, (part, stored_part) in enumerate(parts):
             stored_prefix = f"{stack}.block.{layer}.layer.{index}"
             yield f"{stack}.{layer}.{part}_norm.weight", (View(f"{stored_prefix}.layer_norm.weight"),)
-            matrices = (GATED if gated else PLAIN) if part == "feed_forward" else ATTENTION
+            matrices = (
+                (GATED_MATRICES if is_gated else PLAIN_MATRICES)
+                if part == "feed_forward"
+                else ATTENTION_MATRICES
+            )
             for name, stored in matrices:
                 names = tuple(
                     View(f"{stored_prefix}.{stored_part}.{stored_name}.weight") for stored_name in stored
@@ -125,20 +134,21 @@ def _blocks(
 
 
 def _activation(reader: ConfigReader) -> tuple[str, bool]:
-    """Return the activation of the feed-forward layers, and True if they are gated."""
+    """Return the name of the feed-forward layers' activation, and True if the layers are gated."""
     name = reader.values.get("feed_forward_proj") or "relu"
     gating, _, inner = str(name).rpartition("-")
     inner = "gelu_new" if name == "gated-gelu" else inner
     if gating not in ("", "gated") or inner not in ACTIVATIONS:
         supported = ", ".join(f"{activation}, gated-{activation}" for activation in ACTIVATIONS)
         raise ModelError(
-            f"{reader.path}: 'feed_forward_proj' = {quoted(name)} is not supported; uwaga has {supported}"
+            f"{reader.path}: 'feed_forward_proj' = {quoted(name)} is not supported; uwaga supports "
+            f"{supported}"
         )
     return ACTIVATIONS[inner], gating == "gated"
 
 
-def _output_scale(reader: ConfigReader) -> bool:
-    """Return True if features are scaled before the output layer, as in T5 1.0 but never in mT5."""
+def _scales_output(reader: ConfigReader) -> bool:
+    """Return True if decoder outputs are scaled before the output layer, as in T5 1.0 but never in mT5."""
     if reader.values["model_type"] != "t5":
         return False
     return reader.flag("scale_decoder_outputs", reader.flag("tie_word_embeddings", True))

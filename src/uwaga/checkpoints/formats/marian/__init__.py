@@ -1,1 +1,1 @@
-"""Marian's files."""
+"""Reader of Marian's model files."""

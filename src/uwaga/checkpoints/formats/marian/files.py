@@ -24,7 +24,7 @@ from uwaga.tokenizers.marian import (
 from uwaga.tokenizers.sentencepiece import SentencePieceModel, read_sentencepiece
 
 MAX_BYTES = 1 << 26
-"""Maximum bytes of a vocabulary or settings file."""
+"""Maximum size in bytes of a vocabulary or settings file."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,12 @@ class ModelFiles:
     """The files of a Marian model.
 
     Attributes:
-        model: the weights.
-        shortlist: the lexical shortlist, None if there is none.
+        model: path of the weight file.
+        shortlist: path of the lexical shortlist, None if there is none.
         decoder: name of the file with the decoding settings, empty if there is none.
-        settings: contents of this file as JSON.
-        languages: codes of source and target in the model's file name, None if it has none.
+        settings: the decoding settings as JSON.
+        languages: codes of the source and target languages in the name of the weight file, None if it
+            contains none.
     """
 
     model: Path
@@ -47,19 +48,19 @@ class ModelFiles:
 
     @property
     def vocabularies(self) -> tuple[Path, Path]:
-        """The vocabulary files of source and target, which may be the same."""
+        """Paths of the source and target vocabularies, which may be the same file."""
         folder = self.model.parent
         source, target = _core.marian_vocabularies(
-            printable(folder), _names(folder), self.decoder, self.settings
+            printable(folder), _file_names(folder), self.decoder, self.settings
         )
         return folder / source, folder / target
 
 
 def find_files(path: Path) -> ModelFiles:
-    """Find the files of a model: those named in its decoding settings, or the only candidates.
+    """Find the files of a model by its decoding settings or, if there are none, as the only candidates.
 
     Args:
-        path: the weight file, or its folder.
+        path: path of the weight file or its folder.
     """
     if not path.is_dir() and not path.is_file():
         raise ModelError(f"{path}: no such file")
@@ -67,10 +68,10 @@ def find_files(path: Path) -> ModelFiles:
     settings = {"": "{}"}
 
     def read(name: str) -> str:
-        settings[name] = _settings(folder / name)
+        settings[name] = _read_settings(folder / name)
         return settings[name]
 
-    model, decoder, shortlist = _core.marian_files(printable(folder), _names(folder), name, read)
+    model, decoder, shortlist = _core.marian_files(printable(folder), _file_names(folder), name, read)
     languages = _core.marian_languages(model)
     return ModelFiles(
         path if name else folder / model,
@@ -81,13 +82,13 @@ def find_files(path: Path) -> ModelFiles:
     )
 
 
-def _names(folder: Path) -> list[str]:
-    """Return the sorted names of a folder's files, except those that are not UTF-8."""
+def _file_names(folder: Path) -> list[str]:
+    """Return the sorted names of a folder's files, except names that are not UTF-8."""
     names = [path.name for path in folder.iterdir() if path.is_file()]
     return sorted(name for name in names if printable(name) == name)
 
 
-def _settings(path: Path) -> str:
+def _read_settings(path: Path) -> str:
     try:
         return json_text(load_yaml(read_regular(path, MAX_BYTES).decode("utf-8")))
     except OSError as error:
@@ -98,21 +99,25 @@ def _settings(path: Path) -> str:
 
 ENTRY = re.compile(r"""^(?P<piece>"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|.*?):[ ]+(?P<number>[0-9]{1,9})[ ]*$""")
 ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
-ESCAPED = {
+ESCAPED_CHARACTERS = {
     **{"0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"},
     **{"e": "\x1b", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029"},
 }
-"""YAML's one-letter escapes; any other letter stands for itself."""
+"""YAML's one-letter escapes; any other escaped character is used unchanged."""
 
-SPM = ".spm"
+SENTENCEPIECE_SUFFIX = ".spm"
 
 
 @dataclass(frozen=True)
 class TextConfig:
     """Tokenisers, vocabulary sizes, special tokens and search options of a model.
 
-    ``sizes``: numbers of source and target pieces in Marian. ``size``: rows of both embeddings in uwaga,
-    including the padding token, which is the last.
+    Attributes:
+        source, target: tokenisers of the two sides.
+        sizes: numbers of source and target pieces in Marian.
+        size: number of rows of both embeddings in uwaga; the last is the padding token's.
+        symbols: ids of the special tokens.
+        options: default search options.
     """
 
     source: MarianTokeniser
@@ -126,14 +131,16 @@ class TextConfig:
 def read_text_config(files: ModelFiles) -> TextConfig:
     """Read the tokenisers and the decoding settings.
 
-    A ``.yml`` vocabulary numbers the pieces of ``source.spm`` and ``target.spm``; a ``.spm`` vocabulary
-    both segments text and numbers the pieces.
+    A ``.yml`` vocabulary gives the ids of the pieces of ``source.spm`` and ``target.spm``. A ``.spm``
+    vocabulary both segments text and gives the ids.
     """
     source, target = files.vocabularies
     first = _Side.read(source, files.model.parent, SOURCE)
     # A shared .spm vocabulary serves both sides; a .yml vocabulary needs a SentencePiece model for each.
     second = (
-        first if target == source and target.suffix == SPM else _Side.read(target, files.model.parent, TARGET)
+        first
+        if target == source and target.suffix == SENTENCEPIECE_SUFFIX
+        else _Side.read(target, files.model.parent, TARGET)
     )
     pad = max(first.size, second.size)
     source_tokeniser = first.tokeniser(pad)
@@ -155,55 +162,55 @@ class _Side:
     path: Path
     size: int
     ids: dict[str, int] | None
-    """None if the SentencePiece model numbers the pieces itself."""
+    """Ids of the pieces; None if they are those of the SentencePiece model."""
     segmenter: SentencePieceModel
 
     @classmethod
     def read(cls, path: Path, folder: Path, pieces: str) -> _Side:
-        if path.suffix == SPM:
+        if path.suffix == SENTENCEPIECE_SUFFIX:
             segmenter = read_sentencepiece(path)
             return cls(path, len(segmenter), None, segmenter)
-        ids = _vocabulary(path)
-        return cls(path, len(ids), ids, read_sentencepiece(_pieces(folder, pieces)))
+        ids = _read_vocabulary(path)
+        return cls(path, len(ids), ids, read_sentencepiece(_sentencepiece_path(folder, pieces)))
 
-    def number(self, piece: str) -> int:
+    def piece_id(self, piece: str) -> int:
         if self.ids is None:
             token = self.segmenter.number(piece)
             in_vocabulary = self.segmenter.piece(token) == piece
         else:
             token, in_vocabulary = self.ids.get(piece, 0), piece in self.ids
         if not in_vocabulary:
-            raise ModelError(f"{self.path}: the vocabulary lacks {piece}")
+            raise ModelError(f"{self.path}: the vocabulary does not contain {piece}")
         return token
 
     def tokeniser(self, pad: int) -> MarianTokeniser:
-        symbols = Symbols(start=pad, end=self.number(END), pad=pad, unknown=self.number(UNKNOWN))
+        symbols = Symbols(start=pad, end=self.piece_id(END), pad=pad, unknown=self.piece_id(UNKNOWN))
         ids = None if self.ids is None else add_padding(self.ids, pad)
         return MarianTokeniser(self.segmenter, ids, symbols, str(self.path))
 
 
 def read_decoding(files: ModelFiles) -> SearchOptions:
-    """Read the search options from the settings next to a model.
+    """Return the search options that the decoding settings of a model state.
 
-    The defaults are Marian's, and Firefox's for a model that has a shortlist but no settings.
+    The defaults are Marian's, or Firefox's for a model that has a shortlist but no decoding settings.
     """
     shortlist = "" if files.shortlist is None else files.shortlist.name
     folder = printable(files.model.parent)
     return SearchOptions(**_core.marian_decoding(folder, files.decoder, shortlist, files.settings))
 
 
-def _pieces(folder: Path, name: str) -> Path:
+def _sentencepiece_path(folder: Path, name: str) -> Path:
     if (folder / name).is_file():
         return folder / name
     raise ModelError(
-        f"{folder / name}: no such file; the vocabulary only numbers pieces, so {SOURCE} and {TARGET} are "
-        "needed to segment text into them"
+        f"{folder / name}: no such file; the vocabulary contains only the ids of pieces, so {SOURCE} and "
+        f"{TARGET} are needed to segment text into pieces"
     )
 
 
-def _vocabulary(path: Path) -> dict[str, int]:
+def _read_vocabulary(path: Path) -> dict[str, int]:
     """Read a vocabulary as a mapping from pieces to ids."""
-    if path.suffix == SPM:
+    if path.suffix == SENTENCEPIECE_SUFFIX:
         return ids_by_piece(read_sentencepiece(path))
     try:
         lines = (
@@ -221,7 +228,7 @@ def _vocabulary(path: Path) -> dict[str, int]:
             continue
         entry = ENTRY.match(f"{key}{line}" if key is not None else line)
         if entry is None:
-            raise ModelError(f"{path}: line {number} must be a piece and its number, not {line[:40]!r}")
+            raise ModelError(f"{path}: line {number} must be a piece and its id, not {line[:40]!r}")
         try:
             piece = _decode_scalar(entry["piece"])
             piece.encode("utf-8")
@@ -235,7 +242,7 @@ def _vocabulary(path: Path) -> dict[str, int]:
 
 
 def _decode_scalar(piece: str) -> str:
-    """Decode a YAML scalar."""
+    """Return the text of a YAML scalar, without quotes and escapes."""
     if len(piece) > 1 and piece[0] == piece[-1] == "'":
         return piece[1:-1].replace("''", "'")
     if len(piece) > 1 and piece[0] == piece[-1] == '"':
@@ -245,4 +252,4 @@ def _decode_scalar(piece: str) -> str:
 
 def _unescape(match: re.Match[str]) -> str:
     code = match[1] or match[2] or match[3]
-    return chr(int(code, 16)) if code else ESCAPED.get(match[4], match[4])
+    return chr(int(code, 16)) if code else ESCAPED_CHARACTERS.get(match[4], match[4])

@@ -1,8 +1,8 @@
 """Marian's models (Junczys-Dowmunt et al. 2018), binary or ``.npz``: weights with embedded YAML settings.
 
-Two details follow Marian, from which conversions of its models to other libraries differ slightly:
-the rates of its sinusoids are ``10000^(-i / (width/2 - 1))``, and its norms add 1e-6 to the variance.
-The decoder starts from a zero embedding: that of ``<pad>``, which is appended to the vocabulary.
+Two details are those of Marian, whereas conversions to other libraries differ slightly: the rates of its
+sinusoids are ``10000^(-i / (width/2 - 1))``, and its norms add 1e-6 to the variance. The decoder starts from
+a zero embedding, which is that of ``<pad>``, a token appended to the vocabulary.
 """
 
 from __future__ import annotations
@@ -35,22 +35,24 @@ from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import printable
 
 
-def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shared: bool) -> Shortlist:
-    """Read a shortlist and verify its contents.
+def read_lexical_shortlist(
+    path: Path, sizes: tuple[int, int], padded_size: int, is_shared: bool
+) -> Shortlist:
+    """Read a lexical shortlist and check its contents.
 
     Args:
-        path: the file.
-        sizes: pieces of the source and the target vocabulary as Marian counts them.
-        padded: tokens of both sides including padding, which has no entries.
-        shared: True if both sides have the same tokens; source tokens may then be copied.
+        path: path of the shortlist.
+        sizes: number of pieces in the source and in the target vocabulary, without padding.
+        padded_size: number of tokens of both sides with padding, which has no entries in the shortlist.
+        is_shared: True if both sides have the same tokens, so that source tokens may be copied.
     """
     common, first, targets = _core.marian_lists(printable(path), read_private(path), *sizes)
     return Shortlist(
         np.arange(common, dtype=np.int32),
-        np.concatenate([first, np.full(padded - sizes[0], len(targets), dtype=np.int32)]),
+        np.concatenate([first, np.full(padded_size - sizes[0], len(targets), dtype=np.int32)]),
         targets,
-        padded,
-        allow_source=shared,
+        padded_size,
+        allow_source=is_shared,
         multiple=_core.LEXICAL_MULTIPLE,
     )
 
@@ -62,20 +64,20 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
     """Read a Marian model with the settings, vocabularies and shortlist next to it.
 
     Args:
-        path: the ``.bin`` or ``.npz`` file, or its folder; if it has several files, its settings must name
-            one.
-        memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
+        path: path of the ``.bin`` or ``.npz`` file or of its folder; if the folder contains several, its
+            decoding settings must name one.
+        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`.
     """
     files = find_files(path)
     with_weights = memory != "none"
-    stored, other_tensors = read_tensors(files.model, with_weights)
+    tensors, other_tensors = read_tensors(files.model, with_weights)
     options = parse_embedded_settings(files.model, other_tensors.get(SETTINGS))
     text = read_text_config(files)
     settings, guided_head = model_settings(files.model, options)
-    check_against_weights(f"{files.model} ({SETTINGS})", settings, max(text.sizes), stored)
-    table = weight_table(files.model, text.sizes, settings, stored)
+    check_against_weights(f"{files.model} ({SETTINGS})", settings, max(text.sizes), tensors)
+    table = weight_table(files.model, text.sizes, settings, tensors)
     card = read_card(files.model.parent)
-    integers = any(isinstance(tensor, QuantisedTensor) for tensor in stored.values())
+    has_integers = any(isinstance(tensor, QuantisedTensor) for tensor in tensors.values())
     return Checkpoint(
         path=path,
         format=NAME,
@@ -98,26 +100,26 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
         ),
         decoding=text.options,
         card=card,
-        weights=map_weights(weight_shapes(settings, text.size, text.size), table, stored, str(files.model))
+        weights=map_weights(weight_shapes(settings, text.size, text.size), table, tensors, str(files.model))
         if with_weights
         else None,
-        precision="int8" if integers else None,
-        shortlist=_shortlist(files, text),
+        precision="int8" if has_integers else None,
+        shortlist=_shortlist_reader(files, text),
         alignment_head=guided_head,
-        summary=None if with_weights else WeightSummary.from_tensors(stored.values()),
+        summary=None if with_weights else WeightSummary.from_tensors(tensors.values()),
     )
 
 
-def _shortlist(files: ModelFiles, text: TextConfig) -> Callable[[], Shortlist] | None:
+def _shortlist_reader(files: ModelFiles, text: TextConfig) -> Callable[[], Shortlist] | None:
     path = files.shortlist
     if path is None:
         return None
-    shared = text.source is text.target
-    return lambda: read_lexical_shortlist(path, text.sizes, text.size, shared)
+    is_shared = text.source is text.target
+    return lambda: read_lexical_shortlist(path, text.sizes, text.size, is_shared)
 
 
 def read_tensors(
-    path: Path, contents: bool = True
+    path: Path, with_contents: bool = True
 ) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """Return the weights of a binary or ``.npz`` file, and its other tensors by name."""
-    return read_arrays(path, contents) if path.suffix == ".npz" else read_binary(path)
+    """Return the weights of a binary or ``.npz`` file, and its other arrays, both by name."""
+    return read_arrays(path, with_contents) if path.suffix == ".npz" else read_binary(path)

@@ -1,7 +1,7 @@
-"""Settings and weights of Marian models, ``.npz`` and binary.
+"""Settings and weights of Marian models in ``.npz`` and binary files.
 
-The core reads binary files, settings and names of weights (``native/checkpoints/marian_file.h``), for the C
-library too.
+The native core, which the C library also uses, reads binary files and interprets the settings and the names
+of weights (``native/checkpoints/marian_file.h``).
 """
 
 from __future__ import annotations
@@ -30,35 +30,37 @@ from uwaga.settings import AlignmentHead, TransformerSettings, parse
 from uwaga.settings.yaml_text import load_yaml
 
 SETTINGS = _core.MARIAN_SETTINGS
-"""Name of the tensor that holds the settings."""
+"""Name of the tensor that contains the settings."""
 MAX_SETTINGS_BYTES = 1 << 20
-"""Maximum bytes of the settings."""
+"""Maximum size of the settings in bytes."""
 
 
 def read_binary(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """Return the weights of a binary file, and its settings by name."""
+    """Return the weights of a binary file, and its settings tensor, both by name."""
     file = PrivateFile(path)
     weights: dict[str, StoredTensor] = {}
     other_tensors: dict[str, NDArray[Any]] = {}
-    for name, form, shape, start, scale, transposed, weight in _core.marian_tensors(
+    for name, number_format, shape, start, scale, transposed, weight in _core.marian_tensors(
         printable(path), file.size, file.part
     ):
         content = PrivateTensor(
-            file, start, shape[::-1] if transposed else shape, np.dtype(NUMPY_TYPES[form])
+            file, start, shape[::-1] if transposed else shape, np.dtype(NUMPY_TYPES[number_format])
         )
         if not weight:
             if name == SETTINGS:
                 other_tensors[name] = content.read()
         elif scale is None:
-            weights[name] = StoredTensor(name, path, form, content)
+            weights[name] = StoredTensor(name, path, number_format, content)
         else:
-            weights[name] = QuantisedTensor(name, path, form, content, scale, transposed)
+            weights[name] = QuantisedTensor(name, path, number_format, content, scale, transposed)
     return weights, other_tensors
 
 
-def read_arrays(path: Path, contents: bool = True) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """Return the weights of an ``.npz`` file, and its settings by name."""
-    arrays = read_npz(path, None if contents else SETTINGS)
+def read_arrays(
+    path: Path, with_contents: bool = True
+) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
+    """Return the weights of an ``.npz`` file, and its settings array, both by name."""
+    arrays = read_npz(path, None if with_contents else SETTINGS)
     other_tensors = {SETTINGS: arrays.pop(SETTINGS)} if SETTINGS in arrays else {}
     return {name: _stored_tensor(path, name, array) for name, array in arrays.items()}, other_tensors
 
@@ -71,46 +73,46 @@ def _stored_tensor(path: Path, name: str, array: NDArray[Any]) -> StoredTensor:
 
 
 def parse_embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, Any]:
-    """Parse the settings in the bytes of a tensor.
+    """Return the settings that a tensor contains as the bytes of a YAML text.
 
     Args:
         path: the file, for messages.
-        content: the tensor, None if the file has none.
+        content: the settings tensor, None if the file has none.
     """
     if content is None or content.itemsize != 1 or content.size > MAX_SETTINGS_BYTES:
-        raise ModelError(f"{path}: has no {SETTINGS!r}, so it was not saved by Marian")
+        raise ModelError(f"{path}: contains no {SETTINGS!r}, so it was not saved by Marian")
     try:
         values = load_yaml(np.ascontiguousarray(content).tobytes().rstrip(b"\0").decode("utf-8"))
     except ValueError as error:
         raise ModelError(f"{path}: {SETTINGS!r} is not YAML: {error}") from None
     if not isinstance(values, dict) or not values:
-        raise ModelError(f"{path}: {SETTINGS!r} is not a mapping")
+        raise ModelError(f"{path}: {SETTINGS!r} is not a YAML mapping")
     return values
 
 
 def model_settings(path: Path, options: Mapping[str, Any]) -> tuple[TransformerSettings, AlignmentHead]:
-    """Convert Marian's model settings; also return the attention head that guided alignment trained."""
+    """Return the settings of the model, and the attention head that guided alignment trained."""
     location = _location(path)
     model, layer = _core.marian_settings(location, json_text(options))
     return parse(TransformerSettings, json.loads(model), location), AlignmentHead(layer=layer, head=1)
 
 
 def weight_table(
-    path: Path, sizes: tuple[int, int], settings: TransformerSettings, stored: Mapping[str, StoredTensor]
+    path: Path, sizes: tuple[int, int], settings: TransformerSettings, tensors: Mapping[str, StoredTensor]
 ) -> Table:
-    """Return the table of weights.
+    """Return the table that maps weights to the tensors of the file.
 
     Args:
-        path: the file, for messages.
-        sizes: pieces of source and target as Marian counts them.
+        path: the weight file, for messages.
+        sizes: number of source and of target pieces, without padding.
         settings: settings of the model.
-        stored: the tensors of the file.
+        tensors: the tensors of the file.
     """
     locations = _core.marian_names(
         _location(path),
         settings.model_dump_json(),
         *sizes,
-        _core.MARIAN_OUTPUT_ROWS in stored,
+        _core.MARIAN_OUTPUT_ROWS in tensors,
         list(weight_shapes(settings, *sizes)),
     )
     weights: dict[str, tuple[View, ...]] = {}
@@ -124,7 +126,7 @@ def weight_table(
 
 
 def json_text(options: object) -> str:
-    """Return settings of a YAML file as JSON; values that JSON lacks become strings."""
+    """Return settings as JSON; values that JSON cannot represent become strings."""
     text = json.dumps(options, default=str, skipkeys=True)
     return json.dumps(json.loads(text, parse_constant=str))
 

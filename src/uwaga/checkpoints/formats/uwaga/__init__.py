@@ -1,1 +1,1 @@
-"""uwaga's model folders: float, int8 and int4."""
+"""Readers and writers of uwaga's model folders with floating-point, int8 or int4 weights."""

@@ -1,7 +1,8 @@
-"""Writing of uwaga's model folders.
+"""Writer of uwaga's model folders.
 
-``config.json`` (:mod:`uwaga.checkpoints.formats.uwaga.read`), ``model.safetensors``, ``source.spm``,
-``target.spm`` (absent if both sides share one tokeniser) and ``card.md``. Reading executes no code.
+A folder contains ``config.json`` (:mod:`uwaga.checkpoints.formats.uwaga.read`), ``model.safetensors``,
+``source.spm``, ``target.spm`` (absent if both sides share one tokeniser) and ``card.md``. Reading a folder
+executes none of its contents as code.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ class FolderContents:
         settings: settings of the model.
         decoding: default decoding settings.
         source: tokeniser of the source side.
-        target: tokeniser of the target side; stored once if it equals ``source``.
-        languages: codes of source and target.
-        card: Markdown: data, licence, metrics with their sacreBLEU signatures.
-        score_stats: statistics of the model's scores, if they have been measured.
-        alignment_head: the attention head that aligns words, if one has been chosen.
+        target: tokeniser of the target side; not stored separately if it equals ``source``.
+        languages: codes of the source and target languages.
+        card: the model card in Markdown: data, licence, and metrics with their sacreBLEU signatures.
+        score_stats: statistics of the model's scores, None if they have not been measured.
+        alignment_head: the attention head that aligns words, None if none has been chosen.
     """
 
     settings: ModelSettings
@@ -69,12 +70,12 @@ class FolderContents:
 def save_model(
     folder: Path, model: torch.nn.Module, contents: FolderContents, dtype: StoredDtype = "float32"
 ) -> None:
-    """Write a model folder atomically, replacing an existing model.
+    """Write a model folder atomically, replacing a uwaga model that is there.
 
     Args:
         folder: the folder to create.
         model: a model built from the settings; tied weights are stored once.
-        contents: everything else in the folder.
+        contents: the contents of the folder apart from the weights.
         dtype: number format of the stored weights; ``int8`` rounds each row of a matrix to 255 steps.
     """
     settings, source, target = contents.settings, contents.source, contents.target
@@ -83,7 +84,7 @@ def save_model(
     joint = source.model_bytes == target.model_bytes
     values = {
         "format": FORMAT,
-        "version": _version(settings, contents.score_stats),
+        "version": _format_version(settings, contents.score_stats),
         "languages": contents.languages,
         "normalisation": source.normalisation,
         "weights": dtype,
@@ -112,8 +113,8 @@ def save_model(
     write_folder(folder, files)
 
 
-def _version(settings: StrictModel, score_stats: ScoreStats | None) -> int:
-    """Return the oldest format version that can express this model."""
+def _format_version(settings: StrictModel, score_stats: ScoreStats | None) -> int:
+    """Return the oldest format version that can represent a model."""
     if isinstance(settings, DecoderOnlySettings):
         return VERSION
     if not has_self_attention(settings):
@@ -122,48 +123,53 @@ def _version(settings: StrictModel, score_stats: ScoreStats | None) -> int:
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Raise ModelError if the folder holds anything but an older model."""
+    """Raise ModelError if the folder exists and contains anything but a uwaga model."""
     if not os.path.lexists(folder):
         return
     if not folder.is_dir():
         raise ModelError(f"{folder}: is a file; give another folder")
-    existing = sorted(path.name for path in folder.iterdir())
-    if not existing:
+    existing_names = sorted(path.name for path in folder.iterdir())
+    if not existing_names:
         return
-    foreign = [name for name in existing if name not in FILES]
-    if foreign or peek(folder / CONFIG).get("format") != FORMAT:
-        problem = f"{foreign[0]!r}, which does" if foreign else f"a {CONFIG} that does"
+    foreign_names = [name for name in existing_names if name not in FILES]
+    if foreign_names or peek(folder / CONFIG).get("format") != FORMAT:
+        problem = f"{foreign_names[0]!r}, which does" if foreign_names else f"a {CONFIG} that does"
         raise ModelError(
-            f"{folder}: holds {problem} not belong to a uwaga model, so it is not overwritten; "
-            "give the model another folder or clear this one"
+            f"{folder}: contains {problem} not belong to a uwaga model, so it is not overwritten; "
+            "give the model another folder or empty this one"
         )
 
 
 def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
-    """Check that a model built from the settings has the same weights, so that it can be loaded again."""
+    """Raise ModelError if a model built from the settings would have other weight names or shapes.
+
+    Such a model could not be loaded again.
+    """
     sizes = config.vocabulary
     skeleton = skip_init(
         lambda: build_model(config.model, config.symbols.symbols(), sizes.source, sizes.target), "meta"
     )
-    expected = {name: tuple(tensor.shape) for name, tensor in skeleton.state_dict().items()}
-    actual = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    for name in sorted(expected.keys() | actual.keys()):
-        if expected.get(name) != actual.get(name):
+    expected_shapes = {name: tuple(tensor.shape) for name, tensor in skeleton.state_dict().items()}
+    actual_shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    for name in sorted(expected_shapes.keys() | actual_shapes.keys()):
+        if expected_shapes.get(name) != actual_shapes.get(name):
             raise ModelError(
-                f"weight {name!r} has shape {actual.get(name)}, but the model's settings and tokenisers "
-                f"require {expected.get(name)}; the model is not saved"
+                f"weight {name!r} has shape {actual_shapes.get(name)}, but the model's settings and "
+                f"tokenisers require {expected_shapes.get(name)}; the model is not saved"
             )
 
 
 def weight_bytes(model: torch.nn.Module, dtype: StoredDtype) -> bytes:
-    """Return the weights as a safetensors file, floating-point weights in ``dtype``."""
+    """Return the contents of a safetensors file with the weights; floating-point weights are in ``dtype``."""
     stored: dict[str, torch.Tensor] = {}
     for name, tensor in distinct_tensors(model).items():
         value = tensor.detach().cpu()
         if value.is_floating_point():
             value = value.to(torch.float32 if dtype == "int8" else DTYPES[dtype])
             if not bool(torch.isfinite(value).all()):
-                raise ModelError(f"weight {name!r} is not finite in {dtype}; the model is not saved")
+                raise ModelError(
+                    f"weight {name!r} contains numbers that are not finite in {dtype}; the model is not saved"
+                )
         if dtype == "int8" and value.ndim == 2:
             integers, scales = to_int8(value.numpy())
             value, stored[name + SCALES] = torch.from_numpy(integers), torch.from_numpy(scales)

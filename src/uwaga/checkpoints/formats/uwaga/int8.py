@@ -1,7 +1,8 @@
-"""int8 and int4 model folders: weights packed for the native engine, checked before use.
+"""int8 and int4 model folders, with weights packed for the native engine.
 
-``config.json`` (a closed schema with its own version), ``engine.safetensors``, the tokenisers' files and
-``card.md``. ``uwaga convert --int8`` and ``--int4`` write them; they run without torch.
+A folder contains ``config.json`` (whose schema permits no other keys), ``engine.safetensors``, the
+tokenisers' files and ``card.md``. ``uwaga convert --int8`` and ``--int4`` write such folders; the models run
+without PyTorch.
 """
 
 from __future__ import annotations
@@ -71,11 +72,11 @@ TOKENISER_FILES = frozenset({SOURCE, TARGET, TOKENIZER_FILE, *VOCABULARIES})
 
 
 def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
-    """Return the tokenisers' files by name."""
+    """Return the contents of the tokenisers' files by file name."""
     if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
         files = {SOURCE: source.model_bytes}
         return files if source.model_bytes == target.model_bytes else files | {TARGET: target.model_bytes}
-    if _is_marian(source) and _is_marian(target):
+    if _is_plain_marian(source) and _is_plain_marian(target):
         files = {}
         for side, name, vocabulary in zip((source, target), (SOURCE, TARGET), VOCABULARIES, strict=True):
             model, pieces = side.files
@@ -90,13 +91,13 @@ def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
         ids = json.dumps(codec.vocabulary, ensure_ascii=False).encode()
         return {SOURCE: codec.sentencepiece_file, VOCABULARIES[0]: ids}
     raise ModelError(
-        "int8 and int4 folders do not support this kind of tokeniser; run this model with --dtype int8 or "
-        "--dtype int4"
+        "this kind of tokeniser cannot be stored in int8 and int4 folders; run the original model with "
+        "--dtype int8 or --dtype int4"
     )
 
 
 def tokeniser_kind(tokeniser: Subwords) -> str:
-    """Return the name of a tokeniser's kind in ``config.json``."""
+    """Return the kind of a tokeniser, as named in ``config.json``."""
     if isinstance(tokeniser, Tokeniser):
         return "uwaga"
     if isinstance(tokeniser, MarianTokeniser):
@@ -108,7 +109,7 @@ def tokeniser_kind(tokeniser: Subwords) -> str:
 
 
 def tokeniser_frame(languages: Languages) -> dict[str, Any] | None:
-    """Return the frame of a pretrained model's tokenisers for ``config.json``, else None."""
+    """Return the group ``frame`` of ``config.json``, or None if the tokenisers need none."""
     source, target = languages.source, languages.target
     if not isinstance(source, FramedTokeniser) or not isinstance(target, FramedTokeniser):
         return None
@@ -116,7 +117,7 @@ def tokeniser_frame(languages: Languages) -> dict[str, Any] | None:
     if isinstance(source.codec, SentencePieceCodec) and source.codec.model_file is None:
         frame["strip"] = source.codec.strip
         frame["special"] = [
-            {"id": number, "text": token.content, **_flags(token)}
+            {"id": number, "text": token.content, **_token_flags(token)}
             for number, token in source.codec.special_tokens.items()
         ]
     if source.languages:
@@ -131,19 +132,19 @@ def tokeniser_frame(languages: Languages) -> dict[str, Any] | None:
     return frame
 
 
-def _flags(token: AddedToken | SpecialToken) -> dict[str, bool]:
+def _token_flags(token: AddedToken | SpecialToken) -> dict[str, bool]:
     return {"lstrip": token.lstrip, "rstrip": token.rstrip, "special": token.special}
 
 
-def _is_marian(tokeniser: Subwords) -> TypeGuard[MarianTokeniser]:
-    """Return True for Marian's tokenisers that add only the end symbol after a text."""
+def _is_plain_marian(tokeniser: Subwords) -> TypeGuard[MarianTokeniser]:
+    """Return True for a Marian tokeniser that adds nothing but the end symbol to a text."""
     if not isinstance(tokeniser, MarianTokeniser):
         return False
     return tokeniser.add_special_tokens([]) == [tokeniser.symbols.end]
 
 
 def _shared_codec(source: Subwords, target: Subwords) -> TokenizersCodec | SentencePieceCodec | None:
-    """Return the codec of two tokenisers if its files and one frame describe both completely, else None."""
+    """Return the common codec of two tokenisers, or None if one codec and one frame cannot describe both."""
     if not isinstance(source, FramedTokeniser) or not isinstance(target, FramedTokeniser):
         return None
     same_language = replace(
@@ -159,7 +160,7 @@ def _shared_codec(source: Subwords, target: Subwords) -> TokenizersCodec | Sente
 
 
 def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Subwords]:
-    """Read the tokenisers of a folder, source and target."""
+    """Return the source and the target tokeniser of a folder."""
     sizes, expected_symbols = config.vocabulary, config.symbols.symbols()
     if config.tokenisers == "marian":
         sides = [
@@ -181,7 +182,7 @@ def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Su
     for name, side, size in ((SOURCE, source, sizes.source), (TARGET, target, sizes.target)):
         if side.size != size or side.symbols != expected_symbols:
             raise ModelError(
-                f"{folder / name}: has {side.size} pieces and {side.symbols}, but {CONFIG} says {size} and "
+                f"{folder / name}: has {side.size} pieces and {side.symbols}, but {CONFIG} states {size} and "
                 f"{expected_symbols}; the tokeniser belongs to another model"
             )
     return source, target
@@ -198,7 +199,7 @@ def _framed_tokeniser(folder: Path, config: QuantisedConfig, frame: Frame) -> Fr
         codec = SentencePieceCodec.from_vocabulary(
             read_sentencepiece(folder / SOURCE),
             _read_ids(path, size),
-            {token.id: AddedToken(token.text, **_flags(token)) for token in frame.special},
+            {token.id: AddedToken(token.text, **_token_flags(token)) for token in frame.special},
             config.symbols.unknown,
             frame.strip,
         )
@@ -208,7 +209,7 @@ def _framed_tokeniser(folder: Path, config: QuantisedConfig, frame: Frame) -> Fr
     frame_ids = (*frame.prefix, *frame.suffix, *(frame.languages.tokens.values() if frame.languages else ()))
     if needed_rows(codec, size) > size or max(frame_ids, default=0) >= size:
         raise ModelError(
-            f"{path}: has {codec.size} pieces, but {CONFIG} says {size}; the tokeniser belongs to "
+            f"{path}: has {codec.size} pieces, but {CONFIG} states {size}; the tokeniser belongs to "
             "another model"
         )
     return FramedTokeniser(
@@ -225,7 +226,7 @@ def _framed_tokeniser(folder: Path, config: QuantisedConfig, frame: Frame) -> Fr
 def _with_languages(
     tokeniser: FramedTokeniser, languages: LanguageTokens | None
 ) -> tuple[FramedTokeniser, FramedTokeniser]:
-    """Return the tokenisers of source and target with the language tokens of a multilingual model."""
+    """Return the source and the target tokeniser, with the language tokens of a multilingual model."""
     if languages is None:
         return tokeniser, tokeniser
     source, target = (
@@ -240,11 +241,13 @@ def _with_languages(
 
 
 def _read_ids(path: Path, size: int) -> dict[str, int]:
-    """Read the ids of pieces. There may be gaps, and one id beyond the embeddings."""
+    """Return the ids of pieces; ids may have gaps, and one may lie beyond the embeddings."""
     values = read_mapping(path)
     ids = [number for number in values.values() if type(number) is int and 0 <= number <= size]
     if not values or len(set(ids)) != len(values):
-        raise ModelError(f"{path}: its pieces do not have distinct ids up to {size}; convert the model again")
+        raise ModelError(
+            f"{path}: the pieces do not have distinct ids from 0 to {size}; convert the model again"
+        )
     return values
 
 
@@ -252,7 +255,7 @@ FILES = frozenset({CONFIG, WEIGHTS, CARD, HEAD_FILE, *TOKENISER_FILES})
 
 
 def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights, card: str) -> None:
-    """Write an int8 or int4 folder atomically, replacing an existing one.
+    """Write an int8 or int4 folder atomically, replacing an int8 or int4 model that is there.
 
     Args:
         folder: the folder to create.
@@ -266,11 +269,11 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights,
     if checkpoint.alignment_head is not None:
         files = files | {HEAD_FILE: head_bytes(checkpoint.alignment_head)}
     matrices, kept_format = packed.matrices, KEPT_FORMATS[packed.precision]
-    kept = [name for name, matrix in matrices.items() if matrix.format == kept_format]
+    kept_names = [name for name, matrix in matrices.items() if matrix.format == kept_format]
     sizes = checkpoint.source_vocabulary, checkpoint.target_vocabulary
     assert isinstance(settings, EngineSettings)
     content = aligned_bytes(
-        _tensors(packed, PackedLayout.for_settings(settings, *sizes, packed.precision, kept))
+        _file_tensors(packed, PackedLayout.for_settings(settings, *sizes, packed.precision, kept_names))
     )
     format_name = next(name for name, precision in PRECISIONS.items() if precision == packed.precision)
     values: dict[str, Any] = {
@@ -289,7 +292,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights,
         "model": settings.model_dump(),
         "weights": {
             "levels": max((m.levels for m in matrices.values() if m.format == "int8"), default=127),
-            "kept": kept,
+            "kept": kept_names,
             "spread": any(matrix.spread for matrix in matrices.values()) or None,
             "bytes": len(content),
             "sha256": hashlib.sha256(content).hexdigest(),
@@ -311,7 +314,7 @@ def _chat_values(chat: ChatTemplate | None) -> dict[str, Any] | None:
     return {"template": chat.text, "special": dict(chat.special), "family": chat.family}
 
 
-def _chat(config: QuantisedConfig, path: Path) -> ChatTemplate | None:
+def _chat_template(config: QuantisedConfig, path: Path) -> ChatTemplate | None:
     chat = config.chat
     return None if chat is None else ChatTemplate(chat.template, chat.special, chat.family, str(path))
 
@@ -321,8 +324,8 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
     Args:
         folder: a folder written by :func:`write_quantised`.
-        memory: ``shared`` memory-maps the weights instead of copying them; ``none`` opens
-            no weights, see :class:`uwaga.checkpoints.registry.Format`.
+        memory: ``shared`` to memory-map the weights instead of copying them, ``none`` to read no weights,
+            see :class:`uwaga.checkpoints.registry.Format`.
     """
     config = read_quantised_config(folder)
     source, target = read_tokenisers(folder, config)
@@ -359,7 +362,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
         card=card,
         packed=packed,
         score_stats=config.usual_score,
-        chat=_chat(config, folder / CONFIG),
+        chat=_chat_template(config, folder / CONFIG),
         summary=summary,
         problems=problems,
         trained_to_translate=isinstance(config.model, DecoderOnlySettings) and config.decoding is not None,
@@ -367,7 +370,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return the sizes of the weights, with the original parameter count, and problems with the file."""
+    """Return the size of the weights, with the original number of parameters, and problems with the file."""
     try:
         check_layers(path, config)
         shapes = stored_shapes(config.model, *config.sizes, printable(path.parent / CONFIG))
@@ -380,25 +383,29 @@ def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[
     return WeightSummary(parameters, config.weights.bytes, formats), ()
 
 
-def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> PackedWeights:
-    """Check and read the weights, copied or memory-mapped."""
+def _read_weights(path: Path, config: QuantisedConfig, is_shared: bool) -> PackedWeights:
+    """Read and check the weights, memory-mapped if ``is_shared`` is True, otherwise copied."""
     check_layers(path, config)
     location = printable(path.parent / CONFIG)
     layout = PackedLayout.for_settings(
         config.model, *config.sizes, config.precision, config.weights.kept, location
     )
     check_size(
-        path, config, sum(_bytes(tensor.shape, tensor.number_format) for tensor in layout.tensors.values())
+        path,
+        config,
+        sum(_byte_count(tensor.shape, tensor.number_format) for tensor in layout.tensors.values()),
     )
     check_header(
         path,
         {name: tensor.shape for name, tensor in layout.tensors.items()},
         {name: tensor.number_format for name, tensor in layout.tensors.items()},
     )
-    file = SharedFile(path) if shared else None
+    file = SharedFile(path) if is_shared else None
     content = read_private(path) if file is None else file.read_all()
     if hashlib.sha256(content.data).hexdigest() != config.weights.sha256:
-        raise ModelError(f"{path}: damaged: its checksum is not the one in {CONFIG}; convert the model again")
+        raise ModelError(
+            f"{path}: damaged: the checksum differs from that in {CONFIG}; convert the model again"
+        )
     packed = _packed_weights(path, config, layout, parse_tensors(path, content))
     if file is not None:
         file.check()
@@ -406,8 +413,8 @@ def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> PackedWe
     return packed
 
 
-def _tensors(packed: PackedWeights, layout: PackedLayout) -> dict[str, NDArray[Any]]:
-    """Return the tensors of the file, panels first, since they must be aligned to 64 bytes."""
+def _file_tensors(packed: PackedWeights, layout: PackedLayout) -> dict[str, NDArray[Any]]:
+    """Return the tensors of the file; panels come first, since they must be aligned to 64 bytes."""
     panels: dict[str, NDArray[Any]] = {}
     others: dict[str, NDArray[Any]] = {}
     for name, matrix in packed.matrices.items():
@@ -425,7 +432,9 @@ def _packed_weights(
     for name, matrix in layout.matrices.items():
         arrays = tuple(vectors.pop(array).values for array in matrix.arrays)
         if matrix.precision != "bfloat16" and not np.isfinite(arrays[1]).all():
-            raise ModelError(f"{path}: scales of {name!r} are not finite; convert the model again")
+            raise ModelError(
+                f"{path}: the scales of {name!r} contain numbers that are not finite; convert the model again"
+            )
         spread = bool(config.weights.spread) and matrix.precision == "int8"
         matrices[name] = Matrix(
             matrix.outputs, matrix.inputs, matrix.precision, config.weights.levels, arrays, spread
@@ -433,27 +442,29 @@ def _packed_weights(
     others = {name: tensor.floats() for name, tensor in vectors.items()}
     for name, values in others.items():
         if not np.isfinite(values).all():
-            raise ModelError(f"{path}: {name!r} holds numbers that are not finite; convert the model again")
+            raise ModelError(
+                f"{path}: {name!r} contains numbers that are not finite; convert the model again"
+            )
     return PackedWeights(matrices, others, config.precision)
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Raise ModelError if the folder holds anything but an older int8 or int4 model."""
+    """Raise ModelError if the folder exists and contains anything but an int8 or int4 model."""
     if not folder.exists():
         return
-    existing = [path.name for path in folder.iterdir()] if folder.is_dir() else [folder.name]
-    if not existing:
+    existing_names = [path.name for path in folder.iterdir()] if folder.is_dir() else [folder.name]
+    if not existing_names:
         return
-    foreign = sorted(set(existing) - FILES)
-    if foreign or WEIGHTS not in existing:
+    foreign_names = sorted(set(existing_names) - FILES)
+    if foreign_names or WEIGHTS not in existing_names:
         raise ModelError(
-            f"{folder}: holds {(foreign or existing)[0]!r}, which does not belong to a quantised model, so "
-            "it is not overwritten; give another folder"
+            f"{folder}: contains {(foreign_names or existing_names)[0]!r}, which is not part of an int8 or "
+            "int4 model, so it is not overwritten; give another folder"
         )
 
 
 def _decoding_values(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the group ``decoding`` if it can express the checkpoint's defaults, else ``search``."""
+    """Return the group ``decoding`` or, if it cannot express the defaults, ``search`` and ``text``."""
     decoding = decoding_settings(checkpoint.decoding, checkpoint.text)
     if decoding is not None and checkpoint.task == "translate":
         return {"decoding": decoding.model_dump()}
@@ -461,7 +472,7 @@ def _decoding_values(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _search_values(options: SearchOptions) -> dict[str, Any]:
-    """Return options as JSON values, with null instead of infinity."""
+    """Return search options as JSON values, with None instead of infinity."""
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     return {
         name: None if isinstance(value, float) and math.isinf(value) else value
@@ -470,6 +481,6 @@ def _search_values(options: SearchOptions) -> dict[str, Any]:
     }
 
 
-def _bytes(shape: tuple[int, ...], kind: str) -> int:
+def _byte_count(shape: tuple[int, ...], kind: str) -> int:
     widths = {name: np.dtype(numpy_name).itemsize for numpy_name, name in FORMAT_NAMES.items()}
     return math.prod(shape) * widths[kind]

@@ -1,4 +1,4 @@
-"""``config.json`` of an int8 or int4 folder: a closed, versioned schema. Does not import torch."""
+"""The schema of ``config.json`` in int8 and int4 folders. Does not import torch."""
 
 from __future__ import annotations
 
@@ -38,16 +38,14 @@ from uwaga.tokenizers.chat_template import MAX_TEMPLATE_CHARACTERS
 from uwaga.tokenizers.framed import TokenPosition
 
 MIN_LAYER_BYTES = 1000
-"""Minimum bytes of a layer of any width; the names of its weights take more."""
+"""Lower bound on the size of a layer of any width in bytes; the names of its weights alone exceed it."""
 VERSIONS = {INT8_FORMAT: 4, INT4_FORMAT: 1}
-"""Version of the schema of each format."""
+"""Current version of the schema of each format."""
 PRECISIONS: dict[str, Precision] = {INT8_FORMAT: "int8", INT4_FORMAT: "int4"}
 
 
 class SpecialToken(StrictModel):
-    """A special token that may be spelt in texts; see
-    :class:`uwaga.tokenizers.pretrained_files.AddedToken`.
-    """
+    """A special token that texts may contain; see :class:`uwaga.tokenizers.pretrained_files.AddedToken`."""
 
     id: TokenId
     text: str = Field(min_length=1, max_length=256)
@@ -57,8 +55,12 @@ class SpecialToken(StrictModel):
 
 
 class LanguageTokens(StrictModel):
-    """The language tokens of a multilingual model by code, and for source and target, the position of the
-    token and the language that was selected in the converted folder, or None.
+    """The language tokens of a multilingual model.
+
+    Attributes:
+        tokens: ids of the language tokens by language code.
+        positions: position of the language token in the source and in the target.
+        selected: source and target language selected in the converted folder; None if none was selected.
     """
 
     tokens: dict[str, TokenId] = Field(min_length=1, max_length=4096)
@@ -67,13 +69,13 @@ class LanguageTokens(StrictModel):
 
     @model_validator(mode="after")
     def _check_selected(self) -> LanguageTokens:
-        if unknown := set(self.selected) - {None, *self.tokens}:
-            raise ValueError(f"selected: {unknown.pop()!r} is not among the tokens")
+        if unknown_names := set(self.selected) - {None, *self.tokens}:
+            raise ValueError(f"selected: {unknown_names.pop()!r} is not a key of tokens")
         return self
 
 
 class Task(StrictModel):
-    """The text that a language pair puts before each source, such as T5's."""
+    """The text that precedes each source of a language pair, as in T5."""
 
     source: Language
     target: Language
@@ -81,10 +83,15 @@ class Task(StrictModel):
 
 
 class Frame(StrictModel):
-    """Ids and special tokens around a text for a pretrained model's tokeniser.
+    """What a pretrained model's tokeniser adds to texts and changes in them.
 
-    ``prefix`` and ``suffix``: ids before and after it; ``clean``: clean up decoded text; ``strip``: strip
-    white space from it; ``special``: the special tokens of numbered pieces.
+    Attributes:
+        prefix, suffix: ids added before and after a text.
+        clean: True to remove spaces before punctuation in decoded texts.
+        strip: True to strip white space from decoded texts.
+        special: the special tokens of a tokeniser of the kind ``numbered``.
+        languages: the language tokens of a multilingual model.
+        tasks: the texts that precede sources.
     """
 
     prefix: list[TokenId] = Field(max_length=64)
@@ -107,9 +114,13 @@ class Chat(StrictModel):
 class WeightFile(StrictModel):
     """The weight file.
 
-    ``levels`` is the largest number of the int8 matrices; ``kept`` lists the matrices in bfloat16, or in
-    int8 in an int4 model. ``spread``: inputs of int8 matrices are spread (:mod:`uwaga.engine.packing`); only
-    in decoder-only models, except for older versions.
+    Attributes:
+        levels: largest absolute value in the int8 matrices.
+        kept: names of the matrices that are bfloat16 in an int8 model, or int8 in an int4 model.
+        spread: True if the inputs of int8 matrices are spread (:mod:`uwaga.engine.packing`), as is possible
+            only in decoder-only models.
+        bytes: size of the file in bytes.
+        sha256: checksum of the file.
     """
 
     levels: int = Field(ge=1, le=127)
@@ -120,11 +131,12 @@ class WeightFile(StrictModel):
 
 
 class QuantisedConfig(StrictModel):
-    """The schema of ``config.json``; uwaga's models have ``decoding``, models of other libraries ``search``.
+    """The schema of ``config.json``.
 
-    ``frame`` is for tokenisers of pretrained models: of the ``tokenizers`` library, a SentencePiece model
-    whose control pieces are special tokens, or ``numbered``: a SentencePiece model with the ids of
-    ``source.vocab.json``.
+    uwaga's models have the group ``decoding``, models of other libraries the group ``search``. The group
+    ``frame`` is required for three kinds of tokenisers: ``tokenizers``, of the library of this name;
+    ``sentencepiece``, a SentencePiece model whose control pieces are special tokens; and ``numbered``, a
+    SentencePiece model whose ids are given in ``source.vocab.json``.
     """
 
     format: Literal["uwaga int8 model", "uwaga int4 model"]
@@ -156,13 +168,15 @@ class QuantisedConfig(StrictModel):
         if (self.decoding is None) == (self.search is None):
             raise ValueError("exactly one of decoding and search is required")
         if self.weights.spread and not isinstance(self.model, DecoderOnlySettings):
-            raise ValueError("weights.spread is for decoder-only models")
+            raise ValueError("weights.spread is allowed only for decoder-only models")
         if (self.tokenisers in ("uwaga", "marian")) != (self.frame is None):
-            raise ValueError("a frame is only for tokenisers other than uwaga's and Marian's")
+            raise ValueError(
+                "a frame is required for all tokenisers except uwaga's and Marian's, which have none"
+            )
         if self.frame is not None and not self.vocabulary.joint:
-            raise ValueError("a frame needs one joint vocabulary")
+            raise ValueError("a frame requires a joint vocabulary")
         if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
-            raise ValueError("a decoder-only model has one vocabulary")
+            raise ValueError("a decoder-only model has one vocabulary, but vocabulary.joint is false")
         self.symbols.check(self.vocabulary.target)
         refusal = engine_refusal(self.model)
         if refusal is not None:
@@ -178,17 +192,17 @@ class QuantisedConfig(StrictModel):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Vocabulary sizes of source and target."""
+        """Sizes of the source and target vocabularies."""
         return self.vocabulary.source, self.vocabulary.target
 
     @property
     def tasks(self) -> list[Task]:
-        """The texts before sources, by language pair."""
+        """The texts that precede sources, by language pair."""
         return [] if self.frame is None else self.frame.tasks
 
     @property
     def precision(self) -> Precision:
-        """Number format of the matrices that are not listed in ``kept``."""
+        """Number format of the matrices, except those listed in ``weights.kept``."""
         return PRECISIONS[self.format]
 
 
@@ -201,40 +215,45 @@ def read_quantised_config(folder: Path) -> QuantisedConfig:
         raise ModelError(
             f'{path}: not the configuration of an int8 or int4 model ("format": "{INT8_FORMAT}")'
         )
-    supported = VERSIONS[format_name]
-    if isinstance(version, int) and version != supported:
-        hint = "install a newer uwaga" if version > supported else "convert the model again"
+    supported_version = VERSIONS[format_name]
+    if isinstance(version, int) and version != supported_version:
+        hint = (
+            "install a newer version of uwaga" if version > supported_version else "convert the model again"
+        )
         raise ModelError(
-            f"{path}: written in {PRECISIONS[format_name]} format {version}, but this uwaga reads "
-            f"{supported}; {hint}"
+            f"{path}: written in version {version} of the {PRECISIONS[format_name]} format, but this uwaga "
+            f"reads version {supported_version}; {hint}"
         )
     return check_quantised_config(values, str(path))
 
 
 def check_quantised_config(values: object, location: str) -> QuantisedConfig:
-    """Check raw values against the schema."""
+    """Return the configuration after checking its values against the schema."""
     return parse_stored(QuantisedConfig, values, location)
 
 
 def check_layers(path: Path, config: QuantisedConfig) -> None:
-    """Check the number of layers against the size of the weight file, before listing their weights."""
+    """Raise ModelError if the weight file is too small for the number of layers.
+
+    This is checked before the weights of the layers are listed.
+    """
     check_size(path, config, layer_count(config.model) * max(MIN_LAYER_BYTES, 4 * layer_width(config.model)))
 
 
 def check_size(path: Path, config: QuantisedConfig, minimum: int) -> None:
-    """Compare the size of the weight file with the stated and the required size."""
+    """Raise ModelError if the size of the weight file is not the stated size or is less than ``minimum``."""
     if not path.is_file():
         raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
     size = path.stat().st_size
     if size != config.weights.bytes or minimum > size:
         raise ModelError(
-            f"{path}: has {size} bytes, but {CONFIG} asks for {max(config.weights.bytes, minimum)}; it is "
-            "cut short or belongs to another model: convert the model again"
+            f"{path}: has {size} bytes, but {CONFIG} requires {max(config.weights.bytes, minimum)}; the "
+            "file is truncated or belongs to another model: convert the model again"
         )
 
 
 def read_decoding(config: QuantisedConfig, path: Path) -> tuple[SearchOptions, TextOptions]:
-    """Return the default options of a model with this configuration."""
+    """Return the default options of search and of text preprocessing that a configuration states."""
     try:
         if config.decoding is not None:
             return from_settings(config.decoding)
@@ -245,15 +264,15 @@ def read_decoding(config: QuantisedConfig, path: Path) -> tuple[SearchOptions, T
 
 def _search_options(values: Mapping[str, Any], path: Path) -> SearchOptions:
     names = {field.name for field in fields(SearchOptions)}
-    unknown = sorted(set(values) - names)
-    if unknown:
-        raise ModelError(f"{path}: search.{unknown[0][:60]} is unknown")
+    unknown_names = sorted(set(values) - names)
+    if unknown_names:
+        raise ModelError(f"{path}: search.{unknown_names[0][:60]} is not a known option")
     options = dict(values)
     for name, value in options.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise ModelError(f"{path}: search.{name} is {value}, not a number")
-        boolean = isinstance(getattr(SearchOptions, name), bool) and name != "early_stopping"
-        if boolean and not isinstance(value, bool):
+        is_boolean = isinstance(getattr(SearchOptions, name), bool) and name != "early_stopping"
+        if is_boolean and not isinstance(value, bool):
             raise ModelError(f"{path}: search.{name} must be true or false, not {quoted(value)}")
     if options.get("max_ratio", 0) is None:
         options["max_ratio"] = math.inf

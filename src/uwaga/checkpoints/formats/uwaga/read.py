@@ -1,4 +1,4 @@
-"""Reading of uwaga's model folders, and the schema of ``config.json``. Does not import torch."""
+"""Reader of uwaga's model folders, and the schema of ``config.json``. Does not import torch."""
 
 from __future__ import annotations
 
@@ -44,20 +44,22 @@ from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.tokeniser import Tokeniser
 
 VERSION, RECURRENT_VERSION, SCORE_STATS_VERSION, FIRST_VERSION = 4, 3, 2, 1
-"""Version 2 adds score statistics, version 3 decoders without self-attention, version 4 decoder-only models.
-A model is written in the oldest version that can express it."""
+"""Format versions: 2 adds score statistics, 3 decoders without self-attention, 4 decoder-only models.
+
+A model is written in the oldest version that can represent it.
+"""
 AVERAGE_SETTINGS = tuple(name for name in TransformerSettings.model_fields if name.startswith("aan_"))
-"""Settings of a Transformer that only apply to average attention."""
+"""Names of the settings of a Transformer that apply only to average attention."""
 
 MAX_CONFIG_BYTES = 1 << 20
-"""Maximum bytes of a configuration; a typical file has about 2,000."""
+"""Maximum size of a configuration in bytes; a typical file has about 2,000."""
 
 Language = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_\-]+$")]
 TokenId = Annotated[int, Field(ge=0, lt=1 << 24)]
 
 
 class SymbolIds(StrictModel):
-    """The special token ids of one side; see :class:`uwaga.decoder.Symbols`."""
+    """The ids of the special tokens; see :class:`uwaga.decoder.Symbols`."""
 
     start: TokenId
     end: TokenId
@@ -67,16 +69,16 @@ class SymbolIds(StrictModel):
 
     @classmethod
     def from_symbols(cls, symbols: Symbols) -> SymbolIds:
-        """Return the ids for a file."""
+        """Return the ids in the form that is stored in ``config.json``."""
         values = {name: getattr(symbols, name) for name in cls.model_fields}
         return cls.model_validate(values | {"other_ends": list(symbols.other_ends) or None})
 
     def symbols(self) -> Symbols:
-        """Return the ids for search."""
+        """Return the ids in the form that search uses."""
         return Symbols(self.start, self.end, self.pad, self.unknown, tuple(self.other_ends or ()))
 
     def check(self, vocabulary: int) -> None:
-        """Check that the ids are within a vocabulary."""
+        """Raise ValueError if an id is not less than the size of the vocabulary."""
         for name, value in self.model_dump().items():
             for token in value if isinstance(value, list) else [value]:
                 if token is not None and token >= vocabulary:
@@ -84,7 +86,7 @@ class SymbolIds(StrictModel):
 
 
 class Vocabulary(StrictModel):
-    """Vocabulary sizes of both sides; ``joint``: both sides share ``source.spm``."""
+    """Vocabulary sizes of both sides; ``joint`` is True if both sides share ``source.spm``."""
 
     source: int = Field(ge=4, lt=1 << 24)
     target: int = Field(ge=4, lt=1 << 24)
@@ -93,7 +95,7 @@ class Vocabulary(StrictModel):
     @model_validator(mode="after")
     def _check_joint_sizes(self) -> Vocabulary:
         if self.joint and self.source != self.target:
-            raise ValueError(f"a joint vocabulary has one size, not {self.source} and {self.target}")
+            raise ValueError(f"a joint vocabulary must have one size, not {self.source} and {self.target}")
         return self
 
 
@@ -107,13 +109,13 @@ class FolderConfig(StrictModel):
         description="text normalisation of the tokenisers, which must agree"
     )
     weights: StoredDtype = Field(
-        description="number format of the stored weights; in int8 a matrix has integers and, as NAME:scales, "
-        "a factor of each row; factors and weights that are not matrices are float32"
+        description="number format of the stored weights; an int8 matrix is stored as integers and, as "
+        "NAME:scales, one factor per row; factors and all weights that are not matrices are float32"
     )
     sha256: str | None = Field(
         None,
         pattern=r"^[0-9a-f]{64}$",
-        description="checksum of model.safetensors; None in folders that were written before there was one",
+        description="SHA-256 of model.safetensors; None in folders written before it was introduced",
     )
     vocabulary: Vocabulary
     symbols: SymbolIds
@@ -130,7 +132,7 @@ class FolderConfig(StrictModel):
 
 
 def read_config(folder: Path) -> FolderConfig:
-    """Read and check ``folder/config.json``."""
+    """Return the checked contents of a folder's ``config.json``."""
     path = folder / CONFIG
     values = _read_json(path)
     if not isinstance(values, dict) or values.get("format") != FORMAT:
@@ -138,25 +140,26 @@ def read_config(folder: Path) -> FolderConfig:
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:
         raise ModelError(
-            f"{path}: written in model format {version}, but this uwaga reads up to {VERSION}; "
-            "install a newer uwaga"
+            f"{path}: written in version {version} of the model format, but this uwaga reads versions up to "
+            f"{VERSION}; install a newer version of uwaga"
         )
     model = values.get("model")
     family = model.get("family") if isinstance(model, dict) else None
     if family is not None and not (isinstance(family, str) and family in FAMILIES):
         raise ModelError(
-            f"{path}: model.family {quoted(family)} is unknown; this uwaga knows {', '.join(FAMILIES)}"
+            f"{path}: model.family {quoted(family)} is not supported; this uwaga supports "
+            f"{', '.join(FAMILIES)}"
         )
     return check_config(values, str(path))
 
 
 def check_config(values: object, location: str) -> FolderConfig:
-    """Check raw values against the schema."""
+    """Return the configuration after checking its values against the schema."""
     return parse_stored(FolderConfig, values, location)
 
 
 def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSettings | None:
-    """Return the group ``decoding`` of ``config.json`` for options, or None if it cannot express them."""
+    """Return options as the group ``decoding`` of ``config.json``, or None if it cannot express them."""
     values = {**vars(search), **vars(text)}
     try:
         settings = parse(
@@ -170,12 +173,12 @@ def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSetti
 
 
 def has_self_attention(settings: StrictModel) -> bool:
-    """Return False for a decoder without self-attention, which format versions 1 and 2 lack."""
+    """Return False for a decoder without self-attention, which format versions 1 and 2 cannot represent."""
     return not isinstance(settings, TransformerSettings) or settings.self_attention == "attention"
 
 
 def expand_model(settings: StrictModel) -> dict[str, Any]:
-    """Return a model's settings as JSON values, without unused settings that older versions lack."""
+    """Return a model's settings as JSON values, without unused settings that older versions do not know."""
     values = settings.model_dump(mode="json")
     omitted: tuple[str, ...] = AVERAGE_SETTINGS if values.get("self_attention") != "aan" else ()
     omitted += ("self_attention",) if has_self_attention(settings) else ()
@@ -183,7 +186,7 @@ def expand_model(settings: StrictModel) -> dict[str, Any]:
 
 
 def config_bytes(config: FolderConfig) -> bytes:
-    """Return ``config`` as the bytes of ``config.json``."""
+    """Return a configuration as the contents of ``config.json``."""
     values = config.model_dump(mode="json") | {"model": expand_model(config.model)}
     values["symbols"] = config.symbols.model_dump(exclude_none=True)
     if config.usual_score is None:
@@ -209,49 +212,53 @@ def _refuse_constant(name: str) -> float:
 
 
 def _describe_other_format(values: object) -> str:
-    """Describe a configuration that is not uwaga's, for messages."""
+    """Return a description, for messages, of a configuration that is not uwaga's."""
     if isinstance(values, dict) and isinstance(values.get("model_type"), str):
         return (
-            f"a Hugging Face configuration of the family {quoted(values['model_type'])}, which this uwaga "
-            "cannot read; it reads folders that `uwaga train` has written"
+            f"a Hugging Face configuration of the family {quoted(values['model_type'])}, not of a uwaga "
+            "model; give a folder written by `uwaga train`"
         )
     return (
-        f'not the configuration of a uwaga model (no "format": "{FORMAT}"); give a folder `uwaga train` wrote'
+        f'not the configuration of a uwaga model (no "format": "{FORMAT}"); give a folder written by '
+        "`uwaga train`"
     )
 
 
 def read_tokeniser(path: Path) -> Tokeniser:
-    """Read a tokeniser of a model folder."""
+    """Return the tokeniser stored in a file of a model folder."""
     if not path.is_file():
         raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
     return Tokeniser.load(path)
 
 
 def check_tokenisers(folder: Path, config: FolderConfig, source: Tokeniser, target: Tokeniser) -> None:
-    """Check the tokenisers against ``config.json``."""
+    """Raise ModelError if the tokenisers do not match ``config.json``."""
     expected = config.symbols.symbols()
     sides = ((SOURCE, source, config.vocabulary.source), (TARGET, target, config.vocabulary.target))
     for name, tokeniser, size in sides:
         path = folder / (SOURCE if config.vocabulary.joint else name)
         if tokeniser.size != size:
             raise ModelError(
-                f"{path}: has {tokeniser.size} pieces, but config.json says {size}; "
+                f"{path}: has {tokeniser.size} pieces, but config.json states {size}; "
                 "the tokeniser belongs to another model"
             )
         if tokeniser.symbols != expected:
             raise ModelError(
-                f"{path}: declares {tokeniser.symbols}, but config.json says {expected}; "
+                f"{path}: declares {tokeniser.symbols}, but config.json states {expected}; "
                 "the tokeniser belongs to another model"
             )
         if tokeniser.normalisation != config.normalisation:
             raise ModelError(
-                f"{path}: normalises text by {tokeniser.normalisation}, but config.json says "
+                f"{path}: has the text normalisation {tokeniser.normalisation}, but config.json states "
                 f"{config.normalisation}; the tokeniser belongs to another model"
             )
 
 
 def check_plausible(folder: Path, config: FolderConfig) -> None:
-    """Check the settings against the size of the weight file, before building a model."""
+    """Raise ModelError if the settings require a larger weight file.
+
+    This is checked before memory for the model is allocated.
+    """
     tensors, size = count_tensors(folder / WEIGHTS)
     settings, vocabulary = config.model, config.vocabulary
     if isinstance(settings, RecurrentSettings):
@@ -263,13 +270,13 @@ def check_plausible(folder: Path, config: FolderConfig) -> None:
     layers = layer_count(settings)
     if layers > tensors:
         raise ModelError(
-            f"{folder / CONFIG}: {layers} layers, but {WEIGHTS} holds only {tensors} weights; "
-            "the two files belong to different models"
+            f"{folder / CONFIG}: the model has {layers} layers, but {WEIGHTS} contains only {tensors} "
+            "weights; the two files belong to different models"
         )
     if rows * settings.width > size:
         raise ModelError(
-            f"{folder / CONFIG}: asks for a weight of {rows} x {settings.width} numbers, but {WEIGHTS} has "
-            f"only {size} bytes; the two files belong to different models, or the second is truncated"
+            f"{folder / CONFIG}: requires a weight of {rows} x {settings.width} numbers, but {WEIGHTS} has "
+            f"only {size} bytes; the two files belong to different models, or {WEIGHTS} is truncated"
         )
     if positions != "rotary" and settings.max_length * settings.width > MAX_BUFFER_NUMBERS:
         raise ModelError(
@@ -283,8 +290,8 @@ def _check_plausible_recurrent(
 ) -> None:
     if settings.total_layers > tensors:
         raise ModelError(
-            f"{folder / CONFIG}: {settings.total_layers} layers, but {WEIGHTS} holds {tensors} weights; "
-            "the two files belong to different models"
+            f"{folder / CONFIG}: the model has {settings.total_layers} layers, but {WEIGHTS} contains only "
+            f"{tensors} weights; the two files belong to different models"
         )
     rows, columns = max(
         (pieces, settings.embedding),
@@ -293,8 +300,8 @@ def _check_plausible_recurrent(
     )
     if max(rows * columns, settings.features) > size:
         raise ModelError(
-            f"{folder / CONFIG}: asks for a weight of {rows} x {columns} numbers, but {WEIGHTS} has "
-            f"only {size} bytes; the two files belong to different models, or the second is truncated"
+            f"{folder / CONFIG}: requires a weight of {rows} x {columns} numbers, but {WEIGHTS} has "
+            f"only {size} bytes; the two files belong to different models, or {WEIGHTS} is truncated"
         )
 
 
@@ -305,8 +312,8 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
     """Read a model folder.
 
     Args:
-        folder: the folder.
-        memory: ``none`` opens no weights, see :class:`uwaga.checkpoints.registry.Format`.
+        folder: path of the folder.
+        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -346,7 +353,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return the sizes of the weights from the file's header, and problems with the file."""
+    """Return the size of the weights from the file's header, and problems with the file."""
     path = folder / WEIGHTS
     try:
         check_plausible(folder, config)
@@ -356,7 +363,10 @@ def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[s
 
 
 def _weights(path: Path, config: FolderConfig) -> Weights:
-    """Return the weights; torch checks the weights of a model with a custom attention score."""
+    """Return the weights after checking their shapes and formats.
+
+    The shapes of a model with a custom attention score are checked later, by PyTorch.
+    """
     if not isinstance(config.model, RecurrentSettings) or engine_refusal(config.model) is None:
         sizes = config.vocabulary.source, config.vocabulary.target
         shapes = weight_shapes(config.model, *sizes, printable(path.parent / CONFIG))
@@ -368,7 +378,7 @@ def _weights(path: Path, config: FolderConfig) -> Weights:
         expected = _stored_format(config, tensor.shape)
         if tensor.format != expected:
             raise ModelError(
-                f"{path}: {name!r} is stored as {tensor.format}, but config.json asks for {expected}; "
+                f"{path}: {name!r} is stored as {tensor.format}, but config.json requires {expected}; "
                 "the two files belong to different models"
             )
     shapes = {name: tensor.shape for name, tensor in stored.items()}
@@ -376,13 +386,13 @@ def _weights(path: Path, config: FolderConfig) -> Weights:
 
 
 def _open(path: Path, config: FolderConfig, check: bool = True) -> dict[str, StoredTensor]:
-    """Return the tensors of the weight file; ``check``: verify its checksum, which reads the full file."""
+    """Return the tensors of the weight file; verify its checksum, which reads the full file, if ``check``."""
     stored = open_tensors(path, config.sha256 if check else None)
     return join_scales(stored) if config.weights == "int8" else stored
 
 
 def _stored_format(config: FolderConfig, shape: tuple[int, ...]) -> str:
-    """Return the stored number format of a weight by its safetensors name."""
+    """Return the number format in which a weight is stored, by its safetensors name."""
     if config.weights == "int8":
         return "I8" if len(shape) == 2 else "F32"
     return WEIGHT_FORMATS[config.weights]

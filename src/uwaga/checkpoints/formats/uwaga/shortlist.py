@@ -1,4 +1,4 @@
-"""Shortlists: safetensors files whose metadata identifies the tokenisers."""
+"""Vocabulary shortlists, stored as safetensors files whose metadata identifies the tokenisers."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ FORMAT = "uwaga shortlist"
 VERSION = 1
 TENSOR_NAMES = ("common", "first", "targets")
 MAX_VOCABULARY = 1 << 24
-Hash = Field(pattern=r"^[0-9a-f]{64}$")
+SHA256_FIELD = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class ShortlistCard(StrictModel):
-    """The metadata of a file: vocabulary sizes, hashes of the tokenisers, and number of training pairs."""
+    """The metadata of a shortlist: vocabulary sizes, tokeniser hashes and number of training pairs."""
 
     format: Literal["uwaga shortlist"]
     version: int = Field(ge=1)
     source_vocabulary: int = Field(ge=1, lt=MAX_VOCABULARY)
     target_vocabulary: int = Field(ge=1, lt=MAX_VOCABULARY)
-    source_tokeniser: str = Hash
-    target_tokeniser: str = Hash
+    source_tokeniser: str = SHA256_FIELD
+    target_tokeniser: str = SHA256_FIELD
     pairs: int = Field(ge=0)
 
 
@@ -65,15 +65,15 @@ def read_shortlist(
     """Read a model's shortlist and check its contents.
 
     Args:
-        path: the file.
+        path: path of the shortlist.
         source: the model's source tokeniser.
         target: the model's target tokeniser.
         source_vocabulary: number of source tokens.
         target_vocabulary: number of target tokens.
     """
     if not path.is_file():
-        raise ModelError(f"{path}: no such file; `uwaga shortlist` makes one")
-    card = _card(path, read_metadata(path))
+        raise ModelError(f"{path}: no such file; create a shortlist with `uwaga shortlist`")
+    card = _check_metadata(path, read_metadata(path))
     _check_model(path, card, source, target, (source_vocabulary, target_vocabulary))
     tensors = open_tensors(path)
     _check_tensors(path, tensors, card)
@@ -88,14 +88,16 @@ def _fingerprint(tokeniser: Subwords) -> str:
     return hashlib.sha256(tokeniser.model_bytes).hexdigest()
 
 
-def _card(path: Path, metadata: dict[str, str]) -> ShortlistCard:
+def _check_metadata(path: Path, metadata: dict[str, str]) -> ShortlistCard:
     if metadata.get("format") != FORMAT:
-        raise ModelError(f'{path}: not a shortlist (no "format": "{FORMAT}"); `uwaga shortlist` makes one')
+        raise ModelError(
+            f'{path}: not a shortlist (no "format": "{FORMAT}"); create a shortlist with `uwaga shortlist`'
+        )
     version = metadata.get("version", "")
     if version.isdecimal() and len(version) < 9 and int(version) > VERSION:
         raise ModelError(
-            f"{path}: written in shortlist format {version}, but this uwaga reads up to {VERSION}; "
-            "install a newer uwaga"
+            f"{path}: written in version {version} of the shortlist format, but this uwaga reads versions up "
+            f"to {VERSION}; install a newer version of uwaga"
         )
     return parse_stored(ShortlistCard, metadata, str(path))
 
@@ -107,7 +109,7 @@ def _check_model(
     if stored_sizes != sizes:
         raise ModelError(
             f"{path}: made for {stored_sizes[0]} source and {stored_sizes[1]} target tokens, but the model "
-            f"has {sizes[0]} and {sizes[1]}: it is another model's shortlist"
+            f"has {sizes[0]} and {sizes[1]}; this is the shortlist of another model"
         )
     for side, tokeniser, expected in (
         ("source", source, card.source_tokeniser),
@@ -115,15 +117,17 @@ def _check_model(
     ):
         if _fingerprint(tokeniser) != expected:
             raise ModelError(
-                f"{path}: made for a {side} tokeniser other than the model's: it is another model's shortlist"
+                f"{path}: made for another {side} tokeniser; this is the shortlist of another model"
             )
 
 
 def _check_tensors(path: Path, tensors: Mapping[str, StoredTensor], card: ShortlistCard) -> None:
-    """Check names, formats and shapes before reading the tensors."""
+    """Raise ModelError for wrong names, formats or shapes, before the tensors are read."""
     names = sorted(tensors)
     if names != sorted(TENSOR_NAMES):
-        raise ModelError(f"{path}: holds {', '.join(names) or 'nothing'}, not {', '.join(TENSOR_NAMES)}")
+        raise ModelError(
+            f"{path}: contains {', '.join(names) or 'nothing'} instead of {', '.join(TENSOR_NAMES)}"
+        )
     for name in TENSOR_NAMES:
         shape, number_format = tensors[name].shape, tensors[name].format
         expected_length = card.source_vocabulary + 1 if name == "first" else None
