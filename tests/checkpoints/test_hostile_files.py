@@ -223,12 +223,12 @@ def test_pipe_or_device_instead_of_a_file_does_not_block(name, kind, tmp_path):
 
 
 def test_infinities_and_lone_surrogates_in_json_files_are_rejected(tmp_path):
-    from uwaga.checkpoints.formats.ctranslate2.vocabulary import read_side
+    from uwaga.checkpoints.formats.ctranslate2.vocabulary import read_vocabulary
     from uwaga.conversion.quantise import quantise
 
     (tmp_path / "shared_vocabulary.json").write_text(json.dumps(["<unk>", "\ud800"]))
     with pytest.raises(ModelError, match="vocabulary"):
-        read_side(tmp_path, "source")
+        read_vocabulary(tmp_path, "source")
     quantise(MODEL, tmp_path / "int8")
     path = tmp_path / "int8" / "config.json"
     values = json.loads(path.read_text())

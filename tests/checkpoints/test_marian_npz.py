@@ -20,7 +20,7 @@ from search_inputs import inputs
 from torch_models import Payload, load_torch
 from typer.testing import CliRunner
 
-from uwaga.checkpoints.formats.marian.files import _vocabulary
+from uwaga.checkpoints.formats.marian.files import _read_vocabulary
 from uwaga.checkpoints.formats.marian.read import read_marian
 from uwaga.checkpoints.formats.marian.weights import SETTINGS
 from uwaga.checkpoints.storage.tensors import read_npz
@@ -264,10 +264,10 @@ def test_vocabulary_is_read_as_yaml(tmp_path_factory, pieces):
     unbroken = [piece for piece in ids if len(f"{piece}.".splitlines()) == 1]
     plain = {piece: number for number, piece in enumerate(unbroken)}
     path.write_text(yaml.safe_dump(plain, allow_unicode=True, sort_keys=False, width=10**6))
-    assert _vocabulary(path) == plain
+    assert _read_vocabulary(path) == plain
     quoted = [yaml.safe_dump(piece, default_style='"', width=10**6).rstrip("\n") for piece in ids]
     path.write_text("".join(f"{piece}: {number}\n" for number, piece in enumerate(quoted)))
-    assert _vocabulary(path) == ids
+    assert _read_vocabulary(path) == ids
 
 
 @pytest.fixture(scope="module")

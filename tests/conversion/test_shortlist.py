@@ -312,10 +312,10 @@ def test_failed_shortlist_commands_leave_no_files(corpus):
     for arguments, message in (
         ((train[0], corpus / "short.de"), r"short\.de has 1 lines, but .*train\.en has more"),
         ((corpus / "short.de", train[1]), r"short\.de has 1 lines, but .*train\.de has more"),
-        ((corpus / "empty", corpus / "empty"), "too few to hold any out"),
+        ((corpus / "empty", corpus / "empty"), "too few to hold out any"),
         ((corpus / "none", train[1]), "no such file"),
         ((*train, "--dev-source", train[0]), "give both"),
-        ((*train, "--dev-source", train[0], "--dev-target", train[1]), "no pairs are left"),
+        ((*train, "--dev-source", train[0], "--dev-target", train[1]), "there are no pairs"),
     ):
         result = run("shortlist", MODEL, *arguments, "--output", output, code=1)
         assert re.search(message, " ".join(result.stderr.split())), result.stderr

@@ -130,7 +130,9 @@ def test_interrupted_transfer_resumes_within_the_same_call(home, server):
 def test_failed_download_resumes_in_the_next_call(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].cut = [30_000] * 3
-    with pytest.raises(CatalogueError, match=r"ended after .* bytes were received and kept: run it again"):
+    with pytest.raises(
+        CatalogueError, match=r"ended after .* bytes were received and kept; repeat the download"
+    ):
         fetch(home, server)
     assert listed_models(home) == [] and partial_size(home) >= 90_000
     server.requests.clear()
@@ -179,7 +181,9 @@ def test_files_of_mixed_versions_are_downloaded_again(home, server):
 def test_download_with_a_wrong_hash_is_discarded(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.put(WEIGHTS_PATH[1:], gzip.compress(bytes(len(FILES[MODEL]))))
-    with pytest.raises(CatalogueError, match=rf"{MODEL}: its SHA-256 is [0-9a-f]+, but the catalogue says"):
+    with pytest.raises(
+        CatalogueError, match=rf"{MODEL}: has the SHA-256 [0-9a-f]+, but the catalogue states"
+    ):
         fetch(home, server)
     assert listed_models(home) == []
     assert not list((home / "models/.incomplete").rglob(f"{MODEL}*"))
@@ -213,7 +217,7 @@ def test_slow_download_is_aborted_and_its_partial_file_is_kept(home, server):
     server.paths[WEIGHTS_PATH].throttle = (100, 0.05)
     started = time.monotonic()
     with pytest.raises(
-        CatalogueError, match=r"bytes per second, less than .* received and kept: run it again"
+        CatalogueError, match=r"bytes a second, fewer than .* received and kept; repeat the download"
     ):
         fetch(home, server)
     assert time.monotonic() - started < 10

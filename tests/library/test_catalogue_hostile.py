@@ -316,7 +316,7 @@ def test_downloads_listed_in_firefox_records_are_verified(server, tmp_path):
     assert folder.name == "firefox-records-en-pt-tiny"
     for key, value, message in (
         ("hash", "0" * 64, "SHA-256"),
-        ("size", 17, "catalogue says 17"),
+        ("size", 17, "catalogue states 17"),
         ("location", "../x", "location"),
     ):
         changed = serve_records(server, newer, "2.1")
@@ -333,7 +333,7 @@ def test_downloads_listed_in_firefox_records_are_verified(server, tmp_path):
         refuse(
             server,
             tmp_path / f"{key}{value}",
-            "catalogue says|allowed; stopped",
+            "catalogue states|allowed; the download was stopped",
             from_source="firefox-records",
         )
 
@@ -352,7 +352,7 @@ def test_decompression_of_a_zstd_bomb_is_aborted(server, tmp_path):
 def test_truncated_zstd_file_is_refused(tmp_path, cut):
     zstandard = pytest.importorskip("zstandard")
     (tmp_path / "sent").write_bytes(zstandard.ZstdCompressor().compress(FILES[MODEL])[:cut])
-    with pytest.raises(CatalogueError, match=f"{MODEL}: was damaged or truncated"):
+    with pytest.raises(CatalogueError, match=f"{MODEL}: the file was damaged or truncated"):
         unpack(tmp_path / "sent", tmp_path / "out", RemoteFile(MODEL, (), "zstd"))
 
 

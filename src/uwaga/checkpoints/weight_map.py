@@ -68,7 +68,7 @@ class Table:
     aliases: Mapping[str, str] = field(default_factory=dict)
     constant: Mapping[str, tuple[tuple[int, ...], Callable[[], Floats]]] = field(default_factory=dict)
     unused: Collection[str] = ()
-    optional_names: Collection[str] = ()
+    optional: Collection[str] = ()
     padding: Mapping[str, RowPadding] = field(default_factory=dict)
     origin: str = "config.json"
 

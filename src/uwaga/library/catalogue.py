@@ -1,4 +1,4 @@
-"""The catalogue of models: list, download and remove."""
+"""Listing, downloading and removing models of catalogues."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REMOVAL_ADVICE = {
     "argos": "belongs to Argos Translate: `argospm remove` removes it",
     "folder": "is one of your folders",
 }
-"""Why models are not removed, by kind."""
+"""Why a model cannot be removed by uwaga, by the kind of model."""
 
 
 def available(
@@ -40,20 +40,20 @@ def available(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     environment: Environment = os.environ,
 ) -> list[CatalogueEntry]:
-    """Return the models that can be downloaded, the best of each pair first. Only the catalogue is fetched.
+    """Return the models that can be downloaded, by language pair and best first; only the catalogue is read.
 
     Args:
         source: code of the source language, None for any.
         target: code of the target language, None for any.
-        from_source: the name of a source, by default ``firefox``.
-        mirror: URL or folder to read instead of the source's own address.
-        include_unreleased: include models that are not released.
+        from_source: name of the source, by default ``firefox``.
+        mirror: URL or folder of a mirror to read instead of the source's address.
+        include_unreleased: True to include models that are not released.
         limits: timeouts and retries.
-        environment: environment variables that name mirrors.
+        environment: environment variables, which may give mirrors.
 
     Raises:
-        CatalogueError: there is no such source, or its catalogue cannot be fetched or is not valid.
-        MissingExtraError: the source needs a library that is not installed.
+        CatalogueError: if there is no such source, or its catalogue cannot be downloaded or is not valid.
+        MissingExtraError: if the source requires a library that is not installed.
     """
     result = listing(
         source, target, from_source=from_source, mirror=mirror, limits=limits, environment=environment
@@ -70,15 +70,17 @@ def listing(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     environment: Environment = os.environ,
 ) -> Listing:
-    """Return all models of a source, released or not, and why entries were refused.
+    """Return all models of a source, even if they are not released, and the problems of refused entries.
 
-    Arguments and errors are those of :func:`available`.
+    The arguments and exceptions are those of :func:`available`.
     """
     catalogue_source = find_source(from_source)
     for code in (source, target):
         if code is not None:
             check_language(code, "a language")
-    query = Query(source, target, _mirror(catalogue_source, mirror, environment), environment, limits)
+    query = Query(
+        source, target, _mirror_location(catalogue_source, mirror, environment), environment, limits
+    )
     try:
         result = catalogue_source.read(query)
     except (UnreachableError, BrokenTransferError) as error:
@@ -91,9 +93,11 @@ def listing(
 class DownloadEvents(TypedDict, total=False):
     """Callbacks of a download.
 
-    ``confirm`` is called before any file of the model is fetched, to show its licence; without it, the
-    licence is accepted. ``progress`` is called with the bytes received and their total, and ``waiting`` with
-    a message if another process is downloading the same model.
+    Attributes:
+        confirm: called with the catalogue entry before any file of the model is downloaded, to show its
+            licence; returns True to accept it. Without ``confirm``, the licence is accepted.
+        progress: called with the number of bytes received and the total number, None if it is unknown.
+        waiting: called with a message if another process is downloading the same model.
     """
 
     confirm: Confirm | None
@@ -112,30 +116,31 @@ def download(
     environment: Environment = os.environ,
     **events: Unpack[DownloadEvents],
 ) -> Path:
-    """Install a model and return its path. If the model is already installed, nothing is fetched.
+    """Install a model and return its path; nothing is downloaded if it is already installed.
 
     Args:
         model: a language pair, such as ``en-pt``, or a name that :func:`available` returns.
         architecture: ``tiny``, ``base`` and so on; by default that of the best released model.
-        from_source: the name of a source; by default the source whose prefix matches the model's name, or
-            ``firefox``.
-        mirror: URL or folder to read instead of the source's own address.
-        update: fetch the catalogue even for an installed model, and replace the model if its version differs.
+        from_source: name of the source; by default the source whose prefix matches the model's name, or
+            otherwise ``firefox``.
+        mirror: URL or folder of a mirror to read instead of the source's address.
+        update: True to read the catalogue even if the model is installed, and to replace the model if the
+            catalogue has another version.
         limits: timeouts and retries.
-        environment: environment variables that locate the models and name mirrors.
+        environment: environment variables, which may give mirrors and the folder of models.
         **events: ``confirm``, ``progress`` and ``waiting``, see :class:`DownloadEvents`.
 
     Raises:
-        CatalogueError: there is no such model, ``confirm`` returns False, or a file cannot be fetched or does
-            not match the catalogue; nothing is installed.
-        ModelError: the disk is full or cannot be written.
-        MissingExtraError: the source needs a library that is not installed.
+        CatalogueError: if there is no such model, if ``confirm`` returns False, or if a file cannot be
+            downloaded or does not match the catalogue. Nothing is then installed.
+        ModelError: if the disk is full or cannot be written.
+        MissingExtraError: if the source requires a library that is not installed.
     """
     check_name(model)
     source = find_source(from_source, model)
     if (
         not update
-        and (installed_path := _already_installed(model, architecture, source, environment)) is not None
+        and (installed_path := _installed_path(model, architecture, source, environment)) is not None
     ):
         return installed_path
     entry = _find_entry(model, architecture, source, mirror, limits, environment)
@@ -156,15 +161,15 @@ def download(
 def remove(
     name: str, environment: Environment = os.environ, waiting: Callable[[str], None] | None = None
 ) -> None:
-    """Remove a downloaded model and any partial download of it.
+    """Remove a downloaded model, or a partial download of a model.
 
     Args:
-        name: the name of the model.
-        environment: environment variables that locate the models.
+        name: name of the model.
+        environment: environment variables, which may give the folder of models.
         waiting: called with a message if another process is downloading the model.
 
     Raises:
-        CatalogueError: no model has this name, or it was not downloaded by uwaga.
+        CatalogueError: if no model has this name, or the model was not downloaded by uwaga.
     """
     home = models_home(environment)
     check_name(name)
@@ -180,10 +185,13 @@ def remove(
     raise CatalogueError(f"{model.name}: {REMOVAL_ADVICE[model.kind]}; it is in {model.path}")
 
 
-def _already_installed(
+def _installed_path(
     model: str, architecture: str | None, source: Source, environment: Environment
 ) -> Path | None:
-    """Return the installed model of a source that has this name or translates this language pair."""
+    """Return the path of an installed model with the given name, or of the given source and language pair.
+
+    The result is None if there is no such model.
+    """
     matches = []
     for installed in downloaded_models(environment, describe_all=False):
         if installed.problems or installed.origin is None:
@@ -201,8 +209,8 @@ def _already_installed(
     return Path(best.path) if best is not None else None
 
 
-def _mirror(source: Source, mirror: str | Path | None, environment: Environment) -> str:
-    """Return the URL or folder of the mirror to read; empty for the source's own address."""
+def _mirror_location(source: Source, mirror: str | Path | None, environment: Environment) -> str:
+    """Return the URL or folder of the mirror to read, or an empty string for the source's address."""
     if not isinstance(mirror, str | Path | None):
         raise CatalogueError(f"mirror: give a URL or a folder, not {quoted(mirror)}")
     location = environment.get(source.variable, "") if mirror is None else str(mirror)
@@ -222,27 +230,31 @@ def _mirror(source: Source, mirror: str | Path | None, environment: Environment)
 
 
 def _offline_advice(source: Source, query: Query) -> str:
-    """Return advice for a machine without a network, if the source needs one."""
+    """Return advice, to be added to a message, for a machine without a network connection.
+
+    The advice is empty if a folder is read instead of the network.
+    """
     if query.mirror and not is_url(query.mirror):
         return ""
     text = (
-        "; on a machine with a network run `uwaga models download`, and copy the model's folder "
-        f"from there into {models_home(query.environment)} here"
+        "; run `uwaga models download` on a machine with a network connection, and copy the model's "
+        f"folder from there into {models_home(query.environment)} here"
     )
     if not source.variable or source.fetch is not None:
         return text
-    return f"{text}; or give a mirror with --mirror or the variable {source.variable}"
+    return f"{text}; or give a mirror with --mirror or the environment variable {source.variable}"
 
 
 def _manual_copy_advice(entry: CatalogueEntry, environment: Environment) -> str:
-    """Return advice on copying the files to a machine that cannot fetch them."""
-    remote = [file for file in entry.files if is_url(file.locations[0])]
-    if not remote:
+    """Return advice, to be added to a message, on copying a model to a machine that cannot download it."""
+    remote_files = [file for file in entry.files if is_url(file.locations[0])]
+    if not remote_files:
         return ""
-    lines = "".join(f"\n  {public_url(file.locations[0])}" for file in remote)
+    lines = "".join(f"\n  {public_url(file.locations[0])}" for file in remote_files)
     return (
-        f"\nWithout a network: run `uwaga models download {entry.name}` on a machine that has one, and copy "
-        f"the folder {entry.name} from its models into {models_home(environment)} here. Its files are{lines}"
+        f"\nWithout a network connection: run `uwaga models download {entry.name}` on another machine, and "
+        f"copy the folder {entry.name} from its folder of models into {models_home(environment)} here. The "
+        f"files of the model are{lines}"
     )
 
 
@@ -257,7 +269,7 @@ def _find_entry(
     limits: Limits,
     environment: Environment,
 ) -> CatalogueEntry:
-    """Return the entry of a source that has this name or is the best for this language pair."""
+    """Return the entry of a source with the given name, or the best entry of the given language pair."""
     if source.pairs is None:
         result = listing(from_source=source.name, mirror=mirror, limits=limits, environment=environment)
         return choose_entry(result, model, architecture, source.name)
@@ -275,12 +287,12 @@ def _find_entry(
 
 
 def choose_entry(listing: Listing, model: str, architecture: str | None, source: str) -> CatalogueEntry:
-    """Return the model with a name, or the best model of a language pair.
+    """Return the entry with the given name, or the best entry of the given language pair.
 
-    Models are ordered by :func:`~uwaga.library.entry.quality`: released first, then by score, then by size.
+    The best entry is the greatest by :func:`~uwaga.library.entry.quality`.
 
     Raises:
-        CatalogueError: there is no such model; the message lists alternatives.
+        CatalogueError: if there is no such model; the message lists alternatives.
     """
     by_name = [entry for entry in listing.entries if entry.name == model]
     candidates = by_name or [entry for entry in listing.entries if same_spelling(entry.pair, model)]
@@ -290,20 +302,20 @@ def choose_entry(listing: Listing, model: str, architecture: str | None, source:
     if candidates:
         names = ", ".join(sorted(entry.architecture or "one without a name" for entry in candidates))
         raise CatalogueError(
-            f"{source}: {model} has no architecture {quoted(architecture)}; there is {names}"
+            f"{source}: {model} has no architecture {quoted(architecture)}; available: {names}"
         )
     raise CatalogueError(f"{source}: " + "; ".join(_alternatives(listing, model)))
 
 
 def _alternatives(listing: Listing, model: str) -> Iterator[str]:
-    """Yield the parts of the message for an unknown model: the reason, and similar names."""
+    """Yield the parts of the message for an unknown model, such as reasons and similar names."""
     yield f"there is no model {quoted(model)}"
     name = model.replace("_", "-").lower()
     refused = [problem for problem in listing.problems if name in problem.lower()]
     if refused:
         yield f"entries of that pair were refused: {refused[0]}"
     elif listing.problems:
-        yield f"{len(listing.problems)} entries were refused, the first: {listing.problems[0]}"
+        yield f"{len(listing.problems)} entries were refused; the first problem: {listing.problems[0]}"
     names = [name for entry in listing.entries for name in (entry.name, entry.pair)]
     similar = difflib.get_close_matches(model[:MAX_PAIR_LENGTH], names, n=3, cutoff=0.7)
     if similar:
@@ -317,7 +329,7 @@ def _alternatives(listing: Listing, model: str) -> Iterator[str]:
             entry.source_language for entry in listing.entries if same_spelling(entry.target_language, target)
         }
         if pivots := sorted(targets & sources, key=lambda code: (code != "en", code)):
-            yield f"{source}-{pivots[0]} and {pivots[0]}-{target} are available, to be chained"
+            yield f"{source}-{pivots[0]} and {pivots[0]}-{target} are available and can be chained"
         elif targets or sources:
             yield (
                 _describe_languages(targets, f"from {source}", "to")
@@ -325,7 +337,7 @@ def _alternatives(listing: Listing, model: str) -> Iterator[str]:
                 else _describe_languages(sources, f"to {target}", "from")
             )
     if not pairs:
-        yield "name a model by its languages, such as `en-pt`, or as `uwaga models list` shows it"
+        yield "give a language pair, such as `en-pt`, or a name that `uwaga models list` shows"
     elif not similar:
         yield "`uwaga models list` shows all models"
 

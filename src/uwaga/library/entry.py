@@ -1,6 +1,6 @@
 """The records of a catalogue: sources, queries, and the models that sources list.
 
-Records are validated on creation: none names a file outside its model's folder.
+Sources validate the values: no file name can refer to a file outside the model's folder.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from uwaga.library.fields import same_spelling
 from uwaga.library.installed import mean_score
 
 MODEL_BYTES = 1 << 33
-"""Maximum unpacked size of a weight file."""
+"""Maximum unpacked size of a weight file in bytes."""
 OTHER_BYTES = 1 << 28
-"""Maximum unpacked size of any other file."""
+"""Maximum unpacked size of any other file in bytes."""
 FIREFOX_LICENCE = "MPL-2.0"
 
 
@@ -27,13 +27,13 @@ class RemoteFile:
 
     Attributes:
         name: the name under which it is installed.
-        locations: URLs, or paths on this machine, in the order to try them.
-        packing: ``gzip``, ``zstd`` or empty.
+        locations: URLs or local paths, in the order in which they are tried.
+        packing: the compression, ``gzip`` or ``zstd``; empty if the file is not compressed.
         size: unpacked size in bytes, None if the catalogue does not state it.
         sha256: hexadecimal SHA-256 of the unpacked file, None if the catalogue does not state it.
         packed_size: size of the transferred file in bytes, None if the catalogue does not state it.
         packed_sha256: SHA-256 of the transferred file, None if the catalogue does not state it.
-        default_limit: limit on the unpacked bytes if no size is stated.
+        default_limit: maximum unpacked size in bytes if no size is stated.
     """
 
     name: str
@@ -47,44 +47,50 @@ class RemoteFile:
 
     @property
     def max_bytes(self) -> int:
-        """Limit on the unpacked bytes."""
+        """Maximum unpacked size in bytes."""
         return self.default_limit if self.size is None else self.size
 
     @property
     def max_packed_bytes(self) -> int:
-        """Limit on the received bytes: incompressible data grow by less than 1 % when packed."""
+        """Maximum size of the transferred file in bytes.
+
+        Compression enlarges incompressible data by less than 1 %.
+        """
         if self.packed_size is not None:
             return self.packed_size
         return self.max_bytes + self.max_bytes // 100 + 4096
 
 
 def check_names(files: Sequence[RemoteFile], context: str) -> None:
-    """Check that no two files have the same name, even on a case-insensitive file system."""
+    """Raise CatalogueError if two files have the same name, ignoring case."""
     names = sorted(file.name.lower() for file in files)
     if len(set(names)) < len(names):
-        raise CatalogueError(f"{context}: two files have the same name: {', '.join(names)}; refused")
+        raise CatalogueError(
+            f"{context}: two files have the same name: {', '.join(names)}; the entry is refused"
+        )
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A model listed by a catalogue. Texts that the catalogue does not state are empty.
+    """A model in a catalogue. Texts that the catalogue does not state are empty.
 
     Attributes:
-        source: the name of the source that lists it.
-        name: the name under which it is installed, such as ``firefox-en-pt-tiny``.
+        source: name of the source that lists the model.
+        name: name under which the model is installed, such as ``firefox-en-pt-tiny``.
         source_language: code of the source language.
         target_language: code of the target language.
         architecture: ``tiny``, ``base`` and so on.
         version: the publisher's version of the model.
         status: the publisher's release status.
-        released: True if the publisher has released it to users.
-        licence: the name of the licence, or why it is unknown.
+        released: True if the publisher has released the model to users.
+        licence: name of the licence, or a remark that it is unknown.
         files: the files to download.
         metrics: scores by name.
         parameters: number of parameters, None if it is not stated.
-        model: the model file, if the model is a single file.
-        repository: the Hugging Face repository of a model that ``huggingface_hub`` downloads.
-        path: folder or file of a model that is already on this machine and is used without copying it.
+        model: name of the model file if the model is a single file, otherwise empty.
+        repository: name of the Hugging Face repository if ``huggingface_hub`` downloads the model, otherwise
+            empty.
+        path: folder or file of a model that is on this machine and is used without copying, otherwise None.
     """
 
     source: str
@@ -110,12 +116,12 @@ class CatalogueEntry:
 
     @property
     def size(self) -> int | None:
-        """Total unpacked bytes of the files whose size is stated, or None if there are none."""
-        stated = [file.size for file in self.files if file.size is not None]
-        return sum(stated) if stated else None
+        """Total unpacked size in bytes of the files whose size is stated, or None if none is stated."""
+        stated_sizes = [file.size for file in self.files if file.size is not None]
+        return sum(stated_sizes) if stated_sizes else None
 
     def to_dict(self) -> dict[str, object]:
-        """Return a JSON-serializable summary."""
+        """Return a summary as JSON values."""
         return {
             "name": self.name,
             "source": self.source,
@@ -133,14 +139,15 @@ class CatalogueEntry:
 
 
 def entry_name(source: str, *parts: str) -> str:
-    """Return the name of a model: source, languages and architecture, joined by hyphens."""
+    """Return the name of a model: the source and the given parts, joined by hyphens."""
     return "-".join(part for part in (source, *parts) if part)
 
 
 def quality(entry: CatalogueEntry) -> tuple[bool, float, int]:
-    """Return the sort key of the models of a pair: released first, then by score, then by size.
+    """Return a sort key for models of the same language pair; better models have greater keys.
 
-    The models of a catalogue have the same kinds of scores, so their means are comparable.
+    Models are compared by release, then by mean score, then by size. Means are comparable because all models
+    of a catalogue have the same kinds of scores.
     """
     return entry.released, mean_score(entry.metrics), entry.size or 0
 
@@ -152,7 +159,7 @@ class Query:
     Attributes:
         source: code of the source language, None for any.
         target: code of the target language, None for any.
-        mirror: URL or folder of a mirror to read instead of the source's own address; empty for none.
+        mirror: URL or folder of a mirror to read instead of the source's address; empty if there is none.
         environment: environment variables.
         limits: timeouts and retries of downloads.
     """
@@ -164,18 +171,18 @@ class Query:
     limits: Limits
 
     def matches(self, entry: CatalogueEntry) -> bool:
-        """Return True if an entry translates between these languages."""
+        """Return True if an entry translates between the languages of the query."""
         languages = ((self.source, entry.source_language), (self.target, entry.target_language))
         return all(requested is None or same_spelling(requested, code) for requested, code in languages)
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The response of a source.
+    """The response of a source to a query.
 
     Attributes:
         entries: the models.
-        problems: why entries were refused, with their names.
+        problems: messages about the entries that were refused.
     """
 
     entries: tuple[CatalogueEntry, ...]
@@ -187,15 +194,15 @@ class Source:
     """A source of models.
 
     Attributes:
-        name: the value of ``--from-source``, and the start of its models' names.
-        title: the name to display.
-        address: the URL of its catalogue, empty if it has none.
-        variable: environment variable that names a mirror.
-        read: returns its models; raises CatalogueError.
-        fetch: downloads a model and returns its path; None for the default procedure.
-        pairs: returns the possible language pairs of a model name, for a source that can only be listed by
-            language pair.
-        prefix: the prefix of its models' names, by default its name and a hyphen.
+        name: name of the source for ``--from-source``.
+        title: name to display.
+        address: URL of the catalogue, empty if there is none.
+        variable: name of the environment variable that gives a mirror.
+        read: function that returns the models of the source; raises CatalogueError.
+        fetch: function that downloads a model and returns its path; None for the default procedure.
+        pairs: function that returns the possible language pairs of a model name; None except for sources
+            whose models can be listed only by language pair.
+        prefix: prefix of the names of the source's models, by default ``name`` and a hyphen.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Download and unpack the files of models: resumable, with size limits and verification."""
+"""Resumable download, verification and unpacking of model files, with limits on their size."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PACKING_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 
 
 def split_packing(path: str) -> tuple[str, str]:
-    """Split a file name into the name without its compression suffix, and the compression."""
+    """Return the file name of a path without a compression suffix, and the name of the compression."""
     name = path.rpartition("/")[2]
     for suffix, packing in PACKING_SUFFIXES.items():
         if name.lower().endswith(suffix):
@@ -46,12 +46,12 @@ def split_packing(path: str) -> tuple[str, str]:
 def unpack(received: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
     """Unpack a file, sync it to disk, and return its size in bytes and its SHA-256.
 
-    A server may have unpacked it already: a file without the magic bytes of its format is copied unchanged.
+    A file without the magic bytes of the compression is copied unchanged, since servers may unpack files.
 
     Args:
-        received: the file as received.
-        target: the path to write, which must not exist.
-        file: its entry in the catalogue.
+        received: path of the received file.
+        target: path of the unpacked file, which must not exist.
+        file: the file's entry in the catalogue.
     """
     size, digest = 0, hashlib.sha256()
     with (
@@ -64,33 +64,37 @@ def unpack(received: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
                 block = source.read(min(BLOCK_BYTES, file.max_bytes - size + 1))
             except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
                 raise CatalogueError(
-                    f"{file.name}: was damaged or truncated in transit: {str(error) or 'it ends prematurely'}"
+                    f"{file.name}: the file was damaged or truncated in transit: "
+                    f"{str(error) or 'it ends prematurely'}"
                 ) from None
             if not block:
                 break
             size += len(block)
             if size > file.max_bytes:
                 raise CatalogueError(
-                    f"{file.name}: unpacks to more than the {file.max_bytes} bytes allowed; stopped"
+                    f"{file.name}: unpacks to more than the {file.max_bytes} bytes allowed; unpacking was "
+                    "stopped"
                 )
             digest.update(block)
             out.write(block)
         out.flush()
         os.fsync(out.fileno())
-    _check(file, size, digest.hexdigest())
+    _check_unpacked(file, size, digest.hexdigest())
     return size, digest.hexdigest()
 
 
-def _check(file: RemoteFile, size: int, sha256: str) -> None:
+def _check_unpacked(file: RemoteFile, size: int, sha256: str) -> None:
     if size == 0:
-        raise CatalogueError(f"{file.name}: is empty; refused")
+        raise CatalogueError(f"{file.name}: the file is empty, so it is refused")
     if file.size is not None and size != file.size:
         raise CatalogueError(
-            f"{file.name}: {size} bytes unpacked, but the catalogue says {file.size}; refused"
+            f"{file.name}: has {size} bytes when unpacked, but the catalogue states {file.size}; the file is "
+            "refused"
         )
     if file.sha256 is not None and sha256 != file.sha256:
         raise CatalogueError(
-            f"{file.name}: its SHA-256 is {sha256}, but the catalogue says {file.sha256}; refused"
+            f"{file.name}: has the SHA-256 {sha256}, but the catalogue states {file.sha256}; the file is "
+            "refused"
         )
 
 
@@ -99,18 +103,18 @@ UNSATISFIED_RANGE = re.compile(r"bytes \*/(\d{1,18})", re.ASCII)
 MAX_RECORD_BYTES = 1 << 16
 
 ByteProgress = Callable[[int, int | None], None]
-"""Called with the number of bytes received and the size of the file, None if unknown."""
+"""Type of callbacks that receive the number of bytes received and the size of the file, None if unknown."""
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """A file as received.
+class ReceivedFile:
+    """A file that was received or is on this machine.
 
     Attributes:
-        path: its path on this machine.
-        location: the URL or path of its source.
-        resumed: True if part of it was downloaded by an earlier run.
-        is_download: True for a download, which may be removed; False for a file of the user.
+        path: path of the file on this machine.
+        location: URL or path from which the file was obtained.
+        resumed: True if a part of the file was downloaded by an earlier run.
+        is_download: True if the file was downloaded and may be removed, False if it belongs to the user.
     """
 
     path: Path
@@ -119,12 +123,12 @@ class Fetched:
     is_download: bool
 
 
-class Part:
-    """A partial download, with a record of its origin in another file.
+class PartialDownload:
+    """A partial download, whose origin is recorded in a separate file.
 
     Args:
-        path: the file of the received bytes.
-        location: the URL of the file; bytes from another location are discarded.
+        path: path of the file with the received bytes.
+        location: URL of the file; bytes that were received from another URL are discarded.
     """
 
     def __init__(self, path: Path, location: str) -> None:
@@ -137,7 +141,9 @@ class Part:
         is_same_location = isinstance(record, dict) and record.get("location") == self.location
         validator = record.get("validator") if isinstance(record, dict) else None
         self.validator = (
-            validator if is_same_location and isinstance(validator, str) and _is_header(validator) else ""
+            validator
+            if is_same_location and isinstance(validator, str) and _is_header_value(validator)
+            else ""
         )
         if not is_same_location or path.is_symlink():
             self.drop()
@@ -148,27 +154,27 @@ class Part:
         return self.path.stat().st_size if self.path.is_file() else 0
 
     def start(self, response: Response) -> None:
-        """Record the validator of the response: a strong ETag, or Last-Modified (RFC 9110, 13.1.5)."""
+        """Store the validator of a response, a strong ETag or else Last-Modified (RFC 9110, 13.1.5)."""
         tag = response.header("ETag")
         validator = tag if tag.startswith('"') else response.header("Last-Modified")
-        self.validator = validator if _is_header(validator) else ""
+        self.validator = validator if _is_header_value(validator) else ""
         self._record_path.write_bytes(to_json({"location": self.location, "validator": self.validator}))
 
     def drop(self) -> None:
-        """Remove the partial download."""
+        """Delete the received bytes and the record of their origin."""
         self.path.unlink(missing_ok=True)
         self._record_path.unlink(missing_ok=True)
         self.validator = ""
 
 
-def fetch(client: HttpClient, file: RemoteFile, path: Path, progress: ByteProgress) -> Fetched:
-    """Download a file, or locate it on this machine, and verify it against the catalogue.
+def fetch(client: HttpClient, file: RemoteFile, path: Path, progress: ByteProgress) -> ReceivedFile:
+    """Download a file, or find it on this machine, and compare it with the catalogue.
 
     Args:
         client: the HTTP client.
-        file: its entry in the catalogue.
-        path: the file to download to; an existing one is resumed.
-        progress: called with the progress.
+        file: the file's entry in the catalogue.
+        path: path to which the file is downloaded; a partial download at this path is resumed.
+        progress: called whenever bytes have been received.
     """
     failures = []
     for location in file.locations:
@@ -183,31 +189,31 @@ def fetch(client: HttpClient, file: RemoteFile, path: Path, progress: ByteProgre
 
 def _fetch_from(
     client: HttpClient, file: RemoteFile, location: str, path: Path, progress: ByteProgress
-) -> Fetched:
+) -> ReceivedFile:
     if not is_url(location):
         local_path = Path(location)
         if not local_path.is_file():
             raise NotFoundError(f"{location}: no such file; the mirror is incomplete")
-        _verify(file, local_path, location)
+        _verify_received(file, local_path, location)
         progress(local_path.stat().st_size, local_path.stat().st_size)
-        return Fetched(local_path, location, False, False)
-    part = Part(path, location)
+        return ReceivedFile(local_path, location, False, False)
+    part = PartialDownload(path, location)
     resumed = part.size > 0
     while True:
         _download_part(client, file, location, part, progress)
         try:
-            _verify(file, path, location)
+            _verify_received(file, path, location)
         except CatalogueError:
             part.drop()
             if not resumed:
                 raise
             resumed = False  # the resumed part may be from another version
             continue
-        return Fetched(path, location, resumed, True)
+        return ReceivedFile(path, location, resumed, True)
 
 
 def _download_part(
-    client: HttpClient, file: RemoteFile, location: str, part: Part, progress: ByteProgress
+    client: HttpClient, file: RemoteFile, location: str, part: PartialDownload, progress: ByteProgress
 ) -> None:
     try:
         client.repeat(lambda: _request(client, file, location, part, progress), lambda: part.size)
@@ -217,12 +223,16 @@ def _download_part(
         raise CatalogueError(f"{part.path}: cannot be written: {error.strerror or error}") from None
 
 
-def _resume_hint(part: Part) -> str:
-    return f"; {part.size} bytes were received and kept: run it again to resume" if part.size else ""
+def _resume_hint(part: PartialDownload) -> str:
+    return (
+        f"; {part.size} bytes were received and kept; repeat the download to resume it" if part.size else ""
+    )
 
 
-def _request(client: HttpClient, file: RemoteFile, location: str, part: Part, progress: ByteProgress) -> None:
-    """Send a request, for the missing range if possible, and append the response to the part."""
+def _request(
+    client: HttpClient, file: RemoteFile, location: str, part: PartialDownload, progress: ByteProgress
+) -> None:
+    """Request a file, or its missing range if possible, and append the response to the partial download."""
     received = part.size
     is_verifiable = bool(part.validator or file.packed_sha256 or file.sha256)
     if received > file.max_packed_bytes or not is_verifiable:
@@ -239,7 +249,7 @@ def _request(client: HttpClient, file: RemoteFile, location: str, part: Part, pr
             if match and int(match[1]) == received:
                 return
             part.drop()
-            raise BrokenTransferError(f"{public_url(location)}: has changed on the server")
+            raise BrokenTransferError(f"{public_url(location)}: the file has changed on the server")
         start, total = _response_range(response, location, part, received)
         if start == 0:
             part.drop()
@@ -248,21 +258,24 @@ def _request(client: HttpClient, file: RemoteFile, location: str, part: Part, pr
         _receive(client, response, file, part, start, lambda count: progress(count, total))
 
 
-def _response_range(response: Response, location: str, part: Part, offset: int) -> tuple[int, int | None]:
-    """Return the offset of the first byte of a response, and the size of the file."""
+def _response_range(
+    response: Response, location: str, part: PartialDownload, offset: int
+) -> tuple[int, int | None]:
+    """Return the offset of a response's first byte in the file, and the size of the file, None if unknown."""
     if response.status == HTTPStatus.PARTIAL_CONTENT and offset:
         match = CONTENT_RANGE.fullmatch(response.header("Content-Range"))
         if not match or int(match[1]) != offset or int(match[2]) + 1 != int(match[3]):
             part.drop()
             raise BrokenTransferError(
-                f"{public_url(location)}: the server did not send the requested bytes from {offset} on"
+                f"{public_url(location)}: the server did not send the requested bytes, which begin at offset "
+                f"{offset}"
             )
         return offset, int(match[3])
     if response.status == HTTPStatus.OK:
         return 0, response.length
     text = f"{public_url(location)}: {status_text(response.status)}"
     if response.status in (404, 410):
-        raise NotFoundError(f"{text}: the file in the catalogue does not exist")
+        raise NotFoundError(f"{text}: the file that the catalogue lists does not exist")
     raise CatalogueError(text)
 
 
@@ -271,11 +284,13 @@ def _check_total(file: RemoteFile, location: str, total: int | None) -> None:
         return
     if file.packed_size is not None and total != file.packed_size:
         raise CatalogueError(
-            f"{public_url(location)}: has {total} bytes, but the catalogue says {file.packed_size}; refused"
+            f"{public_url(location)}: has {total} bytes, but the catalogue states {file.packed_size}; the "
+            "file is refused"
         )
     if total > file.max_packed_bytes:
         raise CatalogueError(
-            f"{public_url(location)}: has {total} bytes, more than {file.max_packed_bytes}; refused"
+            f"{public_url(location)}: has {total} bytes, more than the {file.max_packed_bytes} allowed; the "
+            "file is refused"
         )
 
 
@@ -283,7 +298,7 @@ def _receive(
     client: HttpClient,
     response: Response,
     file: RemoteFile,
-    part: Part,
+    part: PartialDownload,
     start: int,
     progress: Callable[[int], None],
 ) -> None:
@@ -295,25 +310,27 @@ def _receive(
             if received > file.max_packed_bytes:
                 part.drop()
                 raise CatalogueError(
-                    f"{public_url(response.url)}: sends more than the {file.max_packed_bytes} bytes allowed; "
-                    f"stopped"
+                    f"{public_url(response.url)}: the server sends more than the {file.max_packed_bytes} "
+                    "bytes allowed; the download was stopped"
                 )
             target.write(chunk)
             progress(received)
             if client.stopped.is_set():
-                raise BrokenTransferError(f"{public_url(response.url)}: stopped")
+                raise BrokenTransferError(f"{public_url(response.url)}: the download was stopped")
 
 
-def _verify(file: RemoteFile, path: Path, location: str) -> None:
-    """Compare the received file with the size and hash in the catalogue."""
+def _verify_received(file: RemoteFile, path: Path, location: str) -> None:
+    """Raise CatalogueError if the size or the hash of a received file differs from the catalogue."""
     size = path.stat().st_size
     if file.packed_size is not None and size != file.packed_size:
         raise CatalogueError(
-            f"{public_url(location)}: {size} bytes, but the catalogue says {file.packed_size}; refused"
+            f"{public_url(location)}: has {size} bytes, but the catalogue states {file.packed_size}; the "
+            "file is refused"
         )
     if size > file.max_packed_bytes:
         raise CatalogueError(
-            f"{public_url(location)}: {size} bytes, more than {file.max_packed_bytes}; refused"
+            f"{public_url(location)}: has {size} bytes, more than the {file.max_packed_bytes} allowed; the "
+            "file is refused"
         )
     if file.packed_sha256 is None:
         return
@@ -323,11 +340,11 @@ def _verify(file: RemoteFile, path: Path, location: str) -> None:
             digest.update(block)
     if digest.hexdigest() != file.packed_sha256:
         raise CatalogueError(
-            f"{public_url(location)}: its SHA-256 is {digest.hexdigest()}, but the catalogue says "
-            f"{file.packed_sha256}; refused"
+            f"{public_url(location)}: has the SHA-256 {digest.hexdigest()}, but the catalogue states "
+            f"{file.packed_sha256}; the file is refused"
         )
 
 
-def _is_header(value: str) -> bool:
-    """Return True if a value is safe to send as a header."""
+def _is_header_value(value: str) -> bool:
+    """Return True if a text can safely be sent as the value of an HTTP header."""
     return value.isascii() and value.isprintable() and len(value) <= 200

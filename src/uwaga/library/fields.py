@@ -1,4 +1,4 @@
-"""Read the JSON of an untrusted catalogue, checking the type, size and characters of each value."""
+"""Reading of JSON in untrusted catalogues, with checks of the type, size and characters of each value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATH_PART = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._+=@~-]{0,199}", re.ASCII)
 CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 RESERVED_NAMES = ("origin.json", "card.md")
-"""Names of files written by uwaga, which catalogues must not use."""
+"""Names of files that uwaga writes; catalogues must not use them."""
 MAX_ENTRIES = 100_000
 MAX_TEXT_LENGTH = 500
 MAX_PAIR_LENGTH = 60
@@ -25,11 +25,11 @@ MAX_PAIR_LENGTH = 60
 
 
 class Fields:
-    """A JSON object of a catalogue. Its methods check the values that they return.
+    """A JSON object in a catalogue, whose methods check the values that they return.
 
     Args:
-        values: the object.
-        context: the location of the object, for error messages.
+        values: the JSON value, which must be an object.
+        context: location of the object, for error messages.
     """
 
     def __init__(self, values: object, context: str) -> None:
@@ -47,7 +47,7 @@ class Fields:
         return Fields(self._require(key), f"{self.context}: {key}")
 
     def items(self) -> Iterator[tuple[str, object]]:
-        """Yield all keys and values, unchecked."""
+        """Yield all keys and values without checking the values."""
         yield from self._values.items()
 
     def entries(self, key: str) -> list[object]:
@@ -55,7 +55,7 @@ class Fields:
         return as_list(self._require(key), f"{self.context}: {key}")
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return a printable line of text."""
+        """Return a line of printable text, or the default if the key is missing."""
         value = self._require(key, default)
         if not isinstance(value, str) or len(value) > MAX_TEXT_LENGTH or CONTROL_CHARACTER.search(value):
             raise self._error(key, "a line of text")
@@ -66,7 +66,7 @@ class Fields:
         return check_language(self._require(key), f"{self.context}: {key}")
 
     def word(self, key: str, default: str | None = None) -> str:
-        """Return a word that is safe as part of a folder name."""
+        """Return a word that can safely be part of a folder name, or the default if the key is missing."""
         value = self._require(key, default)
         if value == "" and default == "":
             return ""
@@ -82,7 +82,7 @@ class Fields:
         return value.lower()
 
     def size(self, key: str, limit: int) -> int:
-        """Return a file size in bytes, from 1 to ``limit``."""
+        """Return a file size in bytes of at least 1 and at most ``limit``."""
         value = self._require(key)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= limit:
             raise self._error(key, f"a number of bytes from 1 to {limit}")
@@ -105,7 +105,7 @@ class Fields:
         return float(value)
 
     def path(self, key: str) -> str:
-        """Return a relative path with slashes, each part of which is a plain name."""
+        """Return a relative path whose parts, separated by slashes, are plain file names."""
         value = self._require(key)
         parts = value.split("/") if isinstance(value, str) else []
         if not parts or len(str(value)) > 2 * MAX_TEXT_LENGTH or not all(map(_is_path_part, parts)):
@@ -121,33 +121,36 @@ class Fields:
 
     def _error(self, key: str, expected: str) -> CatalogueError:
         return CatalogueError(
-            f"{self.context}: {key} is {quoted(self._values.get(key))}, not {expected}; refused"
+            f"{self.context}: {key} is {quoted(self._values.get(key))}, not {expected}; the entry is refused"
         )
 
 
 def as_list(values: object, context: str) -> list[object]:
-    """Return a list after checking its type and length."""
+    """Return a value after checking that it is a list of permitted length."""
     if not isinstance(values, list):
         raise CatalogueError(f"{context}: expected a list, not {quoted(values)}")
     if len(values) > MAX_ENTRIES:
-        raise CatalogueError(f"{context}: {len(values)} entries, more than {MAX_ENTRIES}; refused")
+        raise CatalogueError(
+            f"{context}: has {len(values)} entries, more than the {MAX_ENTRIES} allowed; the catalogue is "
+            "refused"
+        )
     return values
 
 
 def check_language(value: object, context: str) -> str:
-    """Return a language code after checking its form."""
+    """Return a value after checking that it is a language code."""
     if not isinstance(value, str) or not LANGUAGE.fullmatch(value):
-        raise CatalogueError(f"{context} is {quoted(value)}, not a language code such as `en`; refused")
+        raise CatalogueError(f"{context} is {quoted(value)}, not a language code such as `en`")
     return value
 
 
 def same_spelling(code: str, other: str) -> bool:
-    """Return True if two codes, or pairs of codes, are equal ignoring case and treating ``_`` as ``-``."""
+    """Return True if two codes or pairs of codes are equal, ignoring case and treating ``_`` as ``-``."""
     return code.replace("_", "-").lower() == other.replace("_", "-").lower()
 
 
 def language_pairs(model: str) -> list[tuple[str, str]]:
-    """Return the possible language pairs of a name such as ``en-pt``; codes may contain hyphens."""
+    """Return the language pairs that a name such as ``en-pt`` may mean, since codes may contain hyphens."""
     if len(model) > MAX_PAIR_LENGTH:
         return []
     parts = re.split(r"[-_]", model)
@@ -156,20 +159,22 @@ def language_pairs(model: str) -> list[tuple[str, str]]:
 
 
 def check_file_name(name: str, context: str, reserved: Sequence[str] = RESERVED_NAMES) -> str:
-    """Return the name under which to install a file, after checking it."""
+    """Return a file name after checking that a file can safely be installed under it."""
     if not FILE_NAME.fullmatch(name) or ".." in name or name.lower() in reserved:
-        raise CatalogueError(f"{context}: unacceptable file name {quoted(name)}; refused")
+        raise CatalogueError(
+            f"{context}: the file name {quoted(name)} is not permitted; the entry is refused"
+        )
     return name
 
 
 def parse_json(content: bytes, context: str) -> object:
-    """Parse UTF-8 JSON, rejecting duplicate keys."""
+    """Return the value of a JSON text in UTF-8, rejecting duplicate keys."""
 
     def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for key, value in pairs:
             if key in values:
-                raise CatalogueError(f"{context}: duplicate key {quoted(key)}; refused")
+                raise CatalogueError(f"{context}: duplicate key {quoted(key)}; the catalogue is refused")
             values[key] = value
         return values
 

@@ -1,4 +1,4 @@
-"""Find the folder or file of a model by name."""
+"""Finding the folder or file of a model by its name."""
 
 from __future__ import annotations
 
@@ -25,27 +25,29 @@ FORMER_NAMES = {
     "openai-community": "gpt2 gpt2-medium gpt2-large gpt2-xl",
     "distilbert": "distilgpt2",
 }
-"""Models that are known by their names from before repositories had owners, by owner."""
-HUB_NAMES = {name: f"{owner}/{name}" for owner, names in FORMER_NAMES.items() for name in names.split()}
+"""Names that models had before repositories had owners, by their present owner."""
+PRESENT_NAMES = {name: f"{owner}/{name}" for owner, names in FORMER_NAMES.items() for name in names.split()}
 
 
 def find_model(name: str | Path | None = None) -> Path:
     """Return the folder or file of a model.
 
-    No name, or ``bundled``, is the model that comes with uwaga. An existing folder or file takes precedence
-    over other meanings of a name, then the models that ``uwaga models`` lists, then repositories of the
-    Hugging Face hub, which are read from the local cache or downloaded. Before a first download, the known
-    restrictions of the licence are logged as a warning.
+    A name is looked up among the existing folders and files, then among the models that ``uwaga models``
+    lists, then among the repositories of the Hugging Face Hub. Repositories are read from the local cache or
+    downloaded; before the first download, known restrictions of the licence are logged as a warning.
+
+    Args:
+        name: name or path of the model; None or ``bundled`` for the model that comes with uwaga.
 
     Raises:
-        ModelError: there is no such model, or it cannot be downloaded.
-        MissingExtraError: the name is a repository and ``huggingface_hub`` is not installed.
+        ModelError: if there is no such model, or it cannot be downloaded.
+        MissingExtraError: if the name is that of a repository and ``huggingface_hub`` is not installed.
     """
     if name is None or (str(name) == "bundled" and not os.path.lexists(name)):
         if not (BUNDLED / CONFIG).is_file():
             raise ModelError(
                 f"{BUNDLED}: this installation has no bundled model; "
-                "name another, such as a folder that `uwaga train` wrote"
+                "give another model, such as a folder written by `uwaga train`"
             )
         return BUNDLED
     folder = Path(os.path.expanduser(name))  # noqa: PTH111 (Path.expanduser fails on an unknown user)
@@ -56,23 +58,23 @@ def find_model(name: str | Path | None = None) -> Path:
         if folder.suffix in endings:
             return folder
         raise UnknownModelError(
-            f"{folder}: is a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
-            f"{' or '.join(endings)}"
+            f"{folder}: this file is not a model; a model is a folder with {CONFIG}, {WEIGHTS} and "
+            f"{SOURCE}, or a file {' or '.join(endings)}"
         )
     if isinstance(name, str) and (path := _find_installed(name)) is not None:
         return path
-    name = HUB_NAMES.get(name, name) if isinstance(name, str) else name
+    name = PRESENT_NAMES.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
         return _from_hub(name)
     raise UnknownModelError(
-        f"{str(name)!r}: no such folder, and not a Hugging Face name (owner/model) or a name that "
-        "`uwaga models` lists either; give a folder that `uwaga train` wrote, or `bundled` for the model "
-        "that comes with uwaga"
+        f"{str(name)!r}: there is no such folder, and this is neither a Hugging Face name (owner/model) nor "
+        "a name that `uwaga models` lists; give a folder written by `uwaga train`, or `bundled` for the "
+        "model that comes with uwaga"
     )
 
 
 def _find_installed(name: str) -> Path | None:
-    """Return the installed model with this name."""
+    """Return the folder or file of the installed model with a name, or None if there is none."""
     # Imported here because models given as folders do not need these modules.
     from uwaga.library.installed import find_installed_folder, find_packaged
 
@@ -84,23 +86,26 @@ def _from_hub(name: str) -> Path:
         hub = importlib.import_module("huggingface_hub")
     except ImportError:
         raise MissingExtraError(
-            f"{name}: no such folder; to fetch it from the Hugging Face hub, `pip install 'uwaga[hub]'`"
+            f"{name}: no such folder; to download the model from the Hugging Face Hub, run "
+            "`pip install 'uwaga[hub]'`"
         ) from None
     files = formats.files()
-    default = [*files.auxiliary, *files.weights]
-    cached = _find_cached(hub, name, default)
-    if cached is not None and _has_match(cached, (*files.weights, *files.fallback_weights)):
-        return cached
+    default_patterns = [*files.auxiliary, *files.weights]
+    cached_folder = _find_cached(hub, name, default_patterns)
+    if cached_folder is not None and _has_match(cached_folder, (*files.weights, *files.fallback_weights)):
+        return cached_folder
     try:
-        if cached is None:
+        if cached_folder is None:
             _log_restriction(hub, name)
-        snapshot = Path(hub.snapshot_download(name, allow_patterns=default))
+        snapshot = Path(hub.snapshot_download(name, allow_patterns=default_patterns))
         if not _has_match(snapshot, files.weights):
-            snapshot = Path(hub.snapshot_download(name, allow_patterns=[*default, *files.fallback_weights]))
+            snapshot = Path(
+                hub.snapshot_download(name, allow_patterns=[*default_patterns, *files.fallback_weights])
+            )
         return snapshot
     except Exception as error:  # huggingface_hub does not wrap the errors of its transport library
-        if cached is not None:
-            return cached
+        if cached_folder is not None:
+            return cached_folder
         cause = "offline mode is on" if os.environ.get("HF_HUB_OFFLINE") else reason(error)
         raise ModelError(
             f"{name}: no such folder, no copy in the Hugging Face cache, and it cannot be fetched: {cause}; "
@@ -110,7 +115,7 @@ def _from_hub(name: str) -> Path:
 
 
 def _log_restriction(hub: Any, name: str) -> None:
-    """Log what the licence of a repository forbids."""
+    """Log a warning about what the licence of a repository forbids, if it is known."""
     import logging  # imported late: few models are fetched
 
     notice = restriction(read_card(Path(hub.snapshot_download(name, allow_patterns=[README]))))
@@ -124,7 +129,7 @@ def _has_match(folder: Path, patterns: Sequence[str]) -> bool:
 
 
 def _find_cached(hub: object, name: str, patterns: list[str]) -> Path | None:
-    """Return the cached copy of a repository if its format is known."""
+    """Return the folder of a repository in the cache, or None if it is not there or its format is unknown."""
     try:
         snapshot = Path(hub.snapshot_download(name, allow_patterns=patterns, local_files_only=True))  # type: ignore[attr-defined]
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Download, verify and install a model into the folder of models, atomically."""
+"""Atomic installation of models into the folder of models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uwaga.files.http import HttpClient, Limits, public_url, to_json
 from uwaga.files.lines import load_zstandard
 from uwaga.files.lock import file_lock
 from uwaga.library.entry import FIREFOX_LICENCE, CatalogueEntry, RemoteFile
-from uwaga.library.fetch import ByteProgress, Fetched, Part, fetch, unpack
+from uwaga.library.fetch import ByteProgress, PartialDownload, ReceivedFile, fetch, unpack
 from uwaga.library.installed import ORIGIN_FILE, InstalledFile, Origin, models_home, read_origin
 
 NOTICES = {
@@ -26,17 +26,17 @@ NOTICES = {
         "https://github.com/mozilla/translations."
     )
 }
-"""Notices that licences require to be distributed with the files, by licence."""
+"""Notices that must be distributed with the files of a model, by licence."""
 
 
 def licence_notice(licence: str) -> str:
-    """Return the licence notice to show before a download and to include in the model card."""
+    """Return the notice on a licence that is shown before a download and written into the model card."""
     return NOTICES.get(licence, f"Licence: {licence or 'not stated'}.")
 
 
 def write_card(origin: Origin) -> str:
-    """Return the text of ``card.md``, with front matter."""
-    front = {"license": origin.licence.lower() or "not stated", "language": languages(origin)}
+    """Return the model card of a downloaded model, with front matter."""
+    front = {"license": origin.licence.lower() or "not stated", "language": all_languages(origin)}
     rows = [
         ("licence", origin.licence or "not stated"),
         ("from", " ".join(origin.source_languages)),
@@ -73,8 +73,8 @@ def write_card(origin: Origin) -> str:
     )
 
 
-def languages(origin: Origin) -> list[str]:
-    """Return the source and target language codes."""
+def all_languages(origin: Origin) -> list[str]:
+    """Return the codes of the source and target languages of a model."""
     return [*origin.source_languages, *origin.target_languages]
 
 
@@ -84,10 +84,10 @@ def _cell(text: str) -> str:
 
 PARTS_FOLDER, LOCKS_FOLDER = ".incomplete", ".locks"
 RECORD_BYTES = 1 << 20
-"""Disk space reserved for a card, a record and the file system, in bytes."""
+"""Disk space in bytes that is reserved for the card, the record and the file system."""
 
 Progress = Callable[[int, int | None], None]
-"""Called with the number of bytes received and the total, None if unknown."""
+"""Type of callbacks that receive the number of bytes received and the total number, None if unknown."""
 
 
 def install(
@@ -97,25 +97,26 @@ def install(
     progress: Progress | None = None,
     waiting: Callable[[str], None] | None = None,
 ) -> Path:
-    """Download a model into the folder of models, unless the catalogue's version is installed.
+    """Download a model into the folder of models, unless the version in the catalogue is installed.
 
-    Several processes may call this at once: the second waits for the first and uses its files. Partial
-    downloads are kept and resumed.
+    If another process is installing the same model, this function waits and uses its files. Partial downloads
+    are kept, and resumed later.
 
     Args:
         entry: the model.
-        environment: environment variables that locate the folder.
+        environment: environment variables, which may give the folder of models.
         limits: timeouts and retries.
-        progress: called with the progress, from several threads but never concurrently.
+        progress: called whenever bytes have been received, from several threads but never concurrently.
         waiting: called with a message if another process is downloading the same model.
 
     Returns:
-        The folder of the model.
+        the folder of the model.
 
     Raises:
-        CatalogueError: a file cannot be fetched or does not match the catalogue; nothing is installed.
-        ModelError: the disk is full or cannot be written.
-        MissingExtraError: the library that unpacks its files is not installed.
+        CatalogueError: if a file cannot be downloaded or does not match the catalogue. Nothing is then
+            installed.
+        ModelError: if the disk is full or cannot be written.
+        MissingExtraError: if the library that unpacks the files is not installed.
     """
     home = models_home(environment)
     folder, parts = home / entry.name, home / PARTS_FOLDER / entry.name
@@ -129,7 +130,7 @@ def install(
             if not is_current(folder, entry):
                 if folder.exists() and not (folder / ORIGIN_FILE).is_file():
                     raise CatalogueError(
-                        f"{folder}: already exists and is not a downloaded model; rename it, or "
+                        f"{folder}: this folder exists and is not a downloaded model; rename it, or "
                         f"remove it with `uwaga models remove {entry.name}`"
                     )
                 _check_disk_space(home, entry)
@@ -139,13 +140,13 @@ def install(
     except OSError as error:
         raise CatalogueError(
             f"{error.filename or home}: cannot be written: {error.strerror or error}; make it writable, or "
-            "name another folder with the variable UWAGA_HOME"
+            "give another folder with the environment variable UWAGA_HOME"
         ) from None
     return folder
 
 
 def is_current(folder: Path, entry: CatalogueEntry) -> bool:
-    """Return True if a folder contains the complete model in the catalogue's version."""
+    """Return True if a folder contains all files of a model in the version of the catalogue."""
     try:
         origin = read_origin(folder)
     except UwagaError:
@@ -165,17 +166,17 @@ def is_current(folder: Path, entry: CatalogueEntry) -> bool:
 def uninstall(
     name: str, environment: Mapping[str, str], waiting: Callable[[str], None] | None = None
 ) -> bool:
-    """Remove an installed model and its partial downloads; return False if there are none.
+    """Remove an installed model and its partial downloads, and return False if there are none.
 
-    Removal is atomic: a process that loads the model finds all of it or nothing.
+    Removal is atomic: a process that loads the model finds either all files or none.
 
     Args:
-        name: the name of the model.
-        environment: environment variables that locate the folder.
+        name: name of the model.
+        environment: environment variables, which may give the folder of models.
         waiting: called with a message if another process is downloading the model.
 
     Raises:
-        OSError: it cannot be removed.
+        OSError: if the files cannot be removed.
     """
     home = models_home(environment)
     folder, parts = home / name, home / PARTS_FOLDER / name
@@ -191,24 +192,26 @@ def uninstall(
 
 
 def _wait_callback(name: str, waiting: Callable[[str], None] | None) -> Callable[[], None] | None:
-    """Return a callback that reports that another process has locked a model."""
+    """Return a callback that reports to ``waiting`` that another process has locked a model."""
     return waiting and (lambda: waiting(f"another process is installing or removing {name}; waiting for it"))
 
 
 def _check_disk_space(home: Path, entry: CatalogueEntry) -> None:
-    needed = 2 * (entry.size or 0) + RECORD_BYTES  # compressed files are kept next to the unpacked files
-    free = shutil.disk_usage(home).free
-    if needed > free:
+    needed_bytes = (
+        2 * (entry.size or 0) + RECORD_BYTES
+    )  # compressed files are kept next to the unpacked files
+    free_bytes = shutil.disk_usage(home).free
+    if needed_bytes > free_bytes:
         raise CatalogueError(
-            f"{home}: {entry.name} needs {needed >> 20} MB, but only {free >> 20} MB are free; free some, or "
-            "name another folder with the variable UWAGA_HOME"
+            f"{home}: {entry.name} needs {needed_bytes >> 20} MB, but only {free_bytes >> 20} MB are free; "
+            "free disk space, or give another folder with the environment variable UWAGA_HOME"
         )
 
 
 def _download(
     entry: CatalogueEntry, folder: Path, parts: Path, limits: Limits, progress: Progress | None
 ) -> None:
-    """Download all files concurrently, within the limits. The first failure cancels the other downloads."""
+    """Download all files of a model concurrently; the first failure cancels the other downloads."""
     client, total = HttpClient(limits), _TotalProgress(entry.files, progress)
     pool = ThreadPoolExecutor(limits.parallel_files, "uwaga-download")
     try:
@@ -224,8 +227,8 @@ def _download(
         pool.shutdown(cancel_futures=True)
 
 
-def _wait(jobs: Mapping[str, Future[Fetched]]) -> None:
-    """Wait for all downloads, or raise the error of the first failure."""
+def _wait(jobs: Mapping[str, Future[ReceivedFile]]) -> None:
+    """Wait until all downloads are complete or one has failed, and raise its error."""
     finished, _ = wait(jobs.values(), return_when=FIRST_EXCEPTION)
     for job in jobs.values():
         if job in finished and (error := job.exception()) is not None:
@@ -233,23 +236,27 @@ def _wait(jobs: Mapping[str, Future[Fetched]]) -> None:
 
 
 def _install_files(
-    entry: CatalogueEntry, staging: Path, client: HttpClient, parts: Path, downloads: Mapping[str, Fetched]
+    entry: CatalogueEntry,
+    staging: Path,
+    client: HttpClient,
+    parts: Path,
+    downloads: Mapping[str, ReceivedFile],
 ) -> None:
-    """Unpack the files into the new model folder and write its card and ``origin.json``."""
+    """Unpack the files into the new model folder, and write the model card and ``origin.json``."""
     files = {}
     for file in entry.files:
-        fetched = downloads[file.name]
+        received = downloads[file.name]
         try:
-            size, sha256 = _unpack(fetched, staging, file)
+            size, sha256 = _unpack_and_check(received, staging, file)
         except CatalogueError:
-            if fetched.is_download:
-                Part(fetched.path, fetched.location).drop()
-            if not fetched.resumed:
+            if received.is_download:
+                PartialDownload(received.path, received.location).drop()
+            if not received.resumed:
                 raise
             # The resumed part may be from another version: download the file again.
-            fetched = fetch(client, file, parts / f"{file.name}.part", lambda received, total: None)
-            size, sha256 = _unpack(fetched, staging, file)
-        files[file.name] = InstalledFile(size=size, sha256=sha256, location=public_url(fetched.location))
+            received = fetch(client, file, parts / f"{file.name}.part", lambda received, total: None)
+            size, sha256 = _unpack_and_check(received, staging, file)
+        files[file.name] = InstalledFile(size=size, sha256=sha256, location=public_url(received.location))
     origin = Origin(
         name=entry.name,
         source=entry.source,
@@ -269,10 +276,10 @@ def _install_files(
     (staging / ORIGIN_FILE).write_bytes(to_json(origin.model_dump(mode="json")))
 
 
-def _unpack(fetched: Fetched, staging: Path, file: RemoteFile) -> tuple[int, str]:
+def _unpack_and_check(received: ReceivedFile, staging: Path, file: RemoteFile) -> tuple[int, str]:
     target = staging / file.name
     target.unlink(missing_ok=True)
-    result = unpack(fetched.path, target, file)
+    result = unpack(received.path, target, file)
     if target.suffix == ".argosmodel":
         from uwaga.checkpoints.formats.argos.package import select_members
         from uwaga.files.zip import open_archive
@@ -283,12 +290,12 @@ def _unpack(fetched: Fetched, staging: Path, file: RemoteFile) -> tuple[int, str
                 package.check_sums()
         except UwagaError as error:
             text = str(error).replace(str(target), file.name)
-            raise CatalogueError(f"{text} (from {public_url(fetched.location)})") from None
+            raise CatalogueError(f"{text} (from {public_url(received.location)})") from None
     return result
 
 
 class _TotalProgress:
-    """The total progress of several files."""
+    """The progress of several downloads together."""
 
     def __init__(self, files: tuple[RemoteFile, ...], progress: Progress | None) -> None:
         self._progress, self._lock = progress, threading.Lock()
@@ -296,7 +303,7 @@ class _TotalProgress:
         self._totals: dict[str, int | None] = {file.name: file.packed_size for file in files}
 
     def callback(self, file: RemoteFile) -> ByteProgress:
-        """Return the progress callback of one file."""
+        """Return the progress callback for one of the files."""
 
         def update(received: int, total: int | None) -> None:
             with self._lock:
