@@ -1,1 +1,1 @@
-"""The interfaces of other libraries, implemented with uwaga's models."""
+"""Interfaces of other libraries, implemented with uwaga's models."""

@@ -1,7 +1,7 @@
-"""The pipelines of ``transformers`` 4 that version 5 removed, and two that it kept.
+"""Pipelines of ``transformers`` 4: those that version 5 removed, and two that it kept.
 
-Tasks, inputs, outputs and keyword arguments are those of version 4. Unsupported arguments are refused by
-name; arguments are ignored only if they do not affect the result.
+Tasks, inputs, outputs and keyword arguments are those of version 4. An unsupported argument raises an error
+that names it; arguments are ignored only if they do not affect the result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 SPECIAL_TOKENS = frozenset({"[CLS]", "[SEP]", "[MASK]", "[UNK]", "[PAD]"})
 WINDOW_TEXTS = 256
-"""Number of texts of an iterable to read and process together."""
+"""Number of texts that are read from an iterable and processed together."""
 TRANSLATION_TASK = re.compile(r"translation_(\w{1,32}?)_to_(\w{1,32})")
 
 SEARCH_OPTIONS = {
@@ -41,10 +41,10 @@ SEARCH_OPTIONS = {
     "decoder_start_token_id": "start",
     "forced_bos_token_id": "first",
 }
-"""Search options by the corresponding argument of ``generate``."""
+"""Names of search options by the corresponding argument of ``generate``."""
 LENGTH_ARGUMENTS = ("max_length", "min_length", "max_new_tokens", "min_new_tokens")
 EARLY_STOPPING = {True: True, False: "estimate", "never": False}
-"""``early_stopping`` of :class:`uwaga.search.SearchOptions` by that of ``generate``."""
+"""Values of ``early_stopping`` in :class:`uwaga.search.SearchOptions` by value of ``generate``'s argument."""
 NEUTRAL_ARGUMENTS: Mapping[str, tuple[object, ...]] = {
     "clean_up_tokenization_spaces": (None, False),
     "return_tensors": (None, False),
@@ -62,11 +62,11 @@ NEUTRAL_ARGUMENTS: Mapping[str, tuple[object, ...]] = {
     "batch_size": (),
     "num_workers": (),
 }
-"""Accepted values of ignored arguments, which do not affect the result; empty for any value."""
-REFUSALS = {
-    "return_tensors": "the result is text; its token ids are not returned",
-    "return_text": "the result is text",
-    "truncation": 'a text is never cut: one that is too long is an error; split="sentences" splits it',
+"""Accepted values of ignored arguments, which do not affect the result; empty if all values are accepted."""
+EXPLANATIONS = {
+    "return_tensors": "results are texts; token ids are not returned",
+    "return_text": "results are texts",
+    "truncation": 'texts are never truncated; split="sentences" splits texts that are too long',
 }
 
 
@@ -78,41 +78,43 @@ def pipeline(
     Args:
         task: ``translation``, ``translation_XX_to_YY``, ``summarization``, ``text2text-generation``,
             ``text-generation`` or ``fill-mask``; None for the task of the model.
-        model: a model folder or a Hugging Face name; None for the bundled English–German model.
-        tokenizer: None, or the same as ``model``: a model's own tokeniser is used.
+        model: model folder or Hugging Face name; None for the bundled English–German model.
+        tokenizer: None or the same value as ``model``, since the tokeniser of the model is always used.
         **options: ``device`` (-1, ``"cpu"``, 0, ``"cuda"``, ``"cuda:1"``), ``torch_dtype`` or ``dtype``, and
             default values of the arguments of calls.
 
     Raises:
-        SettingsError: a task or an option is unknown or not supported by uwaga.
-        ModelError: there is no such model, or it is for another task.
+        SettingsError: if a task or an option is unknown or not supported by uwaga.
+        ModelError: if there is no such model, or it is for another task.
     """
     match = TRANSLATION_TASK.fullmatch(task or "")
     if match:
         options = {"src_lang": match[1], "tgt_lang": match[2]} | options
     kind = TASKS.get("translation" if match else str(task)) if task is not None else None
     if task is not None and kind is None:
-        raise SettingsError(f"task {quoted(task)}: uwaga has {', '.join(TASKS)} and translation_XX_to_YY")
+        raise SettingsError(
+            f"task {quoted(task)}: not supported; uwaga supports {', '.join(TASKS)} and translation_XX_to_YY"
+        )
     if tokenizer is not None and str(tokenizer) != str(model):
-        raise SettingsError("tokenizer: a model's own tokeniser is used: leave the option out")
-    loading = _loading(options)
+        raise SettingsError("tokenizer: the tokeniser of the model is always used; omit the option")
+    load_options = _pop_load_options(options)
     if model is None and kind not in (None, TranslationPipeline):
-        raise SettingsError(f"model: name one for the task {task}: only translation has a bundled model")
+        raise SettingsError(f"model: give a model for the task {task}; only translation has a bundled model")
     if kind is None:
         kind = _pipeline_class(model)
-    return kind(str(task or kind.task), model, loading, options)
+    return kind(str(task or kind.task), model, load_options, options)
 
 
-def _loading(options: dict[str, Any]) -> dict[str, Any]:
-    """Remove the load options from a pipeline's options, and return them as uwaga's load options."""
-    loading: dict[str, Any] = {}
+def _pop_load_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options for loading from a pipeline's options, and return them by their names in uwaga."""
+    load_options: dict[str, Any] = {}
     device = options.pop("device", None)
     if device is not None:
         name = str(device)
-        loading["device"] = "cpu" if name == "-1" else f"cuda:{name}" if name.isdigit() else name
+        load_options["device"] = "cpu" if name == "-1" else f"cuda:{name}" if name.isdigit() else name
     for name in ("torch_dtype", "dtype"):
         if (value := options.pop(name, None)) is not None:
-            loading["dtype"] = str(value).removeprefix("torch.")
+            load_options["dtype"] = str(value).removeprefix("torch.")
     allowed: dict[str, tuple[object, ...]] = {
         "framework": (None, "pt"),
         "device_map": (None, "auto"),
@@ -124,10 +126,10 @@ def _loading(options: dict[str, Any]) -> dict[str, Any]:
     for name, values in allowed.items():
         if (value := options.pop(name, None)) not in values:
             explanation = (
-                "no code of a model is run" if name == "trust_remote_code" else "uwaga does not have it"
+                "uwaga never runs code of models" if name == "trust_remote_code" else "not supported by uwaga"
             )
-            raise SettingsError(f"{name}={quoted(value)}: {explanation}: leave the option out")
-    return loading
+            raise SettingsError(f"{name}={quoted(value)}: {explanation}; omit the option")
+    return load_options
 
 
 def _pipeline_class(model: str | Path | None) -> type[Pipeline]:
@@ -140,28 +142,28 @@ def _pipeline_class(model: str | Path | None) -> type[Pipeline]:
 
 
 class Pipeline:
-    """A task of ``transformers`` with a model of uwaga.
+    """A pipeline of ``transformers`` that runs a model with uwaga.
 
     Args:
-        task: the name of the task.
-        model: see :func:`pipeline`.
-        loading: options of :class:`uwaga.settings.LoadOptions` by name.
+        task: name of the task.
+        model: model folder or name, see :func:`pipeline`.
+        load_options: options of :class:`uwaga.settings.LoadOptions` by name.
         options: default arguments of calls.
     """
 
     task: ClassVar[str]
     arguments: ClassVar[frozenset[str]] = frozenset()
-    """Arguments of a call, apart from search arguments."""
+    """Names of the arguments of a call, apart from search options."""
 
     def __init__(
-        self, task: str, model: str | Path | None, loading: Mapping[str, Any], options: Mapping[str, Any]
+        self, task: str, model: str | Path | None, load_options: Mapping[str, Any], options: Mapping[str, Any]
     ) -> None:
         self.name = task
         self._defaults = _task_defaults(find_model(model), task) | dict(options)
-        self._load(model, loading)
+        self._load(model, load_options)
         self._merge_arguments({})
 
-    def _load(self, model: str | Path | None, loading: Mapping[str, Any]) -> None:
+    def _load(self, model: str | Path | None, load_options: Mapping[str, Any]) -> None:
         raise NotImplementedError
 
     def _run(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
@@ -174,13 +176,14 @@ class Pipeline:
     def __call__(self, inputs: Any, **options: Any) -> Any:
         """Return the result for a text, a list of texts, or another iterable of texts.
 
-        A text gives a list of dictionaries. A list gives a list with a dictionary for each text, or with a
-        list of dictionaries if a text has several or the task is ``text-generation``. Any other iterable,
-        such as a generator or a dataset column, gives an iterator.
+        The result for a text is a list of dictionaries. The result for a list is a list with a dictionary for
+        each text, or with a list of dictionaries if a text has several results or the task is
+        ``text-generation``. The result for any other iterable, such as a generator or a dataset column, is an
+        iterator.
 
         Raises:
-            DataError: an input is not a text, or the model cannot process it.
-            SettingsError: an argument is unknown or not supported by uwaga.
+            DataError: if an input is not a text, or the model cannot process it.
+            SettingsError: if an argument is unknown or not supported by uwaga.
         """
         merged_options = self._merge_arguments(options)
         if isinstance(inputs, str):
@@ -203,7 +206,7 @@ class Pipeline:
             number += len(window)
 
     def _merge_arguments(self, options: Mapping[str, Any]) -> Record:
-        """Merge the arguments of the pipeline and of a call, without ignored arguments."""
+        """Return the arguments of the pipeline and of a call, checked and without ignored arguments."""
         merged = {**self._defaults, **options}
         allowed = {
             *self.arguments,
@@ -217,14 +220,14 @@ class Pipeline:
         for name, value in merged.items():
             if name not in allowed:
                 matches = difflib.get_close_matches(name, allowed, n=1)
-                hint = f"; did you mean {matches[0]!r}?" if matches else ": uwaga does not have it"
+                hint = f"; did you mean {matches[0]!r}?" if matches else ", which uwaga does not support"
                 raise SettingsError(f"unknown argument {name!r}{hint}")
             if name not in NEUTRAL_ARGUMENTS:
                 arguments[name] = value
             elif NEUTRAL_ARGUMENTS[name] and not any(
                 value is neutral or value == neutral for neutral in NEUTRAL_ARGUMENTS[name]
             ):
-                explanation = REFUSALS.get(name, "uwaga's search does not have it")
+                explanation = EXPLANATIONS.get(name, "not supported by uwaga's search")
                 raise SettingsError(f"{name}={quoted(value)}: {explanation}")
         return arguments
 
@@ -237,7 +240,7 @@ def _texts(inputs: Sequence[Any], number: int) -> list[str]:
 
 
 def _task_defaults(folder: Path, task: str) -> Record:
-    """Return a task's arguments from a checkpoint's configuration (``task_specific_params``)."""
+    """Return the arguments of a task that ``task_specific_params`` in a model's ``config.json`` states."""
     path = folder / "config.json"
     if not path.is_file():
         return {}
@@ -260,16 +263,16 @@ def _task_defaults(folder: Path, task: str) -> Record:
     )
 
 
-def search_options(arguments: Mapping[str, Any], *, counted: int) -> Record:
-    """Convert arguments of ``generate`` to uwaga's search options.
+def search_options(arguments: Mapping[str, Any], *, context_tokens: int) -> Record:
+    """Return uwaga's search options for arguments of ``generate``.
 
     Args:
-        arguments: values by name; None for the model's default.
-        counted: number of tokens that ``max_length`` and ``min_length`` include besides new tokens: the start
-            symbol of an encoder–decoder, or the prompt of a decoder.
+        arguments: values by name; None means the default of the model.
+        context_tokens: number of tokens that ``max_length`` and ``min_length`` include in addition to new
+            tokens: the start symbol of an encoder–decoder, or the prompt of a decoder-only model.
 
     Raises:
-        SettingsError: a value is not supported by uwaga.
+        SettingsError: if a value is not supported by uwaga.
     """
     options = {
         SEARCH_OPTIONS[name]: value
@@ -285,7 +288,10 @@ def search_options(arguments: Mapping[str, Any], *, counted: int) -> Record:
             raise SettingsError("bad_words_ids: only single tokens can be banned")
         options["banned"] = tuple(sequence[0] for sequence in banned)
     if options.get("sample") and arguments.get("num_beams") not in (None, 1):
-        raise SettingsError("do_sample and num_beams > 1: sampling in a beam is not supported: leave one out")
+        raise SettingsError(
+            "do_sample cannot be combined with num_beams > 1, because sampling with beam search is not "
+            "supported; omit one of them"
+        )
     if options.get("sample"):
         options.pop("beam", None)
     for bound in ("max", "min"):
@@ -293,12 +299,14 @@ def search_options(arguments: Mapping[str, Any], *, counted: int) -> Record:
         if new is not None:
             options[f"{bound}_length"] = new
         elif total is not None:
-            options[f"{bound}_length"] = total - counted if bound == "max" else max(0, total - counted)
+            options[f"{bound}_length"] = (
+                total - context_tokens if bound == "max" else max(0, total - context_tokens)
+            )
     return options
 
 
 class Text2TextPipeline(Pipeline):
-    """``text2text-generation``: an encoder–decoder transforms texts."""
+    """The pipeline ``text2text-generation``, which transforms texts with an encoder–decoder."""
 
     task = "text2text-generation"
     key: ClassVar[str] = "generated_text"
@@ -306,10 +314,10 @@ class Text2TextPipeline(Pipeline):
         {"src_lang", "tgt_lang", "prefix", "split", "glossary", "glossary_mode", "placeholders"}
     )
 
-    def _load(self, model: str | Path | None, loading: Mapping[str, Any]) -> None:
+    def _load(self, model: str | Path | None, load_options: Mapping[str, Any]) -> None:
         from uwaga.translator import Translator
 
-        self.model: Translator = Translator.load(model, **loading)
+        self.model: Translator = Translator.load(model, **load_options)
 
     def _run(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
         prefix = options.get("prefix") or ""
@@ -321,7 +329,7 @@ class Text2TextPipeline(Pipeline):
             **{name: options[name] for name in ("glossary", "glossary_mode") if name in options},
         }
         translations = self.model.translate(
-            [prefix + text for text in texts], **request, **search_options(options, counted=1)
+            [prefix + text for text in texts], **request, **search_options(options, context_tokens=1)
         )
         return [
             [{self.key: translation.text} for translation in (best, *best.alternatives)]
@@ -333,37 +341,37 @@ class Text2TextPipeline(Pipeline):
 
 
 class TranslationPipeline(Text2TextPipeline):
-    """``translation``: from ``src_lang`` to ``tgt_lang`` if the model is multilingual."""
+    """The pipeline ``translation``, with ``src_lang`` and ``tgt_lang`` for multilingual models."""
 
     task = "translation"
     key = "translation_text"
 
 
 class SummarizationPipeline(Text2TextPipeline):
-    """``summarization``: an encoder–decoder summarises texts."""
+    """The pipeline ``summarization``, which summarises texts with an encoder–decoder."""
 
     task = "summarization"
     key = "summary_text"
 
 
 class TextGenerationPipeline(Pipeline):
-    """``text-generation``: a decoder continues texts or chats."""
+    """The pipeline ``text-generation``, which continues texts or chats with a decoder-only model."""
 
     task = "text-generation"
     arguments = frozenset({"return_full_text", "prefix"})
 
-    def _load(self, model: str | Path | None, loading: Mapping[str, Any]) -> None:
+    def _load(self, model: str | Path | None, load_options: Mapping[str, Any]) -> None:
         from uwaga.generation import TextGenerator
 
         assert model is not None
-        self.model: TextGenerator = TextGenerator.load(model, **loading)
+        self.model: TextGenerator = TextGenerator.load(model, **load_options)
 
     def __call__(self, inputs: Any, **options: Any) -> Any:
         """Return the results for texts, as :meth:`Pipeline.__call__` does, or for one or several chats.
 
-        A chat is a list of messages, which are dictionaries with a ``role`` and a ``content``. Its
-        ``generated_text`` is the list of messages with the assistant's message appended; if
-        ``return_full_text`` is False, only the text of that message.
+        A chat is a list of messages, which are dictionaries with a ``role`` and a ``content``. The result's
+        ``generated_text`` is the list of messages with the assistant's message appended or, if
+        ``return_full_text`` is False, only the text of the assistant's message.
         """
         if isinstance(inputs, list) and inputs and isinstance(inputs[0], Mapping):
             return self._chats([inputs], self._merge_arguments(options))[0]
@@ -395,39 +403,43 @@ class TextGenerationPipeline(Pipeline):
     def _continuations(self, prompts: Sequence[str | list[Any]], options: Record) -> list[Continuation]:
         has_lengths = any(options.get(f"{bound}_length") is not None for bound in ("max", "min"))
         if not has_lengths:
-            return self.model.generate(prompts, **search_options(options, counted=0))
+            return self.model.generate(prompts, **search_options(options, context_tokens=0))
         continuations = []
         for number, prompt in enumerate(prompts, start=1):
             length = len(self.model.prompt_ids(prompt))
-            search = search_options(options, counted=length)
+            search = search_options(options, context_tokens=length)
             if search.get("max_length", 1) < 1:
                 raise DataError(
-                    f"text {number} has {length} tokens, which max_length={options['max_length']} includes: "
-                    "give max_new_tokens"
+                    f"text {number} has {length} tokens, which count towards "
+                    f"max_length={options['max_length']}; give max_new_tokens instead"
                 )
             continuations.append(self.model.generate(prompt, **search))
         return continuations
 
 
 class FillMaskPipeline(Pipeline):
-    """``fill-mask``: the most probable tokens for each ``[MASK]``."""
+    """The pipeline ``fill-mask``, which returns the most probable tokens for each ``[MASK]``."""
 
     task = "fill-mask"
     arguments = frozenset({"top_k", "targets"})
 
-    def _load(self, model: str | Path | None, loading: Mapping[str, Any]) -> None:
+    def _load(self, model: str | Path | None, load_options: Mapping[str, Any]) -> None:
         from uwaga.generation import MaskFiller
 
         assert model is not None
-        self.model: MaskFiller = MaskFiller.load(model, **loading)
+        self.model: MaskFiller = MaskFiller.load(model, **load_options)
 
     def _run(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
         for name in options:
             if name not in self.arguments:
-                raise SettingsError(f"{name}: nothing is generated in the task fill-mask")
+                raise SettingsError(f"{name}: not supported in the task fill-mask, which generates no text")
         tokeniser, vocabulary = self.model.tokeniser, self.model.model.vocabulary
         targets = options.get("targets")
-        allowed = None if targets is None else self._ids([targets] if isinstance(targets, str) else targets)
+        allowed = (
+            None
+            if targets is None
+            else self._first_token_ids([targets] if isinstance(targets, str) else targets)
+        )
         limit = options.get("top_k") or 5
         predictions = self.model.fill(
             list(texts), k=min(limit, vocabulary) if allowed is None else vocabulary
@@ -445,7 +457,9 @@ class FillMaskPipeline(Pipeline):
                         continue
                     filled = [*ids[:position], token, *ids[position + 1 :]]
                     sequence = (
-                        tokeniser.decode(filled) if len(positions) == 1 else self._with_specials(filled)
+                        tokeniser.decode(filled)
+                        if len(positions) == 1
+                        else self._decode_with_special_tokens(filled)
                     )
                     row.append(
                         {
@@ -459,8 +473,8 @@ class FillMaskPipeline(Pipeline):
             answers.append(rows[0] if len(rows) == 1 else rows)
         return answers
 
-    def _with_specials(self, ids: Sequence[int]) -> str:
-        """Decode a text with its special tokens, as version 4 does if other gaps remain."""
+    def _decode_with_special_tokens(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens with special tokens, as in version 4 if other masks remain."""
         tokeniser = self.model.tokeniser
         ids = tokeniser.add_special_tokens(list(ids))
         text, pending = "", []  # the text so far, and the ids since the last special token
@@ -475,8 +489,8 @@ class FillMaskPipeline(Pipeline):
             text += f" {piece}"
         return text.strip()
 
-    def _ids(self, targets: Sequence[str]) -> set[int]:
-        """Return the first token of each target."""
+    def _first_token_ids(self, targets: Sequence[str]) -> set[int]:
+        """Return the id of the first token of each target."""
         token_ids = set()
         for target in targets:
             ids = self.model.tokeniser.encode(target)

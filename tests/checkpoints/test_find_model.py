@@ -110,7 +110,7 @@ CARDS = {
     ),
     "license: other\nlicense_name: tencent-hy-community": "must not train other models",
     "license: other\nlicense_name: qwen-research": "commercial use is forbidden",
-    "license: other\nlicense_name: mine": "licence 'mine': not a common one; read what it forbids",
+    "license: other\nlicense_name: mine": "licence 'mine': not a common licence; read what it forbids",
     "license: openrail": "the uses that it lists are forbidden",
     "license: [unclosed": None,
 }

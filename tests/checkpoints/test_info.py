@@ -280,7 +280,7 @@ def test_int8_description_states_parameter_count_of_the_original_model(tmp_path)
     same = ("sizes", "vocabulary", "languages", "licence", "decoding", "problems")
     assert [getattr(description, name) for name in same] == [getattr(original, name) for name in same]
     (tmp_path / "int8" / "config.json").write_text('{"format": "uwaga int8 model", "version": 99}')
-    with pytest.raises(ModelError, match="install a newer uwaga"):
+    with pytest.raises(ModelError, match="install a newer version of uwaga"):
         describe(tmp_path / "int8")
 
 

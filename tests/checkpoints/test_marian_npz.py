@@ -340,8 +340,8 @@ INVALID_FILES = {
     r"found model\.npz, other\.npz": lambda f: shutil.copy(f / "model.npz", f / "other.npz"),
     r"expected one vocabulary": lambda f: (f / "opus.vocab.yml").unlink(),
     r"source\.spm: no such file; the vocabulary contains only the ids": lambda f: (f / "source.spm").unlink(),
-    r"yml: line 1 must be a piece and its number": lambda f: (f / "opus.vocab.yml").write_text("[1]\n"),
-    r"yml: the vocabulary lacks </s>": lambda f: (f / "opus.vocab.yml").write_text("a: 0\n"),
+    r"yml: line 1 must be a piece and its id": lambda f: (f / "opus.vocab.yml").write_text("[1]\n"),
+    r"yml: the vocabulary does not contain </s>": lambda f: (f / "opus.vocab.yml").write_text("a: 0\n"),
     r"not numbered consecutively from 0": lambda f: (f / "opus.vocab.yml").write_text("</s>: 0\n<unk>: 7\n"),
     r"is for \d+ tokens, but the vocabulary has 2": lambda f: (f / "opus.vocab.yml").write_text(
         "</s>: 0\n<unk>: 1\n"
@@ -377,5 +377,5 @@ def test_pickled_objects_are_rejected_without_execution(folder, tmp_path):
 def test_npz_without_marian_settings_is_rejected(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     np.savez(tmp_path / "m/model.npz", x=np.zeros(3))
-    with pytest.raises(ModelError, match=r"has no 'special:model\.yml'"):
+    with pytest.raises(ModelError, match=r"contains no 'special:model\.yml'"):
         load_torch(tmp_path / "m")

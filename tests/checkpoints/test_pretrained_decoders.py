@@ -209,8 +209,8 @@ INVALID_CONFIGS = {
     r"'hidden_size' must be a whole number": ("llama", {"hidden_size": -36}),
     r"'num_hidden_layers' must be a whole number": ("llama", {"num_hidden_layers": 0}),
     r"16000000 layers, but only": ("llama", {"num_hidden_layers": 16_000_000}),
-    r"the feed-forward \(16000000\) at width 36": ("llama", {"intermediate_size": 16_000_000}),
-    r"the heads": ("llama", {"head_dim": 16_000_000}),
+    r"the feed-forward size \(16000000\) at width 36": ("llama", {"intermediate_size": 16_000_000}),
+    r"the size of all heads": ("llama", {"head_dim": 16_000_000}),
     r"the vocabulary": ("llama", {"vocab_size": 16_000_000}),
     r"key_value_heads 4 does not divide heads 6": ("llama", {"num_key_value_heads": 4}),
     r"even head width": ("llama", {"head_dim": 7}),
@@ -233,7 +233,10 @@ INVALID_CONFIGS = {
         "qwen3",
         {"layer_types": ["sliding_attention"] * 3},
     ),
-    r"'layer_types': 'chunked_attention' is unknown": ("gemma2", {"layer_types": ["chunked_attention"] * 3}),
+    r"'layer_types' contains 'chunked_attention', which is not supported": (
+        "gemma2",
+        {"layer_types": ["chunked_attention"] * 3},
+    ),
     r"'layer_types' must be a list of the types of the 3 layers": (
         "gemma2",
         {"layer_types": ["full_attention"]},

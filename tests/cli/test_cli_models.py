@@ -56,13 +56,13 @@ def test_models_json_output_describes_models(machine):
     assert sound["bytes"] == sum(path.stat().st_size for path in NUMBERS.rglob("*") if path.is_file())
     assert sound["precision"] and sound["format"] == "uwaga" and sound["problems"] == []
     assert "config.json" in rows["owner/damaged"]["problems"][0]
-    assert "no file of it was fetched completely" in rows["owner/begun"]["problems"][0]
+    assert "no file of this model was downloaded completely" in rows["owner/begun"]["problems"][0]
 
 
 def test_models_table_lists_models_and_problems(machine):
     table = run()
     assert "owner/sound" in table and "damaged" in table
-    assert "owner/begun: no file of it was fetched" in table
+    assert "owner/begun: no file of this model was downloaded" in table
 
 
 def test_models_are_listed_from_additional_folders(machine):

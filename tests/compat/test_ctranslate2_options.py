@@ -111,15 +111,15 @@ def test_option_names_and_defaults_match_ctranslate2():
         ({"beam_size": "four"}, "beam_size must be a whole number"),
         ({"beam_size": 10_000}, "beam_size must be 1024 or less"),
         ({"num_hypotheses": 3}, "num_hypotheses 3 is greater than beam_size"),
-        ({"sampling_topk": 5}, "sampling_topk=5 and beam_size=2: sampling in a beam"),
+        ({"sampling_topk": 5}, "sampling_topk=5 and beam_size=2: sampling with beam search"),
         ({"sampling_topp": 0}, "sampling_topp"),
-        ({"end_token": "."}, "end_token='.': a target ends with the model's end token, '</s>'"),
+        ({"end_token": "."}, "end_token='.': only the model's end token, '</s>', is supported"),
         ({"suppress_sequences": ["▁ein"]}, "suppress_sequences: '▁ein': each must be a list of tokens"),
         ({"suppress_sequences": [["▁ein", "x-y"]]}, "the token 'x-y' is not in the vocabulary"),
-        ({"prefix_bias_beta": 1}, "prefix_bias_beta=1: it must be below 1"),
+        ({"prefix_bias_beta": 1}, "prefix_bias_beta=1: the value must be less than 1"),
         ({"prefix_bias_beta": 0.5, "return_alternatives": True}, "prefix_bias_beta cannot be combined with"),
         ({"repetition_penalty": 0}, "repetition_penalty must be"),
-        ({"callback": print}, "callback: tokens are reported with beam_size=1"),
+        ({"callback": print}, "callback: supported only with beam_size=1"),
         ({"min_alternative_expansion_prob": 2}, "min_alternative_expansion_prob"),
         ({"max_decoding_length": 0}, "max_decoding_length"),
         ({"min_decoding_length": 5, "max_decoding_length": 4}, "is greater than the maximum"),
@@ -254,7 +254,7 @@ def test_generator_runs_a_hugging_face_model(tmp_path):
     assert asyncio.run(tokens()) == expected[0].sequences[0]
     stopped = list(generator.generate_tokens(prompts[0], max_length=5, callback=lambda step: step.step == 1))
     assert [step.token for step in stopped] == expected[0].sequences[0][:2]
-    with pytest.raises(ct2.ArgumentError, match="prompt 2 has no start token"):
+    with pytest.raises(ct2.ArgumentError, match="prompt 2 has no tokens"):
         generator.generate_batch([["d"], []])
     for name in ("coverage_penalty", "target_prefix", "return_attention"):
         with pytest.raises(ct2.ArgumentError, match=f"unknown decoding option '{name}'"):

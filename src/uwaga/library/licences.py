@@ -25,13 +25,13 @@ LICENCE_TERMS: tuple[tuple[str, str], ...] = (
     ),
     (r".*openrail|.*\brail\b", "the uses that it lists are forbidden"),
 )
-"""Patterns for licence names in model cards, and what these licences forbid."""
+"""Patterns of licence names in model cards, and descriptions of what these licences forbid."""
 
 
 def restriction(card: Card) -> str | None:
     """Return what a model's licence forbids as a line of text, or None if no restriction is known.
 
-    A licence unknown to the hub (``other``) may forbid anything, so its text is linked.
+    If the hub does not know the licence (``other``), the text says so and contains a link to the licence.
     """
     licence = card.licence
     if licence is None:
@@ -42,4 +42,6 @@ def restriction(card: Card) -> str | None:
         return None
     link = card.front_matter.get("license_link")
     text = f" ({quoted(link)})" if isinstance(link, str) else ""
-    return f"licence {quoted(licence)}{text}: {restricted_terms or 'not a common one; read what it forbids'}"
+    return (
+        f"licence {quoted(licence)}{text}: {restricted_terms or 'not a common licence; read what it forbids'}"
+    )

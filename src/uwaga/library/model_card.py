@@ -1,4 +1,4 @@
-"""Write the model card of a published model: front matter for the Hugging Face hub, and text."""
+"""Model cards of published models, with front matter for the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _IDENTIFIERS = (
     "lgpl-lr other"
 )
 HUB_LICENCES = frozenset(_IDENTIFIERS.split())
-"""Licence identifiers of the hub; the name of any other licence goes into ``license_name``."""
+"""Licence identifiers of the hub; the names of all other licences are written into ``license_name``."""
 GENERATED_MARKER = "<!-- Written by uwaga. -->"
-"""Separates the model's original text from the generated text."""
+"""Text between the original text of a model card and the generated text."""
 LANGUAGE = re.compile(r"[a-z]{2,3}")
-SCORE = re.compile(r"^\| dev (BLEU|chrF|TER) \| (-?\d{1,9}\.\d{1,9}) \(", re.MULTILINE | re.IGNORECASE)
-DEV_DATA = re.compile(r"^\| dev data \| ([^|\n]+?) \|$", re.MULTILINE)
-STARTED_FROM = re.compile(r"^\| started from \| ([^|\n]+?) \|$", re.MULTILINE)
+SCORE_ROW = re.compile(r"^\| dev (BLEU|chrF|TER) \| (-?\d{1,9}\.\d{1,9}) \(", re.MULTILINE | re.IGNORECASE)
+DEV_DATA_ROW = re.compile(r"^\| dev data \| ([^|\n]+?) \|$", re.MULTILINE)
+BASE_MODEL_ROW = re.compile(r"^\| started from \| ([^|\n]+?) \|$", re.MULTILINE)
 MAX_VALUE_LENGTH = 200
-"""Maximum length of a value in characters."""
+"""Maximum length of a field in characters."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,10 @@ class CardFields:
     """Values that override those of the model's original card.
 
     Attributes:
-        license: an identifier of the Hugging Face hub, such as ``cc-by-4.0``, or the name of another licence.
-        datasets: names of the data sets it was trained on.
-        base_model: the model that it was derived from, ``owner/name``.
+        license: licence identifier of the Hugging Face Hub, such as ``cc-by-4.0``, or name of another
+            licence.
+        datasets: names of the data sets that the model was trained on.
+        base_model: name of the model from which it was derived, ``owner/name``.
         tags: tags to add to those of the original card.
         metrics: scores by test set and metric, such as ``{"Tatoeba test": {"bleu": 39.7, "chrf": 58.4}}``.
     """
@@ -77,10 +78,12 @@ class CardFields:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> CardFields:
-        """Return the fields of a card from keyword arguments."""
+        """Return the fields given as keyword arguments; None means that a field is not given."""
         names = [card_field.name for card_field in fields(cls)]
-        if unknown := sorted(options.keys() - names):
-            raise SettingsError(f"unknown field of a card: {unknown[0]!r}; known fields: {', '.join(names)}")
+        if unknown_names := sorted(options.keys() - names):
+            raise SettingsError(
+                f"unknown field of a model card: {unknown_names[0]!r}; known fields: {', '.join(names)}"
+            )
         return cls(**{name: value for name, value in options.items() if value is not None})
 
 
@@ -121,57 +124,57 @@ def write_card(
 ) -> str:
     """Return the text of a model card.
 
-    Values that are neither in ``overrides`` nor in the original card are left out.
+    Values that are given neither in ``overrides`` nor in the original card are omitted.
 
     Args:
-        name: the name of the model.
-        card: the model's original card, whose text is kept.
+        name: name of the model.
+        card: original card of the model, whose text is kept.
         overrides: values that override those of ``card``.
-        languages: codes of the source and of the target languages.
-        max_tokens: maximum number of tokens of a sentence, None for no limit.
+        languages: codes of the source languages and of the target languages.
+        max_tokens: maximum number of tokens of a sentence, None if there is no limit.
     """
     _check_text("the name of the model", name)
-    front = _front(name, card, overrides, languages)
+    front_matter = _front_matter(name, card, overrides, languages)
     original = card.body.partition(GENERATED_MARKER)[0].strip()
     text = original if original.startswith("# ") else f"# {name.rpartition('/')[2]}\n\n{original}".strip()
-    sections = _sections(name, front, languages, max_tokens)
-    values = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
+    sections = _generated_sections(name, front_matter, languages, max_tokens)
+    values = yaml.safe_dump(front_matter, sort_keys=False, allow_unicode=True)
     return f"---\n{values}---\n\n{text}\n\n{GENERATED_MARKER}\n\n{sections}\n"
 
 
-def _front(
+def _front_matter(
     name: str, card: Card, overrides: CardFields, languages: tuple[Sequence[str], Sequence[str]]
 ) -> dict[str, Any]:
-    front: dict[str, Any] = {"library_name": "uwaga", **_licence(card, overrides)}
+    front_matter: dict[str, Any] = {"library_name": "uwaga", **_licence_fields(card, overrides)}
     codes = [base_language(code) for code in dict.fromkeys([*languages[0], *languages[1]])]
     if language_codes := [code for code in dict.fromkeys(codes) if LANGUAGE.fullmatch(code)]:
-        front["language"] = language_codes
-    front["pipeline_tag"] = "translation"
-    front["tags"] = list(
-        dict.fromkeys(["uwaga", "translation", *_names(card.front_matter.get("tags")), *overrides.tags])
+        front_matter["language"] = language_codes
+    front_matter["pipeline_tag"] = "translation"
+    front_matter["tags"] = list(
+        dict.fromkeys(["uwaga", "translation", *_name_list(card.front_matter.get("tags")), *overrides.tags])
     )
-    if datasets := list(overrides.datasets) or _names(card.front_matter.get("datasets")):
-        front["datasets"] = datasets
-    base_match = STARTED_FROM.search(card.text)
+    if datasets := list(overrides.datasets) or _name_list(card.front_matter.get("datasets")):
+        front_matter["datasets"] = datasets
+    base_match = BASE_MODEL_ROW.search(card.text)
     recorded = card.front_matter.get("base_model") or (base_match and base_match[1])
     if base := overrides.base_model or (
         isinstance(recorded, str) and HUB_NAME.fullmatch(recorded) and recorded
     ):
-        front["base_model"] = base
+        front_matter["base_model"] = base
     index = card.front_matter.get("model-index")
     if isinstance(index, list) and not overrides.metrics:
-        front["model-index"] = index
+        front_matter["model-index"] = index
     elif metrics := overrides.metrics or _dev_scores(card):
-        front["model-index"] = [{"name": name.rpartition("/")[2], "results": _results(metrics)}]
-    return front
+        front_matter["model-index"] = [{"name": name.rpartition("/")[2], "results": _results(metrics)}]
+    return front_matter
 
 
-def _licence(card: Card, overrides: CardFields) -> dict[str, str]:
+def _licence_fields(card: Card, overrides: CardFields) -> dict[str, str]:
     licence = overrides.license or card.licence
     if licence is None:
         raise SettingsError(
-            "the model's card states no licence; give the one under which others may use it, such as "
-            "license='cc-by-4.0'"
+            "the model card states no licence; give the licence under which others may use the model, such "
+            "as license='cc-by-4.0'"
         )
     identifier = re.sub(r"[^a-z0-9.+]+", "-", licence.lower()).strip("-") or "other"
     values = (
@@ -183,7 +186,7 @@ def _licence(card: Card, overrides: CardFields) -> dict[str, str]:
     return values | ({"license_link": link} if overrides.license is None and isinstance(link, str) else {})
 
 
-def _names(values: object) -> list[str]:
+def _name_list(values: object) -> list[str]:
     return (
         [values]
         if isinstance(values, str)
@@ -194,9 +197,9 @@ def _names(values: object) -> list[str]:
 
 
 def _dev_scores(card: Card) -> dict[str, dict[str, float]]:
-    """Return the dev set scores that ``uwaga train`` wrote into a card."""
-    data = DEV_DATA.search(card.text)
-    scores = {metric.lower(): float(value) for metric, value in SCORE.findall(card.text)}
+    """Return the scores on the validation set that ``uwaga train`` wrote into a card, by set and metric."""
+    data = DEV_DATA_ROW.search(card.text)
+    scores = {metric.lower(): float(value) for metric, value in SCORE_ROW.findall(card.text)}
     return {data[1][:MAX_VALUE_LENGTH]: scores} if data and scores else {}
 
 
@@ -213,19 +216,19 @@ def _results(metrics: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]
     ]
 
 
-def _sections(
+def _generated_sections(
     name: str,
-    front: Mapping[str, Any],
+    front_matter: Mapping[str, Any],
     languages: tuple[Sequence[str], Sequence[str]],
     max_tokens: int | None,
 ) -> str:
     source, target = (", ".join(codes) or "a language that is not stated" for codes in languages)
-    licence = front.get("license_name", front["license"])
+    licence = front_matter.get("license_name", front_matter["license"])
     provenance = [
-        f"Trained on {', '.join(front['datasets'])}."
-        if "datasets" in front
+        f"Trained on {', '.join(front_matter['datasets'])}."
+        if "datasets" in front_matter
         else "The front matter names no data sets.",
-        *([f"Made from {front['base_model']}."] if "base_model" in front else []),
+        *([f"Made from {front_matter['base_model']}."] if "base_model" in front_matter else []),
         "The model's own card, above, may say more.",
     ]
     length_limit = (
@@ -235,7 +238,7 @@ def _sections(
     )
     scores = (
         "The scores in the front matter hold for their test sets; other texts can be translated worse."
-        if "model-index" in front
+        if "model-index" in front_matter
         else "No scores are recorded in the front matter."
     )
     return "\n".join(
@@ -253,7 +256,7 @@ def _sections(
             "",
             "## Licence",
             "",
-            f"{licence}" + (f" ({front['license_link']})" if "license_link" in front else ""),
+            f"{licence}" + (f" ({front_matter['license_link']})" if "license_link" in front_matter else ""),
             "",
             "## Limits",
             "",

@@ -1,4 +1,4 @@
-"""Save a model folder with a model card, and upload it to the Hugging Face hub."""
+"""Saving of model folders with a model card, and upload to the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ def save_folder(
     """Copy a model folder atomically, with a model card as its ``README.md``.
 
     Args:
-        model_folder: the model's folder, None if no folder holds exactly this model.
+        model_folder: folder of the model, None if no folder contains exactly this model.
         folder: the folder to create.
-        name: the name of the model in its card.
-        fields: values of the card.
-        languages: codes of the source and of the target languages.
-        max_tokens: maximum number of tokens of a sentence, None for no limit.
+        name: name of the model in the model card.
+        fields: values that override those of the original card.
+        languages: codes of the source languages and of the target languages.
+        max_tokens: maximum number of tokens of a sentence, None if there is no limit.
 
     Raises:
-        ModelError: ``folder`` exists and is not empty, or cannot be written; or there is no model folder
-            that can be copied. Nothing is written.
-        SettingsError: the card lacks a licence.
+        ModelError: if ``folder`` exists and is not empty or cannot be written, or if there is no model
+            folder that can be copied. Nothing is then written.
+        SettingsError: if no licence is stated.
     """
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise ModelError(f"{folder}: exists and is not overwritten; give the model another folder")
+        raise ModelError(f"{folder}: this folder exists and is not overwritten; give another folder")
     if model_folder is None:
         raise ModelError(
-            "an ensemble, a model with an adapter, or one with another decoder has no folder, so it cannot "
-            "be saved; merge an adapter with `uwaga merge` and load the merged model"
+            "an ensemble, a model with an adapter or a model with a replaced decoder has no folder, so it "
+            "cannot be saved; merge an adapter with `uwaga merge`, and load the merged model"
         )
     files = _model_files(model_folder)
     text = write_card(name, read_card(model_folder), fields, languages, max_tokens)
@@ -64,13 +64,13 @@ def save_folder(
 
 
 def _model_files(folder: Path) -> list[Path]:
-    """Return the files of a model, without its card."""
+    """Return the paths of a model's files, except its card."""
     kind = formats.detect(folder)
     format_files = kind.files if kind is not None and kind in COPYABLE_FORMATS else formats.Files()
     if not (weights := _glob_files(folder, format_files.weights)):
         raise ModelError(
             f"{folder}: a model of the format {'unknown' if kind is None else kind.name} without safetensors "
-            "cannot be saved; convert it with `uwaga convert --int8`, and load the result"
+            "files cannot be saved; convert it with `uwaga convert --int8`, and load the result"
         )
     files = [*_glob_files(folder, format_files.auxiliary), *weights]
     for file in (*files, *_glob_files(folder, (CARD, README))):
@@ -83,12 +83,15 @@ def _glob_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
 
 
 def _check_inside(file: Path) -> None:
-    """Reject a link out of the folder, which would publish another file; allow links into the hub's cache."""
+    """Raise ModelError if a file is a link to a file outside the folder, which would be published.
+
+    Links from the hub's cache to the files stored there are permitted.
+    """
     folder = file.parent.resolve()
     cache = folder.parent.parent / "blobs" if folder.parent.name == "snapshots" else folder
     if file.resolve().parent not in (folder, cache):
         raise ModelError(
-            f"{file}: a link that leads outside the model's folder; replace it with the file itself"
+            f"{file}: this is a link to a file outside the model's folder; replace it with the file itself"
         )
 
 
@@ -97,17 +100,17 @@ def push(folder: Path, name: str, private: bool, token: str | None, message: str
 
     Args:
         folder: a folder written by :func:`save_folder`.
-        name: the name of the repository, ``owner/name``.
-        private: whether a new repository is private.
-        token: a token of the hub; None for the one stored by ``hf auth login``, or ``HF_TOKEN``.
+        name: name of the repository, ``owner/name``.
+        private: True to create a new repository as private.
+        token: access token of the hub; None for ``HF_TOKEN`` or the token stored by ``hf auth login``.
         message: the commit message.
 
     Returns:
         the URL of the repository.
 
     Raises:
-        ModelError: the hub refuses the upload or cannot be reached.
-        MissingExtraError: ``huggingface_hub`` is not installed.
+        ModelError: if the hub refuses the upload or cannot be reached.
+        MissingExtraError: if ``huggingface_hub`` is not installed.
     """
     hub = _hub(name)
     try:
@@ -117,17 +120,17 @@ def push(folder: Path, name: str, private: bool, token: str | None, message: str
     except Exception as error:  # huggingface_hub does not wrap the errors of its transport library
         raise ModelError(
             f"{name}: cannot be uploaded: {reason(error)}; check the name and the network, and log in with "
-            "`hf auth login` or give a token that may write"
+            "`hf auth login` or give a token with write permission"
         ) from None
     return str(address)
 
 
 def check_name(name: str) -> None:
-    """Check that a repository name is valid and that the upload library is installed.
+    """Check that a repository name is valid and that ``huggingface_hub`` is installed.
 
     Raises:
-        ModelError: it is not a valid repository name.
-        MissingExtraError: ``huggingface_hub`` is not installed.
+        ModelError: if the name is not valid.
+        MissingExtraError: if ``huggingface_hub`` is not installed.
     """
     problem = "give owner/name"
     if isinstance(name, str) and HUB_NAME.fullmatch(name):
@@ -136,7 +139,7 @@ def check_name(name: str) -> None:
             return
         except ValueError as error:
             problem = reason(error)
-    raise ModelError(f"{name!r:.200}: not the name of a Hugging Face repository: {problem}")
+    raise ModelError(f"{name!r:.200}: not a valid name of a Hugging Face repository: {problem}")
 
 
 def _hub(name: str) -> Any:
@@ -144,5 +147,5 @@ def _hub(name: str) -> Any:
         return importlib.import_module("huggingface_hub")
     except ImportError:
         raise MissingExtraError(
-            f"{name}: to upload it to the Hugging Face hub, `pip install 'uwaga[hub]'`"
+            f"{name}: to upload the model to the Hugging Face Hub, run `pip install 'uwaga[hub]'`"
         ) from None

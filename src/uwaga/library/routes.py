@@ -1,4 +1,4 @@
-"""Choose models between two languages: one that translates directly, or a chain of several.
+"""Choice of the models between two languages: one model, or a chain of several.
 
 The command line, :func:`uwaga.load` and the server all use :class:`LanguageGraph`.
 """
@@ -13,9 +13,9 @@ from uwaga.languages.codes import base_language, same_language
 from uwaga.library.fields import same_spelling
 
 MAX_MODELS = 4
-"""Maximum length of a chain in a search, since each model adds errors; ``via`` may name a longer chain."""
+"""Maximum number of models in a chain that is searched for, since each model adds errors."""
 PIVOT = "en"
-"""The preferred intermediate language: most models, and the best, translate from or to it."""
+"""The preferred intermediate language, since most models, and the best, translate from or to English."""
 
 Codes = tuple[str, ...]
 Rank = tuple[bool, bool, float, int, float]
@@ -24,7 +24,7 @@ LOWEST_RANK: Rank = (False, False, 0.0, 0, 0.0)
 
 
 class TranslationModel(Protocol):
-    """An edge of the graph: an installed model, or a model that a server offers."""
+    """A model that can be part of a route, such as an installed model or a model that a server offers."""
 
     @property
     def languages(self) -> tuple[Codes, Codes]:
@@ -36,7 +36,7 @@ class TranslationModel(Protocol):
 
     @property
     def rank(self) -> Rank:
-        """Sort key by preference."""
+        """Sort key; preferred models have greater keys."""
 
 
 M = TypeVar("M", bound=TranslationModel)
@@ -44,7 +44,7 @@ M = TypeVar("M", bound=TranslationModel)
 
 @dataclass(frozen=True)
 class RouteStep(Generic[M]):
-    """A model of a route, with the model's own codes for its two languages."""
+    """One model of a route, with the codes that the model uses for the source and the target language."""
 
     model: M
     source: str
@@ -52,12 +52,12 @@ class RouteStep(Generic[M]):
 
 
 Route = tuple[RouteStep[M], ...]
-"""Models to apply one after the other."""
+"""The steps of a route, in the order in which they are applied."""
 
 
 @dataclass(frozen=True)
-class _Edges(Generic[M]):
-    """A model and its language codes, grouped by base language."""
+class _ModelEdges(Generic[M]):
+    """A model, with the codes of its source and target languages by base language."""
 
     model: M
     sources: dict[str, list[str]]
@@ -78,20 +78,20 @@ class LanguageGraph(Generic[M]):
     """
 
     def __init__(self, models: Iterable[M]) -> None:
-        self._edges: dict[str, list[_Edges[M]]] = {}
+        self._edges: dict[str, list[_ModelEdges[M]]] = {}
         for model in models:
             if model.is_damaged or not all(model.languages):
                 continue
-            edges = _Edges(model, *map(_by_base_language, model.languages))
+            edges = _ModelEdges(model, *map(_by_base_language, model.languages))
             for base in edges.sources:
                 self._edges.setdefault(base, []).append(edges)
 
     def route(self, source: str, target: str, via: Sequence[str] = ()) -> Route[M] | None:
         """Return the best route from one language to another.
 
-        A model that translates directly is preferred to a chain, and a short chain to a long one. Among
-        chains of the same length, chains through English are preferred, then those whose weakest model ranks
-        highest.
+        A model that translates directly is preferred to a chain, and a shorter chain to a longer one. Among
+        chains of the same length, chains through English are preferred, then the chain whose lowest-ranked
+        model has the highest rank.
 
         Args:
             source: code of the source language; ``en``, ``en_XX`` and ``eng_Latn`` are the same language.
@@ -99,14 +99,15 @@ class LanguageGraph(Generic[M]):
             via: codes of all intermediate languages, in order; empty to let the graph choose.
 
         Returns:
-            The steps of the route, None if there is none of at most :data:`MAX_MODELS` models.
+            the steps of the route, or None if there is no route. Without ``via``, a route has at most
+            :data:`MAX_MODELS` models.
         """
         if via:
             return self._route_through((source, *via, target))
         return None if same_language(source, target) else self._shortest(source, target)
 
     def _route_through(self, codes: Sequence[str]) -> Route[M] | None:
-        """Return the best direct models between consecutive languages."""
+        """Return the best models between consecutive languages, or None if there is none for two of them."""
         route: Route[M] = ()
         for target in codes[1:]:
             steps = list(self._steps(route[-1].target if route else codes[0], target))
@@ -116,7 +117,7 @@ class LanguageGraph(Generic[M]):
         return route
 
     def _shortest(self, source: str, target: str) -> Route[M] | None:
-        """Find the best of the shortest routes, by breadth-first search."""
+        """Return the best of the shortest routes, found by breadth-first search, or None if there is none."""
         routes: dict[str, Route[M]] = {source: ()}
         visited = {base_language(source)}
         for _ in range(MAX_MODELS):
@@ -139,7 +140,7 @@ class LanguageGraph(Generic[M]):
         return None
 
     def _steps(self, source: str, target: str | None = None) -> Iterator[RouteStep[M]]:
-        """Yield the single steps from a language to ``target``, or to all languages."""
+        """Yield all steps of one model from a language to ``target`` or, if it is None, to any language."""
         start = base_language(source)
         end = None if target is None else base_language(target)
         for edges in self._edges.get(start, ()):
@@ -162,12 +163,12 @@ def _by_base_language(codes: Codes) -> dict[str, list[str]]:
 
 
 def _select_code(language: str, codes: list[str]) -> str | None:
-    """Return a model's code for a language, preferably with the same spelling."""
+    """Return the code for a language, preferably with the same spelling, or None if there is none."""
     matches = [code for code in codes if same_language(code, language)]
     return next((code for code in matches if same_spelling(code, language)), next(iter(matches), None))
 
 
 def _route_rank(route: Route[M]) -> tuple[bool, list[Rank]]:
-    """Return the sort key of routes of the same length: through English first, then by the weakest model."""
+    """Return a sort key for routes of the same length; preferred routes have greater keys."""
     uses_english = any(same_language(step.target, PIVOT) for step in route)
     return uses_english, sorted(step.model.rank for step in route)

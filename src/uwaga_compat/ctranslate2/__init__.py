@@ -1,7 +1,7 @@
 """CTranslate2's Python interface (version 4), implemented with uwaga's models and search.
 
-Names, defaults and results are those of ``ctranslate2``. Unsupported options are refused by name; options are
-ignored only if they do not affect the result.
+Names, defaults and results are those of ``ctranslate2``. An unsupported option raises an error that names it;
+options are ignored only if they do not affect the result.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ __all__ = [
 ]
 
 __version__ = "4.8.5"
-"""The version of CTranslate2 whose interface this is."""
+"""The version of CTranslate2 whose interface is implemented."""
 MISSING_NAMES = {
     "Encoder": "`uwaga fill` runs BERT",
-    "converters": "uwaga reads models in their own formats; `uwaga convert` writes int8 ones",
-    "models": "uwaga has no models of speech",
-    "specs": "uwaga reads models in their own formats",
+    "converters": "uwaga reads models in their original formats; `uwaga convert` writes int8 models",
+    "models": "uwaga does not support speech models",
+    "specs": "uwaga reads models in their original formats",
 }
-"""What CTranslate2 has and uwaga does not, and what to use instead."""
+"""Names of CTranslate2 that uwaga does not have, with hints on what to use instead."""
 
 
 def __getattr__(name: str) -> Any:
-    """Raise AttributeError, with a hint for names of CTranslate2."""
+    """Raise AttributeError, with a hint if CTranslate2 has the name."""
     hint = f" ({MISSING_NAMES[name]})" if name in MISSING_NAMES else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
@@ -82,10 +82,10 @@ def contains_model(path: str | Path) -> bool:
 
 
 def get_supported_compute_types(device: str, device_index: int = 0) -> set[str]:
-    """Return the compute types of a device, ``cpu`` or ``cuda``.
+    """Return the supported compute types of a device, ``cpu`` or ``cuda``.
 
     Raises:
-        ArgumentError: there is no such device.
+        ArgumentError: if there is no such device.
     """
     if device not in COMPUTE_TYPES:
         raise ArgumentError(f"device={quoted(device)}: unsupported device; use cpu or cuda")

@@ -1,4 +1,4 @@
-"""Decoders with the distributions of CTranslate2: adjusted by penalties, and normalised in float32."""
+"""Decoders that adjust or normalise the distribution of the next token as CTranslate2 does."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from uwaga.decoder import Choice, Decoder, Ids, Memory, Sampling, State, Step
 from uwaga.search.choose import choose
 from uwaga.search.stepwise import StepwiseDecoder
 
-Table = NDArray[np.float64]
-Adjustment = Callable[[Table, Ids], None]
-"""Changes the logits (rows, vocabulary) in place, given the tokens (rows, steps) of each row."""
+Logits = NDArray[np.float64]
+Adjustment = Callable[[Logits, Ids], None]
+"""Type of functions that change logits (rows, vocabulary) in place, given the tokens (rows, steps) so far."""
 
 
 def repetition_penalty(penalty: float) -> Adjustment:
-    """Divide the positive logits of a row's previous tokens by a penalty, and multiply the negative ones.
+    """Return an adjustment that makes the previous tokens of a row less probable.
 
-    Keskar et al. 2019, §4.1, as CTranslate2 and ``transformers`` compute it.
+    Their positive logits are divided by the penalty, their negative logits multiplied (Keskar et al. 2019,
+    §4.1, as in CTranslate2 and ``transformers``).
     """
 
-    def adjust(logits: Table, written: Ids) -> None:
+    def adjust(logits: Logits, written: Ids) -> None:
         rows = np.arange(len(written))[:, None]
         previous = logits[rows, written]
         logits[rows, written] = np.where(previous < 0, previous * penalty, previous / penalty)
@@ -32,9 +33,12 @@ def repetition_penalty(penalty: float) -> Adjustment:
 
 
 def suppress_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
-    """Suppress the last token of a sequence in rows that end with the sequence's other tokens."""
+    """Return an adjustment that prevents sequences of tokens.
 
-    def adjust(logits: Table, written: Ids) -> None:
+    It suppresses the last token of a sequence in rows that end with all tokens before it.
+    """
+
+    def adjust(logits: Logits, written: Ids) -> None:
         for *beginning, last in sequences:
             length = len(beginning)
             if length <= written.shape[1]:
@@ -45,12 +49,14 @@ def suppress_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
 
 
 def bias_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
-    """Move a share of the probability to the next token of a prefix, in rows that have followed it so far.
+    """Return an adjustment that favours a prefix without forcing it.
 
-    ``p'(y) = (1 - beta) p(y) + beta [y = next]``
+    In rows that have followed the prefix so far, a share ``beta`` of the probability is moved to the next
+    token
+    of the prefix: ``p'(y) = (1 - beta) p(y) + beta [y = next]``.
     """
 
-    def adjust(logits: Table, written: Ids) -> None:
+    def adjust(logits: Logits, written: Ids) -> None:
         steps = written.shape[1]
         if steps >= len(prefix):
             return
@@ -63,18 +69,18 @@ def bias_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
     return adjust
 
 
-class Draws:
-    """Random draws equal to CTranslate2's, which uses ``std::mt19937`` and ``std::discrete_distribution``.
+class RandomDraws:
+    """Random draws that equal CTranslate2's ``std::mt19937`` and ``std::discrete_distribution``.
 
     Args:
-        seed: the seed, of 32 bits.
+        seed: the seed, an unsigned integer of 32 bits.
     """
 
     def __init__(self, seed: int) -> None:
         self._generator = np.random.RandomState(seed)  # its seeds are those of std::mt19937
 
-    def draw(self, logits: Table, sampling: Sampling) -> int:
-        """Return a token, given the logits (vocabulary,)."""
+    def draw(self, logits: Logits, sampling: Sampling) -> int:
+        """Return the id of a token drawn from the distribution of the logits (vocabulary,)."""
         order = np.argsort(-logits, kind="stable")
         ids = order[: sampling.top_k] if 0 < sampling.top_k < len(logits) else np.arange(len(logits))
         weights = np.exp((logits[ids] - logits[order[0]]) / sampling.temperature)
@@ -95,14 +101,14 @@ class AdjustedState:
 
     Attributes:
         inner: the state of the model.
-        fed: (rows, steps) the tokens fed so far, the start token first.
-        draws: the random draws of each sentence, in which its rows take turns.
-        beams: rows of each sentence.
+        fed: ids of the tokens that were fed so far, beginning with the start token (rows, steps).
+        draws: the random draws of each sentence, which its rows use in turn.
+        beams: number of rows per sentence.
     """
 
     inner: State
     fed: Ids
-    draws: Sequence[Draws]
+    draws: Sequence[RandomDraws]
     beams: int
 
     def reorder(self, rows: Ids) -> AdjustedState:
@@ -117,12 +123,13 @@ class AdjustedState:
 
 
 class AdjustedDecoder(StepwiseDecoder):
-    """A decoder with adjusted distributions, which the search treats as the model's own.
+    """A decoder that adjusts the distribution of the next token before the search uses it.
 
     Args:
-        decoder: the model.
-        adjustments: applied in this order at every step.
-        seed: the seed of the draws of each sentence, as in CTranslate2; None for those of the search.
+        decoder: the decoder whose distributions are adjusted.
+        adjustments: the adjustments, which are applied in this order at every step.
+        seed: seed of the random draws for each sentence, as in CTranslate2; None to sample as the search
+            does.
     """
 
     def __init__(self, decoder: Decoder, adjustments: Sequence[Adjustment], seed: int | None = None) -> None:
@@ -136,11 +143,11 @@ class AdjustedDecoder(StepwiseDecoder):
     def start(self, memory: Memory, beams: int) -> AdjustedState:
         """See :meth:`uwaga.decoder.Decoder.start`."""
         fed = np.zeros((memory.sentences * beams, 0), dtype=np.int64)
-        draws = [] if self._seed is None else [Draws(self._seed) for _ in range(memory.sentences)]
+        draws = [] if self._seed is None else [RandomDraws(self._seed) for _ in range(memory.sentences)]
         return AdjustedState(self._decoder.start(memory, beams), fed, draws, beams)
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
-        """Choose from the adjusted distribution."""
+        """Return the result of a step, chosen from the adjusted distribution."""
         assert isinstance(state, AdjustedState)
         full_choice = Choice(self.vocabulary, attention=choice.attention, all_tokens=True, logits=True)
         step = self._decoder.step(tokens, state.inner, full_choice)
@@ -156,8 +163,11 @@ class AdjustedDecoder(StepwiseDecoder):
         candidates, log_probs = choose(logits, choice)
         return Step(candidates, log_probs, following, step.attention)
 
-    def _sample(self, logits: Table, choice: Choice, state: AdjustedState) -> Choice:
-        """Return a choice of the drawn tokens; forced rows use random numbers, finished rows do not."""
+    def _sample(self, logits: Logits, choice: Choice, state: AdjustedState) -> Choice:
+        """Return a choice that forces the drawn tokens.
+
+        As in CTranslate2, rows with forced tokens use up random numbers, and finished rows do not.
+        """
         assert choice.sampling is not None
         tokens = np.full(len(logits), self.symbols.end)
         finished = np.isin(state.fed[:, -1], self.symbols.ends) & (state.fed.shape[1] > 1)
@@ -168,17 +178,17 @@ class AdjustedDecoder(StepwiseDecoder):
         return replace(choice, sampling=None, forced=tokens)
 
 
-class SinglePrecision(AdjustedDecoder):
-    """A decoder of forced tokens that normalises its logits in float32, as CTranslate2 does for scores.
+class SinglePrecisionDecoder(AdjustedDecoder):
+    """A decoder that scores forced tokens with logits normalised in float32, as CTranslate2 does.
 
-    uwaga itself normalises in float64. At a logit of 10, float32 has steps of 0.000001.
+    uwaga's other decoders normalise in float64. At a logit of 10, the precision of float32 is 0.000001.
     """
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__(decoder, [])
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
-        """Return the forced tokens with their log-probabilities."""
+        """Return the result of a step with the forced tokens and their log-probabilities."""
         assert isinstance(state, AdjustedState)
         assert choice.forced is not None
         step = self._decoder.step(tokens, state.inner, Choice(self.vocabulary, all_tokens=True, logits=True))

@@ -1,4 +1,4 @@
-"""Decode a batch as CTranslate2 does: by ordinary search, with alternatives, or token by token."""
+"""Decoding of a batch as in CTranslate2: by ordinary search, with alternatives, or token by token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True)
 class Alternatives:
-    """The number of alternatives at the first unforced position, and their minimum probability."""
+    """Options for alternatives at the first position after the prefix.
+
+    Attributes:
+        count: maximum number of alternatives.
+        probability: minimum probability of the first token of an alternative.
+    """
 
     count: int
     probability: float
@@ -25,9 +30,15 @@ class Alternatives:
 
 @dataclass(frozen=True)
 class DecodedToken:
-    """A token of a hypothesis of an input.
+    """A decoded token.
 
-    ``position`` counts from 0; ``last`` is True for the last token of the hypothesis.
+    Attributes:
+        input: index of the input.
+        hypothesis: index of the hypothesis of this input.
+        position: position of the token in the hypothesis, from 0.
+        token: id of the token.
+        log_prob: log-probability of the token, 0 if it is forced.
+        last: True for the last token of the hypothesis.
     """
 
     input: int
@@ -52,14 +63,14 @@ def decode(
     """Return the hypotheses of each input, best first.
 
     Args:
-        decoder: the model.
-        sources: token ids of each input or prompt; none is empty.
-        prefixes: forced first tokens of each target, cut to the maximum length.
+        decoder: the decoder.
+        sources: token ids of each input or prompt, which must not be empty.
+        prefixes: ids of the forced first tokens of each target; they are truncated to the maximum length.
         options: the search options.
-        alternatives: separately continue each of the most probable tokens after the prefix; None for an
-            ordinary search.
-        on_token: called with each token of greedy search or sampling as it is decided; returns True to stop
-            its hypothesis.
+        alternatives: options for continuing each of the most probable tokens after the prefix separately;
+            None for an ordinary search.
+        on_token: called with each token of greedy search or sampling as soon as it is decoded; returns True
+            to stop the hypothesis of the token.
     """
     if on_token is not None:
         run, stop = decode_steps(decoder, sources, prefixes, options), None
@@ -70,14 +81,16 @@ def decode(
                 hypotheses: list[list[Hypothesis]] = finished.value
                 return hypotheses
     copies = options.nbest if alternatives is None else alternatives.count
-    complete = [_complete_prefix(prefix, options) for prefix in prefixes]
+    complete = [_prefix_hypothesis(prefix, options) for prefix in prefixes]
     results = {
         index: [hypothesis] * copies for index, hypothesis in enumerate(complete) if hypothesis is not None
     }
     pending = [index for index in range(len(sources)) if index not in results]
     if alternatives is not None:
         for index in pending:
-            results[index] = _alternatives(decoder, sources[index], prefixes[index], options, alternatives)
+            results[index] = _decode_alternatives(
+                decoder, sources[index], prefixes[index], options, alternatives
+            )
     elif pending:
         inputs = [SearchInput(sources[index], prefixes[index]) for index in pending]
         lists = search(decoder, inputs, options)
@@ -85,8 +98,8 @@ def decode(
     return [_sort_samples(results[index], options) for index in range(len(sources))]
 
 
-def _complete_prefix(prefix: Ids, options: SearchOptions) -> Hypothesis | None:
-    """Return the hypothesis of a prefix of maximum length, or None for a shorter prefix."""
+def _prefix_hypothesis(prefix: Ids, options: SearchOptions) -> Hypothesis | None:
+    """Return the hypothesis that consists of a prefix of maximum length, or None if the prefix is shorter."""
     assert options.max_length is not None
     if len(prefix) < options.max_length:
         return None
@@ -94,16 +107,17 @@ def _complete_prefix(prefix: Ids, options: SearchOptions) -> Hypothesis | None:
 
 
 def _sort_samples(hypotheses: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-    """Return samples sorted by score; other hypotheses are already sorted."""
+    """Return hypotheses sorted by score; only samples are not yet sorted."""
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) if options.sample else hypotheses
 
 
-def _alternatives(
+def _decode_alternatives(
     decoder: Decoder, source: Ids, prefix: Ids, options: SearchOptions, alternatives: Alternatives
 ) -> list[Hypothesis]:
     """Return the continuations of the most probable tokens after a prefix.
 
-    The score of each is the log-probability of that token plus the score of the tokens after it.
+    The score of a continuation is the log-probability of the first token plus the score of the tokens after
+    it.
     """
     length = len(prefix) + 1
     count = min(alternatives.count, decoder.vocabulary)
@@ -138,7 +152,7 @@ def _alternatives(
 
 
 class _IncrementalHypothesis:
-    """A hypothesis that is decoded token by token, independently of others."""
+    """A hypothesis that is decoded token by token, independently of all other hypotheses."""
 
     def __init__(
         self,
@@ -171,9 +185,9 @@ class _IncrementalHypothesis:
         last = event.token is None or len(self._tokens) == self._limit
         return DecodedToken(self.input_index, self.number, position, token, self._scores[-1], last)
 
-    def hypothesis(self, stopped: bool) -> Hypothesis:
-        """Return the hypothesis, which has the tokens so far if it was stopped."""
-        if self._result is None and not stopped:
+    def hypothesis(self, is_stopped: bool) -> Hypothesis:
+        """Return the finished hypothesis or, if it was stopped, the hypothesis of the tokens so far."""
+        if self._result is None and not is_stopped:
             self._result = next(self._events).hypothesis
         if self._result is not None:
             return self._result
@@ -185,15 +199,15 @@ class _IncrementalHypothesis:
 def decode_steps(
     decoder: Decoder, sources: Sequence[Ids], prefixes: Sequence[Ids], options: SearchOptions
 ) -> Steps:
-    """Yield tokens as they are decided, one of each hypothesis in turn.
+    """Yield tokens as soon as they are decoded, from each hypothesis in turn.
 
-    Each hypothesis is decoded independently; to stop only one of them, send True after its token.
+    Each hypothesis is decoded independently. To stop a hypothesis, send True after one of its tokens.
 
     Args:
-        decoder: the model.
-        sources: see :func:`decode`.
-        prefixes: see :func:`decode`; their tokens are yielded, too.
-        options: options of greedy search or sampling.
+        decoder: the decoder.
+        sources: token ids of each input, as for :func:`decode`.
+        prefixes: ids of forced first tokens, as for :func:`decode`; these tokens are yielded, too.
+        options: search options of greedy search or sampling.
 
     Returns:
         the hypotheses of each input, best first.
@@ -202,7 +216,7 @@ def decode_steps(
     results: list[list[Hypothesis]] = [[] for _ in sources]
     running = []
     for index, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
-        complete = _complete_prefix(prefix, options)
+        complete = _prefix_hypothesis(prefix, options)
         if complete is not None:
             results[index] = [complete] * options.nbest
             for position, token in enumerate(complete.tokens):
@@ -218,9 +232,9 @@ def decode_steps(
             running.append(_IncrementalHypothesis(index, number, events, prefix, sample_options, max_tokens))
     while running:
         for hypothesis in list(running):
-            decided = hypothesis.advance(decoder.symbols.end)
-            stopped = decided is not None and bool((yield decided))
-            if decided is None or decided.last or stopped:
-                results[hypothesis.input_index].append(hypothesis.hypothesis(stopped))
+            decoded = hypothesis.advance(decoder.symbols.end)
+            is_stopped = decoded is not None and bool((yield decoded))
+            if decoded is None or decoded.last or is_stopped:
+                results[hypothesis.input_index].append(hypothesis.hypothesis(is_stopped))
                 running.remove(hypothesis)
     return [_sort_samples(hypotheses, options) for hypotheses in results]

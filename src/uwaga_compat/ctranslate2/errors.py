@@ -1,4 +1,4 @@
-"""Errors that are both uwaga's and those that CTranslate2 raises in the same situations."""
+"""Errors that are instances both of uwaga's errors and of those that CTranslate2 raises."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RunError(UwagaError, RuntimeError):
 
 @contextmanager
 def as_argument_errors() -> Iterator[None]:
-    """Convert uwaga's settings errors to :class:`ArgumentError`."""
+    """Return a context manager that converts SettingsError to :class:`ArgumentError`."""
     try:
         yield
     except SettingsError as error:

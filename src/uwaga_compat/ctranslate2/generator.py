@@ -1,4 +1,4 @@
-"""The generator of CTranslate2's Python interface."""
+"""The class ``Generator`` of CTranslate2's Python interface."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Tokens = list[str]
 
 
 class Generator(ModelWorkers):
-    """A decoder that continues lists of tokens. Its arguments are those of :class:`ModelWorkers`."""
+    """A decoder-only model that continues lists of tokens; arguments are those of :class:`ModelWorkers`."""
 
     task = "generate"
 
@@ -54,23 +54,23 @@ class Generator(ModelWorkers):
         asynchronous: bool = False,
         **options: Any,
     ) -> list[Any]:
-        """Continue prompts, each a list of tokens.
+        """Return continuations of prompts, each a list of tokens.
 
         Args:
             start_tokens: the prompts, each of at least one token, with the special tokens that the model
                 expects.
-            max_batch_size: maximum prompts, or tokens, per batch; 0 for a single batch.
-            batch_type: what ``max_batch_size`` counts: ``examples`` or ``tokens``.
-            asynchronous: return immediately, with results to wait for.
+            max_batch_size: maximum number of prompts or tokens per batch; 0 for a single batch.
+            batch_type: unit of ``max_batch_size``, ``examples`` or ``tokens``.
+            asynchronous: True to return at once, with results that can be waited for.
             **options: the fields of :class:`uwaga_compat.ctranslate2.options.GenerationOptions` by name.
 
         Returns:
             a :class:`GenerationResult` for each prompt, or an :class:`AsyncGenerationResult`.
 
         Raises:
-            ArgumentError: an argument is unknown, invalid or not supported by uwaga.
-            RunError: the model has been unloaded.
-            TextTooLongError: a prompt exceeds the model's maximum length.
+            ArgumentError: if an argument is unknown, invalid or not supported by uwaga.
+            RunError: if the model has been unloaded.
+            TextTooLongError: if a prompt exceeds the model's maximum length.
         """
         results = self._generate(start_tokens, max_batch_size, batch_type, options)
         return results if asynchronous else [result.result() for result in results]
@@ -84,7 +84,7 @@ class Generator(ModelWorkers):
     ) -> Iterator[GenerationResult]:
         """Yield the continuation of each prompt of an iterable.
 
-        Arguments are those of :meth:`generate_batch`.
+        The arguments are those of :meth:`generate_batch`.
 
         Raises:
             ArgumentError, RunError, TextTooLongError: as for :meth:`generate_batch`.
@@ -104,14 +104,14 @@ class Generator(ModelWorkers):
         return_log_prob: bool = False,
         **options: Any,
     ) -> Iterator[GenerationStepResult]:
-        """Yield the tokens of continuations as they are decided, by greedy search or sampling.
+        """Yield the tokens of continuations as soon as they are decoded, by greedy search or sampling.
 
         Args:
-            prompt: the tokens of a prompt, or of several prompts, whose tokens are yielded in turn.
-            max_batch_size: accepted; does not affect the result.
-            batch_type: accepted; does not affect the result.
-            return_log_prob: include the log-probability of each token.
-            **options: as for :meth:`generate_batch`; a ``callback`` returns True to stop a continuation.
+            prompt: the tokens of one or several prompts; the continuations of several are yielded in turn.
+            max_batch_size: accepted, but does not affect the result.
+            batch_type: accepted, but does not affect the result.
+            return_log_prob: True to include the log-probability of each token.
+            **options: as for :meth:`generate_batch`; a ``callback`` may return True to stop a continuation.
 
         Raises:
             ArgumentError, RunError, TextTooLongError: as for :meth:`generate_batch`, at the first token.
@@ -138,7 +138,7 @@ class Generator(ModelWorkers):
     async def async_generate_tokens(
         self, prompt: Sequence[str] | Sequence[Sequence[str]], *arguments: Any, **options: Any
     ) -> AsyncIterator[GenerationStepResult]:
-        """Yield the tokens of :meth:`generate_tokens` without blocking the event loop."""
+        """Yield the results of :meth:`generate_tokens` without blocking the event loop."""
         results = self.generate_tokens(prompt, *arguments, **options)
         while (result := await asyncio.to_thread(next, results, None)) is not None:
             yield result
@@ -152,14 +152,14 @@ class Generator(ModelWorkers):
         max_input_length: int = 1024,
         asynchronous: bool = False,
     ) -> list[Any]:
-        """Score texts, each a list of tokens.
+        """Return the scores of texts, each a list of tokens.
 
         Args:
             tokens: the texts, with the special tokens that the model expects.
             max_batch_size: as for :meth:`generate_batch`.
             batch_type: as for :meth:`generate_batch`.
-            max_input_length: cut texts to this number of tokens; 0 to disable.
-            asynchronous: return immediately, with results to wait for.
+            max_input_length: number of tokens to which texts are truncated; 0 to disable.
+            asynchronous: True to return at once, with results that can be waited for.
 
         Returns:
             a :class:`ScoringResult` for the tokens of each text after the first, or an
@@ -179,7 +179,7 @@ class Generator(ModelWorkers):
         *,
         max_input_length: int = 1024,
     ) -> Iterator[ScoringResult]:
-        """Yield the scores of the texts of an iterable. Arguments are those of :meth:`score_batch`.
+        """Yield the scores of the texts of an iterable; the arguments are those of :meth:`score_batch`.
 
         Raises:
             ArgumentError, RunError, TextTooLongError: as for :meth:`generate_batch`.
@@ -225,15 +225,15 @@ class Generator(ModelWorkers):
 def _prompt_ids(
     model: LoadedModel, decoding: GenerationOptions, prompts: Sequence[Tokens]
 ) -> tuple[list[list[int]], list[list[int]], SearchOptions]:
-    """Return the prompts and prefixes of a batch, and its search options.
+    """Return the token ids of the prompts and prefixes of a batch, and its search options.
 
-    If the results include the prompts, the tokens after the first are prefixes, so they count in lengths.
+    If the results include the prompts, all tokens after the first are prefixes, and so count in lengths.
     """
     static = model.target.ids(decoding.static_prompt or [])
     sources, prefixes = list[list[int]](), list[list[int]]()
     for number, prompt in enumerate(prompts, start=1):
         if not prompt:
-            raise ArgumentError(f"prompt {number} has no start token: give one or more")
+            raise ArgumentError(f"prompt {number} has no tokens; give at least a start token")
         ids = model.target.ids(prompt)
         split = 1 if decoding.include_prompt_in_result else len(ids)
         sources.append(static + ids[:split])
@@ -244,7 +244,7 @@ def _prompt_ids(
 def _continue_prompts(
     model: LoadedModel, decoding: GenerationOptions, prompts: Sequence[Tokens], numbers: Sequence[int]
 ) -> list[GenerationResult]:
-    """Return the continuations of a batch; ``numbers`` are the indices of its prompts in the call."""
+    """Return the continuations for a batch; ``numbers`` are the indices of its prompts in the call."""
     sources, prefixes, search = _prompt_ids(model, decoding, prompts)
     callback = decoding.callback
     hypotheses = decode(

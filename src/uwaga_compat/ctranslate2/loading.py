@@ -1,4 +1,4 @@
-"""Load models: CTranslate2's folders, files in memory and compute types, and any model that uwaga runs."""
+"""Loading of CTranslate2 models from folders or memory, and of all other models that uwaga runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from uwaga.settings.load_options import Dtype, LoadOptions
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.loading import has_gpu, load_generator, load_model, read_model
 from uwaga.translator.score import Scorer, step_scorer
-from uwaga_compat.ctranslate2.adjusted import SinglePrecision
+from uwaga_compat.ctranslate2.adjusted import SinglePrecisionDecoder
 from uwaga_compat.ctranslate2.errors import ArgumentError, RunError, as_argument_errors
 
 LOGGER = logging.getLogger("uwaga")
@@ -44,25 +44,25 @@ COMPUTE_TYPES: Mapping[str, Mapping[str, Dtype]] = {
     },
     "cuda": {"auto": "float16", "float16": "float16", "float32": "float32", "bfloat16": "bfloat16"},
 }
-"""The number format of each supported compute type of CTranslate2, by device."""
+"""The number formats of the supported compute types of CTranslate2, by device and compute type."""
 UNSUPPORTED_COMPUTE_TYPES = ("int16", "int8_float16", "int8_bfloat16")
 """Compute types of CTranslate2 that uwaga does not support on any device."""
 PLACEHOLDER_ID = -1
-"""Placeholder for the tokens of a source, to find the special tokens around them."""
+"""Placeholder for the tokens of a source, used to find the special tokens that surround them."""
 COMPUTE_TYPE_NAMES = {"int8": "int8_float32"}
-"""Names of CTranslate2's compute types that differ from the number format."""
+"""Compute types of CTranslate2, by the name of the number format if the names differ."""
 
 
 @dataclass(frozen=True)
-class ModelSpec:
-    """A model and how to load it. The arguments have been checked, but the model has not been read.
+class ModelArguments:
+    """The checked arguments for loading a model, which has not yet been read.
 
     Attributes:
-        name: a folder or a model name; with ``files``, a name for messages.
+        name: name or folder of the model; if ``files`` is given, a name for messages.
         device: ``cpu`` or ``cuda``.
-        device_index: the number of the GPU.
+        device_index: index of the GPU.
         compute_type: one of :data:`COMPUTE_TYPES`, or ``default``.
-        threads: CPU threads of a call; 0 for all cores.
+        threads: number of CPU threads per call; 0 for all cores.
         files: the contents of the model files by name, None if they are on disk.
     """
 
@@ -82,8 +82,8 @@ class ModelSpec:
         compute_type: str | Mapping[str, str],
         threads: int,
         files: Mapping[str, Any] | None,
-    ) -> ModelSpec:
-        """Check the arguments of a constructor."""
+    ) -> ModelArguments:
+        """Return the arguments of a constructor after checking them."""
         if device not in ("cpu", "cuda", "auto"):
             raise ArgumentError(f"device={quoted(device)}: unsupported device; use cpu, cuda or auto")
         if device == "auto":
@@ -91,18 +91,20 @@ class ModelSpec:
         indices = [device_index] if isinstance(device_index, int) else list(device_index)
         if len(indices) != 1 or (device == "cpu" and indices != [0]):
             raise ArgumentError(
-                f"device_index={quoted(device_index)}: invalid device index: a model runs on one device, the "
-                "only index of the CPU is 0, and inter_threads runs several batches at a time"
+                f"device_index={quoted(device_index)}: invalid device index; give the index of one device, "
+                "which is 0 for the CPU, and use inter_threads to run several batches in parallel"
             )
         if not isinstance(compute_type, str | Mapping):
             raise ArgumentError(
-                f"incompatible constructor arguments: compute_type={quoted(compute_type)}: use one name, or "
+                f"incompatible constructor arguments: compute_type={quoted(compute_type)}; give a name or "
                 "a dictionary of names by device"
             )
-        requested = compute_type.get(device, "default") if isinstance(compute_type, Mapping) else compute_type
-        supported = COMPUTE_TYPES[device]
-        if not isinstance(requested, str) or requested not in ("default", *supported):
-            is_known = requested in (
+        requested_type = (
+            compute_type.get(device, "default") if isinstance(compute_type, Mapping) else compute_type
+        )
+        supported_types = COMPUTE_TYPES[device]
+        if not isinstance(requested_type, str) or requested_type not in ("default", *supported_types):
+            is_known = requested_type in (
                 *UNSUPPORTED_COMPUTE_TYPES,
                 *COMPUTE_TYPES["cpu"],
                 *COMPUTE_TYPES["cuda"],
@@ -110,12 +112,12 @@ class ModelSpec:
             raise ArgumentError(
                 f"compute_type={quoted(compute_type)}: "
                 + ("unsupported compute type: " if is_known else "invalid compute type: ")
-                + f"on {device}, uwaga computes in {', '.join(supported)}"
+                + f"on {device}, uwaga supports {', '.join(supported_types)}"
             )
-        return cls(str(name), device, indices[0], requested, threads, _read_contents(files))
+        return cls(str(name), device, indices[0], requested_type, threads, _read_contents(files))
 
     def load(self, task: Task) -> LoadedModel:
-        """Load the model."""
+        """Return the loaded model."""
         try:
             with as_argument_errors():
                 if self.files is None:
@@ -134,14 +136,14 @@ class ModelSpec:
             raise ModelError(
                 f"this model cannot be used as a {'translator' if task == 'translate' else 'generator'}"
             )
-        file = read_model_file(folder / MODEL, contents=False) if is_ctranslate2 else None
+        file = read_model_file(folder / MODEL, with_contents=False) if is_ctranslate2 else None
         dtype = COMPUTE_TYPES[self.device].get(self.compute_type, "auto")
         if file is not None and self.compute_type == "default" and self.device == "cpu":
-            integers = any(
+            has_integers = any(
                 variable.array.dtype == np.int8 and variable.array.ndim > 1
                 for variable in file.variables.values()
             )
-            dtype = "int8" if integers else "float32"
+            dtype = "int8" if has_integers else "float32"
         options = LoadOptions(
             device="cpu" if self.device == "cpu" else f"cuda:{self.device_index}",
             dtype=dtype,
@@ -159,7 +161,7 @@ class ModelSpec:
         )
         if is_ctranslate2 and precision == "float32" and isinstance(decoder, NativeModel):
             scorer = step_scorer(
-                SinglePrecision(decoder)
+                SinglePrecisionDecoder(decoder)
             )  # the scores of CTranslate2, at 1.35 times the time
         vmap = folder / VMAP_FILE
         return LoadedModel(
@@ -174,7 +176,7 @@ class ModelSpec:
 
 
 def _read_contents(files: Mapping[str, Any] | None) -> Mapping[str, bytes] | None:
-    """Return the contents of files that are bytes or open files."""
+    """Return the contents of files, given as bytes or open files, by name."""
     if files is None:
         return None
     contents = {}
@@ -184,13 +186,13 @@ def _read_contents(files: Mapping[str, Any] | None) -> Mapping[str, bytes] | Non
         if not isinstance(value, bytes | bytearray):
             raise ArgumentError(f"files: {quoted(name)} must be bytes or a file opened in binary mode")
         if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name or "\0" in name:
-            raise ArgumentError(f"files: {quoted(name)} is not the name of a file in a folder")
+            raise ArgumentError(f"files: {quoted(name)} is not a plain file name")
         contents[name] = bytes(value)
     return contents
 
 
 def _alignment(file: ModelFile) -> tuple[int, int]:
-    """Return a model file's alignment layer and number of alignment heads; 0 for all."""
+    """Return the index of a model file's alignment layer, and the number of alignment heads, 0 for all."""
     variables, values = Variables(file), []
     for name, default in (("alignment_layer", -1), ("alignment_heads", 1)):
         value = variables.scalar("decoder", name)
@@ -199,13 +201,14 @@ def _alignment(file: ModelFile) -> tuple[int, int]:
     layers = variables.layer_count("decoder")
     if not -layers <= layer < layers or heads < 0:
         raise ModelError(
-            f"{file.path}: invalid alignment: {heads} heads of layer {layer}, but there are {layers} layers"
+            f"{file.path}: invalid alignment: {heads} heads of layer {layer}, but the decoder has {layers} "
+            "layers"
         )
     return layer, heads
 
 
 class Vocabulary:
-    """The source or target tokens of a model."""
+    """The source or the target vocabulary of a model."""
 
     def __init__(self, tokeniser: Subwords, size: int) -> None:
         self._tokens = tokeniser.pieces(range(size))
@@ -222,13 +225,13 @@ class Vocabulary:
 
     @property
     def unknown(self) -> str:
-        """The unknown token."""
+        """The text of the unknown token."""
         return self._tokens[self._unknown]
 
 
 @dataclass(frozen=True)
 class FramedSource:
-    """The ids of a source with special tokens: its tokens are ``ids[start : start + count]``."""
+    """The token ids of a source with special tokens; ``ids[start : start + count]`` are without them."""
 
     ids: list[int]
     start: int
@@ -240,13 +243,14 @@ class LoadedModel:
     """A model in memory.
 
     Attributes:
-        decoder: the decoder for search.
-        checkpoint: the model's checkpoint, without weights.
-        is_ctranslate2: True if the model files are CTranslate2's.
-        compute_type: CTranslate2's name of the number format.
-        scorer: scores given targets.
-        alignment: the decoder layer and the number of heads whose attention is returned; 0 for all.
-        vmap: the lines of the vocabulary map, None if there is none.
+        decoder: decoder of the model.
+        checkpoint: checkpoint of the model, without weights.
+        is_ctranslate2: True if the model is in CTranslate2's format.
+        compute_type: name of the number format in CTranslate2.
+        scorer: function that scores given targets.
+        alignment: index of the decoder layer whose attention is returned, and the number of its heads, 0 for
+            all.
+        vmap: lines of the vocabulary map, None if there is none.
     """
 
     decoder: Decoder
@@ -264,12 +268,12 @@ class LoadedModel:
 
     @cached_property
     def target(self) -> Vocabulary:
-        """The target vocabulary, or the only one."""
+        """The target vocabulary or, for a decoder-only model, the only vocabulary."""
         return Vocabulary(self.checkpoint.target, self.checkpoint.vocabulary[1])
 
     @property
     def end(self) -> str:
-        """The end token."""
+        """The text of the end token."""
         return self.target.tokens([self.decoder.symbols.end])[0]
 
     @property
@@ -278,15 +282,15 @@ class LoadedModel:
         return self.checkpoint.decoding
 
     def result_ids(self, hypothesis: Hypothesis, with_end: bool) -> list[int]:
-        """Return the ids of a hypothesis; ``with_end`` includes the end token if there is one."""
-        ended = with_end and not hypothesis.truncated
-        return [*hypothesis.tokens, self.decoder.symbols.end] if ended else list(hypothesis.tokens)
+        """Return the token ids of a hypothesis, with the end token if ``with_end`` and there is one."""
+        includes_end = with_end and not hypothesis.truncated
+        return [*hypothesis.tokens, self.decoder.symbols.end] if includes_end else list(hypothesis.tokens)
 
     def frame_source(self, tokens: Sequence[str], max_length: int) -> FramedSource:
-        """Return the ids of a source with special tokens, cut to ``max_length``; 0 for no limit.
+        """Return the ids of a source with special tokens, truncated to ``max_length`` unless it is 0.
 
-        Cutting keeps a final end token. CTranslate2's folders state which special tokens are added. With
-        other models, the tokeniser's special tokens are added unless the source ends with the end token.
+        A final end token is kept. CTranslate2's folders state which special tokens are added. For other
+        models, the tokeniser's special tokens are added unless the source ends with the end token.
         """
         tokeniser, ids = self.checkpoint.source, self.source.ids(tokens)
         end = tokeniser.symbols.end
@@ -303,7 +307,7 @@ class LoadedModel:
         return FramedSource(framed_ids, start, count)
 
     def vmap_decoder(self, prefix: Sequence[int]) -> Decoder:
-        """Return the decoder with target tokens restricted by the vocabulary map and to those of a prefix."""
+        """Return the decoder, restricted to the target tokens of the vocabulary map and of a prefix."""
         if self.vmap is None:
             return self.decoder
         decoder = self._vmap_decoder
@@ -314,7 +318,7 @@ class LoadedModel:
     def _vmap_decoder(self) -> NativeModel:
         assert self.vmap is not None
         if not isinstance(self.decoder, NativeModel):
-            raise ArgumentError("use_vmap: a vocabulary map works on the CPU only")
+            raise ArgumentError("use_vmap: vocabulary maps are supported only on the CPU")
         special_tokens = [self.end, self.target.unknown]
         targets_by_source: dict[int, list[int]] = {}
         common: set[int] = set(self.target.ids(special_tokens))
@@ -322,8 +326,8 @@ class LoadedModel:
             word, _, targets = text.partition("\t")
             if " " in word:
                 raise ArgumentError(
-                    f"use_vmap: {VMAP_FILE}, line {line}: uwaga lists the target tokens of single source "
-                    "tokens, not of n-grams"
+                    f"use_vmap: {VMAP_FILE}, line {line}: uwaga supports vocabulary maps only for "
+                    "single source tokens, not for n-grams"
                 )
             ids = self.target.ids([target for target in targets.split(" ") if target])
             if not word:

@@ -29,14 +29,14 @@ Callback = Callable[[GenerationStepResult], bool | None]
 
 UNSUPPORTED_OPTIONS = {
     "patience": (1, "uwaga's search stops at beam_size finished hypotheses"),
-    "coverage_penalty": (0, "uwaga's search does not have it"),
+    "coverage_penalty": (0, "not supported by uwaga's search"),
     "return_logits_vocab": (False, "the logits of the vocabulary are not returned"),
 }
-"""Options that uwaga does not support: the only accepted value, and the explanation for other values."""
+"""The only accepted value of options that uwaga does not support, and the explanation for other values."""
 
 
-class _Seeds:
-    """The seeds of calls: the first is the seed that was set, the others are derived from it."""
+class _SeedGenerator:
+    """Generator of the seeds of calls: first the seed that was set, then seeds derived from it."""
 
     def __init__(self) -> None:
         self._random = random.Random()
@@ -51,14 +51,14 @@ class _Seeds:
         return self._random.getrandbits(32) if seed is None else seed
 
 
-_seeds = _Seeds()
+_seeds = _SeedGenerator()
 
 
 def set_random_seed(seed: int) -> None:
-    """Set the seed of subsequent samples.
+    """Set the seed of sampling in subsequent calls.
 
-    In the next call, the samples of each text are those that CTranslate2 draws with this seed for the text
-    alone. They do not depend on the other texts.
+    In the next call, the samples of each text equal those that CTranslate2 draws with this seed for a single
+    text. They do not depend on the other texts of the call.
     """
     _seeds.set(seed)
 
@@ -68,18 +68,18 @@ class DecodingOptions:
     """The options common to translation and generation, with CTranslate2's names and defaults.
 
     Raises:
-        SettingsError: a value is invalid or not supported by uwaga.
+        SettingsError: if a value is invalid or not supported by uwaga.
     """
 
     beam_size: int = field(
         default=2, metadata=option("Beam size; 1 is greedy search", minimum=1, maximum=MAX_BEAM)
     )
-    patience: float = field(default=1, metadata=option("1 only"))
-    num_hypotheses: int = field(default=1, metadata=option("Hypotheses to return", minimum=1))
+    patience: float = field(default=1, metadata=option("Only 1 is supported"))
+    num_hypotheses: int = field(default=1, metadata=option("Number of hypotheses to return", minimum=1))
     length_penalty: float = field(
         default=1,
         metadata=option(
-            "Exponent of the length that scores are divided by",
+            "Exponent of the length by which scores are divided",
             minimum=-MAX_LENGTH_PENALTY,
             maximum=MAX_LENGTH_PENALTY,
         ),
@@ -87,75 +87,85 @@ class DecodingOptions:
     repetition_penalty: float = field(
         default=1,
         metadata=option(
-            "Multiply the log-probabilities of tokens that were produced", minimum=1e-9, maximum=1e9
+            "Penalty that makes previously generated tokens less probable if it is above 1",
+            minimum=1e-9,
+            maximum=1e9,
         ),
     )
     no_repeat_ngram_size: int = field(
-        default=0, metadata=option("Never repeat an n-gram of this size; 0 is off", minimum=0)
+        default=0, metadata=option("Size of n-grams that must not be repeated; 0 disables this", minimum=0)
     )
-    disable_unk: bool = field(default=False, metadata=option("Never produce the unknown token"))
+    disable_unk: bool = field(default=False, metadata=option("True to exclude the unknown token"))
     suppress_sequences: list[list[str]] | None = field(
-        default=None, metadata=option("Sequences of tokens that are never produced")
+        default=None, metadata=option("Sequences of tokens that must not be generated")
     )
     end_token: str | list[str] | list[int] | None = field(
-        default=None, metadata=option("The model's own end token only")
+        default=None, metadata=option("Only the model's end token is supported")
     )
-    return_end_token: bool = field(default=False, metadata=option("Include the end token in results"))
-    return_scores: bool = field(default=False, metadata=option("Include scores"))
-    return_logits_vocab: bool = field(default=False, metadata=option("False only"))
+    return_end_token: bool = field(default=False, metadata=option("True to include the end token in results"))
+    return_scores: bool = field(default=False, metadata=option("True to include scores in results"))
+    return_logits_vocab: bool = field(default=False, metadata=option("Only False is supported"))
     return_alternatives: bool = field(
-        default=False, metadata=option("Return alternatives at the first free position")
+        default=False, metadata=option("True to return alternatives at the first position after the prefix")
     )
     min_alternative_expansion_prob: float = field(
         default=0, metadata=option("Minimum probability of an alternative", minimum=0.0, maximum=1.0)
     )
     sampling_topk: int = field(
-        default=1, metadata=option("Sample from the k most probable tokens; 0 is all, 1 none", minimum=0)
+        default=1,
+        metadata=option(
+            "Number of most probable tokens to sample from; 0 for all, 1 to disable sampling", minimum=0
+        ),
     )
     sampling_topp: float = field(
         default=1,
-        metadata=option("Sample from the fewest tokens of this probability", minimum=1e-9, maximum=1.0),
+        metadata=option(
+            "Total probability of the most probable tokens to sample from", minimum=1e-9, maximum=1.0
+        ),
     )
     sampling_temperature: float = field(
         default=1, metadata=option("Temperature of sampling", minimum=0.0, maximum=1e6)
     )
-    callback: Callback | None = field(default=None, metadata=option("Called with each token"))
+    callback: Callback | None = field(
+        default=None, metadata=option("Function that is called with each token")
+    )
 
     def __post_init__(self) -> None:
-        """Check every value, then their combinations."""
+        """Check each value, and then combinations of values."""
         check_options(self)
         for name, (accepted, explanation) in UNSUPPORTED_OPTIONS.items():
             if (value := getattr(self, name, accepted)) != accepted:
                 raise SettingsError(f"{name}={quoted(value)}: {explanation}")
         if self.samples and self.beam_size > 1:
             raise SettingsError(
-                f"sampling_topk={self.sampling_topk} and beam_size={self.beam_size}: sampling in a beam is "
-                "not supported: set beam_size=1"
+                f"sampling_topk={self.sampling_topk} and beam_size={self.beam_size}: sampling with "
+                "beam search is not supported; set beam_size=1"
             )
         if self.callback is not None and (self.beam_size > 1 or self.return_alternatives):
-            raise SettingsError("callback: tokens are reported with beam_size=1 and no alternatives only")
+            raise SettingsError("callback: supported only with beam_size=1 and without alternatives")
         if not self.samples and not self.return_alternatives and self.num_hypotheses > self.beam_size:
             raise SettingsError(
                 f"num_hypotheses {self.num_hypotheses} is greater than beam_size * patience "
-                f"({self.beam_size}): raise beam_size, or sample"
+                f"({self.beam_size}); increase beam_size, or use sampling"
             )
 
     def check_streaming(self) -> None:
-        """Check that tokens can be yielded as they are decided.
+        """Check that tokens can be yielded as soon as they are decoded.
 
         Raises:
-            ArgumentError: there are several hypotheses, or a callback.
+            ArgumentError: if several hypotheses or a callback are requested.
         """
         if self.beam_size > 1 or self.num_hypotheses > 1 or self.return_alternatives:
             raise ArgumentError(
-                "tokens are yielded for a single hypothesis: leave out beam_size and num_hypotheses"
+                "tokens can be yielded only for a single hypothesis; omit beam_size, num_hypotheses and "
+                "return_alternatives"
             )
         if self.callback is not None:
-            raise ArgumentError("callback: not supported, because the tokens are yielded: leave it out")
+            raise ArgumentError("callback: not supported for a method that yields tokens; omit it")
 
     @property
     def alternatives(self) -> Alternatives | None:
-        """The alternatives to return, or None for ordinary search."""
+        """The options for alternatives, or None for an ordinary search."""
         if not self.return_alternatives:
             return None
         return Alternatives(self.num_hypotheses, self.min_alternative_expansion_prob)
@@ -170,41 +180,46 @@ class DecodingOptions:
 class TranslationOptions(DecodingOptions):
     """The options of :meth:`uwaga_compat.ctranslate2.Translator.translate_batch`."""
 
-    coverage_penalty: float = field(default=0, metadata=option("0 only"))
+    coverage_penalty: float = field(default=0, metadata=option("Only 0 is supported"))
     prefix_bias_beta: float = field(
         default=0,
         metadata=option(
-            "Share of the probability that moves to the target prefix, which is then not forced; below 1",
+            "Share of the probability that is moved to the target prefix, which is then not forced; less "
+            "than 1",
             minimum=0.0,
             maximum=1.0,
         ),
     )
     max_input_length: int = field(
-        default=1024, metadata=option("Cut inputs after this many tokens; 0 is off", minimum=0)
+        default=1024,
+        metadata=option("Number of tokens to which inputs are truncated; 0 to disable", minimum=0),
     )
     max_decoding_length: int = field(
-        default=256, metadata=option("Maximum tokens, end token included", minimum=1)
+        default=256, metadata=option("Maximum number of tokens, including the end token", minimum=1)
     )
     min_decoding_length: int = field(
-        default=1, metadata=option("Minimum tokens, without the end token", minimum=0)
+        default=1, metadata=option("Minimum number of tokens, without the end token", minimum=0)
     )
-    use_vmap: bool = field(default=False, metadata=option("Use the model's vocabulary map"))
-    return_attention: bool = field(default=False, metadata=option("Include attention"))
+    use_vmap: bool = field(default=False, metadata=option("True to use the model's vocabulary map"))
+    return_attention: bool = field(default=False, metadata=option("True to include the attention in results"))
     replace_unknowns: bool = field(
-        default=False, metadata=option("Replace an unknown token by the source token of highest attention")
+        default=False,
+        metadata=option("True to replace unknown tokens with the source token of greatest attention"),
     )
 
     def __post_init__(self) -> None:
-        """Check every value, then their combinations."""
+        """Check each value, and then combinations of values."""
         super().__post_init__()
         if self.prefix_bias_beta == 1:
-            raise SettingsError("prefix_bias_beta=1: it must be below 1; without it, a prefix is forced")
+            raise SettingsError(
+                "prefix_bias_beta=1: the value must be less than 1; to force a prefix, omit the option"
+            )
         if self.prefix_bias_beta and (self.return_alternatives or self.callback is not None):
             raise SettingsError("prefix_bias_beta cannot be combined with return_alternatives or a callback")
 
     @property
     def needs_attention(self) -> bool:
-        """True if attention is needed."""
+        """True if the options require the attention."""
         return self.return_attention or self.replace_unknowns
 
 
@@ -215,20 +230,28 @@ class GenerationOptions(DecodingOptions):
     beam_size: int = field(
         default=1, metadata=option("Beam size; 1 is greedy search", minimum=1, maximum=MAX_BEAM)
     )
-    max_length: int = field(default=512, metadata=option("Maximum tokens, end token included", minimum=1))
-    min_length: int = field(default=0, metadata=option("Minimum tokens, without the end token", minimum=0))
-    static_prompt: list[str] | None = field(
-        default=None, metadata=option("Tokens before every prompt, not in the results")
+    max_length: int = field(
+        default=512, metadata=option("Maximum number of tokens, including the end token", minimum=1)
     )
-    cache_static_prompt: bool = field(default=True, metadata=option("Changes no result"))
-    include_prompt_in_result: bool = field(default=True, metadata=option("Include the prompt in results"))
+    min_length: int = field(
+        default=0, metadata=option("Minimum number of tokens, without the end token", minimum=0)
+    )
+    static_prompt: list[str] | None = field(
+        default=None, metadata=option("Tokens that precede every prompt and are not part of the results")
+    )
+    cache_static_prompt: bool = field(
+        default=True, metadata=option("Accepted, but does not affect the result")
+    )
+    include_prompt_in_result: bool = field(
+        default=True, metadata=option("True to include the prompt in results")
+    )
 
 
 def parse_options(record: type[Options], values: Mapping[str, Any]) -> Options:
-    """Return the options of a call.
+    """Return the options of a call as a record.
 
     Raises:
-        ArgumentError: a name is unknown, or a value is invalid or not supported by uwaga.
+        ArgumentError: if a name is unknown, or a value is invalid or not supported by uwaga.
     """
     with as_argument_errors():
         return record(**checked_options(record, values, "decoding"))
@@ -241,13 +264,13 @@ def search_options(
 
     Args:
         options: the options of the call.
-        model: the model, whose start token, first token and banned tokens are kept.
-        min_length: minimum length.
-        max_length: maximum length.
+        model: the model, whose start token, forced first token and banned tokens are kept.
+        min_length: minimum length in tokens.
+        max_length: maximum length in tokens.
 
     Raises:
-        ArgumentError: the minimum length is greater than the maximum, a suppressed sequence is not a list of
-            tokens, or the end token is not the model's.
+        ArgumentError: if the minimum length is greater than the maximum, a suppressed sequence is not a list
+            of tokens, or the end token is not that of the model.
     """
     defaults = model.decoding
     _check_end_token(options, model)
@@ -300,16 +323,16 @@ def _check_end_token(options: DecodingOptions, model: LoadedModel) -> None:
         [model.decoder.symbols.end],
     ):
         raise ArgumentError(
-            f"end_token={quoted(end_token)}: a target ends with the model's end token, {model.end!r}"
+            f"end_token={quoted(end_token)}: only the model's end token, {model.end!r}, is supported"
         )
 
 
 def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> tuple[list[int], list[list[int]]]:
-    """Return the tokens that the search bans, and the other suppressed sequences, the end token included."""
-    banned, others = list[int](), list[list[int]]()
+    """Return the ids of tokens that the search bans, and the ids of all other suppressed sequences."""
+    banned, other_sequences = list[int](), list[list[int]]()
     for sequence in options.suppress_sequences or []:
         if isinstance(sequence, str):
-            raise ArgumentError(f"suppress_sequences: {quoted(sequence)}: each must be a list of tokens")
+            raise ArgumentError(f"suppress_sequences: {quoted(sequence)} must be a list of tokens")
         ids = model.target.ids(sequence)
         for token, known in zip(sequence, model.target.tokens(ids), strict=True):
             if token != known:
@@ -317,8 +340,8 @@ def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> tuple[list[
         if len(ids) == 1 and ids[0] not in model.decoder.symbols.ends:
             banned += ids
         elif ids:
-            others.append(ids)
-    return banned, others
+            other_sequences.append(ids)
+    return banned, other_sequences
 
 
 def adjusted_decoder(
@@ -329,14 +352,14 @@ def adjusted_decoder(
     seed: int | None = None,
     prefix: Sequence[int] = (),
 ) -> Decoder:
-    """Return a decoder with the adjustments that the options request; the same decoder if there are none.
+    """Return a decoder with the adjustments that the options require, or the given decoder if there are none.
 
     Args:
         decoder: the model's decoder.
         options: the options of the call.
         model: the model.
-        seed: the seed of the samples; None if each hypothesis is decoded separately, with independent draws.
-        prefix: the prefix to favour by ``prefix_bias_beta``.
+        seed: seed of sampling; None if hypotheses are decoded separately, with independent random draws.
+        prefix: token ids of the prefix that ``prefix_bias_beta`` favours.
     """
     adjustments: list[Adjustment] = []
     if options.repetition_penalty != 1:
@@ -353,7 +376,7 @@ def adjusted_decoder(
 def step_result(
     token: DecodedToken, model: LoadedModel, number: int, with_score: bool
 ) -> GenerationStepResult:
-    """Return a token of input ``number`` in CTranslate2's format."""
+    """Return a decoded token of the input with index ``number`` as a result of CTranslate2."""
     [text] = model.target.tokens([token.token])
     return GenerationStepResult(
         step=token.position,

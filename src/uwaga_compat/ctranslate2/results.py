@@ -1,4 +1,4 @@
-"""Results with the attributes of CTranslate2's results."""
+"""Classes of results, with the attributes of CTranslate2's classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TranslationResult:
     Attributes:
         hypotheses: the tokens of each translation.
         scores: the score of each translation; empty unless requested.
-        attention: the attention (target, source) of each translation; empty unless requested.
+        attention: the attention weights (target, source) of each translation; empty unless requested.
         logits: always empty.
     """
 
@@ -29,7 +29,7 @@ class TranslationResult:
         return len(self.hypotheses)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        """Return a translation as a dictionary, as early versions of CTranslate2 did."""
+        """Return a translation as a dictionary, as in early versions of CTranslate2."""
         translation: dict[str, Any] = {"tokens": self.hypotheses[number]}
         if self.scores:
             translation["score"] = self.scores[number]
@@ -57,7 +57,7 @@ class GenerationResult:
 
 @dataclass(frozen=True)
 class ScoringResult:
-    """The log-probability of each token of a target, or of a text after its first token."""
+    """The tokens of a target, or of a text after its first token, and their log-probabilities."""
 
     tokens: list[str]
     log_probs: list[float]
@@ -68,14 +68,14 @@ class GenerationStepResult:
     """A decoded token.
 
     Attributes:
-        step: its position, from 0.
-        batch_id: the index of its input.
-        token_id: its id.
-        hypothesis_id: the index of its sample.
-        token: the token.
-        log_prob: its log-probability, 0 for a token of a prefix; None unless requested.
+        step: position of the token, from 0.
+        batch_id: index of the input.
+        token_id: id of the token.
+        hypothesis_id: index of the hypothesis of this input.
+        token: text of the token.
+        log_prob: log-probability of the token, 0 for a token of a prefix; None unless requested.
         logits: always None.
-        is_last: True for the last token.
+        is_last: True for the last token of the hypothesis.
     """
 
     step: int
@@ -90,7 +90,7 @@ class GenerationStepResult:
 
 @dataclass(frozen=True)
 class ExecutionStats:
-    """The number of target tokens and examples of a file, and the time taken."""
+    """Statistics of processing a file: number of target tokens, number of examples, and time taken."""
 
     num_tokens: int
     num_examples: int
@@ -98,7 +98,7 @@ class ExecutionStats:
 
 
 class AsyncResult(Generic[Result]):
-    """The result for an input whose batch may not be finished."""
+    """The result for an input whose batch may not have finished."""
 
     def __init__(self, batch: Future[list[Result]], index: int) -> None:
         self._batch, self._index = batch, index

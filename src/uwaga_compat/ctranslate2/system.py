@@ -1,4 +1,4 @@
-"""Devices, the log level and views of arrays, which scripts use before loading a model."""
+"""Devices, the log level and storage views of CTranslate2's Python interface."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from uwaga_compat.ctranslate2.errors import ArgumentError, RunError
 
 LOGGER = logging.getLogger("uwaga")
 MAX_SHOWN_VALUES = 6
-"""Maximum values in the text of a view; a longer view shows the first and last three."""
+"""Maximum number of values in the text of a view; of longer views, the first and last three are shown."""
 
 
 def get_cuda_device_count() -> int:
-    """Return the number of visible GPUs; 0 without PyTorch, which runs models on them."""
+    """Return the number of visible GPUs, or 0 if PyTorch, which is required for GPUs, is not installed."""
     if not has_gpu():
         return 0
     import torch
@@ -28,7 +28,7 @@ def get_cuda_device_count() -> int:
 
 
 def set_log_level(level: int) -> None:
-    """Set the level of uwaga's logger, as in :mod:`logging`; its messages go to the process's stderr."""
+    """Set the level of uwaga's logger to a level of :mod:`logging`, and write its messages to stderr."""
     if not LOGGER.handlers and sys.__stderr__ is not None:
         handler = logging.StreamHandler(sys.__stderr__)
         handler.setFormatter(logging.Formatter("[%(asctime)s] [%(name)s] [%(levelname)s] %(message)s"))
@@ -66,10 +66,10 @@ class DataType(Enum):
 
 
 class StorageView:
-    """An array in memory, with CTranslate2's names; numpy reads it without a copy.
+    """An array in memory, with CTranslate2's interface, that NumPy can read without copying.
 
     Args:
-        array: an array of numpy; for bfloat16, which numpy lacks, the bits of its numbers.
+        array: a NumPy array; for bfloat16, which NumPy lacks, an array of the bits of the numbers.
         dtype: the number format; None for that of the array.
     """
 
@@ -82,11 +82,11 @@ class StorageView:
 
     @classmethod
     def from_array(cls, array: object) -> StorageView:
-        """Return a view of an array of numpy or torch, which shares its data.
+        """Return a view of a NumPy array or a PyTorch tensor, whose data are shared.
 
         Raises:
-            ArgumentError: ``array`` is not an array in the CPU's memory, of another number format, not
-                contiguous or read-only.
+            ArgumentError: if ``array`` is not an array in the memory of the CPU, has another number format,
+                is not contiguous, or is read-only.
         """
         if not hasattr(array, "__array_interface__") and not hasattr(array, "__array__"):
             raise ArgumentError("array: the object does not implement the array interface")
@@ -94,17 +94,19 @@ class StorageView:
         if values.dtype.name not in DataType.__members__:
             raise ArgumentError(f"array: Unsupported type: {values.dtype.str}")
         if not values.flags.c_contiguous:
-            raise ArgumentError("array: its memory is not contiguous; use numpy.ascontiguousarray(array)")
+            raise ArgumentError(
+                "array: the memory of the array is not contiguous; use numpy.ascontiguousarray(array)"
+            )
         if not values.flags.writeable:
-            raise ArgumentError("array: it is read-only; use array.copy()")
+            raise ArgumentError("array: the array is read-only; use array.copy()")
         return cls(values)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """The interface by which numpy reads the view.
+        """The interface through which NumPy reads the view.
 
         Raises:
-            RunError: the numbers are in bfloat16, which numpy lacks.
+            RunError: if the numbers are bfloat16, which NumPy lacks.
         """
         if self.dtype is DataType.bfloat16:
             raise RunError("bfloat16 is not supported in the array interface; use to(DataType.float32)")
@@ -112,8 +114,8 @@ class StorageView:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Raise AttributeError: views are in the CPU's memory."""
-        raise AttributeError("the view is of an array in CPU memory")
+        """Raise AttributeError, since views are in the memory of the CPU."""
+        raise AttributeError("this view is in the memory of the CPU")
 
     @property
     def shape(self) -> list[int]:
@@ -121,7 +123,7 @@ class StorageView:
         return list(self._array.shape)
 
     def to(self, dtype: DataType) -> StorageView:
-        """Return a view of the numbers in another format."""
+        """Return a view of a copy of the numbers in another number format."""
         if dtype is not DataType.bfloat16:
             return StorageView(self._numbers().astype(dtype.name))
         numbers = self._numbers().astype(np.float32)
@@ -131,7 +133,7 @@ class StorageView:
         return StorageView((rounded >> np.uint32(16)).astype(np.uint16), dtype)
 
     def _numbers(self) -> NDArray[Any]:
-        """Return the numbers in a format of numpy."""
+        """Return the numbers in a number format of NumPy, bfloat16 as float32."""
         if self.dtype is not DataType.bfloat16:
             return self._array
         return (self._array.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -139,7 +141,9 @@ class StorageView:
     def to_device(self, device: Device) -> StorageView:
         """Return a copy of the view on a device."""
         if device is not Device.cpu:
-            raise ArgumentError(f"device={device}: views are in the CPU's memory; use a torch tensor")
+            raise ArgumentError(
+                f"device={device}: views can only be in the memory of the CPU; use a PyTorch tensor"
+            )
         return StorageView(self._array.copy(), self.dtype)
 
     def __str__(self) -> str:

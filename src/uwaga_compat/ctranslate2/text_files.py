@@ -1,4 +1,4 @@
-"""Text files with one tokenised text per line."""
+"""Reading and writing of text files with one tokenised text per line."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class FileOptions:
 
     Attributes:
         max_batch_size: as for ``translate_iterable``.
-        read_batch_size: accepted; does not affect the result.
+        read_batch_size: accepted, but does not affect the result.
         batch_type: as for ``translate_iterable``.
-        source_tokenize_fn: returns the tokens of a line; requires ``target_detokenize_fn``. Tokens are
-            separated by spaces by default.
-        target_tokenize_fn: returns the tokens of a line of the targets.
-        target_detokenize_fn: returns the text of tokens.
+        source_tokenize_fn: function that returns the tokens of a source line; requires
+            ``target_detokenize_fn``. By default, lines are split at spaces.
+        target_tokenize_fn: function that returns the tokens of a target line.
+        target_detokenize_fn: function that returns the text of tokens.
     """
 
     max_batch_size: int = 32
@@ -52,14 +52,14 @@ class FileOptions:
         """Return the tokens of each source line, and of each target line if there are targets.
 
         Raises:
-            ArgumentError: a function is missing.
+            ArgumentError: if a required function is missing.
         """
         if (self.source_tokenize_fn is None) != (self.target_detokenize_fn is None):
-            raise ArgumentError("source_tokenize_fn and target_detokenize_fn: give both, or neither")
+            raise ArgumentError("source_tokenize_fn and target_detokenize_fn must be given together")
         if target_path is None:
             return read_tokens((source_path, self.source_tokenize_fn))
         if self.source_tokenize_fn is not None and self.target_tokenize_fn is None:
-            raise ArgumentError("target_tokenize_fn: needed for target_path if source_tokenize_fn is given")
+            raise ArgumentError("target_tokenize_fn: required for target_path if source_tokenize_fn is given")
         return read_tokens((source_path, self.source_tokenize_fn), (target_path, self.target_tokenize_fn))
 
     def text(self, tokens: Tokens) -> str:
@@ -68,7 +68,11 @@ class FileOptions:
 
 
 def read_tokens(*files: tuple[str | Path, Tokenise | None]) -> tuple[Iterator[Tokens], ...]:
-    """Return the lines of files as tokens, split by a function or else at spaces."""
+    """Return an iterator over the tokens of each line for each file.
+
+    Args:
+        files: paths and the functions that split lines into tokens; None to split lines at spaces.
+    """
 
     def rows() -> Iterator[tuple[str, ...]]:
         for number, row in enumerate(zip_longest(*(text_lines(path) for path, _ in files)), start=1):
@@ -78,13 +82,13 @@ def read_tokens(*files: tuple[str | Path, Tokenise | None]) -> tuple[Iterator[To
             yield row
 
     def tokens(rows: Iterator[tuple[str, ...]], column: int) -> Iterator[Tokens]:
-        split = files[column][1] or _pieces
+        split = files[column][1] or _split_at_spaces
         return (split(row[column]) for row in rows)
 
     return tuple(tokens(rows_copy, column) for column, rows_copy in enumerate(tee(rows(), len(files))))
 
 
-def _pieces(line: str) -> Tokens:
+def _split_at_spaces(line: str) -> Tokens:
     return [piece for piece in line.split(" ") if piece]
 
 
@@ -94,13 +98,13 @@ def write_results(
     lines: Callable[[Result], Sequence[str]],
     size: Callable[[Result], int],
 ) -> ExecutionStats:
-    """Write the lines of each result to a file, atomically.
+    """Write the lines of each result to a file, atomically, and return statistics.
 
     Args:
-        path: the file.
+        path: path of the file.
         results: the results, which may be computed lazily.
-        lines: returns the lines of a result.
-        size: returns the number of tokens of a result, for the statistics.
+        lines: function that returns the lines of a result.
+        size: function that returns the number of tokens of a result, for the statistics.
     """
     start, tokens, texts = time.perf_counter(), 0, 0
     with new_file(Path(path)) as file:

@@ -1,4 +1,4 @@
-"""Translate and score batches of lists of tokens."""
+"""Translation and scoring of batches of lists of tokens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _search(model: LoadedModel, options: TranslationOptions) -> SearchOptions:
 def _decoder(
     model: LoadedModel, options: TranslationOptions, prefix: Sequence[int], seed: int | None = None
 ) -> Decoder:
-    """Return the decoder of a call, or of a text with a prefix; ``seed`` is that of its samples."""
+    """Return the decoder for a call, or for a text with a prefix; ``seed`` is the seed of sampling."""
     decoder = model.vmap_decoder(prefix) if options.use_vmap else model.decoder
     return adjusted_decoder(decoder, options, model, seed=seed, prefix=prefix)
 
@@ -96,7 +96,7 @@ def translate_texts(
 def stream_tokens(
     model: LoadedModel, options: TranslationOptions, source: Tokens, prefix: Tokens, with_scores: bool
 ) -> Iterator[GenerationStepResult]:
-    """Yield the tokens of a translation as they are decided; nothing for a text without tokens."""
+    """Yield the tokens of a translation as soon as they are decoded; a text without tokens yields none."""
     search = _search(model, options)
     if source:
         ids = model.frame_source(source, options.max_input_length).ids
@@ -107,7 +107,7 @@ def stream_tokens(
 
 
 def _empty_result(model: LoadedModel, options: TranslationOptions, prefix: Tokens) -> TranslationResult:
-    """Return the translation of a text without tokens: its prefix."""
+    """Return the result for a text without tokens, whose translation is its prefix."""
     copies = range(options.num_hypotheses)
     ids = model.target.ids(prefix[: options.max_decoding_length])
     return TranslationResult(
@@ -125,7 +125,7 @@ def _result(
     ids: Sequence[Sequence[int]],
     weights: list[list[list[float]]] | None,
 ) -> TranslationResult:
-    """Return the result for a text; ``weights`` are (target, source) for each hypothesis, if needed."""
+    """Return the result for a text; ``weights`` are the attention (target, source) of each hypothesis."""
     texts = [model.target.tokens(row) for row in ids]
     if options.replace_unknowns and weights is not None:
         for text, rows in zip(texts, weights, strict=True):
@@ -145,7 +145,7 @@ def _attention(
     targets: Sequence[list[list[int]]],
     search: SearchOptions,
 ) -> list[list[Floats]]:
-    """Return the attention (target, source) of each target of each source."""
+    """Return the attention (target, source) for each target of each source."""
     attend, (layer, heads) = model.decoder.cross_attention, model.alignment
     if attend is None:
         raise no_attention_error()
@@ -170,7 +170,7 @@ def _attention(
 def _token_attention(
     matrices: Sequence[Floats], framed: FramedSource, tokens: int
 ) -> list[list[list[float]]]:
-    """Return the attention to the tokens of a source, without special tokens; 0 for tokens that were cut."""
+    """Return the attention to the tokens of a source, without special tokens; 0 for truncated tokens."""
     columns, padding = slice(framed.start, framed.start + framed.count), tokens - framed.count
     return [np.pad(rows[:, columns], ((0, 0), (0, padding))).tolist() for rows in matrices]
 
@@ -178,15 +178,15 @@ def _token_attention(
 def score_pairs(
     model: LoadedModel, pairs: Sequence[tuple[Tokens, Tokens]], max_length: int, offset: int
 ) -> list[ScoringResult]:
-    """Return the scores of the targets of a batch."""
+    """Return the scores of the targets in a batch, without the first ``offset`` tokens."""
     end = model.decoder.symbols.end
     sources = [model.frame_source(source, max_length).ids for source, _ in pairs]
     targets = [
         [*model.target.ids(target[: max_length - 1] if max_length else target), end] for _, target in pairs
     ]
     nonempty = [index for index, (source, _) in enumerate(pairs) if source]
-    scored, defaults = [TokenPair(sources[index], targets[index]) for index in nonempty], model.decoding
-    scores = score_in_batches(model.scorer, scored, defaults.batch_tokens, defaults.start)
+    scored_pairs, defaults = [TokenPair(sources[index], targets[index]) for index in nonempty], model.decoding
+    scores = score_in_batches(model.scorer, scored_pairs, defaults.batch_tokens, defaults.start)
     results = [ScoringResult(model.target.tokens(target), [0.0] * len(target)) for target in targets]
     for index, log_probs in zip(nonempty, scores, strict=True):
         results[index] = ScoringResult(results[index].tokens[offset:], log_probs[offset:])

@@ -1,4 +1,4 @@
-"""The translator of CTranslate2's Python interface."""
+"""The class ``Translator`` of CTranslate2's Python interface."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OPTIONS_NOT_FOR_FILES = (
 
 
 class Translator(ModelWorkers):
-    """A model that translates lists of tokens. Its arguments are those of :class:`ModelWorkers`."""
+    """A model that translates lists of tokens; the arguments are those of :class:`ModelWorkers`."""
 
     task = "translate"
 
@@ -52,23 +52,24 @@ class Translator(ModelWorkers):
         asynchronous: bool = False,
         **options: Any,
     ) -> list[Any]:
-        """Translate texts, each a list of tokens.
+        """Return translations of texts, each a list of tokens.
 
         Args:
             source: the texts, with the special tokens that the model expects unless its folder adds them.
-            target_prefix: forced first tokens of each translation; None for no text, or for one.
-            max_batch_size: maximum texts, or tokens, per batch; 0 for a single batch.
-            batch_type: what ``max_batch_size`` counts: ``examples`` or ``tokens``.
-            asynchronous: return immediately, with results to wait for.
+            target_prefix: forced first tokens of each translation; None for a text without a prefix, or if no
+                text has one.
+            max_batch_size: maximum number of texts or tokens per batch; 0 for a single batch.
+            batch_type: unit of ``max_batch_size``, ``examples`` or ``tokens``.
+            asynchronous: True to return at once, with results that can be waited for.
             **options: the fields of :class:`uwaga_compat.ctranslate2.options.TranslationOptions` by name.
 
         Returns:
             a :class:`TranslationResult` for each text, or an :class:`AsyncTranslationResult`.
 
         Raises:
-            ArgumentError: an argument is unknown, invalid or not supported by uwaga.
-            RunError: the model has been unloaded.
-            TextTooLongError: a text exceeds the model's maximum length.
+            ArgumentError: if an argument is unknown, invalid or not supported by uwaga.
+            RunError: if the model has been unloaded.
+            TextTooLongError: if a text exceeds the model's maximum length.
         """
         results = self._translate(source, target_prefix, max_batch_size, batch_type, options)
         return results if asynchronous else [result.result() for result in results]
@@ -81,10 +82,10 @@ class Translator(ModelWorkers):
         batch_type: str = "examples",
         **options: Any,
     ) -> Iterator[TranslationResult]:
-        """Yield the translation of each text of an iterable. Arguments are those of :meth:`translate_batch`.
+        """Yield the translation of each text of an iterable; arguments are those of :meth:`translate_batch`.
 
         Raises:
-            ArgumentError: as for :meth:`translate_batch`, or the iterables have different lengths.
+            ArgumentError: as for :meth:`translate_batch`, and if the iterables have different lengths.
         """
 
         def start(source: Any, prefix: Any = None) -> list[AsyncResult[TranslationResult]]:
@@ -101,12 +102,12 @@ class Translator(ModelWorkers):
         return_log_prob: bool = False,
         **options: Any,
     ) -> Iterator[GenerationStepResult]:
-        """Yield the tokens of a translation as they are decided, by greedy search or sampling.
+        """Yield the tokens of a translation as soon as they are decoded, by greedy search or sampling.
 
         Args:
             source: the tokens of the text.
             target_prefix: forced first tokens of the translation.
-            return_log_prob: include the log-probability of each token.
+            return_log_prob: True to include the log-probability of each token.
             **options: as for :meth:`translate_batch`, without ``callback``.
 
         Raises:
@@ -129,19 +130,20 @@ class Translator(ModelWorkers):
         offset: int = 0,
         asynchronous: bool = False,
     ) -> list[Any]:
-        """Score translations.
+        """Return the scores of translations.
 
         Args:
             source: the texts, as for :meth:`translate_batch`.
             target: the tokens of their translations, without the end token.
             max_batch_size: as for :meth:`translate_batch`.
             batch_type: as for :meth:`translate_batch`.
-            max_input_length: cut sources and targets to this number of tokens; 0 to disable.
-            offset: omit the scores of this number of first tokens of each target.
-            asynchronous: return immediately, with results to wait for.
+            max_input_length: number of tokens to which sources and targets are truncated; 0 to disable.
+            offset: number of first tokens of each target whose scores are omitted.
+            asynchronous: True to return at once, with results that can be waited for.
 
         Returns:
-            a :class:`ScoringResult` for each text, end token included, or an :class:`AsyncScoringResult`.
+            a :class:`ScoringResult` for each text, including the end token, or an
+            :class:`AsyncScoringResult`.
 
         Raises:
             ArgumentError, RunError, TextTooLongError: as for :meth:`translate_batch`.
@@ -159,10 +161,10 @@ class Translator(ModelWorkers):
         max_input_length: int = 1024,
         offset: int = 0,
     ) -> Iterator[ScoringResult]:
-        """Yield the scores of the translations of iterables. Arguments are those of :meth:`score_batch`.
+        """Yield the scores of the translations of iterables; the arguments are those of :meth:`score_batch`.
 
         Raises:
-            ArgumentError: as for :meth:`score_batch`, or the iterables have different lengths.
+            ArgumentError: as for :meth:`score_batch`, and if the iterables have different lengths.
         """
 
         def start(source: Any, target: Any) -> list[AsyncResult[ScoringResult]]:
@@ -182,21 +184,22 @@ class Translator(ModelWorkers):
         """Translate a file with one text per line; the output is written atomically.
 
         Args:
-            source_path: the file, with tokens separated by spaces unless ``source_tokenize_fn`` is given.
-            output_path: the output file, with a line for each hypothesis.
-            target_path: prefixes of the translations, one per line, which may be empty.
-            with_scores: write the score and `` ||| `` before each hypothesis.
+            source_path: path of the source file, with tokens separated by spaces unless
+                ``source_tokenize_fn`` is given.
+            output_path: path of the output file, which has one line per hypothesis.
+            target_path: path of a file with the prefix of each translation on a line, which may be empty.
+            with_scores: True to write the score and `` ||| `` before each hypothesis.
             **options: as for :meth:`translate_batch`, and the fields of
                 :class:`uwaga_compat.ctranslate2.text_files.FileOptions`.
 
         Raises:
             ArgumentError, TextTooLongError: as for :meth:`translate_batch`.
-            RunError: the model has been unloaded, or the files have different numbers of lines.
-            DataError: a file cannot be read or written.
+            RunError: if the model has been unloaded, or the files have different numbers of lines.
+            DataError: if a file cannot be read or written.
         """
         for name in OPTIONS_NOT_FOR_FILES:
             if name in options:
-                raise ArgumentError(f"{name}: not supported for files: use translate_iterable")
+                raise ArgumentError(f"{name}: not supported for files; use translate_iterable")
         file_options = FileOptions.take(options)
         sources, *prefixes = file_options.read(source_path, target_path)
 
@@ -230,8 +233,8 @@ class Translator(ModelWorkers):
     ) -> ExecutionStats:
         """Score the translations of a file, one per line; the output is written atomically.
 
-        Each output line has the mean log-probability, the translation and, with ``with_tokens_score``, the
-        log-probability of each token, separated by `` ||| ``. Other arguments are those of
+        Each output line contains the mean log-probability, the translation and, with ``with_tokens_score``,
+        the log-probability of each token, separated by `` ||| ``. Other arguments are those of
         :meth:`score_batch`, and the fields of :class:`uwaga_compat.ctranslate2.text_files.FileOptions`.
 
         Raises:
@@ -269,7 +272,7 @@ class Translator(ModelWorkers):
         prefixes = check_tokens(
             "target_prefix", [prefix or [] for prefix in target_prefix or [[]] * len(sources)]
         )
-        _check_numbers(len(sources), len(prefixes))
+        _check_equal_lengths(len(sources), len(prefixes))
 
         def work(model: LoadedModel, numbers: list[int]) -> list[TranslationResult]:
             return translate_texts(
@@ -296,7 +299,7 @@ class Translator(ModelWorkers):
             check_integer("max_input_length", max_input_length, 0)
             check_integer("offset", offset, 0)
         sources, targets = check_tokens("source", source), check_tokens("target", target)
-        _check_numbers(len(sources), len(targets))
+        _check_equal_lengths(len(sources), len(targets))
 
         def work(model: LoadedModel, numbers: list[int]) -> list[ScoringResult]:
             return score_pairs(
@@ -310,6 +313,6 @@ class Translator(ModelWorkers):
         return self._run(AsyncScoringResult, work, lengths, max_batch_size, batch_type)
 
 
-def _check_numbers(sources: int, targets: int) -> None:
+def _check_equal_lengths(sources: int, targets: int) -> None:
     if sources != targets:
         raise RunError(f"one input has less examples than the other: {sources} sources and {targets} targets")

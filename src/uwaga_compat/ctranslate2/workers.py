@@ -1,4 +1,4 @@
-"""A model with worker threads: loading, unloading and queued batches."""
+"""Models with worker threads that process queued batches."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from uwaga.errors import quoted
 from uwaga.search.length_batching import length_batches
 from uwaga.settings.options import check_integer
 from uwaga_compat.ctranslate2.errors import ArgumentError, RunError, as_argument_errors
-from uwaga_compat.ctranslate2.loading import LoadedModel, ModelSpec
+from uwaga_compat.ctranslate2.loading import LoadedModel, ModelArguments
 from uwaga_compat.ctranslate2.results import AsyncResult
 
 Result = TypeVar("Result")
 QUEUED_PER_WORKER = 4
 """Default number of queued batches per worker."""
 READ_AHEAD_BATCHES = 16
-"""Number of batches to read from an iterable and sort by length."""
+"""Number of batches whose inputs are read from an iterable and sorted by length at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,14 +32,14 @@ class WorkerOptions:
     """Options of a model and its workers, with CTranslate2's names and defaults.
 
     Attributes:
-        device_index: 0 or, on CUDA, the number of the GPU.
-        compute_type: a compute type of CTranslate2, or one for each device.
+        device_index: index of the GPU; 0 on the CPU.
+        compute_type: a compute type of CTranslate2, or a mapping from devices to compute types.
         inter_threads: number of batches that run in parallel.
-        intra_threads: CPU threads per batch; 0 for all cores.
+        intra_threads: number of CPU threads per batch; 0 for all cores.
         max_queued_batches: maximum number of queued batches, beyond which calls block; 0 for four per worker,
             -1 for no limit.
-        flash_attention: False only.
-        tensor_parallel: False only.
+        flash_attention: only False is supported.
+        tensor_parallel: only False is supported.
         files: the contents of the folder's files by name, as bytes or open files.
     """
 
@@ -55,7 +55,7 @@ class WorkerOptions:
     def __post_init__(self) -> None:
         for name in ("flash_attention", "tensor_parallel"):
             if value := getattr(self, name):
-                raise ArgumentError(f"{name}={quoted(value)}: not supported by uwaga: leave the option out")
+                raise ArgumentError(f"{name}={quoted(value)}: not supported by uwaga; omit the option")
         with as_argument_errors():
             check_integer("inter_threads", self.inter_threads, 1)
             check_integer("intra_threads", self.intra_threads, 0)
@@ -63,7 +63,7 @@ class WorkerOptions:
 
     @property
     def max_queued(self) -> int:
-        """The maximum number of queued batches, negative for no limit."""
+        """Maximum number of queued batches; negative if there is no limit."""
         return self.max_queued_batches or QUEUED_PER_WORKER * self.inter_threads
 
 
@@ -76,16 +76,16 @@ class ModelWorkers:
         **options: the fields of :class:`WorkerOptions` by name.
 
     Raises:
-        ArgumentError: an argument is invalid or not supported by uwaga.
-        RunError: there is no such model, or it is damaged or for another task.
-        MissingExtraError: the model needs a library that is not installed.
+        ArgumentError: if an argument is invalid or not supported by uwaga.
+        RunError: if there is no such model, or it is damaged or for another task.
+        MissingExtraError: if the model requires a library that is not installed.
     """
 
     task: ClassVar[Task]
 
     def __init__(self, model_path: str | Path, device: str = "cpu", **options: Any) -> None:
         worker = WorkerOptions(**options)
-        self._spec = ModelSpec.from_arguments(
+        self._spec = ModelArguments.from_arguments(
             model_path, device, worker.device_index, worker.compute_type, worker.intra_threads, worker.files
         )
         self._workers, queued = worker.inter_threads, worker.max_queued
@@ -101,22 +101,22 @@ class ModelWorkers:
 
     @property
     def device(self) -> str:
-        """``cpu`` or ``cuda``."""
+        """The device, ``cpu`` or ``cuda``."""
         return self._spec.device
 
     @property
     def device_index(self) -> list[int]:
-        """The number of the GPU, 0 on the CPU."""
+        """The index of the GPU in a list; 0 on the CPU."""
         return [self._spec.device_index]
 
     @property
     def compute_type(self) -> str:
-        """The number format that the model computes in."""
+        """The name of the number format of the computation in CTranslate2."""
         return self._compute_type
 
     @property
     def tensor_parallel(self) -> bool:
-        """Always False."""
+        """Always False, since uwaga does not support tensor parallelism."""
         return False
 
     @property
@@ -138,31 +138,31 @@ class ModelWorkers:
         """Free the memory of the model, unless batches are queued or running.
 
         Args:
-            to_cpu: keep a model on the CPU in memory; not supported on CUDA.
+            to_cpu: True to keep a model on the CPU in memory; not supported on CUDA.
 
         Raises:
-            ArgumentError: ``to_cpu`` on CUDA.
+            ArgumentError: if ``to_cpu`` is True on CUDA.
         """
         if to_cpu and self.device != "cpu":
-            raise ArgumentError("to_cpu=True: a model is not moved between devices")
+            raise ArgumentError("to_cpu=True: models cannot be moved between devices")
         with self._lock:
             if not self._active and not to_cpu:
                 self._model = None
 
     def load_model(self, keep_cache: bool = False) -> None:
-        """Load the model again; ``keep_cache`` has no effect.
+        """Load the model again if it has been unloaded; ``keep_cache`` has no effect.
 
         Raises:
-            RunError: the model no longer exists.
+            RunError: if the model no longer exists.
         """
         if self._model is None:
             self._model = self._spec.load(self.task)
 
     def _loaded_model(self) -> LoadedModel:
-        """Return the model, which must be loaded."""
+        """Return the model, or raise RunError if it has been unloaded."""
         model = self._model
         if model is None:
-            raise RunError("the model was unloaded: call load_model() first")
+            raise RunError("the model has been unloaded; call load_model() first")
         return model
 
     def _run(
@@ -173,13 +173,13 @@ class ModelWorkers:
         max_batch_size: int,
         batch_type: str,
     ) -> list[AsyncResult[Result]]:
-        """Start the batches of a call and return the results of its inputs.
+        """Start the batches of a call and return an asynchronous result for each input.
 
         Args:
-            kind: the class of the results.
-            work: returns the results of the inputs of a batch, given their indices.
-            lengths: number of tokens of each input, for sorting.
-            max_batch_size: maximum inputs or tokens per batch; 0 for no limit.
+            kind: class of the results.
+            work: function that returns the results of a batch, given the model and the indices of the inputs.
+            lengths: number of tokens of each input, used for sorting.
+            max_batch_size: maximum number of inputs or tokens per batch; 0 for a single batch.
             batch_type: ``examples`` or ``tokens``.
         """
         model = self._loaded_model()
@@ -211,7 +211,7 @@ class ModelWorkers:
 
 
 def _batches(lengths: Sequence[int], size: int, batch_type: str) -> Iterator[list[int]]:
-    """Yield the indices of the inputs of each batch, the longest inputs first."""
+    """Yield the indices of the inputs of each batch, in decreasing order of length."""
     check_batch_options(size, batch_type, 0)
     if not size:
         if lengths:
@@ -228,7 +228,7 @@ def check_batch_options(size: int, batch_type: str, minimum: int) -> None:
     """Check the maximum size and the type of batches.
 
     Raises:
-        ArgumentError: the size is less than ``minimum``, or the type is not ``examples`` or ``tokens``.
+        ArgumentError: if the size is less than ``minimum``, or the type is not ``examples`` or ``tokens``.
     """
     with as_argument_errors():
         check_integer("max_batch_size", size, minimum)
@@ -242,16 +242,16 @@ def iterate_results(
     max_batch_size: int,
     batch_type: str,
 ) -> Iterator[Result]:
-    """Yield the results for iterables, in order, while further inputs are read and processed.
+    """Yield the results for iterables in order, while further inputs are read and processed.
 
     Args:
-        start: starts the batches of lists of inputs, one list for each iterable.
-        inputs: the iterables, which have equal lengths.
-        max_batch_size: maximum inputs or tokens per batch.
+        start: function that starts the batches of inputs, given a list for each iterable.
+        inputs: the iterables, which must have equal lengths.
+        max_batch_size: maximum number of inputs or tokens per batch.
         batch_type: ``examples`` or ``tokens``.
 
     Raises:
-        ArgumentError: the iterables have different lengths, or an argument is invalid.
+        ArgumentError: if the iterables have different lengths, or an argument is invalid.
     """
     check_batch_options(max_batch_size, batch_type, 1)
     waiting: deque[AsyncResult[Result]] = deque()
@@ -272,10 +272,10 @@ def iterate_results(
 
 
 def check_tokens(name: str, value: object) -> list[list[str]]:
-    """Return a batch of lists of tokens.
+    """Return a value after checking that it is an iterable of lists of tokens.
 
     Raises:
-        ArgumentError: the value has another type; the message names the argument and the input.
+        ArgumentError: if the value has another type; the message names the argument and the input.
     """
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise ArgumentError(f"{name} must be a list of lists of tokens, not {quoted(value)}")

@@ -1,7 +1,7 @@
 """The sources of models, one per module.
 
-The catalogue and the command line use the registry, and no other code names a source. A plugin adds a source
-with ``SOURCES.register(name)(Source(...))``.
+The catalogue and the command line find sources only through the registry. A plugin adds a source with
+``SOURCES.register(name)(Source(...))``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEFAULT_SOURCE = "firefox"
 
 
 def find_source(name: str | None, model: str = "") -> Source:
-    """Return the source with a name; for None, the source whose prefix matches ``model``, or the default."""
+    """Return the source with a name; None means the source whose prefix matches ``model``, or the default."""
     if name is None:
         sources = SOURCES.values()
         candidates = [source for source in sources if model.startswith(source.prefix or f"{source.name}-")]

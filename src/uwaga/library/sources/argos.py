@@ -1,4 +1,7 @@
-"""Packages of Argos Translate: an index without sizes or hashes, and zip files with checksums."""
+"""The source of Argos Translate's packages.
+
+Their index states neither sizes nor hashes, but the zip files contain checksums.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ UNSTATED = "not stated"
 
 
 def read_argos(query: Query) -> Listing:
-    """Return the newest package of each language pair. Packages of a mirror are next to its index."""
+    """Return the newest package of each language pair; a mirror has the packages next to its index."""
     base = query.mirror.rstrip("/")
     context = join_url(base or ADDRESS, INDEX)
     with HttpClient(query.limits) as client:
@@ -46,10 +49,10 @@ def _entry(values: Fields, base: str) -> CatalogueEntry | None:
     source, target = values.language("from_code"), values.language("to_code")
     links = [link for link in values.entries("links") if isinstance(link, str) and is_url(link)]
     if not links:
-        raise CatalogueError(f"{values.context}: it has no HTTP link")
+        raise CatalogueError(f"{values.context}: the package has no HTTP link")
     name = check_file_name(check_url(links[0]).partition("?")[0].rpartition("/")[2], values.context)
     if not name.endswith(SUFFIX):
-        raise CatalogueError(f"{values.context}: {name} is not a {SUFFIX} file; refused")
+        raise CatalogueError(f"{values.context}: {name} is not a {SUFFIX} file; the entry is refused")
     locations = (join_url(base, name),) if base else tuple(check_url(link) for link in links)
     return CatalogueEntry(
         source=NAME,

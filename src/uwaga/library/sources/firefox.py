@@ -1,11 +1,11 @@
-"""Models of Firefox Translations, from their publisher's storage or from Firefox's Remote Settings.
+"""The sources of Firefox Translations' models: Mozilla's storage and Firefox's Remote Settings.
 
-The storage has gzip files and ``db/models.json``, which states the size and the SHA-256 of the unpacked
-weights, but not of the vocabulary and the shortlist, for which gzip's checksum is the only check
+The storage contains gzip files and ``db/models.json``, which states the size and the SHA-256 of the unpacked
+weights, but not of the vocabulary and the shortlist. These can be verified only by the checksum of gzip
 (github.com/mozilla/translations, db/updater.py).
 
-Remote Settings has zstd attachments with size and SHA-256, packed and unpacked. It is Firefox's own service
-and not meant for other products: prefer the storage, or a mirror.
+Remote Settings contains zstd files and states the size and the SHA-256 of both the packed and the unpacked
+files. It is a service for Firefox and not meant for other products, so the storage or a mirror is preferable.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ VOCABULARIES = (("vocab",), ("srcVocab", "trgVocab"))
 
 
 def read_firefox(query: Query) -> Listing:
-    """Return the models of the storage or of a mirror. Files of a mirror are below its address."""
+    """Return the models in the storage or on a mirror; the files of a mirror are below its address."""
     with HttpClient(query.limits) as client:
         if query.mirror:
             base = query.mirror.rstrip("/") or "/"
@@ -57,7 +57,8 @@ def read_firefox(query: Query) -> Listing:
         base = catalogue.text("baseUrl")
         if not base.lower().startswith("https://"):
             raise CatalogueError(
-                f"{context}: baseUrl is {quoted(base)}, which is not an https:// URL; refused"
+                f"{context}: baseUrl is {quoted(base)}, which is not an https:// URL; the catalogue is "
+                "refused"
             )
     entries: dict[str, CatalogueEntry] = {}
     problems = []
@@ -67,7 +68,9 @@ def read_firefox(query: Query) -> Listing:
             try:
                 entry = _entry(Fields(values, entry_context), pair, base)
                 if entry.name in entries:
-                    raise CatalogueError(f"{entry_context}: {entry.name} is listed twice; refused")
+                    raise CatalogueError(
+                        f"{entry_context}: {entry.name} is listed twice; the second entry is refused"
+                    )
                 entries[entry.name] = entry
             except CatalogueError as error:
                 problems.append(str(error))
@@ -75,7 +78,10 @@ def read_firefox(query: Query) -> Listing:
 
 
 def _read_mirror(client: HttpClient, base: str) -> tuple[bytes, str]:
-    """Return a mirror's catalogue and its address: next to the files, or at the storage's path."""
+    """Return the contents and the address of a mirror's catalogue.
+
+    It is either next to the files or at the same path as in the storage.
+    """
     try:
         return read_document(client, join_url(base, CATALOGUE), MAX_CATALOGUE_BYTES), join_url(
             base, CATALOGUE
@@ -89,8 +95,8 @@ def _read_mirror(client: HttpClient, base: str) -> tuple[bytes, str]:
     except NotFoundError:
         kind = "mirror" if is_url(base) else "folder"
         raise CatalogueError(
-            f"{public_url(base)}: a {kind} without {CATALOGUE} or {STORAGE_CATALOGUE}, not a mirror of "
-            "Firefox's models; for a folder of model folders use --from-source folder"
+            f"{public_url(base)}: this {kind} contains neither {CATALOGUE} nor {STORAGE_CATALOGUE}, so it is "
+            "not a mirror of Firefox's models; for a folder of model folders, use --from-source folder"
         ) from None
 
 
@@ -126,17 +132,20 @@ def _entry(values: Fields, pair: str, base: str) -> CatalogueEntry:
 
 
 def _languages(values: Fields, pair: str) -> tuple[str, str]:
-    """Return the languages of a model: those it states, or the pair under which it is listed."""
+    """Return the codes of a model's source and target language, stated by it or by the pair that lists it."""
     if values.has_key("sourceLanguage") or values.has_key("targetLanguage"):
         languages = values.language("sourceLanguage"), values.language("targetLanguage")
         if "-".join(languages) != pair:
             raise CatalogueError(
-                f"{values.context}: translates {'-'.join(languages)} but is listed as {quoted(pair)}; refused"
+                f"{values.context}: translates {'-'.join(languages)} but is listed as {quoted(pair)}; the "
+                "entry is refused"
             )
         return languages
     source, hyphen, target = pair.partition("-")
     if not hyphen or "-" in target:
-        raise CatalogueError(f"{values.context}: {quoted(pair)} is not a pair of languages; refused")
+        raise CatalogueError(
+            f"{values.context}: {quoted(pair)} is not a pair of languages; the entry is refused"
+        )
     return check_language(source, values.context), check_language(target, values.context)
 
 
@@ -185,10 +194,10 @@ RELEASE_CHANNELS = {
 }
 VERSION = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?(?:([ab])(\d{1,6}))?", re.ASCII)
 FINAL_RELEASE = "c"
-"""Sorts after ``a`` (alpha) and ``b`` (beta)."""
+"""Sort key of final releases, which follow ``a`` (alpha) and ``b`` (beta)."""
 
-Key = tuple[str, str, str, str]
-"""Source language, target language, architecture and version, which the records of a model share."""
+ModelKey = tuple[str, str, str, str]
+"""Source language, target language, architecture and version, which are equal in all records of a model."""
 
 
 def read_records(query: Query) -> Listing:
@@ -204,7 +213,7 @@ def read_records(query: Query) -> Listing:
             context = join_url(base, RECORDS_PATH)
             content = read_document(client, context, MAX_CATALOGUE_BYTES)
     context = public_url(context)
-    models: dict[Key, dict[str, Fields]] = defaultdict(dict)
+    models: dict[ModelKey, dict[str, Fields]] = defaultdict(dict)
     problems: list[str] = []
     records = Fields(parse_json(content, context), context).entries("data")
     for number, values in enumerate(records):
@@ -227,21 +236,24 @@ def read_records(query: Query) -> Listing:
     return Listing(tuple(newest.values()), tuple(problems))
 
 
-def _add_record(models: Mapping[Key, dict[str, Fields]], record: Fields, kind: str) -> None:
+def _add_record(models: Mapping[ModelKey, dict[str, Fields]], record: Fields, kind: str) -> None:
     source, target = record.language("sourceLanguage"), record.language("targetLanguage")
     version = record.word("version")
     _version_key(version, record.context)
     files = models[source, target, record.word("architecture", ""), version]
     if kind in files:
-        raise CatalogueError(f"{record.context}: a second {kind} of {source}-{target} {version}; refused")
+        raise CatalogueError(
+            f"{record.context}: there is a second {kind} of {source}-{target} {version}; the record is "
+            "refused"
+        )
     files[kind] = record
 
 
-def _record_entry(key: Key, records: Mapping[str, Fields], base: str) -> CatalogueEntry:
+def _record_entry(key: ModelKey, records: Mapping[str, Fields], base: str) -> CatalogueEntry:
     source, target, architecture, version = key
     if not any(kinds <= records.keys() for kinds in COMPLETE_RECORDS):
         raise CatalogueError(
-            f"{source}-{target} {architecture} {version}: incomplete: there is only "
+            f"{source}-{target} {architecture} {version}: the model is incomplete, since it has only "
             f"{', '.join(sorted(records))}"
         )
     files = tuple(_attachment(record, base) for record in records.values())
@@ -278,10 +290,12 @@ def _attachment(record: Fields, base: str) -> RemoteFile:
 
 
 def _version_key(version: str, context: str = "") -> tuple[int, int, int, str, int]:
-    """Return the sort key of versions such as 1.0, 2.1a3 and 3.0."""
+    """Return a sort key for versions such as 1.0, 2.1a3 and 3.0."""
     match = VERSION.fullmatch(version)
     if match is None:
-        raise CatalogueError(f"{context}: version is {quoted(version)}, not a version such as 2.1; refused")
+        raise CatalogueError(
+            f"{context}: version is {quoted(version)}, not a version such as 2.1; the record is refused"
+        )
     numbers = [int(part or 0) for part in match.group(1, 2, 3)]
     return numbers[0], numbers[1], numbers[2], match[4] or FINAL_RELEASE, int(match[5] or 0)
 

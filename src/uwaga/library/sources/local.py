@@ -1,4 +1,4 @@
-"""Models that are already on this machine, in a folder of model folders or in Python packages."""
+"""Sources of models on this machine: a folder of model folders, and installed Python packages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ UNSTATED = "not stated"
 def read_folder(query: Query) -> Listing:
     """Return the models in a folder, such as a copy of the models folder of another machine."""
     if not query.mirror or is_url(query.mirror):
-        raise CatalogueError(f"{FOLDER}: name the folder that contains the model folders: --mirror FOLDER")
+        raise CatalogueError(
+            f"{FOLDER}: give the folder that contains the model folders with --mirror FOLDER"
+        )
     root = Path(query.mirror).expanduser()
     if not root.is_dir():
         raise CatalogueError(f"{root}: no such folder")
@@ -42,7 +44,7 @@ def read_folder(query: Query) -> Listing:
 
 
 def read_packages(query: Query) -> Listing:
-    """Return the models of installed Python packages; they need no download."""
+    """Return the models in installed Python packages, which need no download."""
     entries = []
     for model in packaged_models():
         origin = model.origin
@@ -69,7 +71,7 @@ def _is_model(folder: Path) -> bool:
 
 
 def _folder_entry(folder: Path) -> CatalogueEntry:
-    """Return the entry of a folder. Its files are copied, and verified if its origin states hashes."""
+    """Return the entry of a model folder, whose files are verified if its origin states hashes."""
     origin = (
         read_origin(folder) if (folder / ORIGIN_FILE).is_file() else infer_origin(folder, "inferred", FOLDER)
     )
@@ -98,7 +100,8 @@ def _languages(folder: Path, origin: Origin) -> tuple[str, str]:
         sources, targets = formats.describe(folder).languages
     if len(sources) != 1 or len(targets) != 1:
         raise CatalogueError(
-            f"{folder}: does not state a single pair of languages; use it in place with `--model {folder}`"
+            f"{folder}: does not state exactly one language pair; use the model without installing it, with "
+            f"`--model {folder}`"
         )
     return sources[0], targets[0]
 

@@ -1,4 +1,4 @@
-"""OPUS-MT models on the Hugging Face hub, by language pair. They are downloaded to the hub's cache."""
+"""The source of OPUS-MT models on the Hugging Face Hub, which are downloaded to the hub's cache."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from uwaga.library.hub import find_model
 NAME = "opus-mt"
 OWNER = "Helsinki-NLP"
 SERIES = {"base": "opus-mt", "big": "opus-mt-tc-big"}
-"""Prefixes of repository names, by architecture."""
+"""Prefixes of repository names by architecture."""
 ENDPOINT_VARIABLE = "HF_ENDPOINT"
 
 
 def read_opus(query: Query) -> Listing:
-    """Return the models of a language pair; there are too many repositories to list them all."""
+    """Return the models of a language pair, which is required because there are too many repositories."""
     if query.mirror:
         raise CatalogueError(
-            f"{NAME}: name a mirror of the hub with the variable {ENDPOINT_VARIABLE}, not with --mirror"
+            f"{NAME}: give a mirror of the hub with the environment variable {ENDPOINT_VARIABLE}, not with "
+            "--mirror"
         )
     if query.source is None or query.target is None:
-        raise CatalogueError(f"{NAME}: can only be listed by language pair: give --from and --to")
+        raise CatalogueError(f"{NAME}: models can be listed only by language pair; give --from and --to")
     hub = _hub()
     entries = []
     for architecture, series in SERIES.items():
@@ -50,12 +51,12 @@ def read_opus(query: Query) -> Listing:
 
 
 def fetch_opus(entry: CatalogueEntry) -> str:
-    """Download a repository into the hub's cache and return its folder."""
+    """Download a repository into the hub's cache and return the path of its folder."""
     return str(find_model(entry.repository))
 
 
 def opus_pairs(model: str) -> list[tuple[str, str]]:
-    """Return the possible language pairs of ``en-de`` or ``Helsinki-NLP/opus-mt-en-de``."""
+    """Return the language pairs that ``en-de`` or ``Helsinki-NLP/opus-mt-en-de`` may mean."""
     prefix = rf"(?:{OWNER}/)?(?:{'|'.join(sorted(SERIES.values(), key=len, reverse=True))})-"
     return language_pairs(re.sub(f"^{prefix}", "", model))
 
@@ -67,10 +68,10 @@ def _licence(hub: Any, repository: str, timeout: float) -> str | None:
     except hub.errors.RepositoryNotFoundError:
         return None
     except Exception as error:  # huggingface_hub does not wrap the errors of its transport library
-        offline = "offline mode is on" if os.environ.get("HF_HUB_OFFLINE") else reason(error)
+        cause = "offline mode is on" if os.environ.get("HF_HUB_OFFLINE") else reason(error)
         raise CatalogueError(
-            f"{repository}: the Hugging Face hub cannot be reached: {offline}; on a machine with a network "
-            f"run `hf download {repository}` and give uwaga the folder that it prints"
+            f"{repository}: the Hugging Face hub cannot be reached: {cause}; run "
+            f"`hf download {repository}` on another machine, and give uwaga the folder that it prints"
         ) from None
     licence = getattr(card, "license", None)
     return licence if isinstance(licence, str) and licence.isprintable() else "not stated"
@@ -80,7 +81,9 @@ def _hub() -> Any:
     try:
         return importlib.import_module("huggingface_hub")
     except ImportError:
-        raise MissingExtraError(f"{NAME}: needs huggingface_hub: `pip install 'uwaga[hub]'`") from None
+        raise MissingExtraError(
+            f"{NAME}: this source requires huggingface_hub; run `pip install 'uwaga[hub]'`"
+        ) from None
 
 
 OPUS = Source(

@@ -147,7 +147,7 @@ EMBEDDINGS = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.w
 
 
 @dataclass(frozen=True)
-class FamilyTraits:
+class Traits:
     """The properties that distinguish a family.
 
     Attributes:
@@ -176,7 +176,7 @@ class FamilyTraits:
     table: Callable[[TransformerSettings, bool], Table] = field(default=table)
 
 
-def read_seq2seq(traits: FamilyTraits, folder: HuggingFaceFolder) -> FamilyModel:
+def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
     """Interpret a folder of a sequence-to-sequence family with the given traits."""
     reader = folder.reader
     reader.refuse(traits.unsupported)
@@ -223,7 +223,7 @@ def with_full_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[st
     return values
 
 
-def _generation_defaults(traits: FamilyTraits, reader: ConfigReader, end: int) -> dict[str, Any]:
+def _generation_defaults(traits: Traits, reader: ConfigReader, end: int) -> dict[str, Any]:
     """Return the generation settings for which the folder relies on the defaults of `transformers`."""
     defaults: dict[str, Any] = {"max_length": MAX_TARGET_TOKENS + 1}
     if (reader.path.parent / GENERATION).exists():
@@ -238,7 +238,7 @@ def _generation_defaults(traits: FamilyTraits, reader: ConfigReader, end: int) -
 OFFSET = 2
 """Number of unused rows at the beginning of the position table."""
 
-BART_TRAITS = FamilyTraits(
+BART_TRAITS = Traits(
     settings={"norm": "post", "positions": "learned", "position_offset": OFFSET, "embedding_norm": True},
     unsupported={
         "normalize_before": (False,),
@@ -257,7 +257,7 @@ def read_bart(folder: HuggingFaceFolder) -> FamilyModel:
     return read_seq2seq(BART_TRAITS, folder)
 
 
-MBART_TRAITS = FamilyTraits(
+MBART_TRAITS = Traits(
     settings={"norm": "pre", "positions": "learned", "position_offset": OFFSET, "embedding_norm": True},
     unsupported={
         "normalize_before": (True,),
@@ -289,7 +289,7 @@ def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
 
     Positions start after the padding symbol's id: the first token has position ``pad + 1``.
     """
-    traits = FamilyTraits(
+    traits = Traits(
         settings={
             "norm": "pre",
             "positions": "sinusoidal",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from uwaga.checkpoints.formats.huggingface.bart import (
-    FamilyTraits,
+    Traits,
     common_settings,
     read_seq2seq,
     table,
@@ -115,7 +115,7 @@ def read_languages(folder: Path) -> tuple[str, str]:
     return str(values.get("source_lang") or UNSTATED[0]), str(values.get("target_lang") or UNSTATED[1])
 
 
-PEGASUS_TRAITS = FamilyTraits(
+PEGASUS_TRAITS = Traits(
     settings={"norm": "pre", "positions": "sinusoidal", "sinusoids": "halves"},
     unsupported={
         "normalize_before": (True,),
