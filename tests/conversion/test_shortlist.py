@@ -156,7 +156,7 @@ INVALID_METADATA = {
     "huge version": ({"version": "9" * 5000}, "version"),
     "another source": ({"source_tokeniser": "0" * 64}, "another source tokeniser"),
     "another target": ({"target_tokeniser": "f" * 64}, "another target tokeniser"),
-    "other sizes": ({"target_vocabulary": "331"}, "another model's"),
+    "other sizes": ({"target_vocabulary": "331"}, "the shortlist of another model"),
     "impossible size": ({"target_vocabulary": "-1"}, "target_vocabulary"),
     "no number": ({"pairs": "many"}, "pairs"),
 }
@@ -250,7 +250,7 @@ def test_torch_rejects_shortlist(translator, path):
     torch = uwaga.load(MODEL, engine="torch", device="cpu")
     with pytest.raises(SettingsError, match="a shortlist needs the native engine"):
         learn_shortlist(torch, PAIRS)
-    with pytest.raises(SettingsError, match="1 or more"):
+    with pytest.raises(SettingsError, match="at least 1"):
         learn_shortlist(translator, PAIRS, frequent=0)
     with pytest.raises(DataError, match="no usable pair"):
         learn_shortlist(translator, [("", "")])

@@ -236,7 +236,7 @@ def test_resume_with_other_settings_is_refused(workspace, folders):
         (["distil", "MODEL", "nothing", "--from", "en"], "; check the path and its languages (--from, --to)"),
         (
             ["distil", "nothing", "pairs.tsv"],
-            "there is no such folder, and this is neither a Hugging Face name",
+            "no such folder, Hugging Face name",
         ),
         (["distil", "MODEL", "pairs.tsv", "--top-k", "3"], "set sample"),
         (["backtranslate", "MODEL", "c.de", "--tag", "two words"], "must be one word without spaces"),

@@ -104,7 +104,7 @@ def test_best_model_is_downloaded_by_default(home, server):
     catalogue.remove("firefox-en-pt-base", {"UWAGA_HOME": str(home)})
     catalogue.remove(NAME, {"UWAGA_HOME": str(home)})
     assert fetch(home, server).name == "firefox-en-pt-base"
-    with pytest.raises(CatalogueError, match=r"no architecture 'huge'; there is base, tiny"):
+    with pytest.raises(CatalogueError, match=r"no architecture 'huge'; available: base, tiny"):
         fetch(home, server, architecture="huge")
 
 

@@ -279,7 +279,7 @@ def test_saving_does_not_overwrite_existing_files(tmp_path, trained):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
     for name in ("empty", "trained", "file", "nowhere"):
-        with pytest.raises(ModelError, match=f"{name}: exists and is not overwritten"):
+        with pytest.raises(ModelError, match=f"{name}: this folder exists and is not overwritten"):
             trained.save_pretrained(tmp_path / name)
     assert folder_contents(tmp_path / "empty") == original
     with pytest.raises(SettingsError, match="name of the model"):
@@ -365,7 +365,7 @@ def test_push_uploads_saved_files(tmp_path, trained, hub):
     ],
 )
 def test_invalid_repository_names_are_refused(trained, hub, name):
-    with pytest.raises(ModelError, match="not the name of a Hugging Face repository"):
+    with pytest.raises(ModelError, match="not a valid name of a Hugging Face repository"):
         trained.push_to_hub(name)
     assert hub.requests == []
 

@@ -136,9 +136,9 @@ class Weights:
         """Return rows ``first`` to ``last`` - 1 of a weight; None if only the full weight can be read."""
         view, *other_views = self.table.weights[name]
         tensor = self.tensors.get(view.name)
-        composed = other_views or name in self.table.padding or view != View(view.name)
+        is_composed = other_views or name in self.table.padding or view != View(view.name)
         if (
-            composed
+            is_composed
             or tensor is None
             or isinstance(tensor, QuantisedTensor)
             or tensor.shape != self.shapes[name]

@@ -67,9 +67,8 @@ def find_model(name: str | Path | None = None) -> Path:
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
         return _from_hub(name)
     raise UnknownModelError(
-        f"{str(name)!r}: there is no such folder, and this is neither a Hugging Face name (owner/model) nor "
-        "a name that `uwaga models` lists; give a folder written by `uwaga train`, or `bundled` for the "
-        "model that comes with uwaga"
+        f"{str(name)!r}: no such folder, Hugging Face name (owner/model) or name that `uwaga models` lists; "
+        "give a folder written by `uwaga train`, or `bundled` for the model that comes with uwaga"
     )
 
 

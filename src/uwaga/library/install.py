@@ -295,7 +295,7 @@ def _unpack_and_check(received: ReceivedFile, staging: Path, file: RemoteFile) -
 
 
 class _TotalProgress:
-    """The progress of several downloads together."""
+    """The combined progress of several downloads."""
 
     def __init__(self, files: tuple[RemoteFile, ...], progress: Progress | None) -> None:
         self._progress, self._lock = progress, threading.Lock()

@@ -211,9 +211,9 @@ def _layer_views(settings: TransformerSettings) -> dict[str, View]:
         attention = "attention" if stack == "encoder" else "self_attention"
         for layer in range(count):
             prefix, stored_prefix = f"{stack}.{layer}", f"{stack}/layer_{layer}"
-            fused = f"{stored_prefix}/self_attention/linear_0"
-            views[f"{prefix}.{attention}.query"] = View(fused, first=0, last=1, parts=3)
-            views[f"{prefix}.{attention}.key_value"] = View(fused, first=1, last=3, parts=3)
+            fused_projection = f"{stored_prefix}/self_attention/linear_0"
+            views[f"{prefix}.{attention}.query"] = View(fused_projection, first=0, last=1, parts=3)
+            views[f"{prefix}.{attention}.key_value"] = View(fused_projection, first=1, last=3, parts=3)
             views[f"{prefix}.{attention}.output"] = View(f"{stored_prefix}/self_attention/linear_1")
             views[f"{prefix}.feed_forward.inner"] = View(f"{stored_prefix}/ffn/linear_0")
             views[f"{prefix}.feed_forward.outer"] = View(f"{stored_prefix}/ffn/linear_1")

@@ -113,7 +113,7 @@ class ExportedModel:
 
 
 def exported_vocabulary(tokeniser: Subwords) -> ExportedVocabulary:
-    """Return the vocabulary of one side."""
+    """Return the SentencePiece model and the vocabulary of a tokeniser for export."""
     if isinstance(tokeniser, Tokeniser):
         return ExportedVocabulary(tokeniser.model_bytes, tuple(tokeniser.pieces(range(tokeniser.size))))
     if isinstance(tokeniser, MarianTokeniser):
