@@ -246,7 +246,7 @@ INVALID_FOLDERS = {
     r"'quantization_config'": lambda f: edit_json(f / "config.json", quantization_config={"bits": 4}),
     r"'activation_function' = 'tanh'": lambda f: edit_json(f / "config.json", activation_function="tanh"),
     r"not a multiple of heads": lambda f: edit_json(f / "config.json", encoder_attention_heads=4),
-    r"family 'nllb-moe' is unknown": lambda f: edit_json(f / "config.json", model_type="nllb-moe"),
+    r"family 'nllb-moe' is not supported": lambda f: edit_json(f / "config.json", model_type="nllb-moe"),
     r"'diversity_penalty' = 0\.5": lambda f: edit_json(f / "generation_config.json", diversity_penalty=0.5),
     r"decoder_start_token_id is 99": lambda f: edit_json(
         f / "generation_config.json", decoder_start_token_id=99

@@ -156,7 +156,7 @@ def test_licence_prompt_is_shown_on_terminal(server, answer):
         (("download", "english"), "`en-pt`"),
         (("download", ""), "`en-pt`"),
         (("download", "../x"), "there is no model '../x'"),
-        (("download", "en-pt", "--architecture", "large"), "there is base, tiny"),
+        (("download", "en-pt", "--architecture", "large"), "available: base, tiny"),
         (("download", "en-pt", "--from-source", "google"), "argos, firefox"),
         (("download", "en-pt", "--mirror", "/nowhere"), "--mirror '/nowhere': not a folder"),
         (("download", "en-pt", "--mirror", ""), "give a URL or a folder"),

@@ -215,6 +215,9 @@ def test_invalid_input_errors_name_the_input_number(models):
 
 
 def test_length_limits_are_reduced_by_the_number_of_prompt_tokens():
-    assert search_options({"max_length": 9, "min_length": 3}, counted=1) == {"max_length": 8, "min_length": 2}
-    assert search_options({"max_new_tokens": 9, "max_length": 3}, counted=1) == {"max_length": 9}
-    assert search_options({"min_length": 2}, counted=5) == {"min_length": 0}
+    assert search_options({"max_length": 9, "min_length": 3}, context_tokens=1) == {
+        "max_length": 8,
+        "min_length": 2,
+    }
+    assert search_options({"max_new_tokens": 9, "max_length": 3}, context_tokens=1) == {"max_length": 9}
+    assert search_options({"min_length": 2}, context_tokens=5) == {"min_length": 0}

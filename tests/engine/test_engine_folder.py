@@ -118,7 +118,7 @@ def edit_config(folder, *keys, value):
 @pytest.mark.parametrize(
     ("keys", "value", "words"),
     [
-        (("version",), 5, ["int8 format 5", "newer uwaga"]),
+        (("version",), 5, ["version 5 of the int8 format", "newer version of uwaga"]),
         (("surprise",), 1, ["unknown setting 'surprise'"]),
         (("model", "encoder_layers"), 10**9, [WEIGHTS, "requires"]),
         (("model", "feed_forward"), 2**40, [CONFIG, "model.feed_forward must be a whole number from 1"]),

@@ -303,10 +303,10 @@ def test_M43_damaged_weights_are_rejected(folder, change, words):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda config: config.update(version=2), ["int4 format 2", "newer uwaga"]),
+        (lambda config: config.update(version=2), ["version 2 of the int4 format", "newer version of uwaga"]),
         (
             lambda config: config.update(format="uwaga int8 model"),
-            ["int8 format 1", "convert the model again"],
+            ["version 1 of the int8 format", "convert the model again"],
         ),
         (lambda config: config["weights"].update(kept=[]), [WEIGHTS]),
         (lambda config: config["model"].update(feed_forward=2**40), ["config.json", "feed_forward must be"]),
