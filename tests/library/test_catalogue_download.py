@@ -217,7 +217,7 @@ def test_slow_download_is_aborted_and_its_partial_file_is_kept(home, server):
     server.paths[WEIGHTS_PATH].throttle = (100, 0.05)
     started = time.monotonic()
     with pytest.raises(
-        CatalogueError, match=r"bytes a second, fewer than .* received and kept; repeat the download"
+        CatalogueError, match=r"bytes per second, less than .* received and kept; repeat the download"
     ):
         fetch(home, server)
     assert time.monotonic() - started < 10
