@@ -156,7 +156,7 @@ def test_custom_family_from_the_guide_is_read(guide, tmp_path, monkeypatch):
     for name in model.weights.names():
         np.testing.assert_array_equal(custom.weights.read(name), model.weights.read(name))
     assert uwaga.load(tmp_path / "kin", device="cpu").translate("the dog").source_tokens
-    with pytest.raises(ModelError, match="uwaga runs bart, barthelemy, bert"):
+    with pytest.raises(ModelError, match="uwaga supports bart, barthelemy, bert"):
         registry.model_family(tmp_path, {"model_type": "novel"})
 
 

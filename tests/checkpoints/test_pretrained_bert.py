@@ -106,7 +106,7 @@ def test_M17_every_state_depends_on_the_whole_text(folder):
 def test_text_longer_than_the_positions_is_rejected(folder):
     model = load_torch(folder).model
     assert len(model.encode([[5] * 20])[0]) == 20
-    with pytest.raises(TextTooLongError, match=r"text 2: 21 tokens, .* at most 20"):
+    with pytest.raises(TextTooLongError, match=r"text 2: has 21 tokens, .* at most 20"):
         model.encode([[5], [5] * 21])
 
 

@@ -281,7 +281,7 @@ def test_attention_of_recurrent_models_is_returned_or_refused(tmp_path, name, at
     source = words.pieces(words.encode("the dog sees the cat"))
     options = {"max_decoding_length": 9, "return_attention": True}
     if not attends:
-        with pytest.raises(UwagaError, match="no attention"):
+        with pytest.raises(UwagaError, match="no source attention"):
             translator.translate_batch([source], **options)
         return
     [result] = translator.translate_batch([source, source], **options)[:1]

@@ -202,7 +202,7 @@ def test_distil_output_can_be_used_for_training(workspace, folders):
     from uwaga.data.corpus import read_corpus
     from uwaga.settings import CorpusSettings
 
-    run("distil", folders[0], "pairs.tsv", "-o", "out", "--join", "taught.tsv.zst", "-n", 2)
+    run("distil", folders[1], "pairs.tsv", "-o", "out", "--join", "taught.tsv.zst", "-n", 2)
     pairs = read_corpus(CorpusSettings(files=(str(workspace / "taught.tsv.zst"),)))
     sources = [pair.source for pair in pairs]
     assert sources == [source for source in SOURCES if source in sources]
@@ -232,7 +232,7 @@ def test_resume_with_other_settings_is_refused(workspace, folders):
     [
         (["distil", "pairs.tsv"], "give one or more models, and then the corpus"),
         (["distil", "MODEL", "c.en"], "no references to choose by; give a TSV of source and reference"),
-        (["distil", "MODEL", "nothing"], "neither a file nor a Moses prefix: there is no nothing.en"),
+        (["distil", "MODEL", "nothing"], "neither a file nor a Moses prefix: there is no file nothing.en"),
         (["distil", "MODEL", "nothing", "--from", "en"], "; check the path and its languages (--from, --to)"),
         (
             ["distil", "nothing", "pairs.tsv"],

@@ -102,7 +102,7 @@ def test_rows_are_matched_with_memory_pairs_by_key(tmp_path: Path, suffix: str) 
     changed = invoke("batch", source, out, *options, "--key", "id", fails=True)
     assert "started with settings.memory = " in changed
     assert "no column 'no'" in invoke("batch", source, tmp_path / "b", *options, "--key", "no", fails=True)
-    assert "add --memory" in invoke(
+    assert "--key needs --memory" in invoke(
         "batch", source, tmp_path / "c", "--column", "text", "--key", "id", fails=True
     )
 

@@ -155,7 +155,7 @@ def test_invalid_calls_are_rejected(filler, peer):
     for k in (0, True, filler.model.vocabulary + 1):
         with pytest.raises(SettingsError, match="k must be a whole number from 1"):
             filler.fill(TEXTS[0], k=k)
-    with pytest.raises(TextTooLongError, match=r"text 2 has \d+ tokens, special ones .* at most 50"):
+    with pytest.raises(TextTooLongError, match=r"text 2 has \d+ tokens, special tokens .* at most 50"):
         filler.fill(["[MASK]", "[MASK] " * 60])
     with pytest.raises(DataError, match="the text is not a string but NoneType"):
         filler.fill_all([None], 1, ["the text"])

@@ -219,7 +219,7 @@ def test_invalid_calls_are_rejected(generator, peer):
         generator.generate(["A", 5])
     with pytest.raises(ModelError, match=r"'gpt2' is a decoder-only model"):
         uwaga.MaskFiller.load(peer[0], device="cpu")
-    with pytest.raises(SettingsError, match=r"both languages: name the source \(--from\)"):
+    with pytest.raises(SettingsError, match=r"both languages to translate; give the source \(--from\)"):
         uwaga.load(peer[0], device="cpu", target="de").translate("A")
 
 

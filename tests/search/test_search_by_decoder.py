@@ -114,7 +114,7 @@ def test_waiting_sentences_enter_a_batch_in_progress(monkeypatch):
     entries = []
     admit = DecoderBatch.admit
     monkeypatch.setattr(
-        DecoderBatch, "admit", lambda self, n: entries.append((len(self.running), n)) or admit(self, n)
+        DecoderBatch, "admit", lambda self, n: entries.append((len(self._running), n)) or admit(self, n)
     )
     for search_options in (SearchOptions(beam=1, batch_tokens=50), SearchOptions(beam=3, batch_tokens=200)):
         assert search(engine, inputs(sources), search_options) == search(

@@ -169,7 +169,7 @@ def test_cancelled_call_reports_progress_and_can_be_resumed(client: McpClient, f
     assert error == "Request cancelled" and not output.exists()
     assert client.ok("languages")["languages"]
     message = client.refused("translate_file", **arguments, terms={"men": "Kerle"})
-    assert "use the same to resume" in message and str(folder) not in message
+    assert "use the same value to resume" in message and str(folder) not in message
     result = client.ok("translate_file", **arguments)
     assert 32 <= result["resumed"] < result["texts"] == 160
     assert len(output.read_text().split("\n\n")) == 160

@@ -190,7 +190,7 @@ def test_trace_response_matches_npm_package(server, options):
         ({"insight": ["nothing"]}, 400, "invalid_option", "nothing"),
         ({"edits": [{"layer": 99, "weights": "silent"}]}, 400, "invalid_option", "layer 99"),
         ({"edits": [{"head": 9, "weights": "silent"}]}, 400, "invalid_option", "head 9"),
-        ({"edits": [{"weights": "alone"}]}, 400, "invalid_option", "name the head"),
+        ({"edits": [{"weights": "alone"}]}, 400, "invalid_option", "set head"),
         ({"edits": [{"weights": [[1.0], [1.0, 2.0]]}]}, 400, "invalid_option", "differ in length"),
         ({"edits": [{"mask": [[True]]}]}, 400, "invalid_option", ""),
         ({"edits": [{"weights": [[]]}]}, 400, "invalid_option", "shape"),

@@ -80,5 +80,5 @@ def test_child_processes_load_the_same_plugins(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     load_plugins(["colours.py", "./colours.py"])
     assert os.environ[PLUGINS_VARIABLE] == str(tmp_path / "colours.py")
-    assert len(plugins._loaded) == 1
+    assert len(plugins._loaded_plugins) == 1
     subprocess.run([sys.executable, "-c", CHILD_PROGRAM], check=True, cwd="/")

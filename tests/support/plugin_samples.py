@@ -25,7 +25,7 @@ def plugin_file(title: str, folder: Path) -> Path:
 def forget_plugins(patch: pytest.MonkeyPatch, *registries: plugins.Registry[Any]) -> None:
     """Remove all plugins and the names they registered, before and after the test."""
     patch.setenv(plugins.PLUGINS_VARIABLE, "")
-    patch.setattr(plugins, "_loaded", set())
+    patch.setattr(plugins, "_loaded_plugins", set())
     for registry in registries:
         known = {name: value for name, value in registry._added.items() if "plugin" not in value.__module__}
         patch.setattr(registry, "_added", known)

@@ -167,7 +167,7 @@ def test_glossary_lines_without_tabs_are_reported(tmp_path, caplog):
         ("a.tsv", "house\tHaus\ncar\tAuto\nhouse\tHeim\n", "line 1 and 'Heim' in .*line 3"),
         ("a.tsv", "\tHaus\n", "line 1: the target 'Haus' has no source"),
         ("a.tsv", b"house\tHa\xffus\n", "line 1 is not UTF-8"),
-        ("a.tsv", "house\t" + "x" * 1001, "line 1: longer than 1000"),
+        ("a.tsv", "house\t" + "x" * 1001, "line 1: the term or its translation is longer than 1000"),
         ("a.csv", 'a,b\n"house,Haus', "line 2: not comma-separated"),
         ("a.docx", "house\tHaus\n", "a .tsv, .csv or .tbx file"),
         ("a.tbx", BOMB, "declares the entity 'a'"),

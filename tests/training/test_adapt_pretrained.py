@@ -250,7 +250,7 @@ def test_settings_unsupported_by_other_model_formats_are_rejected(tmp_path: Path
         (r"decoding\.beam: .*generation_config\.json", {"decoding": {"beam": 7}}),
         (r"training\.save_dtype: ", {"training": {"save_dtype": "bfloat16"}}),
         (r"data\.subword_sampling: ", {"data": {"subword_sampling": 0.1}}),
-        (r"data\.max_tokens: 200, .* takes 40 tokens, .* lower it to 39", {"data": {"max_tokens": 200}}),
+        (r"data\.max_tokens: 200, .* accepts 40 tokens, .* lower it to 39", {"data": {"max_tokens": 200}}),
     ):
         with pytest.raises(SettingsError, match=message):
             train(adapt_settings(tmp_path, tmp_path / "marian", **changes))

@@ -196,7 +196,7 @@ def test_single_process_does_not_communicate(tmp_path: Path) -> None:
     with join_ranks({"WORLD_SIZE": "1", "RANK": "0"}) as ranks:
         assert ranks is SINGLE_PROCESS
     tensor = torch.ones(3)
-    SINGLE_PROCESS.add([tensor])
+    SINGLE_PROCESS.sum_tensors([tensor])
     SINGLE_PROCESS.broadcast([tensor])
     assert (
         tensor.tolist() == [1, 1, 1]

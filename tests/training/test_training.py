@@ -208,7 +208,7 @@ def test_deleted_file_is_not_reported_as_full_disk(tmp_path: Path, monkeypatch: 
         Path(path).unlink()
 
     monkeypatch.setattr(checkpoint, "save_file", save_and_delete)
-    with pytest.raises(CheckpointError, match="deleted by another program") as error:
+    with pytest.raises(CheckpointError, match="another program deleted the file") as error:
         write_checkpoint(tmp_path, Progress(step=2), {"model.w": torch.ones(3)})
     assert "free some space" not in str(error.value)
 

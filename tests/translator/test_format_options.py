@@ -61,7 +61,7 @@ def test_plain_texts_are_not_parsed(translator: Translator, monkeypatch: pytest.
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("parsed")
 
-    monkeypatch.setattr("uwaga.translator.layers.formats.write", refuse)
+    monkeypatch.setattr("uwaga.translator.layers.formats.write_translation", refuse)
     assert translator.translate(texts) == plain
     assert list(translator.run([Request(texts[0])])) == plain[:1]
 

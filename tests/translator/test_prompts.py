@@ -191,7 +191,7 @@ def test_response_may_occupy_all_remaining_positions(chat_model, engine):
 
 def test_languages_are_set_by_call_or_at_loading(chat_model, translator):
     free = uwaga.Translator.load(chat_model[0], device="cpu")
-    with pytest.raises(SettingsError, match=r"name the source \(--from\)"):
+    with pytest.raises(SettingsError, match=r"give the source \(--from\)"):
         free.translate("A dog.")
     translation = free.translate("A dog.", source="en", target="de", max_length=9)
     assert translation.text == translator.translate("A dog.", max_length=9).text
@@ -299,7 +299,7 @@ def test_texts_and_chats_can_be_mixed_and_invalid_prompts_rejected(generator):
     assert chat.text == generator.generate(TURNS, max_length=9).text
     with pytest.raises(DataError, match="the prompt: message 2 must be a mapping with a 'role'"):
         generator.generate([TURNS[0], {"role": "user"}])
-    with pytest.raises(DataError, match="prompt 2: its messages hold values that JSON cannot represent"):
+    with pytest.raises(DataError, match="prompt 2: the messages contain values that JSON cannot represent"):
         generator.generate([TURNS, [{"role": "user", "content": [{1: print}]}]])
     with pytest.raises(DataError, match="prompt 1 is not a string but int"):
         generator.generate([3])
@@ -318,7 +318,7 @@ def test_command_line_chat_keeps_previous_turns(chat_model, generator, tmp_path)
     records = run.invoke(app, [*call, "--json", "A dog runs.", "And a cat?"]).stdout.splitlines()
     assert [json.loads(line)["text"] for line in records] == [first, second]
     refused = run.invoke(app, ["generate", str(chat_model[0]), "--system", "Be brief.", "a"])
-    assert refused.exit_code and "give it with --chat" in refused.stderr
+    assert refused.exit_code and "--system needs --chat" in refused.stderr
 
 
 def test_pipeline_generates_replies_to_chats(chat_model, generator):
@@ -374,17 +374,20 @@ def test_hunyuan_prompt_depends_on_the_model_version(name, pair, prefix):
 
 
 HOSTILE_TEMPLATES = {
-    "endless": ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "not end"),
+    "endless": (
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "not rendered within",
+    ),
     "huge": ("{{ 'a' * 9999999999 }}", "memory"),
-    "doubling": ("{% set x = 'a' * 1000000 %}" + "{% set x = x ~ x %}" * 40, "memory|not end"),
-    "long": ("{{ 'a' * 20000000 }}", "20000000 characters|too much memory|not end"),
+    "doubling": ("{% set x = 'a' * 1000000 %}" + "{% set x = x ~ x %}" * 40, "memory|not rendered"),
+    "long": ("{{ 'a' * 20000000 }}", "20000000 characters|too much memory|not rendered"),
     "file": ("{% include '/etc/passwd' %}", "cannot be rendered"),
     "attribute": ("{{ messages.__class__.__mro__ }}", "SecurityError"),
     "call": ("{{ ''.__class__.__base__.__subclasses__() }}", "cannot be rendered"),
     "syntax": ("{% if %}", "TemplateSyntaxError"),
     "refuses": ("{{ raise_exception('only users') }}", "only users"),
     "division": ("{{ 1 / 0 }}", "ZeroDivisionError"),
-    "too large": ("a" * (1 << 20) + "a", "too many"),
+    "too large": ("a" * (1 << 20) + "a", "too long"),
 }
 
 
@@ -397,7 +400,7 @@ HOSTILE_TEMPLATES = {
 )
 def test_hostile_chat_template_is_rejected(monkeypatch, kind):
     text, message = HOSTILE_TEMPLATES[kind]
-    if "not end" in message:
+    if "not rendered" in message:
         monkeypatch.setattr("uwaga.tokenizers.chat_template.MAX_PROCESSOR_SECONDS", 1)
     with pytest.raises(ModelError, match=message):
         ChatTemplate(text, location="m/tokenizer_config.json").render(translation_messages("A"))

@@ -274,7 +274,7 @@ def test_head_errors_are_lowest_for_the_head_that_produced_the_links(bundled):
     assert next(iter(gold_errors)) == expected_head and gold_errors[expected_head] < 0.1
     assert len(aligner_links(pairs)) == len(pairs)
     for invalid_pairs, links, message in (
-        ([], None, "no pair"),
+        ([], None, "no sentence pairs"),
         (pairs, gold[:1], "8 pairs but links for 1"),
     ):
         with pytest.raises(DataError, match=message):

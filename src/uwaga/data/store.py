@@ -85,7 +85,7 @@ class Store:
 
     @property
     def has_text(self) -> bool:
-        """Whether the store contains the texts, in addition to their tokens."""
+        """True if the store contains the texts, in addition to their tokens."""
         return SOURCE_TEXT in self._columns
 
     def side(self, side: Literal["source", "target"], form: str = "") -> Column:

@@ -2,7 +2,7 @@
 
 Unusual: in cross-attention, the beams of a sentence are its queries, so that beams share the keys and values
 of the source without copies; a block takes the state of earlier positions and returns the next one. This file
-does not know embeddings, the number of layers, or whether a call reads a whole target or a single token.
+does not depend on embeddings, the number of layers, or whether a call reads a whole target or a single token.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Unusual: training and search are two paths through the same blocks, :meth:`Transformer.features` over
 complete targets and :meth:`Transformer.step` over one token of each row, and a test checks that they agree;
-the state between steps is a value that the search passes back. This file does not know beams beyond their
-number, nor how tokens are chosen, nor any loss.
+the state between steps is a value that the search passes back. This file does not depend on beams beyond
+their number, on how tokens are chosen, or on a loss.
 """
 
 from __future__ import annotations
@@ -65,10 +65,9 @@ class TransformerMemory:
 class TransformerState:
     """The state of a Transformer decoder.
 
-    ``layers`` is the state of each layer: the keys and values of self-attention, each (rows, heads, position,
-    head width), :class:`~uwaga.models.layers.ssru.SsruState` for SSRU (M26), or
-    :class:`~uwaga.models.layers.average.AverageState` for average attention (M35). ``position`` is the number
-    of earlier positions.
+    ``layers`` has the keys and values of self-attention, each (rows, heads, position, head width), or a
+    :class:`~uwaga.models.layers.ssru.SsruState` (M26) or :class:`~uwaga.models.layers.average.AverageState`
+    (M35), for each layer. ``position`` is the number of earlier positions.
     """
 
     memory: TransformerMemory
@@ -152,10 +151,7 @@ class Transformer(Seq2Seq):
         return OutputLayer(weight, self.output_bias)
 
     def encode_ids(self, source: Tensor, recording: Recording | None = None) -> tuple[Tensor, Tensor]:
-        """Return the encodings (sentences, source, width) of padded ids (sentences, source), and the mask.
-
-        The mask (sentences, 1, 1, source) is False on padding.
-        """
+        """Return the encodings (sentences, source, width) of padded ids (sentences, source), and a mask."""
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
         positions = position_vectors(self.source_positions, 0, source.shape[1])
         x = self._embed(self.source_embedding(source), positions, self.source_norm)

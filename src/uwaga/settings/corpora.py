@@ -106,7 +106,7 @@ class CorpusSettings(StrictModel):
 
     @property
     def is_plain(self) -> bool:
-        """Whether all settings except ``files`` have their defaults."""
+        """True if all settings except ``files`` have their defaults."""
         return self == CorpusSettings(files=self.files)
 
 

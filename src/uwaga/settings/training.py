@@ -285,7 +285,7 @@ class ParameterSettings(StrictModel):
 
     @property
     def is_integer(self) -> bool:
-        """Whether both ends of the range are integers."""
+        """True if both ends of the range are integers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property

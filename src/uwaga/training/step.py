@@ -2,8 +2,8 @@
 
 Unusual: on a CPU, each core computes the gradients of one part of a batch, with a random state that depends
 only on the seed, the update and the part; gradients are added in a fixed order. A resumed run therefore gives
-bit-identical results. This file does not know which pairs a batch has, when to validate, or how processes
-reach each other.
+bit-identical results. This file does not depend on which pairs a batch has, when to validate, or how
+processes reach each other.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Unusual: there is one call for a new run, an interrupted one and a finished one, and every process of a run
 makes it; work that needs several processes, or only one of them, goes through ``ranks``. This file does not
-know the model's family, the loss, or the order of the corpora; :mod:`uwaga.training.run` has the loop.
+depend on the model's family, the loss, or the order of the corpora; :mod:`uwaga.training.run` has the loop.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Unusual: one function serves every score, with any leading axes; a query that may attend to nothing gets
 zeros, not NaN; torch's fused kernels are used only where the weights are not needed and the kernels are
-faster. This file does not know heads, projections or caches, nor where keys and values come from.
+faster. This file does not depend on heads, projections or caches, or on where keys and values come from.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Unusual: keys and values are projected by :meth:`MultiHeadAttention.project`, before and apart from the
 attention, so that those of a source are computed once, and those of a target are a cache that grows. This
-file does not know what is attended to, in which block, or which positions are visible: masks, biases and
+file does not depend on what is attended to, in which block, or which positions are visible: masks, biases and
 rotations are arguments.
 """
 

@@ -83,7 +83,7 @@ class Task(StrictModel):
 
 
 class Frame(StrictModel):
-    """What a pretrained model's tokeniser adds to texts and changes in them.
+    """Additions and changes that a pretrained model's tokeniser makes to texts.
 
     Attributes:
         prefix, suffix: ids added before and after a text.
