@@ -153,11 +153,11 @@ class Recorder:
         ]
         self.links = []
         for (_, _, links), pieces in zip(SENTENCES, self.pieces, strict=True):
-            pairs_ = {tuple(map(int, link.split("-"))) for link in links.split()}
+            linked_indices = {tuple(map(int, link.split("-"))) for link in links.split()}
             source, target = words_of(pieces["source"]), words_of(pieces["target"])
             ends = (source[-1], target[-1])
             rows = [
-                [(source_index, other) in pairs_ for source_index in source]
+                [(source_index, other) in linked_indices for source_index in source]
                 for other in target
                 if other != ends[1]
             ]

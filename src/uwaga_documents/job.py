@@ -312,7 +312,7 @@ def _pieces(job: DocumentJob) -> Iterator[Piece]:
             if name in readers:
                 yield from _read(readers[name], _member_source(job, archive, name)).pieces
             else:
-                archive.check_sums(name)
+                archive.verify_checksums(name)
 
 
 def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None:

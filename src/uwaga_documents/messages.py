@@ -443,7 +443,7 @@ class PluralMember:
     piece: Piece
 
 
-def member_pieces(
+def document_pieces(
     text: str, groups: Iterable[tuple[bool, Sequence[PluralMember]]], target: str | None
 ) -> Iterator[Piece]:
     """Yield the pieces of a document: a unit for each plural and for each other value.

@@ -106,8 +106,8 @@ class WatchedConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Handle the end of the headers: queue the request if it has a valid Host (RFC 9112, section 3.2)."""
-        hosts = sum(name == b"host" for name, _ in self.headers)
-        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+        host_count = sum(name == b"host" for name, _ in self.headers)
+        if host_count > 1 or (not host_count and self.parser.get_http_version() == "1.1"):
             self.send_400_response("A request must have exactly one Host header.")
             raise ValueError("the request must have exactly one Host header")  # stops reading the request
         super().on_headers_complete()

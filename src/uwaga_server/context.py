@@ -55,16 +55,16 @@ class ServerContext:
         return "" if self.keys is None else client.name
 
     @asynccontextmanager
-    async def spending(self, client: Client, characters: int, documents: int = 0) -> AsyncIterator[None]:
+    async def charged_usage(self, client: Client, characters: int, documents: int = 0) -> AsyncIterator[None]:
         """Charge a client for characters and documents, and refund them if the block raises an exception."""
-        await self.spend(client, characters, documents)
+        await self.charge_usage(client, characters, documents)
         try:
             yield
         except BaseException:
-            await self.spend(client, -characters, -documents)
+            await self.charge_usage(client, -characters, -documents)
             raise
 
-    async def spend(self, client: Client, characters: int, documents: int = 0) -> None:
+    async def charge_usage(self, client: Client, characters: int, documents: int = 0) -> None:
         """Charge a client for characters and documents; negative numbers refund them."""
         usage, owner, limit = self.stores.usage, self.owner(client), client.characters
         if usage.blocks(limit):
@@ -135,7 +135,7 @@ class ServerContext:
         if all(text.glossary is None for text in texts):
             recount_body(request, strings)
         deadline = self.settings.limits.deadline
-        async with self.spending(client, characters), while_connected(request):
+        async with self.charged_usage(client, characters), while_connected(request):
             answer = await self.service.translate(texts, client=client.name, deadline=deadline)
         if raise_errors:
             answer.raise_first()

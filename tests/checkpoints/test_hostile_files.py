@@ -267,7 +267,7 @@ def test_valid_torch_archive_is_read(tmp_path):
         path = write_zip(tmp_path / "m.npz", [("é.npy", npy(np.arange(5)))], method)
         assert list(read_npz(path)) == ["é"]
         with open_archive(path, "a file") as archive:
-            archive.check_sums()
+            archive.verify_checksums()
 
 
 LARGE_SIZES = {

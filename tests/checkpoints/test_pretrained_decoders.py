@@ -46,7 +46,7 @@ def numbers(monkeypatch):
 @pytest.mark.sampled(3)
 @pytest.mark.numerical
 @EACH_VERSION
-def test_M37_M41_outputs_match_transformers(tmp_path, version):
+def test_M37_M41_decoder_outputs_match_the_transformers_library(tmp_path, version):
     peer = make(tmp_path / "m", version)
     loaded, engine = load_torch(tmp_path / "m"), to_engine(read(tmp_path / "m"))
     text = torch.randint(3, VOCABULARY_SIZE, (3, 50), generator=torch.manual_seed(0))

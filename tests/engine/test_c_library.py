@@ -96,7 +96,7 @@ def test_c_library_translations_match_python(library, folders, dtype, options):
 
 @pytest.mark.parametrize("precision", ["int8", "int4"])
 @pytest.mark.parametrize("kind", [*PAIRS, "pegasus"])
-def test_multilingual_translations_equal_python(library, tmp_path, monkeypatch, kind, precision):
+def test_multilingual_translations_match_python_api(library, tmp_path, monkeypatch, kind, precision):
     monkeypatch.setitem(MODEL_KINDS, kind, (MODEL_KINDS[kind][0], older_format))
     model_folder(tmp_path / "m", kind)
     folder = tmp_path / "q"

@@ -448,7 +448,7 @@ def test_open_correction_follows_a_new_translation_and_keeps_typed_words(page):
     expect(page.locator(".others")).not_to_be_visible()
 
 
-def test_words_are_navigated_by_keyboard(page):
+def test_keyboard_moves_between_words(page):
     translate_text(page, SENTENCE)
     page.locator("#source").focus()
     while page.evaluate("!document.activeElement.matches('.word')"):

@@ -90,7 +90,7 @@ def routes(context: ServerContext) -> Routes:
             add = context.stores.usage.add
             context.stores.usage.add = lambda *_: fail(int(number))  # type: ignore[method-assign]
             try:
-                await context.spend(context.anonymous_client(""), 1)
+                await context.charge_usage(context.anonymous_client(""), 1)
             finally:
                 context.stores.usage.add = add  # type: ignore[method-assign]
         return json_response("nothing failed")

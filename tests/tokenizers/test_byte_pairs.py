@@ -73,7 +73,7 @@ def pair(request, tmp_path_factory):
     return library, write_and_read(tmp_path_factory.mktemp("bpe"), library)
 
 
-def test_supported_tokeniser_is_read_by_native_codec(pair):
+def test_supported_tokeniser_loads_as_native_byte_pair_codec(pair):
     library, codec = pair
     assert type(codec) is BytePairCodec
     assert codec.size == library.get_vocab_size()

@@ -136,7 +136,7 @@ class Archive:
                 f"{self._rules.too_large_ending}"
             )
 
-    def check_sums(self, *names: str) -> None:
+    def verify_checksums(self, *names: str) -> None:
         """Verify the checksums of members, by default of all."""
         for name in names or self.members:
             with self.open(name) as stream:

@@ -287,7 +287,7 @@ def _unpack_and_check(received: ReceivedFile, staging: Path, file: RemoteFile) -
         try:
             with open_archive(target, "an Argos package") as package:
                 select_members(package)
-                package.check_sums()
+                package.verify_checksums()
         except UwagaError as error:
             text = str(error).replace(str(target), file.name)
             raise CatalogueError(f"{text} (from {public_url(received.location)})") from None

@@ -48,7 +48,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Path:
+class TargetPath:
     """The tokens of a hypothesis, end symbol included; ``attention`` (target, source)."""
 
     tokens: Ids
@@ -69,7 +69,7 @@ class Trellis:
         """Add the nodes of the next step."""
         self._layers.append(layer)
 
-    def paths(self, nodes: Ids, starts: Ids, depths: Ids, sources: Ids) -> list[Path]:
+    def paths(self, nodes: Ids, starts: Ids, depths: Ids, sources: Ids) -> list[TargetPath]:
         """Return the paths that end at the given nodes.
 
         Args:
@@ -92,7 +92,7 @@ class Trellis:
             rows[active, column] = layer.rows[node]
             current[active] = layer.parents[node]
         return [
-            Path(
+            TargetPath(
                 tokens[i, :depth],
                 log_probs[i, :depth],
                 self._attention(rows[i, :depth], int(starts[i]), int(sources[i])),

@@ -25,7 +25,7 @@ from uwaga_documents.messages import (
     KeyPath,
     MessageSyntax,
     PluralMember,
-    member_pieces,
+    document_pieces,
     message_unit,
 )
 
@@ -223,7 +223,7 @@ def _pieces(
             ((_plural_key(value), value) for value in values if value is not None), lambda pair: pair[0][0]
         )
     )
-    yield from member_pieces(text, groups, target)
+    yield from document_pieces(text, groups, target)
 
 
 def _plural_key(value: JsonText) -> tuple[tuple[int, str] | None, str]:

@@ -24,7 +24,7 @@ from uwaga_documents.messages import (
     KeyChoice,
     KeyPath,
     PluralMember,
-    member_pieces,
+    document_pieces,
     message_unit,
 )
 
@@ -162,7 +162,7 @@ class _YamlReader:
             (mapping != 0 and mapping not in self._non_plurals, [self._member(scalar) for scalar in group])
             for mapping, group in groupby(scalars, lambda scalar: scalar.mapping)
         )
-        yield from member_pieces(self._text, groups, target)
+        yield from document_pieces(self._text, groups, target)
 
     def _member(self, scalar: _Scalar) -> PluralMember:
         raw = self._text[scalar.start : scalar.end]

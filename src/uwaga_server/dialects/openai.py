@@ -283,7 +283,7 @@ async def _translation_pieces(
     context: ServerContext, client: Client, text: TextRequest
 ) -> AsyncGenerator[str, None]:
     """Charge the client for a text, and return an iterator over the pieces of its translation."""
-    await context.spend(client, context.charge(client, [text.text], "messages"))
+    await context.charge_usage(client, context.charge(client, [text.text], "messages"))
     deadline = context.settings.limits.deadline
     return context.service.stream(text, client=client.name, deadline=deadline)
 

@@ -86,14 +86,14 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
         caller = Caller(client=client.name, deadline=context.settings.limits.deadline)
         if body.stream:
             check_stream_options(body)
-            await context.spend(client, characters)
+            await context.charge_usage(client, characters)
             number = request_id(request)
             return EventStream(
                 request,
                 _events(context, requests[0], body, caller),
                 lambda error: error_response(error, number),
             )
-        async with context.spending(client, characters), while_connected(request):
+        async with context.charged_usage(client, characters), while_connected(request):
             answer = await context.service.translate(requests, **caller)
         translations = await run_in_thread(translations_response, answer, body)  # slow for many words
         return json_response({"translations": translations, "model": answer.model})

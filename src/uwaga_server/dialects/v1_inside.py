@@ -249,7 +249,7 @@ def add_inside_route(context: ServerContext, routes: Routes) -> None:
         ) -> dict[str, object]:
             return _inside_response(body, translator, name, source, target)
 
-        async with context.spending(client, characters), while_connected(request):
+        async with context.charged_usage(client, characters), while_connected(request):
             answer = await context.service.inspect(
                 text_request, inspect_translation, client=client.name, deadline=deadline
             )

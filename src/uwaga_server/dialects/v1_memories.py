@@ -209,7 +209,7 @@ def memory_routes(context: ServerContext) -> Routes:
         def look_up_text(name: str, source: str, target: str, translator: Translator) -> dict[str, object]:
             return {"model": name, **look_up_response(translator, memory, body)}
 
-        async with context.spending(client, characters), while_connected(request):
+        async with context.charged_usage(client, characters), while_connected(request):
             answer = await context.service.inspect(
                 text_request, look_up_text, client=client.name, deadline=deadline
             )

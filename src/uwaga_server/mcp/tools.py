@@ -137,7 +137,7 @@ async def translate(call: Call, arguments: schema.TranslateArguments) -> schema.
         replace(common, text=text, name="the text" if len(texts) == 1 else f"text {number}", context=context)
         for number, (text, context) in enumerate(zip(texts, contexts, strict=True), start=1)
     ]
-    async with call.context.spending(call.client, characters):
+    async with call.context.charged_usage(call.client, characters):
         answer = await service.translate(
             requests, client=call.client.name, deadline=call.context.settings.limits.deadline
         )
@@ -190,7 +190,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
         threshold=arguments.threshold,
     )
     characters = await run_in_thread(lambda: sum(map(len, texts())))
-    async with call.context.spending(call.client, characters, 1):
+    async with call.context.charged_usage(call.client, characters, 1):
         report = await service.run_document(
             document,
             output,

@@ -52,7 +52,7 @@ def _load(path: Path) -> dict[str, Any]:
     try:
         if is_zip(path):  # files before torch 1.6 are not
             with open_archive(path, "a model") as archive:
-                archive.check_sums()
+                archive.verify_checksums()
         values = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise ModelError(

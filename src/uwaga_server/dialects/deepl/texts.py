@@ -125,7 +125,7 @@ def add_translate_route(routes: Routes, context: ServerContext) -> None:
             languages = fields.source_lang, fields.target_lang
             glossary = await run_in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
         requests = await _add_memory(context, client, fields, _build_requests(fields, glossary))
-        async with context.spending(client, characters), while_connected(request):
+        async with context.charged_usage(client, characters), while_connected(request):
             requests = await _detect_sources(context, fields, requests)
             answer = await context.service.translate(
                 requests, client=client.name, deadline=context.settings.limits.deadline
