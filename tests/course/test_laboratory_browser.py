@@ -137,7 +137,7 @@ def translator(monkeypatch, site):
     return uwaga.load(site[0] / "lab/model", device="cpu", threads=1)
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.release)])
 def test_laboratory_numbers_match_python(browser, site, translator, count):
     page, rng = start_laboratory(browser, site[1]), random.Random(3)
     settings = translator.decoder.settings
@@ -550,7 +550,7 @@ def check_edits(translator, text, display, editor):
         np.testing.assert_array_equal(cells, sums / np.float32(count))
 
 
-@pytest.mark.parametrize(("sentences", "edits"), [(2, 7), pytest.param(100, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("sentences", "edits"), [(2, 7), pytest.param(100, 2, marks=pytest.mark.release)])
 def test_edits_by_pointer_and_keyboard_match_python_interventions(
     browser, site, translator, sentences, edits
 ):
@@ -676,7 +676,7 @@ class DrawingEditor(Editor):
 
 @pytest.mark.parametrize(
     ("sentences", "edits"),
-    [(1, 5), pytest.param(100, 200, marks=pytest.mark.slow)],
+    [(1, 5), pytest.param(100, 200, marks=pytest.mark.release)],
 )
 def test_edits_in_the_drawing_match_python_interventions(browser, site, translator, sentences, edits):
     page, rng = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT), random.Random(8)

@@ -44,7 +44,7 @@ def python(*arguments, seconds=120, **variables):
     )
 
 
-@pytest.mark.parametrize("examples", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [10, pytest.param(200, marks=pytest.mark.release)])
 def test_damaged_files_load_unchanged_or_are_rejected(files, tmp_path, examples):
     script = SUPPORT / "hostile_files.py"
     process = python(script, files / "int8", MODEL, files / "list", tmp_path / "scratch", examples)

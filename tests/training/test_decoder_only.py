@@ -68,7 +68,7 @@ def train_toy_model(folder: Path, steps: int, model: dict[str, Any]) -> Path:
     ("model", "steps"),
     [
         (SMALL, 20),
-        pytest.param(SMALL, 700, marks=pytest.mark.slow),
+        pytest.param(SMALL, 700, marks=pytest.mark.release),
         pytest.param(SMALL | GEMMA, 700, marks=pytest.mark.release),
     ],
 )

@@ -81,7 +81,7 @@ def values(folder: Path, steps: int) -> dict:
     return raw | {"model": {"family": "prophetnet", **SMALL, "width": 32, "feed_forward": 64}}
 
 
-@pytest.mark.parametrize("steps", [20, pytest.param(700, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("steps", [20, pytest.param(700, marks=pytest.mark.release)])
 def test_M29_prophetnet_is_trained_from_a_settings_file(tmp_path: Path, steps: int) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
     model = train(parse(Settings, values(tmp_path, steps), "toy"))
