@@ -345,7 +345,7 @@ def _closing_tags(tokens: Iterable[Token], is_relevant: Callable[[Token], bool])
 
 
 def _annotation_ends(tokens: Iterable[Token]) -> dict[int, int]:
-    """Return the end of each ruby annotation by its start; most of the closing tags are optional."""
+    """Return the end of each ruby annotation by its start; most annotations may lack a closing tag."""
     ends: dict[int, int] = {}
     start, name = -1, ""
     for token in tokens:

@@ -99,7 +99,7 @@ def lines(inline: Inline) -> Iterator[Inline]:
 
 
 def cut_inline(inline: Inline, positions: Sequence[int]) -> list[Inline] | None:
-    """Cut a text at positions of its :func:`plain_text`; a closing tag there ends the part before it.
+    """Cut a text at positions in its :func:`plain_text`; a closing tag at a cut ends the part before it.
 
     Returns:
         the parts; None if a cut would be inside an untranslated element or between the tags of a pair.

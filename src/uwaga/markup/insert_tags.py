@@ -24,10 +24,10 @@ def insert_tags(
 ) -> Inline:
     """Return the translation with the tags of its source.
 
-    A pair of tags is placed around the words aligned with those it encloses in the source; an unpaired tag is
-    placed after the words aligned with the text before it. Tags inside a word stay inside the copy of the
-    word, white space stays on the same side of a tag, and tags around the complete text stay around it. The
-    text remains that of the translation, except for white space next to tags.
+    A pair of tags is placed around the words aligned with the words that it encloses in the source; an
+    unpaired tag is placed after the words aligned with the text before it. Tags inside a word stay inside the
+    copy of the word, white space stays on the same side of a tag, and tags around the complete text stay
+    around it. The text remains that of the translation, except for white space next to tags.
 
     Args:
         stripped: the source and its tags.

@@ -152,7 +152,7 @@ def _with_raw(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInlin
 
 
 def _link_end(label: str, end: str) -> str:
-    """Return the end of a link, with a label if its text was the label, because the text will change."""
+    """Return the end of a link, with an added label if the link's text, which will change, was its label."""
     return f"][{label}]" if end in ("]", "][]") else end
 
 
@@ -321,7 +321,7 @@ def _commonmark_blocks(
 
 
 def _copied_block(token: Token, start: int, end: int, in_quote: bool) -> TextBlock:
-    """Return a block of HTML, which the HTML reader then reads, or of code."""
+    """Return the block for HTML, which the HTML reader then reads, or for code."""
     if token.type != "html_block":
         return TextBlock("code", min(start, end), end, "", "", 0)
     if in_quote:  # each of its lines begins with ">"
@@ -366,7 +366,7 @@ def _definitions(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
 def _locate(
     contents: Sequence[str], first: int, kind: BlockKind, lines: list[str], starts: list[int], position: int
 ) -> TextBlock | None:
-    """Return the block of a text, located in the lines of the document; None if its position is uncertain."""
+    """Return the block of a text with its position in the document; None if the position is uncertain."""
     if first + len(contents) > len(lines):
         return None
     spans: list[tuple[int, int]] = []
@@ -412,7 +412,7 @@ HTML_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
 HTML_VOID = frozenset(("br", "hr", "img", "wbr", "input"))
 HTML_EMPHASIS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
 TAG_SPACE = "\x00"
-"""Stands for a space inside a tag while lines are filled."""
+"""The character that stands for a space inside a tag while lines are filled."""
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 DEFINITION = re.compile(r":[ \t]+(?=\S)")
 ALERT = re.compile(r"\[![A-Za-z]+\][-+]?[ \t]*")
@@ -425,7 +425,7 @@ UNTRANSLATED_BLOCKS = {
 }
 """The kinds of blocks that are copied, with the reason for each."""
 PLACEHOLDER_START = "\ue000"
-"""Precedes the character that stands for a template tag."""
+"""The character that precedes the one that stands for a template tag."""
 MAX_TEMPLATE_PLACEHOLDERS = 6000
 """Maximum number of template tags that are replaced in a text; the private-use area has 6400 characters."""
 TEMPLATE_PLACEHOLDER = re.compile("(\ue000[\ue001-\uf8ff])")

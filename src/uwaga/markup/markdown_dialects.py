@@ -56,7 +56,7 @@ class DialectLines:
 
 
 def read_dialects(lines: Sequence[str]) -> DialectLines:
-    """Return the lines of a document with the syntax of dialects removed, and the texts in that syntax.
+    """Return a document's lines without dialect syntax, and the positions of its titles and copied lines.
 
     Args:
         lines: the lines, each with its line break.

@@ -120,9 +120,9 @@ class Numbering:
     """The syntax for numbered arguments in a programming language, so that a text can reorder them.
 
     Attributes:
-        argument: matches an argument without a number, with a group that ends where a number would be
-            written; or, without a group, another placeholder.
-        numbered: matches an argument with a number, with a group up to the number and a group for the number.
+        argument: matches an argument without a number, with a group that ends where the number would be
+            inserted. It also matches other placeholders, but with no group.
+        numbered: matches an argument with a number. Its groups are the text before the number and the number.
         number_format: the format string of the number.
         first: the number of the first argument.
     """
@@ -176,7 +176,7 @@ SYNTAXES: Mapping[str, str] = {
     "drupal": rf"(?:(?<![\w!@%:])[A-Za-z]?|(?<=:)(?=[!@%])){DRUPAL_NAME}(?>(?:[:/]?{DRUPAL_NAME})*)",
     "icu number": "#",
 }
-"""The placeholders of each syntax that are not common to all, or that are read differently in it."""
+"""For each syntax, the placeholders that are not common to all syntaxes or that it reads differently."""
 NUMBER_LIKE = re.compile(
     r"[\d+#$€£¥-]|%(?:\(\w+\))?[\d$+.-]*[dif]|[{%$(]*(?:n|num|number|count|total|\d+|\w+_count|\w+Count)\b"
 )

@@ -144,7 +144,8 @@ def inverse_edits(edits: Sequence[Edit], text: str) -> list[Edit]:
 def move_spans(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
     """Return the spans of words after replacements; words and replacements must be in order.
 
-    Text inserted between two words belongs to neither. All words that a replacement covers get its span.
+    Text inserted between two words belongs to neither. Each word that a replacement covers receives the span
+    of the replacement.
     """
     remaining, shift = deque(edits), 0
 
@@ -194,10 +195,10 @@ def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:
 def ascii_edits(text: str, unknown: Callable[[str], Collection[str]]) -> list[Edit]:
     """Return the edits that replace unknown typographic marks by ASCII marks that are known.
 
-    If a quotation mark is unknown, all marks of its kind are replaced. A dash between two words without
-    spaces gets spaces, because a hyphen would join the words. A letter with combining marks is replaced by
-    the composed letter, or loses optional marks; control characters inside a word, such as soft hyphens, are
-    removed.
+    If a quotation mark is unknown, all marks of its kind are replaced. Spaces are added around a dash that
+    stands directly between two words, because a hyphen would join them. A letter with combining marks is
+    replaced by the composed letter, or loses optional marks; control characters inside a word, such as soft
+    hyphens, are removed.
 
     Args:
         text: the text.
@@ -305,7 +306,7 @@ def _gaps(text: str) -> Iterator[_Gap]:
 
 
 def _no_break_spaces(source: str, target: str) -> Iterator[Edit]:
-    """Yield the edits that replace spaces of the translation that are no-break spaces in the source."""
+    """Yield the edits that replace spaces in the translation if they are no-break spaces in the source."""
     gaps: dict[tuple[str, str], deque[Span]] = {}
     for before, space, after in _gaps(target):
         for words in ((before, after), ("", after), (before, "")):
@@ -397,8 +398,8 @@ def _merge_spans(text: str, spans: Iterator[Span]) -> Iterator[Span]:
 
 
 def _with_brackets(text: str, start: int, end: int) -> Span:
-    """Return the span of a piece, extended to complete a pair of brackets or to include those
-    around signs.
+    """Return the span of a piece, extended to complete a pair of brackets or to include brackets around
+    signs.
     """
     piece, before, after = text[start:end], text[start - 1 : start], text[end : end + 1]
     for opening, closing in BRACKETS:
@@ -429,10 +430,10 @@ def _follows_quantity(text: str, index: int) -> bool:
 
 
 def _with_operands(text: str, start: int, end: int) -> Span:
-    """Return the span of a currency sign or an operator, extended to its operands after spaces.
+    """Return the span of a currency sign or an operator, extended across spaces to its operands.
 
-    Operands are numbers or, if there is one on both sides, single letters: ``a < b`` and ``3 × n``, but not
-    ``€ I``.
+    Operands are numbers, or single letters if there is an operand on both sides: ``a < b`` and ``3 × n``, but
+    not ``€ I``.
     """
     first, last = start, end
     if not text[start].isalnum() and _is_space_at(text, start - 1):

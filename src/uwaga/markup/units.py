@@ -19,7 +19,7 @@ Write = Callable[[Sequence[Inline]], str]
 Escape = Callable[[str], str]
 """Returns plain text escaped for a format."""
 Translations = Callable[[], Iterable[tuple[Inline, Inline]]]
-"""Returns the texts that a document already has translations of, each with its translation."""
+"""Returns the texts whose translations are already in a document, each with its translation."""
 
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -38,7 +38,8 @@ class Untranslated(str):
 
     Attributes:
         reason: why it is copied.
-        translations: returns the texts in it that the document already has translations of, with these.
+        translations: returns the texts in it whose translations the document already has, each with its
+            translation.
     """
 
     __slots__ = ("reason", "translations")
@@ -46,7 +47,7 @@ class Untranslated(str):
     translations: Translations
 
     def __new__(cls, raw: str, reason: str, translations: Translations = tuple) -> Self:
-        """Create it from the raw text in the document."""
+        """Create the text from its raw form in the document."""
         text = super().__new__(cls, raw)
         text.reason, text.translations = reason, translations
         return text
@@ -71,9 +72,9 @@ class Unit:
 
     Attributes:
         inlines: the texts, in document order.
-        write: returns the text of the document for the translated texts.
+        write: returns the translated texts as they appear in the document.
         raw: the original text of the document, which is copied if all translations equal their texts; None if
-            the document has translations next to their sources, so that they are always written.
+            the document stores translations next to their sources, so that translations are always written.
         untranslated: the texts inside the unit that are copied.
         key: the name of the texts in the document, such as a message id; empty if they have none.
     """
@@ -158,8 +159,8 @@ def is_translatable(inline: Inline) -> bool:
 
 
 def trim(inline: Inline) -> tuple[str, Inline, str]:
-    """Return the leading white space of a text, the text without white space at its ends, and the
-    trailing one.
+    """Return the leading white space of a text, the text without white space at its ends, and the trailing
+    white space.
     """
     parts = list(inline)
     before = after = ""
@@ -286,7 +287,8 @@ class _Line:
 
     Attributes:
         inline: its words and tags.
-        divided: the original kind of each tag whose partner is in another line; in ``inline`` it is void.
+        divided: the original kind of each tag whose partner is in another line; in ``inline``, such a tag is
+            void.
     """
 
     inline: Inline

@@ -1,10 +1,8 @@
 """Division of words that have tags inside them, such as ``H<sub>2</sub>O``, and of their translations.
 
 Tags are placed between words. A word with tags inside is divided at the tags if its translation shows where
-they belong: it is the same word, or ends with the same part. Otherwise the tags are placed around the
-translation
-    of
-the whole word.
+they belong: the translation is the same word, or ends with the same part. Otherwise the tags are placed
+around the translation of the whole word.
 """
 
 from __future__ import annotations

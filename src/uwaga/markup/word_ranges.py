@@ -202,7 +202,7 @@ class _PairRanges:
 def _choose_pairs(
     parent: Node, parent_words: range, child_words: dict[int, range], words: LinkedWords, level: int
 ) -> _PairRanges:
-    """Choose the words of the pairs inside ``parent``, and return their ranges."""
+    """Choose the words that each pair inside ``parent`` encloses, and return the ranges of these words."""
     pair_ranges = _PairRanges([], [], [], set())
     candidates: list[tuple[float, Node, dict[int, float]]] = []
     for child in parent.children:
@@ -267,7 +267,7 @@ def _extend_to_ends(
     words: LinkedWords,
     pair_ranges: _PairRanges,
 ) -> None:
-    """Extend a pair to the start or end of its parent, where only unlinked words are between them.
+    """Extend a pair to the start or end of its parent if only unlinked words are in between.
 
     This requires that the pair and its parent start, or end, at the same word of the source.
     """
@@ -306,7 +306,7 @@ def _place_without_words(
 
 
 def _position_between_words(offset: int, words: LinkedWords, parent: Node) -> int:
-    """Return the position of a tag by the words around it.
+    """Return the position of a tag, as determined by the words around it.
 
     The tag follows the translation of the preceding word or, if it touches only the following word, precedes
     the translation of that word.

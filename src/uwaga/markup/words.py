@@ -1,4 +1,4 @@
-"""Links between words, by which tags are placed between the words of a translation."""
+"""Links between the words of a text and of its translation; they determine where tags are placed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from uwaga.results.translation import Span, WordAlignment
 
 UNSPACED_LETTER = re.compile(f"[{UNSPACED_LETTERS}]")
 Links = tuple[dict[int, float], ...]
-"""For each source word, the probability of each of its links by target word, in ascending order of words."""
+"""For each source word, the target words that it is linked to, in ascending order, with the links'
+probabilities."""
 LINK_THRESHOLD = 0.5
-"""Minimum probability of a pair of words that counts as linked."""
+"""Minimum probability at which two words count as linked."""
 
 
 def is_unspaced(character: str) -> bool:
@@ -22,13 +23,13 @@ def is_unspaced(character: str) -> bool:
 
 
 def overlapping(spans: Sequence[Span], starts: Sequence[int], start: int, end: int) -> range:
-    """Return the indices of the spans that overlap another span, or that contain it if it is empty.
+    """Return the indices of the spans that overlap a given span or, if that span is empty, contain it.
 
     Args:
         spans: spans in ascending order, without overlaps.
         starts: the start offset of each span.
-        start: the start of the other span.
-        end: the end of the other span.
+        start: the start of the given span.
+        end: the end of the given span.
     """
     first = max(bisect_right(starts, start) - 1, 0)
     if first < len(spans) and spans[first][1] <= start:

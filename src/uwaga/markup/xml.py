@@ -59,7 +59,7 @@ class Element(NamedTuple):
 
 
 def attributes(tag: str) -> dict[str, str]:
-    """Return the raw values of a tag's attributes by name; of a repeated name, the first value counts."""
+    """Return the raw values of a tag's attributes by name; if a name is repeated, its first value is used."""
     values: dict[str, str] = {}
     for name, double, single, unquoted in ATTRIBUTE.findall(tag):
         values.setdefault(name, double or single or unquoted)

@@ -77,7 +77,7 @@ class XmlOutline:
 
 @dataclass
 class _Element:
-    """An element, with the index of its parent, and where it has words."""
+    """An element, with the index of its parent and flags that tell where it has words."""
 
     name: str
     parent: int
@@ -164,7 +164,7 @@ def _read_parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
 
 
 def _pieces(parts: Sequence[_Part], lines: bool) -> Iterator[Piece]:
-    """Yield the piece for the parts between two tags that separate texts, if there are any."""
+    """Yield the piece for the parts between two separating tags, or nothing if there are no parts."""
     raw = "".join(part.raw for part in parts)
     words = "".join(part.raw for part in parts if isinstance(part.content, str))
     inline: Inline = join_parts(
