@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_PAIRS = 3000
 MAX_LEARNED_PAIRS = 200_000
-"""Maximum number of pairs to select a head with, and to train the aligner on; more make no difference."""
+"""Maximum number of pairs for choosing a head and for training the aligner; more pairs make no difference."""
 Pair = tuple[str, str]
 
 
@@ -255,7 +255,7 @@ def _print_errors(errors: dict[AlignmentHead, float]) -> None:
 def _pairs_or_translated(translator: Translator, files: list[Path]) -> Iterator[Pair]:
     """Yield the pairs of the files.
 
-    For a single file without tabs, translate its lines and yield each line with its translation.
+    If there is a single file without tabs, translate its lines and yield each line with its translation.
     """
     from uwaga.cli.meter import count_meter
     from uwaga.translator import Request

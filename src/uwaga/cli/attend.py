@@ -188,7 +188,7 @@ def show_matrices(matrices: list[Alignment], output: Path | None, as_json: bool,
 
 
 def selection(kinds: list[str] | None, layers: list[str] | None, heads: list[str] | None) -> Selection | None:
-    """Return the selection of matrices by --kind, --layer and --head; None without these options."""
+    """Return the matrices that --kind, --layer and --head select; None if none of these options is given."""
     if not (kinds or layers or heads):
         return None
     from uwaga.inspection import ATTENTION_KINDS, Selection
@@ -202,7 +202,7 @@ def selection(kinds: list[str] | None, layers: list[str] | None, heads: list[str
 
 
 def _numbers(option: str, values: list[str] | None, word: str) -> Any:
-    """Return the numbers of an option as a list, or a single word: ``all`` or the default, ``word``."""
+    """Return an option's values as a list of numbers, or one word: ``all`` or ``word``, the default."""
     if not values:
         return word
     for value in values:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uwaga.library import CatalogueEntry, Listing
 
 MAX_PROBLEMS = 5
-"""Maximum number of refused entries to print."""
+"""Maximum number of refused entries that are printed."""
 
 Source = Annotated[str | None, typer.Option("--from", help="The language to translate from.")]
 Target = Annotated[str | None, typer.Option("--to", help="The language to translate to.")]
@@ -209,7 +209,7 @@ def path(name: NameOrPair) -> None:
 def _listings(
     source: str | None, target: str | None, include_all: bool, from_source: str | None, mirror: str | None
 ) -> tuple[list[Listing], list[UwagaError]]:
-    """Return the listings of one catalogue, or of all that have an address, and the errors of the others."""
+    """Return the listings of one catalogue or all with an address, and the errors of those that failed."""
     from uwaga import library as catalogue
 
     if not include_all or from_source is not None or mirror is not None:

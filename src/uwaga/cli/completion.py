@@ -1,4 +1,4 @@
-"""Completion by shells of names of models, language codes and presets."""
+"""Shell completion of model names, language codes and presets."""
 
 from __future__ import annotations
 
@@ -59,4 +59,4 @@ COMPLETERS = {
     "--via": complete_languages,
     "--preset": complete_presets,
 }
-"""Functions that complete the values of options and arguments."""
+"""Functions that complete values, by the option or argument that they complete."""

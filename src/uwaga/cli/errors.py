@@ -26,11 +26,11 @@ WRITE_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF,
 
 @contextlib.contextmanager
 def report_errors() -> Iterator[None]:
-    """Report user errors of a verb as ``error: ...`` on stderr, without a traceback.
+    """Report the user errors of a command as ``error: ...`` on stderr, without a traceback.
 
     The exit status is 1 for a :class:`~uwaga.errors.UwagaError`, a file that cannot be read or written, and a
-    closed or full standard output; 130 after Ctrl-C; 141 (without a message) if the reader of a pipe
-    has exited. Anything else is a bug in uwaga and keeps its traceback.
+    closed or full standard output; 130 after Ctrl-C; 141 (without a message) if the reader of a pipe has
+    exited. Any other exception is a bug in uwaga and keeps its traceback.
     """
     try:
         with report_output_errors():

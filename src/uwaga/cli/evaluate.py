@@ -243,7 +243,7 @@ class System:
         return rows
 
     def compare(self, baseline: Sequence[str], samples: int) -> tuple[Comparison, ...]:
-        """Compare with the translations of another system by paired bootstrap resampling."""
+        """Compare the translations with those of another system by paired bootstrap resampling."""
         from uwaga import evaluation
 
         return evaluation.compare(
@@ -289,7 +289,7 @@ def _echo(name: str | None, echo: Literal["source", "reference"]) -> None:
 
 
 def _print_sentences(rows: Sequence[dict[str, float]], as_json: bool) -> None:
-    """Print a header, and one line per sentence with its number (from 1) and its scores."""
+    """Print a header and one line per sentence, which has the sentence's number (from 1) and scores."""
     if as_json:
         for number, row in enumerate(rows, start=1):
             typer.echo(json.dumps({"line": number} | row))

@@ -18,7 +18,7 @@ STANDARD_WIDTH, MAX_WIDTH = 80, 100
 """The width at which :data:`MAX_LINES` is measured, and the maximum width."""
 NAMES_WIDTH = 26
 FEW_EXAMPLES = 5
-"""Lines of examples on an abridged page."""
+"""Number of lines of examples on an abridged page."""
 COMMON_PANELS, LAST_PANEL = ("Arguments", "Options"), "Computation"
 EXAMPLES, ALL_PANELS = "examples", "all"
 
@@ -67,7 +67,7 @@ class _Page:
         return self._join([self._header(), *self._panels(self.panels), self._examples()])
 
     def brief_page(self, few_examples: bool) -> str:
-        """Return the page with the common options, and one line for each other panel."""
+        """Return the page with the common options, and with one line for each of the other panels."""
         common = [title for title in self.panels if title in COMMON_PANELS]
         return self._join(
             [self._header(), *self._panels(common), self._index(few_examples), self._examples(few_examples)]
@@ -101,7 +101,7 @@ class _Page:
         return "\n".join(_wrap(text, self.width))
 
     def _commands(self) -> list[str]:
-        """Return the commands of a group by heading."""
+        """Return the sections of a group's help page, each with a heading and its commands."""
         command = self.context.command
         sections = []
         for title, names in getattr(command, "headings", {}).items():
@@ -114,7 +114,7 @@ class _Page:
         return [f"{_title(title)}\n{self._table(map(self._row, self.panels[title]))}" for title in titles]
 
     def _row(self, parameter: Any) -> tuple[str, str]:
-        """Return the left and right columns of a parameter."""
+        """Return the left and the right column of the row for a parameter."""
         kind = "" if getattr(parameter, "is_flag", False) else _kind(parameter, self.context)
         if parameter.param_type_name == "argument":
             note = " May be given as --model." if parameter is _positional_model(self.context) else ""
@@ -144,7 +144,7 @@ class _Page:
         return "\n".join(lines)
 
     def _index(self, few_examples: bool) -> str:
-        """Return one line for each panel except for those of common options."""
+        """Return one line for each panel except the panels of common options."""
         rows = []
         for title in self.panels:
             if title not in COMMON_PANELS:
@@ -198,7 +198,7 @@ def _kind(parameter: Any, context: Any) -> str:
 
 
 def _default(parameter: Any) -> str:
-    """Return the text of an option's default, or an empty string if it is not shown."""
+    """Return the text for an option's default, or an empty string if the default is not shown."""
     if isinstance(parameter.show_default, str):
         return parameter.show_default
     value = getattr(parameter.default, "value", parameter.default)

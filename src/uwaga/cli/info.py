@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_CODES = 24
 """Maximum number of language codes per table row; ``--json`` lists all."""
 PIPED_WIDTH = 160
-"""Width of output that does not go to a terminal."""
+"""Width of output that is not printed on a terminal."""
 UNITS = ("bytes", "kB", "MB", "GB")
 
 

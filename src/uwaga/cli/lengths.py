@@ -149,7 +149,7 @@ def _check_options(
 
 
 def _read_earlier(earlier: list[Path]) -> dict[Path, LengthTable]:
-    """Read the earlier results."""
+    """Read the tables of earlier results, by path."""
     from uwaga.inspection import read_length_table
 
     return {path: read_length_table(path) for path in earlier}
@@ -190,7 +190,7 @@ def _report(
     output: Path | None,
     title: str,
 ) -> None:
-    """Write, draw and print the results together with earlier results."""
+    """Write, draw and print the results together with the results of earlier tables."""
     for path, earlier in earlier_tables.items():
         results = results.add_systems(earlier, str(path))
     if table is not None:
@@ -206,7 +206,7 @@ def _report(
 
 
 def _print(table: LengthTable) -> None:
-    """Print a row per bucket with BLEU, its interval and the ratio of each system."""
+    """Print one row per bucket, with the BLEU, its interval and the length ratio of each system."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

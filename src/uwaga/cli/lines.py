@@ -45,7 +45,7 @@ class Chunk(NamedTuple):
     Attributes:
         first: the number of the first line, from 1.
         lines: the lines.
-        context: the lines before and after them; None if they are not known.
+        context: the texts before and after the lines; None if they are not known.
     """
 
     first: int
@@ -65,7 +65,7 @@ class Chunk(NamedTuple):
 
 
 class Pace:
-    """Adjusts the number of lines per chunk on a terminal, so that a chunk takes about one second.
+    """The number of lines per chunk on a terminal, adjusted so that a chunk takes about one second.
 
     The progress bar then moves steadily. The size of chunks does not affect the output.
     """
@@ -107,7 +107,7 @@ def is_complete(texts: list[str] | None, path: Path | None) -> bool:
 
 
 def with_contexts(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Yield chunks with the texts before and after them, once the text after them has been read."""
+    """Add to each chunk the texts before and after it; yield it once the text after it has been read."""
     waiting, context = list[Chunk](), TextContext()
     try:
         for chunk in chunks:
@@ -145,10 +145,10 @@ def file_chunks(path: Path, pace: Pace | None = None) -> Iterator[Chunk]:
 
 
 def standard_input_chunks() -> Iterator[Chunk]:
-    """Yield the lines of standard input as they arrive, without waiting for more.
+    """Yield the lines of standard input as they arrive, without waiting until a chunk is full.
 
-    Each line typed by hand is a chunk; a fast pipe gives chunks of :data:`CHUNK_LINES` lines. A thread starts
-    reading at this call, so that lines are collected while a model loads or translates.
+    Each line typed by hand is a chunk; from a fast pipe, chunks have :data:`CHUNK_LINES` lines. A thread
+    starts reading at this call, so that lines are collected while a model loads or translates.
     """
     return _decode_chunks(_read_ahead(_raw_lines(_standard_input())), STANDARD_INPUT)
 
@@ -157,8 +157,9 @@ def standard_input_chunks() -> Iterator[Chunk]:
 def open_output(path: Path | None) -> Iterator[Callable[[str], None]]:
     """Yield a function that writes text, in UTF-8, to a new file or to standard output.
 
-    The file is written atomically: an error leaves the old file, or none. It is compressed if its name ends
-    in .gz, .zst, .xz or .bz2. Text for standard output, a pipe or a device is flushed immediately.
+    The file is written atomically: after an error, the old file is unchanged, or there is no file. It is
+    compressed if its name ends in .gz, .zst, .xz or .bz2. Text for standard output, a pipe or a device is
+    flushed immediately.
 
     Args:
         path: the file, or None for standard output.
@@ -301,7 +302,7 @@ Files = Annotated[
 
 
 class Pairs(NamedTuple):
-    """Consecutive sentence pairs; ``chunk`` holds the input lines with their sources."""
+    """Consecutive sentence pairs, with the chunk of input lines that contains their sources."""
 
     chunk: Chunk
     pairs: list[tuple[str, str]]
@@ -345,7 +346,9 @@ def _aligned_pairs(source: Path, target: Path) -> Iterator[Pairs]:
 
 
 def language_sample(chunks: Iterator[Chunk]) -> tuple[list[str], Iterator[Chunk]]:
-    """Return the lines of the first chunk that contains letters, for language detection, and all chunks."""
+    """Return the lines of the first chunk with letters, for language detection, and an iterator over all
+    chunks.
+    """
     leading: list[Chunk] = []
     for chunk in chunks:
         leading.append(chunk)

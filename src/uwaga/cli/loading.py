@@ -1,4 +1,4 @@
-"""Load the models of a verb that translates texts: named models, or those for a pair of languages."""
+"""Loading of models for a command that translates texts: named models, or models for a language pair."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def load_for_texts(
 ) -> tuple[Translator, bool]:
     """Return a translator, and True if it is the bundled model.
 
-    A chain of models is reported on standard error. On a terminal, the user is offered to download models
-    that are missing for the two languages.
+    A chain of models is reported on standard error. On a terminal, the user may download the models that are
+    missing for the two languages.
 
     Args:
-        names: the models; if empty, the bundled model, or those for the languages of ``options``.
+        names: the models; if empty, the bundled model, or the models for the languages of ``options``.
         options: load options, with the languages.
         via: the pivot languages.
     """
@@ -51,11 +51,11 @@ def load_for_sample(
     sample: Sequence[str],
     is_document: bool = False,
 ) -> tuple[Translator, bool]:
-    """Load models as :func:`load_for_texts` does; with the source ``auto``, detect the language of a sample.
+    """Load models as :func:`load_for_texts` does, after detecting the language of a sample for ``auto``.
 
-    The candidates are the source languages of the model, or of the installed models. The detected language is
-    reported on standard error. If the sample is in the target language, the first candidate is used; lines in
-    that language are copied.
+    The candidates are the source languages of the named model or, without one, of the installed models. The
+    detected language is reported on standard error. If the sample is in the target language, the first
+    candidate is used, and lines in that language are copied.
     """
     if options.source != AUTO:
         return load_for_texts(names, options, via)
@@ -69,7 +69,7 @@ def load_for_sample(
 
 
 def _installed_sources(target: str) -> list[str]:
-    """Return the source languages of the installed models; those of models into the target come first."""
+    """Return the source languages of the installed models, first those of models into the target language."""
     from uwaga.library.installed import installed_models
 
     models = [model.languages for model in installed_models()]

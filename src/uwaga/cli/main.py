@@ -1,4 +1,4 @@
-"""The ``uwaga`` command. Each verb is imported on first use."""
+"""The ``uwaga`` command. Each subcommand is imported on first use."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ HEADINGS = {
     "Other models": {"generate": "uwaga.cli.generate:generate", "fill": "uwaga.cli.fill:fill"},
     "Learn": {"learn": "uwaga_course.cli:learn"},
 }
-"""The built-in verbs, by the heading under which ``--help`` lists them."""
+"""The built-in subcommands, by the heading under which ``--help`` lists them."""
 VERBS: Registry[Any] = Registry(
     "verb", "uwaga.verbs", {name: target for verbs in HEADINGS.values() for name, target in verbs.items()}
 )
-"""The verbs, which are functions or typer apps."""
+"""The subcommands, which are functions or typer apps."""
 
 
 class Commands(Mapping[str, Any]):
-    """The commands by verb; each command is built on first access."""
+    """The commands by name; each command is built on first access."""
 
     def __init__(self) -> None:
         self._built: dict[str, Any] = {}
@@ -76,7 +76,7 @@ class Commands(Mapping[str, Any]):
 
 
 class Uwaga(VerbGroup):
-    """The top-level command, which contains all verbs."""
+    """The top-level command, which contains all subcommands."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -84,7 +84,7 @@ class Uwaga(VerbGroup):
 
     @property
     def headings(self) -> Mapping[str, Sequence[str]]:
-        """Names of the installed verbs, by heading of the help page; the verbs of plugins come last."""
+        """Names of the installed subcommands, by heading of the help page; those of plugins come last."""
         names = list(VERBS)
         known = {name for verbs in HEADINGS.values() for name in verbs}
         headings = {title: [name for name in verbs if name in names] for title, verbs in HEADINGS.items()}
@@ -147,11 +147,11 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Accept the options before the verb."""
+    """Accept the options before the subcommand."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line with ``arguments``, by default those of the process."""
+    """Run the command line with ``arguments``, or by default with the arguments of the process."""
     try:
         with exit_on_sigterm(), report_output_errors():
             app(args=None if arguments is None else list(arguments), prog_name="uwaga")

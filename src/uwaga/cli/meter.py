@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHARE_STEPS = 10_000
 
 Update = Callable[[int, int], None]
-"""A function to call with the progress, in the unit of the total, and the number of processed lines."""
+"""A function that receives the progress, in the unit of the total, and the number of processed lines."""
 
 
 def duration(seconds: float) -> str:
@@ -31,7 +31,7 @@ def duration(seconds: float) -> str:
 
 @contextlib.contextmanager
 def meter(path: Path | None, verb: str) -> Iterator[Callable[[Chunk], None]]:
-    """Show a progress bar; yield a function to call with every finished chunk of ``path``.
+    """Show a progress bar, and yield a function to call with each finished chunk of ``path``.
 
     Without a file, there is no bar. For a compressed file, whose uncompressed size is unknown, only the
     number of lines and the time are shown.
@@ -64,7 +64,7 @@ def file_meter(paths: Sequence[Path], verb: str) -> Iterator[Update]:
 
 @contextlib.contextmanager
 def count_meter(total: int, verb: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of processed lines out of ``total``; for 0 there is no bar."""
+    """Yield a function to call with the number of processed lines of ``total``; if that is 0, show no bar."""
     if not total:
         yield lambda count: None
         return
@@ -95,7 +95,7 @@ def texts_meter(verb: str, unit: str = "lines") -> Iterator[Callable[[int, int],
 
 @contextlib.contextmanager
 def transfer_meter(name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield a function to call with the number of bytes received and the total, or None if unknown."""
+    """Yield a function to call with the number of received bytes and the total, which is None if unknown."""
     if not sys.stderr.isatty():
         yield lambda received, total: None
         return
@@ -124,7 +124,7 @@ def transfer_meter(name: str) -> Iterator[Callable[[int, int | None], None]]:
 
 @contextlib.contextmanager
 def _bar(verb: str, total: int | None, unit: str = "lines") -> Iterator[Update]:
-    """Show a progress bar up to ``total`` if standard error is a terminal."""
+    """Show a progress bar up to ``total`` if stderr is a terminal; yield a function that updates the bar."""
     if not sys.stderr.isatty():
         yield lambda completed, lines: None
         return

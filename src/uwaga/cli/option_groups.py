@@ -1,7 +1,7 @@
-"""Generate command-line options from option records.
+"""Generation of command-line options from dataclasses.
 
-A verb declares a record of options (:mod:`uwaga.settings.options`) as a single parameter, and receives their
-values as a single argument::
+A subcommand declares a dataclass of options (:mod:`uwaga.settings.options`) as a single parameter, and
+receives the values of the options as a single argument::
 
     @option_groups
     def translate(
@@ -10,8 +10,8 @@ values as a single argument::
         search: Annotated[SearchOverrides, Group(SearchOptions)],
     ) -> None: ...
 
-Each field of the record that is not ``internal`` becomes an option of the verb with the field's name, type,
-help and section, so new fields appear in ``--help`` automatically.
+Each field of the dataclass that is not ``internal`` becomes an option of the subcommand with the field's
+name, type, help and section, so new fields appear in ``--help`` automatically.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ FLAGS = {
     "placeholders": ("--placeholder",),
     "LoadOptions.memory": ("--weights",),
 }
-"""Flags of fields whose option is not simply ``--`` and the field's name, by field, or record and field."""
+"""Flags of options that are not ``--`` and the name of their field, by ``field`` or ``Dataclass.field``."""
 
 OPTION_WORDS = {"on_error": {"raise": "stop", "return": "skip"}}
-"""Command-line names of values that differ from the Python value, by field."""
+"""Command-line words for values whose Python name differs, by field."""
 NO_PATTERNS = "none"
 
 
 @dataclass(frozen=True)
 class Group:
-    """The options of a verb that set the fields of a record.
+    """The options of a subcommand that set the fields of a dataclass.
 
     Attributes:
-        record: a dataclass with options.
-        names: fields to include, in this order; empty for all that are not internal.
-        without: fields to exclude.
-        help: help texts that override the record's, by field.
-        unset: descriptions of the default that override the record's, by field.
+        record: the dataclass.
+        names: the fields to include, in this order; if empty, all fields that are not internal.
+        without: the fields to exclude.
+        help: help texts that override those of the dataclass, by field.
+        unset: descriptions of defaults that override those of the dataclass, by field.
     """
 
     record: type[Any]
@@ -71,10 +71,10 @@ class Group:
 
 
 def option_groups(verb: Verb) -> Verb:
-    """Replace the groups in a verb's signature with the options of their records.
+    """Replace each group in the signature of a subcommand with the options of the group's dataclass.
 
-    A parameter annotated ``Annotated[T, Group(record)]`` receives a ``record`` if ``T`` is the record, and
-    otherwise a dict with the values of the options that the user gave.
+    A parameter annotated ``Annotated[T, Group(record)]`` receives an instance of ``record`` if ``T`` is that
+    class; otherwise it receives a dict with the values of the options that the user gave.
     """
     hints = get_type_hints(verb, include_extras=True)
     parameters: list[inspect.Parameter] = []
@@ -106,9 +106,10 @@ def option_groups(verb: Verb) -> Verb:
 
 
 def _parameter(prefix: str, option: OptionField, group: Group) -> inspect.Parameter:
-    """Return the parameter of a verb for an option.
+    """Return the parameter of a subcommand that corresponds to an option.
 
-    Its default is the option's, or None if the default depends on the model or on other options.
+    The parameter has the default of the option, or None if the default depends on the model or on other
+    options.
     """
     metadata = option.option
     help_text = group.help.get(option.name, metadata.help)
@@ -157,7 +158,7 @@ def _parameter_type(option: OptionField) -> Any:
 
 
 def _field_value(name: str, value: Any) -> Any:
-    """Convert the value of an option to that of its field."""
+    """Convert the value of an option to the value of the field that it sets."""
     if name == "placeholders":
         return _patterns(value)
     return next(

@@ -1,4 +1,4 @@
-"""Options shared by several verbs, apart from those generated from option records."""
+"""Options shared by several subcommands, except for those generated from dataclasses."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ Via = Annotated[
 ]
 
 DETAIL_OPTIONS = ("attention", "entropy", "alignment", "coverage")
-"""Search options that add details to a translation; not available for jobs and continuations."""
+"""Search options that add details to a translation; they are not available for jobs and continuations."""
 
 BatchTokens = Annotated[
     int | None,
@@ -96,7 +96,7 @@ LOAD_HELP = {
     "target": "Language of the translations",
     "adapter": "Folder `adapter` of a run with adapt.lora; default model: the one it was trained on",
 }
-"""Help of load options, for verbs that choose a model by its languages."""
+"""Help texts of load options, for subcommands that choose a model by its languages."""
 
 Force = Annotated[bool, typer.Option("--force", help="Replace a model in the folder.")]
 
@@ -117,7 +117,7 @@ def check_streaming(as_json: bool, search: SearchOverrides) -> None:
 
 
 def examples(text: str) -> Callable[[Verb], Verb]:
-    """Return a decorator that appends examples to the docstring of a verb, which ``--help`` shows."""
+    """Return a decorator that appends examples to the docstring of a subcommand, which ``--help`` shows."""
 
     def append(verb: Verb) -> Verb:
         verb.__doc__ = f"{inspect.cleandoc(verb.__doc__ or '')}\n\n**Examples**\n\n{text.strip(chr(10))}\n"
@@ -129,9 +129,8 @@ def examples(text: str) -> Callable[[Verb], Verb]:
 def parse_labels(values: Sequence[str], option: str) -> dict[str, str]:
     """Return the paths of arguments ``NAME=PATH``, by name.
 
-    A path without a name is named after its last component.
-
-    The name of ``runs/bahdanau/model`` is ``bahdanau``, that of ``out/luong.de`` is ``luong``.
+    A path without a name is named after its last component other than ``model``: ``runs/bahdanau/model`` is
+    named ``bahdanau``, and ``out/luong.de`` is named ``luong``.
     """
     paths: dict[str, str] = {}
     for value in values:

@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 
 GC_THRESHOLD = 50_000
-"""Net allocations before a garbage collection; importing the modules to translate makes nearly as many."""
+"""Net allocations before a garbage collection; importing what a translation needs makes nearly as many."""
 
 
 def start() -> None:

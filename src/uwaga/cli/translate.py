@@ -51,8 +51,8 @@ def moses_lines(translation: Translation, index: int) -> str:
     """Return one line per hypothesis, best first, in the n-best format of Moses.
 
     The format is ``index ||| text ||| features ||| score``. The features are ``log_prob``, the natural
-    log-probability, and ``tokens``, the number of tokens; the score is that of the search. ``|||`` in a text,
-    which would end its field, becomes ``|``.
+    log-probability, and ``tokens``, the number of tokens; ``score`` is the score by which the search ranks
+    hypotheses. ``|||`` in a text, which would end its field, becomes ``|``.
 
     Args:
         translation: a translation with its alternatives.
@@ -82,8 +82,8 @@ def confident_text(translation: Translation, colours: bool) -> str:
 
     Args:
         translation: the translation of one line.
-        colours: whether to mark words by colours: yellow, or red and underlined below a probability of 0.15.
-            Otherwise they are marked as ``word[0.24]``.
+        colours: whether to mark words in colour: yellow, or red and underlined below a probability of 0.15.
+            Otherwise words are marked as in ``word[0.24]``.
     """
     parts = split_words(translation.text, translation.words)
     return "".join(part if word is None else _mark_word(word, colours) for part, word in parts)
@@ -99,12 +99,12 @@ def _mark_word(word: Word, colours: bool) -> str:
 
 
 MAX_NAMED_LINES = 3
-"""Number of lines to name in warnings; further lines are counted."""
+"""Maximum number of lines that are named in warnings; further lines are counted."""
 
 
 @dataclass
 class Notes:
-    """Reports warnings and errors about lines or texts, and the use of drafts and of a memory.
+    """Reporter of warnings and errors about lines or texts, and of the use of drafts and of a memory.
 
     Every failed line is reported immediately. Of the lines with warnings or cut translations, only the first
     few are named.
@@ -115,8 +115,8 @@ class Notes:
         truncated_lines: numbers of the lines whose translation was cut.
         warning_count: number of lines with warnings.
         failed: number of lines that could not be translated.
-        draft: total use of drafts.
-        memory: counts of the pairs of a translation memory; None without one.
+        draft: use of drafts for all lines together.
+        memory: counts of the pairs used from a translation memory; None without a memory.
         texts: number of translated lines.
     """
 
@@ -131,7 +131,7 @@ class Notes:
     _has_noted_demonstration: bool = False
 
     def add(self, number: int, translation: Translation) -> None:
-        """Report the error and warnings for line ``number``, and count its use of drafts and of a memory."""
+        """Report the error and warnings for line ``number``, and count its drafts and memory pairs."""
         if translation.error is not None:
             self.fail(translation.error, bool(translation.text))
         self.warn(number, translation.warnings)
@@ -344,7 +344,7 @@ def translate(
 class _OutputFormat(NamedTuple):
     """The format of the output: JSON, streamed, a Moses n-best list, or plain text.
 
-    With ``confident``, uncertain words are marked, in ``colours`` or with their probability.
+    If ``confident`` is True, uncertain words are marked, in ``colours`` or with their probability.
     """
 
     as_json: bool
@@ -389,7 +389,7 @@ class _OutputFormat(NamedTuple):
 def open_results(
     translator: Translator, request: Request, output_format: _OutputFormat, output: Path | None, resume: bool
 ) -> Iterator[Journal | None]:
-    """Open the journal of an output file, from which an interrupted run resumes.
+    """Open the journal of an output file, which lets an interrupted run resume.
 
     Yield None for standard output, a pipe or a device, which have no journal.
     """
@@ -474,7 +474,7 @@ class _Job:
                 raise self._input_mismatch_error("has more lines")
 
     def _replay(self, chunk: Chunk) -> list[Result]:
-        """Return the results of an interrupted run for the first lines of a chunk."""
+        """Return the results that an interrupted run stored for the first lines of a chunk."""
         if self.journal is None:
             return []
         results = [Result(*values) for values in self.journal.replay(len(chunk.lines))]

@@ -1,4 +1,4 @@
-"""Commands of the command line: checks of flags, help pages, and conversion of values."""
+"""Base classes of commands, which check flags, show help pages and convert values."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _repeat_options(context: Any, args: list[str]) -> list[str]:
 
 
 def _models_first(context: Any, args: list[str]) -> list[str]:
-    """Move the models of ``--model`` to the front, for a verb that names its model by position."""
+    """Move the models of ``--model`` to the front, for a command whose model is a positional argument."""
     end = args.index("--") if "--" in args else len(args)
     models: list[str] = []
     remaining: list[str] = []
@@ -93,7 +93,7 @@ class Verb(TyperCommand):
 
     @property
     def positional_model(self) -> Any:
-        """The argument that names the model, or None if there is none or ``--model`` names it."""
+        """The argument that names the model, or None if no argument does or there is a ``--model`` option."""
         if any(MODEL_OPTIONS & set(parameter.opts) for parameter in self.params):
             return None
         arguments = (parameter for parameter in self.params if parameter.param_type_name == "argument")
@@ -105,7 +105,7 @@ class Verb(TyperCommand):
         return _convert_given_values(super().get_params(ctx))
 
     def invoke(self, ctx: Any) -> None:
-        """Run the verb and report its errors."""
+        """Run the command and report its errors."""
         with report_errors():
             try:
                 super().invoke(ctx)
@@ -139,7 +139,7 @@ class VerbGroup(TyperGroup):
 
     @property
     def headings(self) -> Mapping[str, Sequence[str]]:
-        """Names of the subcommands by heading of the help page."""
+        """Names of the subcommands by heading on the help page."""
         return {"Commands": list(self.commands)}
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -154,7 +154,8 @@ class VerbGroup(TyperGroup):
 
 
 def _convert_given_values(parameters: list[Any]) -> list[Any]:
-    """Return the parameters, changed to convert only values that the user gave and that are not text.
+    """Return the parameters, patched so that only values that the user gave and that are not text are
+    converted.
 
     typer builds a pydantic validator for each parameter that it converts, which takes longer than reading a
     model's settings.

@@ -15,7 +15,7 @@ GIT_TIMEOUT = 5
 
 
 def version_lines() -> Iterator[str]:
-    """Yield lines with a name and its value."""
+    """Yield one line for each property of the installation, with its name and value."""
     try:
         from uwaga.engine._core import ABI, BUILD_TYPE, COMMIT, COMPILED_ISAS, COMPILER, FLAGS, ISAS
         from uwaga.engine.cpu import processor_name, resolve_isa
