@@ -32,8 +32,7 @@ def open_document(path: Path, largest: int = MAX_DOCUMENT_BYTES) -> Iterator[Arc
 TEXT_SUFFIXES = (".xml", ".rels", ".xhtml", ".html", ".htm", ".ncx", ".opf")
 TEXT_RATIO, TEXT_SLACK = 200, 1 << 23
 """A text may unpack to at most ``TEXT_RATIO`` times its packed size plus ``TEXT_SLACK`` bytes; a sheet of
-equal
-cells unpacks to about 200 times its packed size."""
+equal cells unpacks to about 200 times its packed size."""
 
 
 def _problem(member: ZipMember) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from uwaga_documents import DocumentReport
 
 MAX_PRINTED_DOUBTS = 5
-"""Maximum number of doubtful translations to print."""
+"""Maximum number of doubtful translations that are printed."""
 SAMPLE_TEXTS = 200
 """Maximum number of texts used to detect the language of a document."""
 

@@ -13,10 +13,10 @@ MAX_PATTERNS = 1000
 
 
 class ComparedTexts:
-    """The strings with which formulas, lists and filters compare cells; a cell with one of them is copied.
+    """The strings with which formulas, lists and filters compare cells; a cell with such a string is copied.
 
     Attributes:
-        names: the names of table columns, which the header cells must repeat exactly.
+        names: the names of table columns, which the header cells of the tables must repeat exactly.
     """
 
     def __init__(self) -> None:
@@ -39,9 +39,7 @@ class ComparedTexts:
                     self.add(entry)
 
     def add(self, string: str) -> None:
-        """Add a string, in which ``*`` and ``?`` are wildcards, and before which may be a
-        comparison operator.
-        """
+        """Add a string, which may begin with a comparison operator; ``*`` and ``?`` in it are wildcards."""
         words = string.lstrip("<>=").strip().casefold()
         if not any(map(str.isalpha, words)):
             return
@@ -69,8 +67,8 @@ class ComparedTexts:
 
 
 def _matches(text: str, parts: tuple[str, ...]) -> bool:
-    """Return whether a text starts with the first part, ends with the last, and contains the others
-    in between.
+    """Return whether a text starts with the first part, ends with the last part, and contains the remaining
+    parts in between.
     """
     first, *middle, last = parts
     if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):

@@ -18,17 +18,18 @@ MAX_DOCUMENT_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class DocumentOptions:
-    """Options for reading and writing a document, apart from those of its translation.
+    """Options for reading and writing a document; the options for its translation are separate.
 
     Attributes:
         encoding: the encoding of a text file that does not declare one; None for UTF-8.
-        keys: for messages in JSON and YAML, the keys to translate; empty for all. ``title`` is every key of
-            that name, and ``menu.file.*`` is a path, in which ``*`` is any key.
+        keys: for messages in JSON and YAML, the keys to translate; if empty, all keys. ``title`` is every key
+            of that name, and ``menu.file.*`` is a path, in which ``*`` is any key.
         columns: for CSV and TSV, the names of the columns to translate.
         retranslate: for PO and XLIFF, whether to translate entries that have a translation.
         source: the source language, if known.
         target: the target language, if known.
-        format: the name of its format, such as ``markdown``; None to infer it from the name of the file.
+        format: the name of the document's format, such as ``markdown``; None to infer it from the name of the
+            file.
         largest: maximum size, in bytes, of an unpacked member of an archive, such as the text of a ``.docx``.
     """
 

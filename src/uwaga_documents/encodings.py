@@ -33,10 +33,10 @@ DECLARED_ENCODING = re.compile(
 MAX_DECLARATION_BYTES = 4096
 """Number of bytes of a page that are searched for a declared encoding; the standard requires 1024."""
 SUPERSETS = {"iso8859-1": "cp1252", "ascii": "cp1252"}
-"""The encodings that browsers use instead of those with these names."""
+"""Encodings that browsers use instead of a declared encoding, by the name of the declared encoding."""
 UNREADABLE_DECLARATIONS = {"utf-16", "utf-16-le", "utf-16-be", "utf-32"}
-"""Encodings that cannot be declared in ASCII bytes; a page that does so is in UTF-8 (WHATWG encoding,
-4.2)."""
+"""Encodings that a page cannot declare in ASCII bytes; a page that declares one of them is in UTF-8 (WHATWG
+encoding, 4.2)."""
 MAX_ELEMENT_DEPTH = 256
 """Maximum depth of XML elements."""
 DECLARED_XML_ENCODING = re.compile(rb"""^\s*+<\?xml[^<>]*?\sencoding\s*+=\s*+["']([A-Za-z0-9._-]+)["']""")
@@ -51,7 +51,7 @@ def byte_order_mark(content: bytes) -> tuple[bytes, str | None]:
 
 
 def normalise_encoding(name: str, location: str) -> str:
-    """Return Python's name of an encoding."""
+    """Return Python's name for an encoding."""
     try:
         codec = codecs.lookup(name).name
     except (LookupError, ValueError):
@@ -132,7 +132,7 @@ def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
 
 
 def html_text(source: DocumentSource) -> DecodedText:
-    """Decode an HTML page as :func:`decode_text` does, but use the encoding that it declares as the
+    """Decode an HTML page as :func:`decode_text` does, with the encoding that the page declares as the
     default.
     """
     mark, encoding = byte_order_mark(source.content)

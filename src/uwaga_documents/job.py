@@ -42,10 +42,10 @@ MAX_PENDING_CHARACTERS = 1 << 22
 DEFAULT_OPTIONS = DocumentOptions()
 UNRECORDED_OPTIONS = frozenset({"format", "largest"})
 """Options that are not recorded in the journal, since they do not affect the translations or are recorded
-apart."""
+separately."""
 
 DocumentText = Inline | InlineText
-"""A text with tags, and with its context if the job has a translation memory."""
+"""A text with tags, which also has a context if the job uses a translation memory."""
 TranslateInlines = Callable[[Sequence[DocumentText]], list[Inline]]
 """Returns the translations of texts with tags. The translation of a text must not depend on the other
 texts."""
@@ -54,7 +54,7 @@ Progress = Callable[[int, int], None]
 
 
 Doubts = dict[Inline, tuple[str, ...]]
-"""The reasons why translations may be wrong, by text; the function that translates adds them."""
+"""The reasons why translations may be wrong, by text; the function that translates the texts adds them."""
 
 
 class DoubtfulText(NamedTuple):
@@ -126,7 +126,7 @@ def document_job(
     options: DocumentOptions | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> DocumentJob:
-    """Return the job of translating a document, and check it, so that a model need not be loaded in vain.
+    """Return the job of translating a document, after checking it, so that no model is loaded in vain.
 
     Args:
         source: the document.
@@ -175,7 +175,7 @@ def run_document_job(
         job: the job.
         translate: translates the texts.
         progress: called with the number of completed texts and the total number of texts.
-        doubts: the mapping to which ``translate`` adds the texts whose translation may be wrong.
+        doubts: the mapping to which ``translate`` adds the texts whose translations may be wrong.
     """
     text_count, untranslated = 0, Counter[str]()
     for piece in _pieces(job):
@@ -247,7 +247,7 @@ def _in_context(piece: Piece, before: str, after: str) -> list[InlineText]:
 
 
 def job_translations(job: DocumentJob) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a document already has translations of, each with its translation, tags
+    """Yield the texts whose translations a document already contains, each with its translation, tags
     included.
     """
     for text in untranslated_texts(_pieces(job)):
@@ -280,8 +280,8 @@ def _member_source(job: DocumentJob, archive: Archive, name: str) -> DocumentSou
 
 
 def _read(reader: Reader, source: DocumentSource) -> Reading:
-    """Read a document or a member of an archive; its name is added to errors that are raised for
-    its texts.
+    """Read a document or a member of an archive, and add the name of the source to later errors about its
+    texts.
     """
     reading = reader(source)
     return replace(reading, pieces=_name_errors(reading.pieces, source.name))

@@ -22,8 +22,8 @@ XML_TAG = re.compile(r"<[^<>]*>?")
 
 
 def target_code(code: str, options: DocumentOptions) -> str:
-    """Return the code of the target language for a code of the source language, and any other code
-    unchanged.
+    """Return the code of the target language if ``code`` is that of the source language; otherwise return
+    ``code``.
     """
     if not options.source or not options.target or base_language(code) != base_language(options.source):
         return code

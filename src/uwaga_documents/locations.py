@@ -50,7 +50,7 @@ class Paragraph(Location):
 
 
 class Cell(Location):
-    """The location of a cell whose text is in the sheet, rather than a shared string."""
+    """The location of a cell whose text is in the sheet rather than in a shared string."""
 
     _cell = ""
 
@@ -63,7 +63,7 @@ class Cell(Location):
 
 
 class SharedString(Location):
-    """The location of a shared string of a workbook: the first cell that has it.
+    """The location of a shared string of a workbook: the first cell that contains the string.
 
     Args:
         archive: the locations of the members of the workbook.
@@ -105,7 +105,7 @@ class ArchiveLocations:
 
     @cached_property
     def sheet_names(self) -> dict[str, str]:
-        """The name of each sheet of a workbook, by its member."""
+        """The name of each sheet of a workbook, by the name of the sheet's member in the archive."""
         return _sheet_names(self._archive)
 
     @cached_property

@@ -54,9 +54,9 @@ class MessageSyntax:
     """The syntax of messages.
 
     Attributes:
-        names: names in :data:`uwaga.markup.placeholders.SYNTAXES` of placeholders besides the common ones.
-        numbering: how arguments are numbered so that they can be reordered, a name in
-            :data:`uwaga.markup.placeholders.NUMBERINGS`; empty if they must stay in order.
+        names: names of further placeholder syntaxes, in :data:`uwaga.markup.placeholders.SYNTAXES`.
+        numbering: the name of the syntax for numbered arguments, which can be reordered, in
+            :data:`uwaga.markup.placeholders.NUMBERINGS`; empty if arguments must stay in order.
         accelerators: whether a message may mark an access key.
         quotes: whether an apostrophe is a quotation mark, as in Java's ``MessageFormat``; two apostrophes
             then stand for one.
@@ -75,7 +75,7 @@ class MessageSyntax:
 
 COMMON_SYNTAX = MessageSyntax()
 APPLICATION_SYNTAX = MessageSyntax(("laravel", "vue", "i18next"))
-"""The syntax of message files that are used by many frameworks."""
+"""The syntax of message files that are used with many frameworks."""
 TEMPLATE = re.compile(
     r"(?<!%)<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|"
     r"(?<!\d)%(?:\d++\$)?[-+#0\d.]*+<(?!(?:a|b|br|em|i|p|small|span|strong|u)>)\w{1,100}>"
@@ -171,7 +171,7 @@ def _find_accelerator(text: str) -> re.Match[str] | None:
 
 
 def _branches(text: str, syntax: MessageSyntax) -> Iterator[tuple[str, bool]]:
-    """Yield the branches of a message and their separators, each with whether it is a separator."""
+    """Yield the branches of a message and the separators between them, each with True for a separator."""
     position = 0
     for match in BRANCHES.finditer(_without_messages(text)) if "vue" in syntax.names and "|" in text else ():
         if match["separator"]:
@@ -340,9 +340,9 @@ def _join_pieces(pieces: Sequence[Piece], text: str) -> Piece:
 def _with_accelerator(text: str, mark: re.Match[str]) -> str:
     """Return a text with a marked access key, given the mark of its source.
 
-    If the source marks its first letter, so does the text; otherwise it marks the same letter as the source
-    or, if there is none, its first letter. The key of the source is added in parentheses to a text without
-    letters of a keyboard, such as Chinese.
+    If the source marks its first letter, the first letter of the text is marked. Otherwise the letter that
+    the source marks is marked or, if the text does not contain it, the first letter. If a text has no letters
+    of a keyboard, as in Chinese, the key of the source is added in parentheses.
     """
     letters = [match.start() for match in LETTER.finditer(text) if match[1]]
     candidates = [position for position in letters if not is_unspaced(text[position])]
@@ -365,7 +365,7 @@ def _with_accelerator(text: str, mark: re.Match[str]) -> str:
 MAX_NAME_LENGTH = 1024
 """Maximum number of characters of the name of a path."""
 OTHER_KEYS = "of other keys"
-"""The reason why the values of keys that are not selected are copied."""
+"""The reason that is given when the values of keys that are not selected are copied."""
 
 
 class KeyChoice:
@@ -385,7 +385,7 @@ class KeyChoice:
 class KeyPath:
     """A path in a tree of messages, and whether it is translated.
 
-    Paths are matched key by key: a path stores how much of each pattern matches it, so that it is not matched
+    Paths are matched key by key: a path stores how far it has matched each pattern, so that it is not matched
     again for its descendants.
 
     Attributes:
@@ -450,7 +450,7 @@ def document_pieces(
 
     Args:
         text: the document.
-        groups: for each group of adjacent values, whether it may be a plural, and the values, at least one.
+        groups: groups of one or more adjacent values, each preceded by True if the values may be a plural.
         target: the language whose plural forms are written; None to keep the existing forms.
     """
     position = 0

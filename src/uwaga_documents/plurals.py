@@ -54,8 +54,7 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "ar": ("zero", "one", "two", "few", "many", "other"),
 }
 """The plural categories of languages in CLDR 46, for integers and other numbers; other languages have ``one``
-and
-``other``."""
+and ``other``."""
 PLURAL_HEADER = re.compile(r"nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;]+);?")
 MAX_FORMS = 10
 """Maximum number of plural forms that a header may declare."""
@@ -73,7 +72,7 @@ def plural_categories(language: str) -> tuple[str, ...]:
 
 
 def singular_forms(header: str) -> tuple[bool, ...] | None:
-    """Return for each form of a ``Plural-Forms`` header whether it is used only for the number 1.
+    """Return, for each form of a ``Plural-Forms`` header, whether the form is used only for the number 1.
 
     Return None if the header cannot be parsed.
     """

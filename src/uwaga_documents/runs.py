@@ -21,7 +21,7 @@ from uwaga.markup.xml import Element, attribute_pieces, content_pieces, escape, 
 EMPTY_PROPERTIES = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
 """Properties without children."""
 MIN_RUN_TAGS = 4
-"""Minimum number of tags of a run in the file: one for the run and one for its text."""
+"""Minimum number of tags of a run in the file: an opening and a closing tag for the run and for its text."""
 MAX_PARAGRAPH_DEPTH = 8
 """Maximum depth of nested paragraphs, as in a text box inside a text box; each level is stored again."""
 FORMAT_END = "</rPr>"
@@ -42,7 +42,7 @@ class RunNames(NamedTuple):
     dropped: frozenset[str] = frozenset()
     """Elements that are not written, since they concern only the source text, such as spelling errors."""
     signs: tuple[tuple[str, str], ...] = ()
-    """Elements that stand for a character, and the characters."""
+    """Elements that each stand for a character, with this character."""
     deleted: frozenset[str] = frozenset()
     """Elements around text that tracked changes have deleted or moved, which is copied."""
     breaks: frozenset[str] = frozenset()
@@ -126,7 +126,7 @@ def with_descriptions(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 class _Words(NamedTuple):
-    """A text with its format, a key of ``_RunReader.formats``."""
+    """A text and its format, which is a key of ``_RunReader.formats``."""
 
     format: str
     text: str

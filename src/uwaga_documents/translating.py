@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from uwaga.translator import Request, Translator
 
 LOW_CONFIDENCE = 0.5
-"""Geometric mean of the token probabilities below which a translation is doubtful. With the bundled model, it
-is lower for 1.2% of Tatoeba's sentences (chrF 36; 62 for the other sentences); with Firefox's models, for no
-sentence
-of FLORES."""
+"""Geometric mean of the token probabilities below which a translation is doubtful. With the bundled model,
+the mean is lower for 1.2% of Tatoeba's sentences (chrF 36; 62 for the other sentences); with Firefox's
+models, for no sentence of FLORES."""
 
 
 def translate_file(
@@ -132,7 +131,7 @@ def _with_source_tags(source: Inline, translation: Inline) -> Inline:
 
 
 def with_languages(options: DocumentOptions, translator: Translator) -> DocumentOptions:
-    """Return the options with languages that are None replaced by those of the translator."""
+    """Return the options with each language that is None replaced by the translator's language."""
     source, target = translator.languages
     return replace(
         options,

@@ -346,9 +346,7 @@ def _aligned_pairs(source: Path, target: Path) -> Iterator[Pairs]:
 
 
 def language_sample(chunks: Iterator[Chunk]) -> tuple[list[str], Iterator[Chunk]]:
-    """Return the lines of the first chunk with letters, for language detection, and an iterator over all
-    chunks.
-    """
+    """Return the lines of the first chunk with letters, to detect the language, and an iterator of chunks."""
     leading: list[Chunk] = []
     for chunk in chunks:
         leading.append(chunk)

@@ -121,7 +121,7 @@ def _inline(text: str, element: Element) -> Inline:
 
 
 def _read_quoting(inline: Inline) -> tuple[Inline, dict[str, str]]:
-    """Return the text that is displayed, and for each HTML tag in it the form that is written in the file.
+    """Return the displayed text, and the form in which each of its HTML tags is written in the file.
 
     Quotation marks that are not escaped are not displayed; outside them, white space is collapsed to one
     space.

@@ -21,7 +21,7 @@ def read_property_list(source: DocumentSource, is_displayed: Callable[[str], boo
 
     Args:
         source: the file.
-        is_displayed: returns whether the string of a raw key is displayed.
+        is_displayed: returns whether the string with a given raw key is displayed.
     """
     decoded = xml_text(source)
     text = decoded.text

@@ -33,8 +33,8 @@ PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(PLURAL_CATEGORIES)})", re.DO
 """A key of i18next for a plural form."""
 CHROME_SYNTAX = MessageSyntax(("chrome",))
 DESCRIBED_KEYS = {"message": CHROME_SYNTAX, "defaultMessage": COMMON_SYNTAX}
-"""The key of the text, and its syntax, in files of Chrome and FormatJS, whose entries also have
-descriptions."""
+"""The keys of texts in files of Chrome and FormatJS, whose entries also have descriptions, with the syntax of
+the texts."""
 ROOT = re.compile(r'(\s*\{\s*")([A-Za-z_-]{2,20})(?="\s*:\s*\{)')
 TOKEN = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"|[{}\[\],:]', re.DOTALL)
 
@@ -45,13 +45,13 @@ class JsonText(NamedTuple):
     Attributes:
         start: position of the opening quotation mark.
         end: position after the closing quotation mark.
-        key: its key in an object, or its index in a list.
-        key_start: start of its key or, in a list, of the last key before it.
-        parent: the number of the object or list that contains it, from 1; 0 for none.
-        top: the first key of its path.
-        depth: number of objects and lists around it.
-        selected: whether its key is to be translated.
-        name: its path, such as ``menu.file.open``.
+        key: the key of the value in an object, or its index in a list.
+        key_start: start of the key or, in a list, of the last key before the value.
+        parent: the number of the object or list that contains the value, from 1; 0 if there is none.
+        top: the first key of the value's path.
+        depth: number of objects and lists around the value.
+        selected: whether the user selected the key for translation.
+        name: the path of the value, such as ``menu.file.open``.
     """
 
     start: int
@@ -66,7 +66,7 @@ class JsonText(NamedTuple):
 
 
 def read_json(source: DocumentSource) -> Reading:
-    """Read the string values of a file, or those with the selected keys.
+    """Read all string values of a file, or only those with the keys that the user selected.
 
     Plural forms of i18next (``files_one``, ``files_other``) are replaced with those of the target language.
     The root key of a file is replaced with the target language if it is the source language, as in i18n-js.
@@ -120,7 +120,7 @@ def _with_locale(text: str, target: str) -> str:
 
 
 class _Entries(NamedTuple):
-    """The keys of :data:`DESCRIBED_KEYS` in an object, and those that all of its members have."""
+    """The keys of :data:`DESCRIBED_KEYS` that an object has, and those that all of its members have."""
 
     described_keys: frozenset[str]
     shared_by_members: frozenset[str]
@@ -212,7 +212,8 @@ def _pieces(
     Args:
         text: the document.
         source: the file of the document.
-        choose: returns a value with ``selected`` set as required, or None to copy it without reporting it.
+        choose: returns a value with ``selected`` set as required, or None to copy the value without reporting
+            it.
         target: the language whose plural forms replace those of i18next; None to keep them.
         syntax: the syntax of the messages.
     """
@@ -227,9 +228,10 @@ def _pieces(
 
 
 def _plural_key(value: JsonText) -> tuple[tuple[int, str] | None, str]:
-    """Return the number of the object with the common part of the keys of a plural, and the plural category.
+    """Return an identifier that the forms of a plural share, and the plural category of a key.
 
-    They are None and "" for other keys.
+    The identifier is the number of the object and the key without its category. For a key that is not a
+    plural form, return None and an empty string.
     """
     match = PLURAL.fullmatch(value.key) if value.selected else None
     return (None, "") if match is None else ((value.parent, match[1]), match[2])

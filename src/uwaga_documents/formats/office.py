@@ -43,11 +43,11 @@ NAMESPACES = {
     "dc": ("purl.org/dc/elements/1.1/",),
     "core": ("metadata/core-properties",),
 }
-"""The ends of the URIs of namespaces, in the transitional and in the strict form."""
+"""The endings of namespace URIs, in the transitional and in the strict form."""
 
 PieceReader = Callable[[str], Iterator[Piece]]
 PartKind = tuple[re.Pattern[str], re.Pattern[str], PieceReader]
-"""The pattern of the content types of a kind of parts, the pattern of their usual names, and their reader."""
+"""A kind of parts: the pattern of its content types, the pattern of its usual names, and its reader."""
 
 
 def _prefix(text: str, namespace: str, default: str) -> str:
@@ -130,7 +130,7 @@ def _word_pieces(text: str) -> Iterator[Piece]:
 
 
 def _without_bindings(text: str, prefix: str) -> str:
-    """Return the text without the bindings of content controls to data of the document.
+    """Return the text without the bindings that connect content controls with data of the document.
 
     That data is copied, and Word would show it instead of the translation. Bindings to properties of the
     document stay, because the properties are translated.
@@ -220,7 +220,7 @@ WORD_PARTS: Sequence[PartKind] = (
 
 
 def word_members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the readers of the parts of a document with text."""
+    """Return the readers of the parts of a Word document that contain text."""
     return _readers(find_parts(archive, WORD_PARTS, "word/document", "Word document"))
 
 
@@ -232,7 +232,7 @@ DOCX = DocumentFormat("docx", (".docx", ".docm", ".dotx"), members=word_members)
 
 
 def _master_pieces(text: str) -> Iterator[Piece]:
-    """Yield the pieces of a slide master or layout without its placeholders, which slides do not show."""
+    """Yield the pieces of a slide master or layout, except its placeholders, which slides do not show."""
     shape, placeholder = (f"{_prefix(text, 'slide', 'p:')}{name}" for name in ("sp", "ph"))
 
     def read(element: Element) -> Iterator[Piece]:
@@ -268,7 +268,7 @@ SLIDE_PARTS: Sequence[PartKind] = (
 
 
 def presentation_members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the readers of the parts of a presentation with text."""
+    """Return the readers of the parts of a presentation that contain text."""
     return _readers(find_parts(archive, SLIDE_PARTS, "ppt/presentation", "presentation"))
 
 
@@ -304,7 +304,7 @@ VALIDATION_TEXTS = frozenset(("promptTitle", "prompt", "errorTitle", "error", "t
 
 
 def workbook_members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the readers of the parts of a workbook with text: cells, comments and drawings.
+    """Return the readers of the parts of a workbook that contain text: cells, comments and drawings.
 
     The names of sheets are copied, as are the header cells of tables and pivot tables, which Excel requires
     to equal the column names, and the texts that formulas, validation lists and filters compare with cells.

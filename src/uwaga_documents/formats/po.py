@@ -43,7 +43,7 @@ SYNTAXES: Mapping[str, MessageSyntax] = {
 }
 """The message syntax of each flag, such as ``c`` for ``c-format``."""
 ANY_SYNTAX = MessageSyntax(("drupal", "laravel"), accelerators=True)
-"""The message syntax of entries without such a flag, as in Drupal."""
+"""The message syntax of entries without a format flag, as in Drupal."""
 CHARSET = re.compile(rb"Content-Type:[^\"]{0,200}?charset=([A-Za-z0-9._-]+)", re.IGNORECASE)
 KEYWORD = re.compile(r'(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d{1,2})\])?[ \t]*(?=")')
 STRING = re.compile(r'[ \t]*"((?>(?:[^"\\]++|\\.)*))"[ \t]*\r?\n?\Z')
@@ -57,9 +57,9 @@ SPACED_CONVERSION = re.compile(
 ARGUMENT = re.compile(rf"{CONVERSIONS.pattern}|\{{[^{{}}]*\}}")
 REPLACED_FIELDS = frozenset(("Language", "Content-Type", "Plural-Forms"))
 SPACED_FLAGS = frozenset(("printf", "objc", "boost"))
-"""The syntaxes that have such conversions."""
+"""The syntaxes in which a conversion may have the flag for a space."""
 LINE_WIDTH = 76
-"""Line width of gettext's tools in characters."""
+"""Maximum line width of gettext's tools, in characters."""
 
 
 @dataclass
@@ -121,7 +121,9 @@ class PoEntry:
         return any("{" in part for text in texts for part in text.split("'")[1::2])
 
     def texts_with_translations(self) -> Iterator[tuple[str, str]]:
-        """Yield the text with its translation; for a plural, the singular and the last form."""
+        """Yield the text and its translation; for a plural, yield the singular with the first of several
+        forms, and the plural with the last form.
+        """
         translations = self.translations
         plural = self.texts.get("msgid_plural")
         if len(translations) > 1 or plural is None:
@@ -163,7 +165,7 @@ class _PluralForms:
         """Return for each form of an entry the index of its text: 0 for ``msgid``, 1 for ``msgid_plural``.
 
         A singular text that does not contain the number, such as "one file", is not used if the form is also
-        that of 21, or if Python would not accept it.
+        used for 21, or if Python would not accept the text.
         """
         missing = entry.arguments("msgid_plural") - entry.arguments("msgid")
         is_positional = "python-format" in entry.flags and not all("(" in argument for argument in missing)
@@ -238,7 +240,7 @@ def _complete_header(
         target: the target language.
         charset: the encoding.
         is_other_language: whether the header declares another language, which is replaced.
-        declares_forms: whether the header declares the plural forms that are written.
+        declares_forms: whether the header already declares the plural forms that are written.
     """
     fields = {
         "Language": format_code(target, "_"),

@@ -290,8 +290,8 @@ def _divide(inline: Inline, shares: Sequence[int]) -> list[Inline]:
 
 
 def _choose_cuts(text: str, shares: Sequence[int]) -> list[int]:
-    """Return the positions at which to cut a text: between words, close to the shares, preferably
-    after a clause.
+    """Return the positions at which to cut a text: between words, close to the given shares, preferably after
+    a clause.
     """
     spaces = [match.start() for match in re.finditer(r" +", text) if 0 < match.start() < len(text) - 1]
     clause_ends = {match.end() for match in AFTER_CLAUSE.finditer(text)}
@@ -314,7 +314,7 @@ def _choose_cuts(text: str, shares: Sequence[int]) -> list[int]:
 
 
 def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
-    """Return the parts of an inline cut at positions of its text; open tags are closed and opened again."""
+    """Return the parts of an inline cut at positions in its text; open tags are closed and opened again."""
     pairs = match_pairs(inline)
     parts: list[list[str | Tag]] = [[]]
     open_tags: list[tuple[Tag, str | Tag]] = []

@@ -16,15 +16,14 @@ LIST_ITEM = re.compile(r"[ \t]*(?:[-*+•–—]|\(?(?:\d{1,3}|[A-Za-z])[.)])[ \
 """The beginning of a list item."""
 MIN_WRAPPED_CHARACTERS = 40
 """Minimum number of characters of a wrapped line. A line that is shorter than this, or than three quarters of
-the
-next line, ends a paragraph."""
+the next line, ends a paragraph."""
 
 
 def read(source: DocumentSource) -> Reading:
     """Read the paragraphs of a text.
 
     Consecutive lines are one paragraph if they have the same indentation and only the last line is short. The
-    translation is wrapped to the same width. A list item starts a new paragraph.
+    translation of a wrapped paragraph is wrapped to the same width. A list item starts a new paragraph.
     """
     decoded = decode_text(source)
     return decoded.reading(_pieces(decoded.text))

@@ -117,8 +117,8 @@ class _XliffUnits:
         yield text[position:]
 
     def _key(self, unit: Element, count: int) -> str:
-        """Return the key of the segments of a unit: the context of gettext or, if there is one
-        segment, its name.
+        """Return the key of a unit's segments: the gettext context or, if the unit has only one segment, the
+        unit's name.
         """
         for context in elements(self._text, (f"{self._prefix}context",), unit.inner, unit.inner_end):
             if attributes(context.tag(self._text)).get("context-type") == GETTEXT_CONTEXT:
@@ -235,8 +235,8 @@ class _XliffUnits:
         old_parts: Sequence[Element],
         reason: str | None,
     ) -> Iterator[Piece]:
-        """Yield the content of a target with segments, which are ``mrk`` elements with the ids of
-        the source.
+        """Yield the pieces of a target whose segments are ``mrk`` elements with the ids of the source's
+        segments.
         """
         text = self._text
         sources = {_mark_id(text, part): part for part in parts}
@@ -278,7 +278,7 @@ class _XliffUnits:
             )
 
     def _text_piece(self, source: Element) -> Piece:
-        """Return the content of a target as a piece, given the source."""
+        """Return the content of a source or target as a piece that is written as the content of a target."""
         raw = source.content(self._text)
         before, core, after = split_ends(_inline(self._text, source, self._prefix))
         if not is_translatable(core):

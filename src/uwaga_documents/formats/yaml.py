@@ -59,14 +59,14 @@ class _Scalar(NamedTuple):
     Attributes:
         start: start offset.
         end: end offset.
-        value: its text.
+        value: the text of the value.
         style: PyYAML's name of its quoting style.
         indent: number of spaces before a line of a block scalar.
-        key: its key, if it is in a mapping.
+        key: the key of the value, if it is in a mapping.
         key_start: start offset of the key.
-        mapping: the number of the mapping that contains it, 0 for none.
-        selected: whether its key is to be translated.
-        name: its path, such as ``menu.file.open``.
+        mapping: the number of the mapping that contains the value; 0 if there is none.
+        selected: whether the user selected the key for translation.
+        name: the path of the value, such as ``menu.file.open``.
     """
 
     start: int
@@ -84,7 +84,7 @@ class _Scalar(NamedTuple):
 class _Collection:
     """A mapping or list that is being read.
 
-    ``number`` is 0 for a list; ``expects_key`` is whether a key is read next, rather than a value.
+    ``number`` is 0 for a list; ``expects_key`` is True if a key, rather than a value, is read next.
     """
 
     def __init__(self, path: KeyPath, number: int) -> None:
