@@ -1,4 +1,4 @@
-"""Adapt a model to a translation memory by training a low-rank adapter (LoRA).
+"""Adaptation of a model to a translation memory by training a low-rank adapter (LoRA).
 
 The adapter is kept only if it translates held-out sources better. About one source in
 :data:`HELD_OUT_DIVISOR` is held out, with all of its translations. The choice depends only on the text, so

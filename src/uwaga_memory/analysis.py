@@ -1,4 +1,4 @@
-"""Count the texts of a document by their similarity to a memory, in the classes that CAT tools use."""
+"""Counts of the texts of a document by similarity to a memory, in the classes that CAT tools use."""
 
 from __future__ import annotations
 

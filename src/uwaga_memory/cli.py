@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from uwaga_memory.files import TranslationFile
 
 MAX_ORIGINS = 10
-"""Maximum number of origins that ``stats`` prints."""
+"""Maximum number of origins that ``stats`` prints; further origins are counted."""
 EXIT_NOT_BETTER = 3
 """Exit status if the adapter is not kept because it is not better."""
 PROGRESS_PAIRS = 500

@@ -200,7 +200,7 @@ class Index:
 class TermLists:
     """Cache of the posting lists in one state of the index; it is thread-safe.
 
-    The cache holds at most :data:`MAX_CACHED_BYTES`; the lists that were read first are removed first.
+    The cache contains at most :data:`MAX_CACHED_BYTES`; the lists that were read first are removed first.
 
     Texts are numbered from 0 over all blocks; the first text of a block has a multiple of 8. A posting list
     is an array of text numbers or a bitmap, whichever is shorter.

@@ -1,10 +1,10 @@
 """The similarity of two texts in percent, as translation tools measure it.
 
 The score is ``100 * (longer - distance) / longer``, where ``distance`` is the Levenshtein distance of the
-token sequences and ``longer`` the length of the longer one. The best of three comparisons counts: of stems,
-of words, and of all tokens, including numbers, tags and punctuation. Penalties for differing numbers, tags
-and contexts are subtracted. Since equal words have equal stems, comparing stems never gives a lower score
-than comparing words, so two comparisons suffice.
+token sequences and ``longer`` the length of the longer one. The highest score of three comparisons is used:
+of stems, of words, and of all tokens, including numbers, tags and punctuation. Penalties for differing
+numbers, tags and contexts are subtracted. Since equal words have equal stems, comparing stems never gives a
+lower score than comparing words, so two comparisons suffice.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class ComparableText:
 
     @cached_property
     def stems(self) -> list[int]:
-        """The terms of those tokens that are words."""
+        """The terms of the tokens that are words."""
         return [term for term in self.terms if term & 1]
 
     @cached_property
@@ -114,7 +114,7 @@ class ComparableText:
 
 
 class Stemmer:
-    """Computes and caches the terms of tokens in a language.
+    """A stemmer of a language, which computes and caches the terms of tokens.
 
     Args:
         language: the language code.

@@ -1,4 +1,4 @@
-"""Store the decoder states of a memory's pairs in a file next to it, which can be deleted at any time."""
+"""Storage of the decoder states of a memory's pairs, in a file that can be deleted at any time."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ CREATE TABLE pairs (
 MAX_TEXT_LENGTH = 100_000
 """Maximum number of characters of a source or target; pairs with longer texts are skipped and counted."""
 CONTEXT_SCORE, EXACT_SCORE = 101.0, 100.0
-"""The score of a pair with the same source and context, and that of a pair with the same source."""
+"""The score of a pair with the same source and context, and the score of a pair with only the same source."""
 MIN_THRESHOLD = 1.0
 """The lowest threshold that a look-up accepts."""
 PAIRS_PER_INSERT = 5_000
@@ -75,7 +75,7 @@ PAIRS_PER_INSERT = 5_000
 CANDIDATE_BATCH = 100
 """Number of candidates that are compared together."""
 PAIR_HASH_BITS = 32
-"""Number of low bits of an identity that distinguish pairs with the same source."""
+"""Number of low bits of a pair's identity, which distinguish pairs with the same source."""
 MAX_LOG_BYTES = 1 << 24
 """Maximum size in bytes to which SQLite's log file is truncated after a large transaction."""
 PAGE_CACHE_KIB = 256 << 10
@@ -422,7 +422,7 @@ class Memory:
         added.new += len(new)
 
     def _known_identities(self, identities: Sequence[int]) -> set[int]:
-        """Return those of the identities that are already in the memory."""
+        """Return the given identities that are already in the memory."""
         values = json.dumps(identities)
         query = "SELECT identity FROM pairs WHERE identity IN (SELECT value FROM json_each(?))"
         return {identity for (identity,) in self._database.execute(query, (values,))}
@@ -441,7 +441,7 @@ class Memory:
         return removed
 
     def pairs(self, text: str = "") -> Iterator[tuple[int, Pair]]:
-        """Yield the id and pair of all pairs, or of those whose source or target contains ``text``.
+        """Yield all pairs with their ids, or only the pairs whose source or target contains ``text``.
 
         Case is ignored.
         """

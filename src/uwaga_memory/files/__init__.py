@@ -1,4 +1,4 @@
-"""Read and write files of translations, for the import and export of translation memories."""
+"""Reading and writing of translation files, for the import and export of translation memories."""
 
 from uwaga_memory.files.file import skipped_summary
 from uwaga_memory.files.reading import (

@@ -1,4 +1,4 @@
-"""Read pairs from a document and its translation, or from a document that contains translations."""
+"""Reading of pairs from a document and its translation, or from a document that contains translations."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def skipped_summary(skipped: Counter[str]) -> str:
 
 
 class CodeFormatter:
-    """Formats the inline codes of a segment as text.
+    """A formatter that writes the inline codes of a segment as text.
 
     Args:
         codes: how inline codes are read.

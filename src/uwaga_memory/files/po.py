@@ -1,4 +1,4 @@
-"""Read and write gettext catalogues (PO files), with ``msgctxt`` as the key of a pair.
+"""Reading and writing of gettext catalogues (PO files), with ``msgctxt`` as the key of a pair.
 
 An entry with plural forms becomes two pairs: one for the singular and one for the plural. The properties of
 the pairs contain the remaining parts of the entry, so that it can be restored on export.

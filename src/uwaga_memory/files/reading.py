@@ -1,4 +1,4 @@
-"""Read files of translations in the format that their name or an option states."""
+"""Reading of translation files, whose format is determined by an option or by the name of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read TMX files of versions 1.1 to 1.4b, and write version 1.4b.
+"""Reading of TMX files of versions 1.1 to 1.4b, and writing of version 1.4b.
 
 The languages of the memory determine which variant is the source, because ``srclang`` may be absent,
 ``*all*`` or wrong, and variants may be in any order. Version 1.1 states language codes in ``lang``. If no
@@ -24,7 +24,7 @@ from uwaga_memory.files.file import CodeFormatter, TranslationFile
 from uwaga_memory.store import MAX_TEXT_LENGTH, Pair
 
 CODE_KINDS = {"bpt": "open", "ept": "close", "ph": "empty", "it": "empty", "ut": "empty"}
-"""Elements that contain native codes, and the kind of placeholder that represents each."""
+"""Elements that contain native codes, and the kind of placeholder that represents such a code."""
 KEY_PROPERTIES = ("unit.prop.x-context", "target.prop.x-context", "unit.prop.id", "target.prop.id")
 """Properties that may contain the key of a text, in order of precedence."""
 ORIGIN_PROPERTY = "unit.prop.x-uwaga-origin"

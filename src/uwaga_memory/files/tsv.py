@@ -1,4 +1,4 @@
-r"""Read and write tab-separated values, with one pair per line.
+r"""Reading and writing of tab-separated values, with one pair per line.
 
 A first line that contains the names ``source`` and ``target`` is a header. In a file with a header, ``\t``,
 ``\n``, ``\r`` and ``\\`` in a column represent a tab, line breaks and a backslash, as in the files that uwaga

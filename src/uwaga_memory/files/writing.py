@@ -1,4 +1,4 @@
-"""Write pairs to a file of translations."""
+"""Writing of pairs to a file of translations."""
 
 from __future__ import annotations
 

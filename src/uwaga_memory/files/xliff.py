@@ -1,4 +1,4 @@
-"""Read the translated units and segments of XLIFF 1.2 and 2 files, and write XLIFF 1.2."""
+"""Reading of the translated units and segments of XLIFF 1.2 and 2 files, and writing of XLIFF 1.2."""
 
 from __future__ import annotations
 
