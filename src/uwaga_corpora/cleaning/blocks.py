@@ -41,7 +41,7 @@ FAULTS: tuple[Fault, ...] = (
 RawLine = bytes | Fault | None
 """A line, or its fault, or None if it is too long."""
 Verdicts = NDArray[np.int16]
-"""(lines,) 0 for kept lines, otherwise the number of the fault or, from ``len(FAULTS) + 1`` on, the rule."""
+"""(lines,) 0 for kept lines; otherwise the number of the fault or, from ``len(FAULTS) + 1``, of the rule."""
 
 
 @dataclass
@@ -162,7 +162,7 @@ def _as_tsv(rows: Iterator[Row]) -> Iterator[RawLine]:
 def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Verdicts]:
     """Return the pairs of a block, and the verdicts of the lines that are not pairs.
 
-    The pairs of these lines have empty sides.
+    Lines that are not pairs are returned as pairs with empty sides.
     """
     verdicts = np.zeros(raw.lines, np.int16)
     if len(raw.columns) == 1:
@@ -188,7 +188,7 @@ def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Ve
 
 
 def _decode(raw: bytes, lines: int, verdicts: Verdicts) -> tuple[NDArray[np.uint32], Counts, Counts]:
-    """Return the characters of joined lines, and the start and end of each, (lines,)."""
+    """Return the characters of joined lines, and the start and the end (lines,) of each line."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:

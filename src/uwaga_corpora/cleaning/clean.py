@@ -1,4 +1,4 @@
-"""Clean a corpus: copy the lines that no rule rejects, and report the rejected lines."""
+"""Cleaning of a corpus: lines that no rule rejects are copied, and rejected lines are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from uwaga_corpora.cleaning.spool import Scores, Spool
 from uwaga_corpora.cleaning.workers import FIRST_RULE, JudgedBlock, RuleWorkers
 
 Progress = Callable[[int, int], None]
-"""A function to call with the numbers of bytes and lines read so far."""
+"""A function that receives the numbers of bytes and lines read so far."""
 COMPRESSION_SUFFIXES = (".gz", ".zst", ".xz")
 
 
@@ -51,7 +51,7 @@ def clean(
         progress: called after each block.
 
     Raises:
-        DataError: the input is damaged, has no pairs, or all are rejected; or a file cannot be written.
+        DataError: the input is damaged or has no pairs, all pairs are rejected, or a file cannot be written.
         SettingsError: the outputs do not match the inputs, or a rule cannot be applied.
         MissingExtraError: a rule or a compressed file needs a library that is not installed.
     """
@@ -85,7 +85,7 @@ def clean(
 def _judge_blocks(
     workers: RuleWorkers, blocks: Iterator[LineBlock], settings: CleaningSettings
 ) -> Iterator[JudgedBlock]:
-    """Yield the blocks with the verdicts of all rules, including a scored rule."""
+    """Yield the blocks with the verdicts of all rules, including the scored rule, if there is one."""
     stream = workers.judge(blocks)
     rule = workers.scored_rule
     if rule is None:

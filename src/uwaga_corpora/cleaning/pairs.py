@@ -18,7 +18,7 @@ NO_DIGIT = 255
 _TERMINALS = ".?!…。！？؟।｡"
 _LETTER_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Mn", "Mc", "Me"}
 _ASSIGNED = 0x32400
-"""End of the assigned characters except selectors and tags (from 0xE0000 on) and private use."""
+"""End of the assigned characters, except for selectors and tags (from 0xE0000 on) and private use."""
 _TAGS, _TAGS_END = 0xE0000, 0xE0200
 _PRIVATE = 0xF0000
 _JAMO, _JAMO_END = 0x1100, 0x1200
@@ -71,7 +71,7 @@ ANY_SCRIPT, OF_SCRIPT = 1, 2
 
 @cache
 def script_letters(scripts: tuple[str, ...]) -> NDArray[np.uint8]:
-    """Return the bits of all letters, (code points,); marks used with letters of any script have none.
+    """Return the bits of all letters, (code points,); marks used with letters of any script have no bits.
 
     Args:
         scripts: the first words of the letters' Unicode names, such as ``LATIN``.
@@ -160,7 +160,7 @@ class Side:
         return Side(self.codes[np.repeat(mask, lengths)], offsets)
 
     def text(self, index: int) -> str:
-        """Return the text of index ``index``."""
+        """Return the text with the given index."""
         return self._decode(int(self.offsets[index]), int(self.offsets[index + 1]))
 
     @cached_property
@@ -274,7 +274,7 @@ class Side:
     def keys(self) -> Keys:
         """A 64-bit key of each text, (pairs,); equal texts have equal keys.
 
-        It is the sum of a pseudorandom number for each character at each position (Zobrist 1970), so two
+        A key is the sum of a pseudorandom number for each character at each position (Zobrist 1970), so two
         different texts have the same key with a probability of about 2⁻⁶⁴.
         """
         starts = self.offsets.astype(np.uint64)

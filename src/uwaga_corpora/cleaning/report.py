@@ -29,7 +29,7 @@ class Example:
 
 @dataclass
 class RuleCount:
-    """The number of pairs that a rule or fault rejected, except for those that an earlier one rejected."""
+    """The number of pairs that a rule or a fault rejected, not counting pairs that were rejected earlier."""
 
     name: str
     summary: str
@@ -90,7 +90,7 @@ class CleaningReport:
 
 
 class Collector:
-    """Counts verdicts and samples examples.
+    """A collector that counts verdicts and samples examples of rejected pairs.
 
     The examples of a rule are the lines whose numbers have the smallest hashes, so that they are spread over
     the corpus and do not depend on the number of processes.

@@ -56,7 +56,7 @@ class OrderedRule(Rule[Settings]):
 
     @abstractmethod
     def keys(self, pairs: PairBlock) -> Keys:
-        """Return the keys (pairs,), all that the rule needs to know about each pair."""
+        """Return the keys (pairs,), which contain all that the rule needs to know about each pair."""
 
     @abstractmethod
     def rejects_keys(self, keys: Keys) -> Mask:
@@ -71,7 +71,8 @@ class ScoredRule(Rule[Settings]):
     """A rule that scores each pair, in the main process with multiple threads; a lower score is better.
 
     Attributes:
-        share: share of the pairs to keep, the best of those that no earlier rule rejected; None for all.
+        share: share of the pairs to keep: the best of the pairs that no earlier rule rejected; None to keep
+            all.
         max: maximum score of a pair that is kept; None for no limit.
     """
 

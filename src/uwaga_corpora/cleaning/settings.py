@@ -63,7 +63,7 @@ class CleaningSettings:
         """Create settings from the values of a YAML file: ``languages`` and ``rules``.
 
         Raises:
-            SettingsError: as in :meth:`from_rules`, or for another key.
+            SettingsError: as in :meth:`from_rules`, or a key is unknown.
         """
         for key in values:
             if key not in SETTING_GROUPS:

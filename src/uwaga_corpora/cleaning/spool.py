@@ -89,7 +89,7 @@ class Spool:
 
 
 def smallest_threshold(scores: Scores, count: int) -> tuple[np.float32, int]:
-    """Return the ``count``-th smallest score, and the number of the ``count`` smallest scores equal to it.
+    """Return the ``count``-th smallest score, and how many of the ``count`` smallest scores equal it.
 
     The scores are at least 0. Two histograms of their bits avoid sorting an array on disk.
     """
@@ -103,7 +103,7 @@ def smallest_threshold(scores: Scores, count: int) -> tuple[np.float32, int]:
 
 
 def _histogram(scores: Scores, upper: int | None) -> NDArray[np.int64]:
-    """Count scores by their upper 16 bits, or those with the upper bits ``upper`` by their lower bits."""
+    """Count scores by their upper 16 bits, or scores with the upper bits ``upper`` by their lower bits."""
     counts = np.zeros(1 << _HALF_BITS, np.int64)
     for start in range(0, len(scores), CHUNK_SCORES):
         bits = np.ascontiguousarray(scores[start : start + CHUNK_SCORES]).view(np.uint32)

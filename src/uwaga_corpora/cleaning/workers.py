@@ -1,4 +1,4 @@
-"""Apply the rules in one or more processes, with the same verdicts in the same order."""
+"""Application of the rules in one or more processes, with the same verdicts in the same order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from uwaga_corpora.cleaning.settings import CleaningSettings
 BLOCKS_AHEAD = 3
 """Maximum number of blocks submitted in advance, per process."""
 COMPACT_BELOW = 0.7
-"""Share of remaining pairs of a block below which they are copied."""
+"""Share of the pairs of a block that must remain; if fewer remain, they are copied to a smaller block."""
 FIRST_RULE = len(FAULTS) + 1
 
 JudgedBlock = tuple[LineBlock, Verdicts]
@@ -38,7 +38,7 @@ class Stage(NamedTuple):
 
 
 def split_stages(rules: list[AnyRule]) -> list[Stage]:
-    """Return the rules, except for scored ones, in stages; each but the last ends with an ordered rule.
+    """Return the rules, except scored rules, in stages; each stage except the last ends with an ordered rule.
 
     Each rule is paired with the verdict of the pairs that it rejects.
     """

@@ -1,1 +1,1 @@
-"""The verbs ``clean``, ``batch``, ``distil`` and ``backtranslate``."""
+"""The subcommands ``clean``, ``batch``, ``distil`` and ``backtranslate``."""

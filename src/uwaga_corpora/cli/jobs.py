@@ -1,4 +1,4 @@
-"""Options and progress reports shared by the verbs that run resumable jobs."""
+"""Options and progress reports shared by the subcommands that run resumable jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from uwaga_corpora.jobs.engine import Job, Manifest, PartRecord
 
 MAX_REPORTED_FAILURES = 20
-"""Number of failures to report individually; the manifest lists them all."""
+"""Maximum number of failures that are reported individually; the manifest lists more."""
 REPORT_INTERVAL = 10.0
 """Seconds between progress lines when there is no progress bar."""
 
@@ -64,11 +64,11 @@ CorpusLoad = Annotated[LoadOptions, Group(LoadOptions, without=("adapter",))]
 
 
 class JobReporter:
-    """Reports the progress of a job: with a bar on a terminal, otherwise with a line every ten seconds.
+    """A reporter of the progress of a job: a bar on a terminal, otherwise a line every ten seconds.
 
     Args:
         verb: the activity, such as ``translating``.
-        unit: what to call a row of the input, such as ``line``.
+        unit: the word for a row of the input, such as ``line``.
     """
 
     def __init__(self, verb: str, unit: str) -> None:
@@ -88,7 +88,7 @@ class JobReporter:
         self._stack.close()
 
     def start(self, rows: int, share: float, total: int | None) -> None:
-        """Start reporting; an earlier run finished ``rows`` of ``total`` rows, ``share`` of the input."""
+        """Start reporting; an earlier run finished ``rows`` of ``total`` rows, a ``share`` of the input."""
         if rows:
             typer.echo(f"resuming: {rows:,} {self._unit}s already done", err=True)
         self._share = self._initial_share = share

@@ -1,9 +1,10 @@
 """Jobs over corpora: training pairs from the machine translation of source or target lines.
 
-Distillation (:mod:`uwaga_corpora.jobs.distillation`) gives source lines a teacher's targets. Back-translation
-(Sennrich 2016) gives lines of the target language translated sources: the target is text that people wrote,
-so the decoder learns from it. With much text, sampled sources are more useful than the best ones (Edunov
-2018), and a tag at their start lets the model distinguish them from real ones (Caswell 2019).
+Distillation (:mod:`uwaga_corpora.jobs.distillation`) pairs source lines with a teacher's translations.
+Back-translation (Sennrich 2016) pairs lines of the target language with sources translated from them: the
+target is text that people wrote, so the decoder learns from it. With much text, sampled sources are more
+useful than the best translations (Edunov 2018), and a tag at their start lets the model distinguish them from
+real sources (Caswell 2019).
 
 Line n of the parts is line n of the input, even if it cannot be translated.
 """
@@ -51,8 +52,8 @@ _BREAKS = str.maketrans("\t\n\r", "   ")
 class CorpusLine(NamedTuple):
     """A line of the input: its number, counted from 1, its text and its references.
 
-    ``fault`` says why the line cannot be translated; it is None for other lines, also for an empty line,
-    which stays empty.
+    ``fault`` says why the line cannot be translated; it is None for all other lines, including empty lines,
+    which stay empty.
     """
 
     number: int
@@ -71,7 +72,7 @@ class CorpusIdentity(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusInput:
-    """A corpus or text that can be read repeatedly; ``files`` are its names for messages."""
+    """A corpus or text that can be read repeatedly; ``files`` are the names of its files for messages."""
 
     files: tuple[str, ...]
     read: Callable[[], Iterator[CorpusLine]]
@@ -79,11 +80,11 @@ class CorpusInput:
     def identify(self) -> CorpusIdentity:
         """Read the input once to detect any damage before the job starts.
 
-        The SHA-256 is of the decompressed lines, so files may be moved and compressed.
+        The SHA-256 is computed from the decompressed lines, so files may be moved and compressed.
 
         Raises:
-            DataError: a file is missing, binary, damaged or truncated, two are not aligned, or there is no
-                line.
+            DataError: a file is missing, binary, damaged or truncated, two files are not aligned, or there
+                are no lines.
         """
         digest = hashlib.sha256()
         lines = referenced = 0
@@ -126,7 +127,7 @@ def text_input(files: Sequence[Path], column: int = 0) -> CorpusInput:
 
     Args:
         files: the files, at least one; plain, gzip, zstd or xz.
-        column: column of TSV files that holds the text, counted from 1; 0 for the complete line.
+        column: column of TSV files that contains the text, counted from 1; 0 for the complete line.
 
     Raises:
         DataError: a file is missing.
@@ -159,7 +160,7 @@ def distil_job(
         part_rows: maximum number of lines of a part.
 
     Raises:
-        DataError: the input cannot be read, or lacks the references to choose by.
+        DataError: the input cannot be read, or lacks the references by which targets are chosen.
         ModelError: there is no such model.
         SettingsError: an option is invalid.
     """
@@ -354,7 +355,7 @@ def check_tag(tag: str) -> None:
 
 
 def _suffixes(spec: TranslationSpec) -> tuple[str, str]:
-    """Return the file name suffixes of a Moses corpus: the requested languages, or the first model's."""
+    """Return the suffixes of the files of a Moses corpus: the requested languages, or the first model's."""
     languages = formats.describe(find_model(spec.models[0])).languages
     codes = [
         language or (available[0] if len(available) == 1 else "")

@@ -29,10 +29,10 @@ class TargetChoice:
     """The method of choosing the target from the teachers' candidates.
 
     Attributes:
-        choose: ``reference`` is the candidate most similar to any reference of the line; ``mbr`` is the one
-            with the highest expected utility, where all teachers have equal weight; ``model`` is the
-            teacher's best.
-        utility: the measure of similarity; None is ``chrf`` for ``mbr`` and ``bleu`` otherwise.
+        choose: ``reference`` is the candidate most similar to any reference of the line; ``mbr`` is the
+            candidate with the highest expected utility, where all teachers have equal weight; ``model`` is
+            the teacher's best candidate.
+        utility: the measure of similarity; None means ``chrf`` for ``mbr`` and ``bleu`` otherwise.
         nbest: number of candidates per teacher; 1 for ``model``.
         pool: whether several models are separate teachers whose candidates are pooled, instead of an
             ensemble; for models that do not share a vocabulary.
@@ -90,7 +90,7 @@ def choose_target(
 
 
 def _weights(nbest: Sequence[Translation], sampled: bool) -> list[float]:
-    """Return the probability of each candidate among those of its teacher: equal for samples."""
+    """Return the weight of each candidate: its probability in the n-best list, or 1 for samples."""
     if sampled:
         return [1.0] * len(nbest)
     max_log_prob = max(candidate.log_prob for candidate in nbest)

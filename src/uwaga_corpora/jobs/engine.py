@@ -55,7 +55,8 @@ class StoredModel(StrictModel):
 class InputRecord(StrictModel):
     """The input of a job: its name as given by the user, its format and size, and an identifying SHA-256.
 
-    For a table the SHA-256 is of the names and sizes of its files, for a corpus of its decompressed lines.
+    The SHA-256 is computed from the names and sizes of a table's files, or from a corpus's decompressed
+    lines.
     """
 
     name: str
@@ -87,15 +88,15 @@ class PartRecord(StrictModel):
     """A finished part.
 
     Attributes:
-        file: index of the input file that its rows come from.
-        first: index of its first row in that file.
+        file: index of the input file that the rows come from.
+        first: index of the part's first row in that file.
         rows: number of rows, one for each row of the input.
         bytes: size of the part.
         sha256: the SHA-256 of the part.
         empty: number of texts that are null or empty, in the input as in the part.
         failed: number of texts that could not be translated.
         cut: number of translations that reached the length limit.
-        cut_rows: the first rows with such translations, counted from 1 within the input file.
+        cut_rows: the first rows with cut translations, counted from 1 within the input file.
         failures: row and reason of the first failed texts; rows are counted from 1 within the input file.
     """
 
@@ -145,7 +146,7 @@ class Manifest(StrictModel):
         return sum(int(getattr(part, count)) for part in self.parts.values())
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the values that must not change when resuming: all but progress and names.
+        """Return the values that must not change when a job is resumed: all except progress and names.
 
         Files and models may have been moved or renamed; their checksums identify them.
         """
@@ -188,7 +189,8 @@ class Position(NamedTuple):
 class Block(NamedTuple):
     """The rows of one part as read.
 
-    ``progress`` is the share of the input read up to their end; ``content`` is for the front end.
+    ``progress`` is the share of the input that has been read at the end of these rows; ``content`` is used
+    only by the front end.
     """
 
     position: Position
@@ -215,7 +217,7 @@ class EncodedPart(NamedTuple):
 
 
 class JobProgress(Protocol):
-    """Receives the progress of a job."""
+    """A receiver of the progress of a job."""
 
     def start(self, rows: int, share: float, total: int | None) -> None:
         """Start reporting; an earlier run finished ``rows`` rows, which is ``share`` of the input.
@@ -302,7 +304,7 @@ class _State:
         manifest: the manifest as last written.
         parts: the records of the finished parts, by file name.
         save_time: monotonic time at which the manifest was last written.
-        save_seconds: number of seconds that this took.
+        save_seconds: number of seconds that writing the manifest took.
     """
 
     manifest: Manifest
@@ -403,7 +405,7 @@ def _load_state(job: Job) -> _State:
 
 
 def _check_parts(target: FileStore, parts: Mapping[str, PartRecord], sizes: Mapping[str, int]) -> None:
-    """Check that parts have not changed since they were written; in an object store, only by their size."""
+    """Check that parts have not changed since they were written; in an object store, by their size only."""
     for name, record in parts.items():
         is_changed = not PART_NAME.fullmatch(name) or sizes[name] != record.bytes
         if not is_changed and isinstance(target, LocalStore):
@@ -425,7 +427,7 @@ def _first_missing_position(job: Job, parts: Mapping[str, PartRecord]) -> Positi
 
 
 def _write_missing(job: Job, state: _State, start: Position, workers: Workers, progress: JobProgress) -> None:
-    """Write all missing parts from a position on; on an input error, first write all blocks already read."""
+    """Write all missing parts from a position on; if reading fails, first write the blocks that were read."""
     pool: WorkerPool | None = None
     in_flight: dict[int, Block] = {}
     read_error: DataError | None = None
@@ -457,7 +459,7 @@ def _write_missing(job: Job, state: _State, start: Position, workers: Workers, p
 def _write_result(
     job: Job, state: _State, in_flight: dict[int, Block], result: TaskResult, progress: JobProgress
 ) -> None:
-    """Write the part of a translated block, once even if two workers translated it."""
+    """Write the part of a translated block; if two workers translated the block, write it only once."""
     block = in_flight.pop(result.number, None)
     if block is not None:
         _write_part(job, state, block, result.translations, progress)

@@ -1,7 +1,7 @@
 """Workers on the nodes of a Ray cluster: actors that each load the models.
 
 Ray Data is not used: it splits, merges and reorders blocks, and its blocks have no names by which a later run
-could resume. These are plain actors that get one block at a time.
+could resume. These are plain actors that receive one block at a time.
 """
 
 from __future__ import annotations

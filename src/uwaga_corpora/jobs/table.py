@@ -189,7 +189,7 @@ class TableJob(Job):
         return started.model_copy(update={"input": self.manifest.input, "parts": parts, "finished": False})
 
     def _check_columns(self) -> None:
-        """Check the columns of the first file, or with ``skip`` of the first file that has them."""
+        """Check the columns of the first file or, with ``skip``, of the first file that has the columns."""
         for index, file in enumerate(self.files):
             try:
                 self.format.check(self._source_file(file), self.columns)

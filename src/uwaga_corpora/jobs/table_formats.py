@@ -95,10 +95,10 @@ class Columns:
 
 
 class BlockLimit:
-    """Determines where each block ends: at the next number of rows in ``counts``, or at ``size`` bytes.
+    """The limit at which each block ends: the next number of rows in ``counts``, or ``size`` bytes.
 
-    The row with which a block reaches this size is still part of it. The end of a block depends only on its
-    rows and its number, so reading may start at any block.
+    The row with which a block reaches this size is still part of the block. The end of a block depends only
+    on its rows and its number, so reading may start at any block.
     """
 
     def __init__(self, counts: Iterator[int], size: int) -> None:
@@ -127,7 +127,7 @@ class BlockRows:
         texts: (columns, rows) the texts to translate; None for null.
         share: share of the file, from 0 to 1, that has been read at the end of these rows.
         content: the rows as read, which the format writes back.
-        problems: why a cell is not text, by (column, row).
+        problems: the reasons why cells are not text, by (column, row).
         keys: (rows,) the keys of the rows; empty without a column of keys.
     """
 

@@ -38,7 +38,7 @@ class Task(NamedTuple):
 
     Attributes:
         number: the number of the block.
-        unit: what messages call a row, such as ``line``.
+        unit: the word for a row in messages, such as ``line``.
         rows: (texts,) the row number of each text, for messages.
         texts: (texts,) the texts to translate.
         references: (texts,) the reference translations of each text, for distillation.
@@ -64,12 +64,12 @@ class TranslatedText(NamedTuple):
 
     Attributes:
         text: the translation; None if it failed.
-        score: its score; None if there was nothing to translate.
-        alignment: its word alignment in Moses format; None if there is none.
-        error: why the translation failed; None if it did not.
+        score: the score of the translation; None if there was nothing to translate.
+        alignment: the word alignment in Moses format; None if there is none.
+        error: the reason why the translation failed; None if it succeeded.
         truncated: whether the translation reached a length limit.
-        memory: similarity in percent of the pair of the translation memory that was used; the lowest if
-            several were used, None if none was.
+        memory: similarity in percent of the memory's pair that was used; the lowest similarity if several
+            pairs were used, or None if none was used.
     """
 
     text: str | None
@@ -85,14 +85,14 @@ class TranslationSpec:
     """The models and options of a job, in a form that can be sent between processes.
 
     Attributes:
-        models: names as :meth:`uwaga.translator.Translator.load` takes them; empty for the bundled model,
+        models: names as :meth:`uwaga.translator.Translator.load` accepts them; empty for the bundled model,
             the base model of an adapter, or the installed models between the two languages.
         load: how to load each model.
         search: search options; None for the model's defaults.
         batch_tokens: source tokens per batch; no result depends on it.
         alignment: whether to align words.
         via: codes of the languages between source and target.
-        choice: for distillation: how the target is chosen from several candidates.
+        choice: for distillation, how the target is chosen from several candidates.
         request: the fields of a request in :data:`REQUEST_FIELDS`; glossary and memory are files.
     """
 
@@ -134,7 +134,7 @@ class TranslationSpec:
         return cls(**{**values, **sequences, "load": load, "choice": choice, "request": request})
 
     def with_threads(self, threads: int) -> TranslationSpec:
-        """Return the same specification with another number of threads, on which no result depends."""
+        """Return the specification with another number of threads, which affects no result."""
         return replace(self, load=replace(self.load, threads=threads))
 
     def settings(self) -> dict[str, Setting]:
@@ -167,7 +167,7 @@ class TranslationSpec:
     def file_hashes(self) -> dict[str, str | None]:
         """Return the SHA-256 of each file that affects the result, except for the models.
 
-        It is None for a file that is not used.
+        The value for a file that is not used is None.
 
         Raises:
             DataError, MissingExtraError: as in :func:`uwaga.translator.memories.open_memory`.
@@ -184,7 +184,7 @@ class TranslationSpec:
         }
 
     def select_models(self) -> ChosenModels:
-        """Return the named models, or those that the two languages select.
+        """Return the named models, or the models that are selected by the two languages.
 
         Raises:
             ModelError, SettingsError: as in :func:`uwaga.translator.choose_models.choose_for`.
@@ -225,7 +225,7 @@ class TranslationSpec:
 
 
 class WorkerFingerprint(NamedTuple):
-    """Identifies a worker's version of uwaga, and its models and files by their SHA-256.
+    """A worker's version of uwaga, and the SHA-256 of its models and files.
 
     All workers of a job must agree in all but ``location``, which is for messages.
     """
@@ -376,7 +376,7 @@ def unpack_error(packed: Sequence[str]) -> UwagaError:
 
 
 def file_sha256(path: str | Path | None) -> str | None:
-    """Return the SHA-256 of a file; return None, or the option value for no shortlist, unchanged.
+    """Return the SHA-256 of a file; None and the option value for no shortlist are returned unchanged.
 
     Raises:
         ModelError: the file cannot be read.
@@ -431,7 +431,7 @@ def model_sha256(location: Path) -> str:
 
 
 def _model_files(location: Path) -> list[Path]:
-    """Return the files of a model's folder that a format of the registry reads, or all if there are none."""
+    """Return the files of a model's folder that a format of the registry reads, or all if none are read."""
     if location.is_file():
         return [location]
     files = formats.files()

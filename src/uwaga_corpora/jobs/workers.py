@@ -157,7 +157,7 @@ class TaskResult(NamedTuple):
 
 
 class WorkerPool:
-    """Workers that take tasks as they become idle, each served by a thread.
+    """Workers that take tasks as they become idle; each worker is supervised by a thread.
 
     Args:
         start: returns a worker whose models are not loaded yet; called again when a worker is lost.
@@ -274,7 +274,8 @@ class Workers:
     Args:
         count: number of processes, or of actors with ``ray``; None for one worker in this process with all
             cores, or one actor per core.
-        ray: address of a cluster, as for :class:`uwaga_corpora.jobs.ray_cluster.RayCluster`; None for none.
+        ray: address of a cluster, as for :class:`uwaga_corpora.jobs.ray_cluster.RayCluster`; None to use no
+            cluster.
         on_texts: called by the thread of a worker in this process with the number of texts translated since
             the last call.
     """

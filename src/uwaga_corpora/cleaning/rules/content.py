@@ -23,7 +23,7 @@ class IdenticalSettings(StrictModel):
 
 
 class Identical(Rule[IdenticalSettings]):
-    """Rejects untranslated pairs, whose sides are the same text."""
+    """A rule that rejects untranslated pairs, whose sides are the same text."""
 
     summary = "both sides are identical"
     settings_type = IdenticalSettings
@@ -47,7 +47,7 @@ class PunctuationSettings(StrictModel):
 
 
 class Punctuation(Rule[PunctuationSettings]):
-    """Rejects pairs by the score ``-log(1 + |s - t| + max(s - 1, 0) + max(t - 1, 0))``.
+    """A rule that rejects pairs by the score ``-log(1 + |s - t| + max(s - 1, 0) + max(t - 1, 0))``.
 
     ``s`` and ``t`` are the numbers of sentence-final marks of the two sides.
 
@@ -74,10 +74,10 @@ class NumberSettings(StrictModel):
 
 
 class Numbers(Rule[NumberSettings]):
-    """Rejects pairs by the Ratcliff-Obershelp similarity of their nonzero digits (Vázquez et al. 2019, §3.1).
+    """A rule that rejects pairs whose sides have different nonzero digits (Vázquez et al. 2019, §3.1).
 
-    Zeros are ignored because 10 000 may be translated as "10 thousand". Digits of all scripts are compared by
-    their values.
+    The digits are compared by their Ratcliff-Obershelp similarity. Zeros are ignored because 10 000 may be
+    translated as "10 thousand". Digits of all scripts are compared by their values.
     """
 
     summary = "the sides have different numbers"
@@ -106,7 +106,7 @@ class AddressSettings(StrictModel):
 
 
 class Addresses(Rule[AddressSettings]):
-    """Rejects pairs whose sides do not have the same addresses, in any order."""
+    """A rule that rejects pairs whose sides do not contain the same addresses, in any order."""
 
     summary = "the sides have different URLs or e-mail addresses"
     settings_type = AddressSettings
@@ -169,7 +169,7 @@ class MojibakeSettings(StrictModel):
 
 
 class Mojibake(Rule[MojibakeSettings]):
-    """Rejects UTF-8 that was decoded as Latin-1 or Windows-1252.
+    """A rule that rejects UTF-8 that was decoded as Latin-1 or Windows-1252.
 
     Lines are not repaired, because a corpus with garbled lines may also have lost bytes.
     """
@@ -211,9 +211,9 @@ class MarkupSettings(StrictModel):
 
 
 class Markup(Rule[MarkupSettings]):
-    """Rejects tags, comments and entities.
+    """A rule that rejects pairs with tags, comments or entities.
 
-    This is not a default rule, because texts of user interfaces contain them.
+    This is not a default rule, because texts of user interfaces contain markup.
     """
 
     summary = "a side holds tags or entities of HTML"

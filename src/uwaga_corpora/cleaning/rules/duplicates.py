@@ -62,7 +62,7 @@ class KeySet:
         self._count = 0
 
     def _insert(self, keys: Keys) -> Mask:
-        """Insert distinct keys into the table; return the mask (keys,) of new ones."""
+        """Insert distinct keys into the table, and return the mask (keys,) of new keys."""
         mask = np.uint64(len(self._table) - 1)
         is_new = np.zeros(len(keys), np.bool_)
         remaining = np.arange(len(keys))
@@ -102,7 +102,7 @@ class KeySet:
 
 
 class DuplicateSettings(StrictModel):
-    """Criteria for equal pairs; the first one is kept."""
+    """Criteria for equal pairs, of which the first is kept."""
 
     by: Literal["pair", "source", "target"] = Field("pair", description="compare both sides, or one")
     normalise: bool = Field(False, description="ignore case, punctuation and compatibility forms")
@@ -113,10 +113,10 @@ class DuplicateSettings(StrictModel):
 
 
 class Duplicates(OrderedRule[DuplicateSettings]):
-    """Rejects repeated pairs, which are recognised by 64-bit keys.
+    """A rule that rejects repeated pairs, which are recognised by 64-bit keys.
 
     Two of ``n`` distinct pairs have the same key with a probability of about ``n²/2⁶⁵``, 3 in a million for
-    10 million pairs; one of them would be lost.
+    10 million pairs; in that case one of them is lost.
     """
 
     summary = "the pair occurred before"

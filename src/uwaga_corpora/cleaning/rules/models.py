@@ -28,7 +28,7 @@ class LanguageSettings(StrictModel):
 
 
 class Language(Rule[LanguageSettings]):
-    """Rejects sides that py3langid identifies as another language; uncertain sides pass."""
+    """A rule that rejects sides that py3langid identifies as another language; uncertain sides pass."""
 
     summary = "a side is in another language"
     settings_type = LanguageSettings

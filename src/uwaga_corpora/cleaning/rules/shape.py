@@ -29,7 +29,7 @@ class LengthSettings(StrictModel):
 
 
 class Length(Rule[LengthSettings]):
-    """Limits the numbers of words and characters of each side."""
+    """A rule that limits the numbers of words and characters of each side."""
 
     summary = "a side is too short or too long"
     settings_type = LengthSettings
@@ -59,7 +59,7 @@ class RatioSettings(StrictModel):
 
 
 class Ratio(Rule[RatioSettings]):
-    """Limits the ratio of the longer side to the shorter, in words and in characters."""
+    """A rule that limits the ratio of the longer side to the shorter side, in words and in characters."""
 
     summary = "one side is much longer than the other"
     settings_type = RatioSettings
@@ -93,7 +93,7 @@ class LongWordSettings(StrictModel):
 
 
 class LongWords(Rule[LongWordSettings]):
-    """Limits the length of the longest word of each side; languages without spaces are not checked."""
+    """A rule that limits the length of each side's longest word; languages without spaces are not checked."""
 
     summary = "a word is too long to be a word"
     settings_type = LongWordSettings
@@ -113,7 +113,7 @@ class CharacterSettings(StrictModel):
 
 
 class Characters(Rule[CharacterSettings]):
-    """Limits the number of control, private-use, surrogate and replacement (U+FFFD) characters."""
+    """A rule that limits control, private-use, surrogate and replacement (U+FFFD) characters."""
 
     summary = "a side holds control, private-use or replacement characters (U+FFFD)"
     settings_type = CharacterSettings
@@ -133,7 +133,7 @@ class LetterSettings(StrictModel):
 
 
 class Letters(Rule[LetterSettings]):
-    """Requires a minimum share of letters, and marks on letters, among all characters."""
+    """A rule that requires a minimum share of letters, and marks on letters, among all characters."""
 
     summary = "a side has few letters for its length"
     settings_type = LetterSettings
@@ -157,9 +157,9 @@ class ScriptSettings(StrictModel):
 
 
 class Script(Rule[ScriptSettings]):
-    """Requires a minimum share of a side's letters to belong to the language's script.
+    """A rule that requires a minimum share of a side's letters to belong to the language's script.
 
-    Sides without letters and languages with an unknown script pass.
+    Sides without letters, and sides in languages whose script is unknown, pass.
     """
 
     summary = "letters are not of the language's script"
