@@ -26,7 +26,7 @@ UNITS = {"B/s": (1e9, "GB/s"), "op/s": (1e9, "Gop/s"), "tokens/s": (1.0, "tokens
 COMMIT_LENGTH = 12
 """Number of characters of a commit hash to show."""
 NO_VALUE = "–"
-"""Shown in a table in place of a missing value."""
+"""The sign that is shown in a table in place of a missing value."""
 
 StoredReport = Annotated[
     Path | None,

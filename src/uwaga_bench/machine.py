@@ -42,8 +42,7 @@ INTEGER_FORMATS = ("int8", "int4")
 """Number formats whose products are computed with 8-bit integers."""
 WIDTH, FEED_FORWARD, VOCABULARY, POSITIONS = 512, 2048, 32_000, 32
 """Sizes of a Transformer-base: the width of its rows and of its feed-forward layers, its vocabulary, and the
-number
-of positions of a sentence."""
+number of positions of a sentence."""
 
 
 class Limits(NamedTuple):
@@ -58,8 +57,8 @@ class Limits(NamedTuple):
     products: Mapping[str, float]
 
     def shortest(self, weight_bytes: float, operations: float, numbers: str) -> tuple[float, Bound]:
-        """Return the minimum time, in seconds, to read and multiply weights, and which of the two
-        limits it.
+        """Return the minimum time, in seconds, to read and multiply weights, and which of the two is
+        slower.
         """
         reading_seconds = weight_bytes / self.memory
         peak = self.products.get("int8" if numbers in INTEGER_FORMATS else "float32")
@@ -140,7 +139,7 @@ def _cache_bytes(path: Path) -> int:
 
 
 MeasurementCallback = Callable[[], None]
-"""Called after each measurement."""
+"""A function that is called after each measurement."""
 
 
 def read_memory(

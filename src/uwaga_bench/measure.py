@@ -35,7 +35,7 @@ MIN_SECONDS, MAX_SECONDS = 0.01, 3600.0
 """Minimum and maximum time of all measurements, in seconds."""
 
 Advance = Callable[[int, int], None]
-"""Called with the number of completed measurements and their total number."""
+"""A function that receives the number of completed measurements and their total number."""
 
 
 def measure(

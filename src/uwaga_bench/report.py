@@ -182,7 +182,7 @@ class Figure(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """A rate in two reports; its value is None in a report that does not have it."""
+    """A rate in two reports; the value is None for a report without this rate."""
 
     name: str
     unit: str
@@ -191,12 +191,12 @@ class Ratio(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """The first rate divided by the second, or None if a report does not have it."""
+        """The first rate divided by the second, or None if a report lacks the rate."""
         return None if self.first is None or self.second is None else self.first / self.second
 
 
 def compare(first: Report, second: Report) -> list[Ratio]:
-    """Return the rates of two reports: first the rates of the first report, then those only in the second."""
+    """Return the rates of two reports: first all rates of the first report, then those that it lacks."""
     first_figures = {figure.name: figure for figure in first.figures()}
     second_figures = {figure.name: figure for figure in second.figures()}
     return [

@@ -1,6 +1,4 @@
-"""Measurement of the target tokens per second of a model on the native engine, and their limit on the
-machine.
-"""
+"""Measurement of a model's target tokens per second on the native engine, and of the machine's limit."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ EMBEDDING_TABLES = ("source_embedding", "target_embedding")
 
 
 class Work(NamedTuple):
-    """The amount of weights that a search reads.
+    """The number and size of the weights that a search reads, per batch and per step.
 
     Attributes:
         per_batch: number of weights read once for a batch.
@@ -47,7 +45,7 @@ class Work(NamedTuple):
 
     @classmethod
     def from_weights(cls, packed: PackedWeights) -> Work:
-        """Return the amount of weights of a model."""
+        """Return the number and size of the weights of a model."""
         per_batch = per_batch_bytes = step = step_bytes = 0
         for name, matrix in packed.matrices.items():
             weights, size = matrix.outputs * matrix.inputs, sum(part.nbytes for part in matrix.arrays)
@@ -59,7 +57,7 @@ class Work(NamedTuple):
 
 
 class LoadedModel(NamedTuple):
-    """A model on the engine, with its number format and the amount of its weights."""
+    """A model on the engine, with its number format, and the number and size of its weights."""
 
     numbers: Numbers
     model: NativeModel
@@ -125,11 +123,11 @@ def measure_searches(
 def min_search_seconds(
     loaded: LoadedModel, limits: Limits, source_tokens: int, rows: int, steps: int
 ) -> tuple[float, Bound]:
-    """Return the minimum time, in seconds, of a search of ``rows`` hypotheses, and what limits a step.
+    """Return the minimum time, in seconds, of a search of ``rows`` hypotheses, and the bound of a step.
 
     Each step reads the weights of the decoder and of the output layer once, and multiplies all rows by them.
     The weights of the encoder are read once, and multiplied by all source tokens. Attention and all other
-    work is ignored.
+    work are ignored.
     """
     work, numbers = loaded.work, loaded.numbers
     encoder_seconds, _ = limits.shortest(work.per_batch_bytes, 2 * work.per_batch * source_tokens, numbers)
