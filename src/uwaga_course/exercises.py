@@ -120,8 +120,8 @@ class CodeExercise(_BaseExercise):
     """An exercise in which a function is to be written.
 
     ``start`` is the code to complete, and ``program`` is a solution. ``tests`` are statements with
-    assertions; the message of the first assertion that fails is the remark. ``messages`` has these remarks in
-    another language.
+    assertions; the message of the first assertion that fails is the remark. ``messages`` contains these
+    remarks in another language.
     """
 
     kind: Literal["code"]

@@ -28,7 +28,7 @@ AMBIGUOUS_NUMBER = re.compile(r"[1-9]\d{0,2},\d{3}", re.ASCII)
 THOUSANDS = re.compile(
     r"([1-9]\d{0,2}(?:(?: \d{3})+(?=[.,]|$)|(?:,\d{3})+(?=\.|$)|(?:\.\d{3})+(?=,|$)))(?:[.,](\d+))?", re.ASCII
 )
-"""Groups of three digits with the same separator, and decimals after a different one."""
+"""Groups of three digits with the same separator, and decimals after a different separator."""
 
 
 class UnclearNumberError(ValueError):

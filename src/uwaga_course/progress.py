@@ -17,7 +17,7 @@ def progress_file(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def solved_exercises() -> set[str]:
-    """Return the numbers of the solved exercises; the set is empty if the file is missing or damaged."""
+    """Return the numbers of the solved exercises, or an empty set if the file is missing or damaged."""
     try:
         numbers = json.loads(progress_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
