@@ -1,4 +1,4 @@
-"""Report errors on the command line: one line on standard error and an exit status."""
+"""Reporting of errors on the command line: one line on standard error and an exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Format the help pages of commands: common options first, then the remaining options by panel.
+"""Formatting of the help pages of commands: common options first, then the remaining options by panel.
 
 A page shows every panel if it then has at most :data:`MAX_LINES` lines. Otherwise it has one line per panel,
 and ``--help PANEL`` shows the options of one. ``--help all`` shows everything.

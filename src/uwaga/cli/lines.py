@@ -1,4 +1,4 @@
-"""Read the input of the command line in chunks of lines or pairs, and write output files atomically."""
+"""Reading of command-line input in chunks of lines or pairs, and atomic writing of output files."""
 
 from __future__ import annotations
 

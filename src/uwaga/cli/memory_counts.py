@@ -1,4 +1,4 @@
-"""Count translated texts by their similarity to pairs of a translation memory, as translation tools do."""
+"""Counts of translated texts by similarity to pairs of a translation memory, as in translation tools."""
 
 from __future__ import annotations
 
