@@ -277,14 +277,14 @@ def _tag_end(text: str, position: int) -> int:
 
 
 class _Finder:
-    """A search for strings in a text that records the strings without further occurrences."""
+    """A searcher of a text, which remembers the strings that do not occur again."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._missing: set[str] = set()
 
     def find_end(self, string: str, position: int) -> int | None:
-        """Return the end of the next occurrence, or None if there is none."""
+        """Return the end of the next occurrence of a string, or None if the string does not occur again."""
         start = -1 if string in self._missing else self._text.find(string, position)
         if start < 0:
             self._missing.add(string)
@@ -299,7 +299,7 @@ class _Finder:
 
 
 class _TagEnds:
-    """A search for the ends of tags that skips quoted attribute values.
+    """A searcher of the ends of tags, which skips quoted attribute values.
 
     Positions from which no end is reached are recorded. Otherwise a text with unclosed quotes would be
     scanned again from each of its tags.

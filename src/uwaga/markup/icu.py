@@ -49,7 +49,7 @@ def message_end(text: str, start: int) -> int | None:
 
 
 def find_messages(text: str) -> Iterator[tuple[int, int, IcuMessage]]:
-    """Yield the start and the end of each message in a text, and the message."""
+    """Yield the start, the end and the content of each message in a text."""
     position = broken_count = 0
     while (head := MESSAGE_HEAD.search(text, position)) and broken_count < MAX_BROKEN_MESSAGES:
         parsed = _parse_at(text, head.start())

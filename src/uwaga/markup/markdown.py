@@ -101,7 +101,7 @@ class _HiddenTemplates:
         return f"{PLACEHOLDER_START}{chr(ord(PLACEHOLDER_START) + len(self._templates))}"
 
     def restore(self, tokens: Sequence[Token]) -> Sequence[Token]:
-        """Return the tokens with the template tags restored; in text, each becomes a separate token."""
+        """Return the tokens with the template tags restored; in text, each tag becomes a separate token."""
         if not self._templates:
             return tokens
         result: list[Token] = []
@@ -160,7 +160,7 @@ def _untranslated_rule(state: StateInline, silent: bool) -> bool:
     """Parse a footnote, a formula or the name of an emoji, which are not markup in CommonMark.
 
     Returns:
-        whether the position of the parser is at one of them.
+        whether one of these is at the position of the parser.
     """
     pattern = UNTRANSLATED_PATTERNS.get(state.src[state.pos])
     match = pattern.match(state.src, state.pos) if pattern is not None else None
@@ -434,7 +434,7 @@ UNTRANSLATED_PATTERNS = {
     "$": re.compile(r"\$\$[^$]+\$\$|\$(?![\s$])[^$\n]*(?<!\s)\$(?!\w)"),
     ":": re.compile(r"(?<!\w):(?=[a-z0-9_+-]{0,40}[a-z])[a-z0-9_+-]{1,40}:(?!\w)"),
 }
-"""Footnotes, formulas and names of emoji, by their first character."""
+"""Patterns of footnotes, formulas and names of emoji, by their first character."""
 
 
 def _inline(parser: MarkdownParser, content: str) -> Inline:
@@ -506,7 +506,7 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
 
 
 def _fill_lines(parts: Inline, block: TextBlock, is_escaped: bool) -> str:
-    """Return a text in lines as wide as those of the block, or in one line if the block has only one."""
+    """Return a text in lines as wide as those of the block, or in one line if the block has only one line."""
     written = []
     for part in parts:
         if isinstance(part, str):

@@ -188,7 +188,7 @@ class Placeholders:
     """The kinds of placeholders that are kept in a text.
 
     Attributes:
-        extra_patterns: regular expressions of the user.
+        extra_patterns: regular expressions given by the user.
         syntaxes: names in :data:`SYNTAXES`, whose placeholders are read before the common ones.
     """
 

@@ -95,7 +95,7 @@ def is_sign(text: str) -> bool:
 
 
 def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
-    """Return a symbol for each untranslated piece of a text, or None for a piece without one.
+    """Return a symbol for each untranslated piece of a text, or None for a piece that has no symbol.
 
     The symbols are distinct and do not occur in the text. A text without letters outside its untranslated
     pieces is copied, and needs no symbols.
@@ -260,7 +260,7 @@ def restore_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[st
 
 
 def _count_symbol_pieces(pieces: Sequence[str], tags: Mapping[str, str]) -> int:
-    """Return the number of leading pieces that spell a symbol, as many as possible; 0 if none do."""
+    """Return the largest number of leading pieces that together spell a symbol, or 0 if none do."""
     word, longest = "", 0
     for count, piece in enumerate(pieces, start=1):
         word += piece

@@ -1,4 +1,4 @@
-"""Characters that a model does not know: typographic marks are replaced by ASCII marks, others are kept.
+"""Characters that a model does not know: typographic marks are replaced by ASCII marks, the rest are kept.
 
 Quotation marks, dashes and the ellipsis have ASCII equivalents, such as ``"`` for ``“``. These replace them
 in the input of the model, and the typographic marks are restored in its translation, in the style of the
@@ -171,8 +171,8 @@ def project_alignment(
 
     Args:
         alignment: the alignment of the texts with ASCII marks.
-        source: the final source, and the spans in it of the source words of ``alignment``.
-        target: the final translation, and the spans in it of the target words of ``alignment``.
+        source: the final source, and the span in it of each source word of ``alignment``.
+        target: the final translation, and the span in it of each target word of ``alignment``.
     """
     words = [tuple(word_spans(text)) for text, _ in (source, target)]
     links, probabilities = project_links(

@@ -15,11 +15,11 @@ from typing import Self
 from uwaga.markup.inline import Inline, Tag, TagKind, is_kept, join_parts, match_pairs, written_text
 
 Write = Callable[[Sequence[Inline]], str]
-"""Returns the translations of a unit's texts, in order, written in the document's format."""
+"""A function that returns a unit's translated texts, in order, written in the document's format."""
 Escape = Callable[[str], str]
-"""Returns plain text escaped for a format."""
+"""A function that returns plain text escaped for a format."""
 Translations = Callable[[], Iterable[tuple[Inline, Inline]]]
-"""Returns the texts whose translations are already in a document, each with its translation."""
+"""A function that returns the texts whose translations are in a document, each with its translation."""
 
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -37,7 +37,7 @@ class Untranslated(str):
     """Text of a document that is copied although readers see its words.
 
     Attributes:
-        reason: why it is copied.
+        reason: why the text is copied.
         translations: returns the texts in it whose translations the document already has, each with its
             translation.
     """
@@ -58,7 +58,7 @@ def untranslated(raw: str, reason: str, words: str | None = None, translations: 
 
     Args:
         raw: the text as it appears in the document.
-        reason: why it is copied.
+        reason: why the text is copied.
         words: the part of it that readers see; None for the entire text.
         translations: as for :class:`Untranslated`.
     """
@@ -145,7 +145,7 @@ def write_pieces(pieces: Iterable[Piece], inlines: Iterable[Inline]) -> Iterator
 
 
 def pair_texts(source: Piece, translation: Piece) -> Iterator[tuple[Inline, Inline]]:
-    """Yield the texts of a unit with those of its translation, if both have the same number of texts."""
+    """Yield each text of a unit with its translation, if both units have the same number of texts."""
     texts, translations = (
         piece.inlines if isinstance(piece, Unit) else () for piece in (source, translation)
     )
@@ -310,7 +310,7 @@ class _Line:
         """Return the translation with tags that nest properly together with the tags of the other lines.
 
         Divided tags must stay in order and outside the pairs of the line. If the word order of the
-        translation does not allow this, they are moved to its ends.
+        translation does not allow this, they are moved to the ends of the line.
         """
         if not self.divided:
             return translation

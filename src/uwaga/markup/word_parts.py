@@ -45,7 +45,7 @@ def divide_words(
 
 
 def _inner_positions(stripped: StrippedText, sources: Sequence[Span]) -> dict[int, list[int]]:
-    """Return the positions of tags inside words, by word."""
+    """Return the positions of tags inside words, by the index of the word."""
     starts = [start for start, _ in sources]
     cuts: dict[int, list[int]] = {}
     for mark in stripped.marks:

@@ -186,12 +186,12 @@ class _PairRanges:
         return index < len(self.starts) and self.starts[index] == position
 
     def gap(self, word: int) -> int:
-        """Return the index of the gap between ranges that contains a word outside them."""
+        """Return the index of the gap between two ranges in which a word outside all ranges lies."""
         return bisect_right(self.starts, word)
 
     def outside_pairs(self, position: int, number: int) -> int:
-        """Return a position moved out of any range, to the side that the tag ``number`` is on in
-        the source.
+        """Return a position that, if it is inside a range, is moved to the side of the range on which the
+        tag ``number`` is in the source.
         """
         index = bisect_right(self.starts, position) - 1
         if index < 0 or position >= self.ends[index]:

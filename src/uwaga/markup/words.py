@@ -56,8 +56,8 @@ def word_links(
         alignment: the alignment of the two, if known.
         sources: the words of the source.
         targets: the words of the target.
-        pairs: words of the source and their counterparts in the target, such as the terms of a glossary:
-            linked only with each other, if they occur equally often.
+        pairs: words of the source and their counterparts in the target, such as the terms of a glossary; they
+            are linked only with each other if they occur equally often.
     """
     links: list[dict[int, float]] = [{} for _ in sources]
     if alignment is not None:
@@ -145,8 +145,8 @@ class _WordIndex:
 
 
 def project(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:
-    """Return for each span the range of the indices of the words that it overlaps, empty for an
-    empty span.
+    """Return, for each span, the range of the indices of the words that it overlaps; for an empty span, the
+    range is empty.
     """
     starts = [start for start, _ in words]
     return [overlapping(words, starts, start, end) if end > start else range(0) for start, end in spans]

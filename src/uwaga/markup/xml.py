@@ -183,7 +183,7 @@ def content_pieces(
 
 
 def text_elements(text: str, names: Collection[str]) -> Iterator[Piece]:
-    """Yield the pieces of a document in which the texts are the elements with these names."""
+    """Yield the pieces of a document whose texts are in the elements with these names."""
 
     def read(element: Element) -> Iterator[Piece]:
         raw = element.content(text)

@@ -37,8 +37,8 @@ class XmlOutline:
     """The elements that separate texts.
 
     Attributes:
-        detect: whether to detect them by the positions of words; if not, only those in ``splitting`` separate
-            texts.
+        detect: whether to detect these elements by the positions of words; if not, only the elements in
+            ``splitting`` separate texts.
         splitting: names of elements that always separate texts.
         non_splitting: names of elements that never separate texts.
         lines: whether a line break inside a text ends a sentence; if not, it counts as a space.
