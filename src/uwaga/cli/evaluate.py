@@ -25,7 +25,7 @@ def evaluate_links(hypotheses: Path, references: Sequence[Path], as_json: bool) 
     Args:
         hypotheses: alignments in Moses format, one line per pair; ``-`` is standard input.
         references: a single file of gold alignments, for every pair or for numbered pairs.
-        as_json: print a JSON object.
+        as_json: whether to print a JSON object.
     """
     from uwaga.evaluation.alignment_error import alignment_report, moses_links, read_gold, select_lines
     from uwaga.files.lines import decode_lines

@@ -15,7 +15,7 @@ import typer
 
 MAX_LINES = 60
 STANDARD_WIDTH, MAX_WIDTH = 80, 100
-"""The width at which :data:`MAX_LINES` is measured, and the maximum width."""
+"""The width at which a page is compared with :data:`MAX_LINES`, and the maximum width of a page."""
 NAMES_WIDTH = 26
 FEW_EXAMPLES = 5
 """Number of lines of examples on an abridged page."""

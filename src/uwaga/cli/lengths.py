@@ -206,7 +206,7 @@ def _report(
 
 
 def _print(table: LengthTable) -> None:
-    """Print one row per bucket, with the BLEU, its interval and the length ratio of each system."""
+    """Print one row per bucket, with the BLEU score, its interval and the length ratio of each system."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -14,7 +14,7 @@ from uwaga.translator.memories import SIMILARITY_CLASSES, MemoryArgument, simila
 
 @dataclass
 class MemoryCounts:
-    """Counts of texts by similarity to the pair found in the memory, and by the use of that pair."""
+    """Counts of texts by similarity to the pair found in the memory, and by how that pair was used."""
 
     classes: Counter[str] = field(default_factory=Counter)
     used: Counter[str] = field(default_factory=Counter)

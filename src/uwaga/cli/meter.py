@@ -64,7 +64,7 @@ def file_meter(paths: Sequence[Path], verb: str) -> Iterator[Update]:
 
 @contextlib.contextmanager
 def count_meter(total: int, verb: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of processed lines of ``total``; if that is 0, show no bar."""
+    """Yield a function to call with the number of processed lines out of ``total``; for 0, show no bar."""
     if not total:
         yield lambda count: None
         return

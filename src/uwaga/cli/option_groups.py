@@ -41,7 +41,7 @@ FLAGS = {
 """Flags of options that are not ``--`` and the name of their field, by ``field`` or ``Dataclass.field``."""
 
 OPTION_WORDS = {"on_error": {"raise": "stop", "return": "skip"}}
-"""Command-line words for values whose Python name differs, by field."""
+"""Command-line words for field values that have another name in Python, by field."""
 NO_PATTERNS = "none"
 
 
