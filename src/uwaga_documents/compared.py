@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 STRING = re.compile(r"\"((?>(?:[^\"]++|\"\")*))\"")
 COMPARED_REASON = "named by a formula, list or filter"
-"""The reason why a text that is compared with cells is copied."""
+"""The reason why a cell whose text is compared by formulas, lists or filters is copied."""
 MAX_PATTERNS = 1000
 """Maximum number of strings with wildcards; every cell is compared with each of them."""
 

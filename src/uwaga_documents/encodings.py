@@ -118,7 +118,7 @@ class DecodedText:
 def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
     """Decode a document in the encoding of its byte order mark, ``options.encoding`` or ``default``.
 
-    The first of them that is present is used.
+    The first of these that is present is used.
 
     Raises:
         DataError: the content is not valid in the encoding; the message gives the line number.

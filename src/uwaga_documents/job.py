@@ -47,10 +47,10 @@ separately."""
 DocumentText = Inline | InlineText
 """A text with tags, which also has a context if the job uses a translation memory."""
 TranslateInlines = Callable[[Sequence[DocumentText]], list[Inline]]
-"""Returns the translations of texts with tags. The translation of a text must not depend on the other
-texts."""
+"""A function that returns the translations of texts with tags. The translation of a text must not depend on
+the other texts."""
 Progress = Callable[[int, int], None]
-"""Called with the number of completed texts and the total number of texts."""
+"""A function that receives the number of completed texts and the total number of texts."""
 
 
 Doubts = dict[Inline, tuple[str, ...]]
@@ -65,7 +65,8 @@ class DoubtfulText(NamedTuple):
         text: the text without tags.
         reasons: the reasons why the translation may be wrong.
         translation: the translation without tags.
-        location: where the translation is in the translated document; see :mod:`uwaga_documents.locations`.
+        location: the location of the translation in the translated document; see
+            :mod:`uwaga_documents.locations`.
     """
 
     number: int

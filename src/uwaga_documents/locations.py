@@ -24,7 +24,7 @@ class Location:
     """The location that has been reached while a document is written, as a line number.
 
     Args:
-        name: the name of a member of an archive for users; None for the document itself.
+        name: the name of a member of an archive, as shown to users; None for the document itself.
     """
 
     def __init__(self, name: str | None = None) -> None:

@@ -171,7 +171,7 @@ def _find_accelerator(text: str) -> re.Match[str] | None:
 
 
 def _branches(text: str, syntax: MessageSyntax) -> Iterator[tuple[str, bool]]:
-    """Yield the branches of a message and the separators between them, each with True for a separator."""
+    """Yield the parts of a message, each with False if it is a branch, or True if it separates branches."""
     position = 0
     for match in BRANCHES.finditer(_without_messages(text)) if "vue" in syntax.names and "|" in text else ():
         if match["separator"]:
@@ -385,8 +385,8 @@ class KeyChoice:
 class KeyPath:
     """A path in a tree of messages, and whether it is translated.
 
-    Paths are matched key by key: a path stores how far it has matched each pattern, so that it is not matched
-    again for its descendants.
+    Paths are matched key by key: a path stores how far it has matched each pattern, so that its keys are not
+    matched again for its descendants.
 
     Attributes:
         selected: whether the path is translated.

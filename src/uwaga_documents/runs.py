@@ -112,7 +112,7 @@ def has_description(text: str) -> bool:
 
 
 def with_descriptions(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces, with alternative texts of pictures in copied pieces as units."""
+    """Yield the pieces; alternative texts of pictures in copied pieces become units."""
     for piece in pieces:
         if not isinstance(piece, str) or isinstance(piece, Untranslated) or not has_description(piece):
             yield piece
@@ -174,7 +174,7 @@ class _RunReader:
     """A reader of the runs of a paragraph.
 
     Attributes:
-        formats: all properties of a run by its visible properties.
+        formats: all properties of the runs, by their visible properties.
         nested: the raw tags that contain paragraphs or alternative texts.
         deleted: the raw tags of tracked deletions.
     """

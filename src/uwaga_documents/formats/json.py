@@ -50,7 +50,7 @@ class JsonText(NamedTuple):
         parent: the number of the object or list that contains the value, from 1; 0 if there is none.
         top: the first key of the value's path.
         depth: number of objects and lists around the value.
-        selected: whether the user selected the key for translation.
+        selected: whether the value is to be translated.
         name: the path of the value, such as ``menu.file.open``.
     """
 

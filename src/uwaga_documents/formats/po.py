@@ -162,7 +162,7 @@ class _PluralForms:
     is_repeated: bool
 
     def text_indices(self, entry: PoEntry) -> list[int]:
-        """Return for each form of an entry the index of its text: 0 for ``msgid``, 1 for ``msgid_plural``.
+        """Return, for each form of an entry, the index of its text: 0 for ``msgid``, 1 for ``msgid_plural``.
 
         A singular text that does not contain the number, such as "one file", is not used if the form is also
         used for 21, or if Python would not accept the text.

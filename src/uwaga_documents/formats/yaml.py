@@ -65,7 +65,7 @@ class _Scalar(NamedTuple):
         key: the key of the value, if it is in a mapping.
         key_start: start offset of the key.
         mapping: the number of the mapping that contains the value; 0 if there is none.
-        selected: whether the user selected the key for translation.
+        selected: whether the value is to be translated.
         name: the path of the value, such as ``menu.file.open``.
     """
 
