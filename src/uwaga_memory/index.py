@@ -39,7 +39,8 @@ number of words of each text, with 16 bits for each. ``key`` consists of a 32-bi
 ``slots`` is the posting list of the term in the block.
 """
 SLOT_BITS = 16
-"""Number of bits of a slot, the number of a text in its block; block and slot form its position."""
+"""Number of bits of a slot, which is the number of a text in its block; a block and a slot form a
+position."""
 SERIAL_BITS = 24
 BLOCK_BITS = 31
 TERM_BITS = 32
