@@ -39,7 +39,7 @@ FAULTS: tuple[Fault, ...] = (
 )
 """Reasons why a line is not a pair, as in training; verdict ``n + 1`` means the fault of index ``n``."""
 RawLine = bytes | Fault | None
-"""A line, or its fault, or None if it is too long."""
+"""A line, the fault of a line, or None if the line is too long."""
 Verdicts = NDArray[np.int16]
 """(lines,) 0 for kept lines; otherwise the number of the fault or, from ``len(FAULTS) + 1``, of the rule."""
 

@@ -88,7 +88,7 @@ class JobReporter:
         self._stack.close()
 
     def start(self, rows: int, share: float, total: int | None) -> None:
-        """Start reporting; an earlier run finished ``rows`` of ``total`` rows, a ``share`` of the input."""
+        """Start reporting; ``rows`` of ``total`` rows, a ``share`` of the input, are already finished."""
         if rows:
             typer.echo(f"resuming: {rows:,} {self._unit}s already done", err=True)
         self._share = self._initial_share = share

@@ -220,7 +220,7 @@ class JobProgress(Protocol):
     """A receiver of the progress of a job."""
 
     def start(self, rows: int, share: float, total: int | None) -> None:
-        """Start reporting; an earlier run finished ``rows`` rows, which is ``share`` of the input.
+        """Start reporting; an earlier run finished ``rows`` rows, a ``share`` of the input.
 
         ``total`` is the number of rows of the input; None if unknown.
         """
@@ -368,7 +368,7 @@ def read_manifest(target: FileStore) -> Manifest | None:
 
 
 def _lock(target: FileStore) -> contextlib.AbstractContextManager[object]:
-    """Return a lock on a local folder; object stores have none."""
+    """Return a lock on a local folder, or a context manager without effect for an object store."""
     if not isinstance(target, LocalStore):
         return contextlib.nullcontext()
     if target.path.exists() and not target.path.is_dir():

@@ -181,7 +181,7 @@ class _Line(NamedTuple):
     problem: str | None = None
 
     def text(self, file: SourceFile) -> tuple[str, str | None]:
-        """Return the text of the line without LF or CR LF, and why it is not text, or None."""
+        """Return the text of the line without LF or CR LF, and the reason if the line is not text."""
         if self.problem:
             return "", self.problem
         try:

@@ -198,7 +198,7 @@ class TranslationSpec:
             the translators, each with a request that has all fields except the text.
 
         Raises:
-            ModelError, SettingsError, DataError, MissingExtraError: as
+            ModelError, SettingsError, DataError, MissingExtraError: as in
                 :meth:`uwaga.translator.Translator.load` and ``prepare``.
         """
         is_pooled = self.choice is not None and self.choice.pool

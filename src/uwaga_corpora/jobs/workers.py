@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from uwaga_corpora.jobs.ray_cluster import RayCluster
 
 MAX_ATTEMPTS = 5
-"""Number of workers that may be lost on one task; then the task is assumed to be the cause."""
+"""Number of workers lost on one task after which the task is assumed to be the cause."""
 MAX_STARTS = 3
-"""Number of consecutive workers that may be lost before they are ready; then the job fails."""
+"""Number of consecutive workers lost before they are ready after which the job fails."""
 READY_TIMEOUT = 1800.0
 """Seconds to wait while no worker is ready."""
 
