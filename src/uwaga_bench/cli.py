@@ -24,7 +24,7 @@ PIPED_WIDTH = 160
 UNITS = {"B/s": (1e9, "GB/s"), "op/s": (1e9, "Gop/s"), "tokens/s": (1.0, "tokens/s")}
 """The divisor and the displayed unit for each unit of a report."""
 COMMIT_LENGTH = 12
-"""Number of characters of a commit hash to show."""
+"""Number of characters of a commit hash that are shown."""
 NO_VALUE = "–"
 """The sign that is shown in a table in place of a missing value."""
 

@@ -45,7 +45,7 @@ PeakNumbers = Literal["int8", "float32"]
 KernelNumbers = Literal["int8", "int4", "bfloat16", "float16", "float32"]
 Kernel = Literal["product", "output", "attention", "quantise", "norm"]
 Bound = Literal["memory", "products"]
-"""What limits a rate: reading the weights from memory, or multiplying them in registers."""
+"""The limit of a rate: reading the weights from memory, or multiplying them in registers."""
 
 
 class Build(StrictModel):
