@@ -135,7 +135,7 @@ def _check_numbers(
     """Return the verdict on a number, or on the cells of a table.
 
     A likely mistake is recognised by the cells in which it differs from the right answer; other cells may be
-    wrong too. If several mistakes are recognised, the remark is about the one with the most cells.
+    wrong too. If several mistakes are recognised, the remark is about the mistake with the most cells.
     """
 
     def is_near(index: int, value: float) -> bool:

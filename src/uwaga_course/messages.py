@@ -126,7 +126,7 @@ MESSAGES: dict[str, dict[str, str]] = {
 
 
 def message_text(key: str, language: str, **values: object) -> str:
-    """Return the message with a key in a language, with ``values`` inserted."""
+    """Return the message with the given key and language, with ``values`` inserted."""
     return MESSAGES[language][key].format(**values)
 
 
