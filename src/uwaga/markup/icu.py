@@ -88,7 +88,7 @@ def _parse_at(text: str, start: int) -> tuple[IcuMessage, int] | None:
 
 
 def _find_closing_brace(text: str, start: int) -> int | None:
-    """Return the position of the brace that closes the branch starting at ``start``, or None."""
+    """Return the position of the brace that closes the branch starting at ``start``, or None if unclosed."""
     depth, is_quoted = 0, False
     for match in SYNTAX_CHARACTER.finditer(text, start, start + MAX_BRANCH_CHARACTERS):
         position = match.start()

@@ -391,7 +391,7 @@ def _locate(
 
 
 def _find_in_line(line: str, content: str, kind: BlockKind, position: int) -> int | None:
-    """Return the offset of a text in its line, or None."""
+    """Return the offset of a text in its line, or None if the text is not found."""
     if not content:
         return len(line.rstrip())
     if kind == "cell":
@@ -425,7 +425,7 @@ UNTRANSLATED_BLOCKS = {
 }
 """The kinds of blocks that are copied, with the reason for each."""
 PLACEHOLDER_START = "\ue000"
-"""The character that precedes the one that stands for a template tag."""
+"""The character that precedes every character that stands for a template tag."""
 MAX_TEMPLATE_PLACEHOLDERS = 6000
 """Maximum number of template tags that are replaced in a text; the private-use area has 6400 characters."""
 TEMPLATE_PLACEHOLDER = re.compile("(\ue000[\ue001-\uf8ff])")
@@ -506,7 +506,7 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
 
 
 def _fill_lines(parts: Inline, block: TextBlock, is_escaped: bool) -> str:
-    """Return a text in lines as wide as those of the block, or in one line if the block has only one line."""
+    """Return a text wrapped to the width of the block's lines, or in one line if the block has one line."""
     written = []
     for part in parts:
         if isinstance(part, str):

@@ -109,7 +109,7 @@ class _AttributeWriter:
 
 
 def html_attributes(tag: str) -> dict[str, str]:
-    """Return the attributes of an HTML tag by name in lower case."""
+    """Return the raw values of an HTML tag's attributes by name, with the names in lower case."""
     values: dict[str, str] = {}
     for name, value in attributes(tag).items():
         values.setdefault(name.lower(), value)
@@ -193,7 +193,7 @@ def text_elements(text: str, names: Collection[str]) -> Iterator[Piece]:
 
 
 def find_child(text: str, parent: Element, *names: str) -> Element | None:
-    """Return the first outermost element with these names inside a parent, or None."""
+    """Return the first outermost element inside a parent that has one of these names, or None."""
     return next(elements(text, names, parent.inner, parent.inner_end), None)
 
 
