@@ -243,7 +243,7 @@ class System:
         return rows
 
     def compare(self, baseline: Sequence[str], samples: int) -> tuple[Comparison, ...]:
-        """Compare the translations with those of another system by paired bootstrap resampling."""
+        """Return the comparison with another system's translations by paired bootstrap resampling."""
         from uwaga import evaluation
 
         return evaluation.compare(

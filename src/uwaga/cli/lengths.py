@@ -149,7 +149,7 @@ def _check_options(
 
 
 def _read_earlier(earlier: list[Path]) -> dict[Path, LengthTable]:
-    """Read the tables of earlier results, by path."""
+    """Return the tables of earlier results, by path."""
     from uwaga.inspection import read_length_table
 
     return {path: read_length_table(path) for path in earlier}
@@ -167,7 +167,7 @@ def _numbers(edges: str) -> list[int]:
 def _translate(
     models: Mapping[str, str], sources: list[str], beam: int | None, load: LoadOptions
 ) -> dict[str, list[str]]:
-    """Translate the sources with each model."""
+    """Translate the sources with each model, and return the translations by the name of the model."""
     from uwaga.cli.meter import count_meter
     from uwaga.inspection import translate_systems
 

@@ -84,7 +84,7 @@ class Uwaga(VerbGroup):
 
     @property
     def headings(self) -> Mapping[str, Sequence[str]]:
-        """Names of the installed subcommands, by heading of the help page; those of plugins come last."""
+        """Names of the installed subcommands, by heading of the help page; plugins come last."""
         names = list(VERBS)
         known = {name for verbs in HEADINGS.values() for name in verbs}
         headings = {title: [name for name in verbs if name in names] for title, verbs in HEADINGS.items()}

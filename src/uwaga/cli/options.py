@@ -1,4 +1,4 @@
-"""Options shared by several subcommands, except for those generated from dataclasses."""
+"""Options shared by several subcommands, except for options that are generated from dataclasses."""
 
 from __future__ import annotations
 

@@ -151,7 +151,10 @@ def _estimate(path: Path, changes: list[str]) -> None:
 
 
 def _train(path: Path, changes: list[str]) -> Path | None:
-    """Train with a settings file, in this process or in all processes that torchrun started."""
+    """Train with a settings file, and return the model's folder, or None if the training was interrupted.
+
+    The training runs in this process, or in all processes that torchrun started.
+    """
     settings = (
         None if _is_distributed() else _parse_settings(path, changes)
     )  # report mistakes before importing torch, which takes seconds

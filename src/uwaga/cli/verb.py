@@ -84,7 +84,7 @@ class Verb(TyperCommand):
     """A command that reports errors, and records whether ``--`` is among its arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, after checking the flags; return those that were not parsed."""
+        """Parse the arguments, after checking the flags; return the arguments that were not parsed."""
         TEXTS_ONLY.set("--" in args)
         check_flags(ctx, args)
         record_panel(ctx, args)
