@@ -469,7 +469,7 @@ def document_pieces(
 
 
 def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) -> Piece | None:
-    """Return a unit that writes the plural forms of the target language from those of the source.
+    """Return a unit that writes the plural forms of the target language from the forms of the source.
 
     The forms are in the order of CLDR. A form that the source does not have is translated from ``other``. The
     form ``zero`` is always kept, since it may be meant for the number 0, for which few languages have a form.

@@ -92,7 +92,7 @@ def _string(text: str, element: Element) -> Piece:
 
 
 def _plurals(text: str, plurals: Element, target: str) -> Piece:
-    """Return a unit that writes the plural forms of the target language from those of the source."""
+    """Return a unit that writes the plural forms of the target language from the forms of the source."""
     items = list(elements(text, ("item",), plurals.inner, plurals.inner_end))
     pieces = {attributes(item.tag(text)).get("quantity", ""): _string(text, item) for item in items}
     raw = plurals.content(text)

@@ -68,10 +68,10 @@ class JsonText(NamedTuple):
 def read_json(source: DocumentSource) -> Reading:
     """Read all string values of a file, or only those with the keys that the user selected.
 
-    Plural forms of i18next (``files_one``, ``files_other``) are replaced with those of the target language.
-    The root key of a file is replaced with the target language if it is the source language, as in i18n-js.
-    In entries with a description, as in Chrome's ``messages.json``, only the text is translated, unless keys
-    are selected.
+    Plural forms of i18next (``files_one``, ``files_other``) are replaced with the forms of the target
+    language. The root key of a file is replaced with the target language if it names the source language, as
+    in i18n-js. In entries with a description, as in Chrome's ``messages.json``, only the text is translated,
+    unless keys are selected.
     """
     decoded = decode_text(source)
     text = decoded.text
@@ -214,7 +214,7 @@ def _pieces(
         source: the file of the document.
         choose: returns a value with ``selected`` set as required, or None to copy the value without reporting
             it.
-        target: the language whose plural forms replace those of i18next; None to keep them.
+        target: the language whose plural forms replace the forms of i18next; None to keep these.
         syntax: the syntax of the messages.
     """
     values = map(choose, json_texts(text, KeyChoice(source.options.keys).root))

@@ -30,7 +30,7 @@ def front_matter(text: str, keys: Sequence[str] = ()) -> tuple[list[Piece], str]
 
     Args:
         text: the document.
-        keys: the keys whose values are translated; if empty, those in :data:`TEXT_KEYS`.
+        keys: the keys whose values are translated; if empty, the keys in :data:`TEXT_KEYS`.
     """
     if match := TOML.match(text):
         return [match[0]], text[match.end() :]

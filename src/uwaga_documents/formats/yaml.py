@@ -105,8 +105,9 @@ class _Collection:
 def read(source: DocumentSource) -> Reading:
     """Read the string values; numbers, dates and other values are copied.
 
-    The plural forms in a mapping, as in Rails, are replaced with those of the target language. The root key
-    of a file is replaced with the target language if it is the only one and is the source language.
+    The plural forms in a mapping, as in Rails, are replaced with the forms of the target language. The root
+    key of a file is replaced with the target language if it is the only root key and names the source
+    language.
     """
     decoded = decode_text(source)
     return decoded.reading(_pieces_in_target(decoded.text, source))
@@ -154,8 +155,8 @@ class _YamlReader:
         self._resolver: Any = yaml.SafeLoader("")
 
     def pieces(self, target: str | None) -> Iterator[Piece]:
-        """Yield the pieces; plural forms are replaced with those of the language ``target``, unless
-        it is None.
+        """Yield the pieces; plural forms are replaced with the forms of the language ``target``, unless it is
+        None.
         """
         scalars = list(self._scalars())
         groups = (
