@@ -57,7 +57,7 @@ def analyse(
     texts: Sequence[Pair],
     progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> Analysis:
-    """Count the texts of a document by their similarity to a memory.
+    """Return the number of texts, words and characters of a document by similarity to a memory.
 
     A text that occurred earlier in the document counts as a repetition, unless the memory contains it.
 

@@ -322,7 +322,7 @@ class TermLists:
 
 
 def distinct_terms(terms: Sequence[int]) -> list[int]:
-    """Return the terms of a text, with repeated terms replaced by different ones."""
+    """Return the terms of a text, with repeated terms replaced by different terms."""
     occurrences = defaultdict[int, Iterator[int]](count)
     return [(term + next(occurrences[term]) * OCCURRENCE_FACTOR) % (1 << TERM_BITS) for term in terms]
 

@@ -224,7 +224,7 @@ def _derive_fields(properties: Iterable[tuple[str, str]]) -> _Derived:
 def _remaining_properties(
     properties: Sequence[tuple[str, str]], derived: _Derived
 ) -> tuple[tuple[str, str], ...]:
-    """Return the properties without those that an export writes again from the context and time of a pair."""
+    """Return the properties, except those that an export derives again from a pair's context and time."""
     remaining = tuple(properties)
     for index, name in enumerate(WRITTEN_PROPERTIES):
         other_properties = tuple(item for item in remaining if item[0] != name)
