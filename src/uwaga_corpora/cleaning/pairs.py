@@ -18,7 +18,7 @@ NO_DIGIT = 255
 _TERMINALS = ".?!…。！？؟।｡"
 _LETTER_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Mn", "Mc", "Me"}
 _ASSIGNED = 0x32400
-"""End of the assigned characters, except for selectors and tags (from 0xE0000 on) and private use."""
+"""End of the assigned code points; selectors and tags (from 0xE0000 on) and private use are not included."""
 _TAGS, _TAGS_END = 0xE0000, 0xE0200
 _PRIVATE = 0xF0000
 _JAMO, _JAMO_END = 0x1100, 0x1200

@@ -120,4 +120,4 @@ RULES: Registry[type[AnyRule]] = Registry(
         "score": "uwaga_corpora.cleaning.rules.models:DualCrossEntropy",
     },
 )
-"""The rules by name, in their default order: cheap ones first."""
+"""The rules by name, in their default order: cheap rules first."""

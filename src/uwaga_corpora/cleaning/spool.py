@@ -103,7 +103,10 @@ def smallest_threshold(scores: Scores, count: int) -> tuple[np.float32, int]:
 
 
 def _histogram(scores: Scores, upper: int | None) -> NDArray[np.int64]:
-    """Count scores by their upper 16 bits, or scores with the upper bits ``upper`` by their lower bits."""
+    """Count scores by their upper 16 bits.
+
+    If ``upper`` is not None, count only the scores with these upper bits, by their lower bits.
+    """
     counts = np.zeros(1 << _HALF_BITS, np.int64)
     for start in range(0, len(scores), CHUNK_SCORES):
         bits = np.ascontiguousarray(scores[start : start + CHUNK_SCORES]).view(np.uint32)

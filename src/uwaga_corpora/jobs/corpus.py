@@ -78,7 +78,7 @@ class CorpusInput:
     read: Callable[[], Iterator[CorpusLine]]
 
     def identify(self) -> CorpusIdentity:
-        """Read the input once to detect any damage before the job starts.
+        """Return the identity of the input, which is read once to detect any damage before the job starts.
 
         The SHA-256 is computed from the decompressed lines, so files may be moved and compressed.
 

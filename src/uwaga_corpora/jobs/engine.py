@@ -34,9 +34,9 @@ from uwaga_corpora.jobs.workers import TaskResult, WorkerPool, Workers
 MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 1 << 28  # bytes
 BLOCKS_PER_WORKER = 2
-"""Blocks in memory per worker: the one being translated and the next one."""
+"""Number of blocks in memory per worker: the block being translated and the next block."""
 MAX_LISTED_FAILURES = 100
-"""Maximum number of failed rows that the record of a part lists; further ones are only counted."""
+"""Maximum number of failed rows that the record of a part lists; further failed rows are only counted."""
 FIRST_PART_ROWS = 500
 """Number of rows of the first part, which takes seconds to translate."""
 SAVE_INTERVAL = 50
@@ -381,7 +381,7 @@ def _lock(target: FileStore) -> contextlib.AbstractContextManager[object]:
 
 
 def _load_state(job: Job) -> _State:
-    """Return the state recorded in the target's manifest, or a new one."""
+    """Return the state recorded in the target's manifest, or a new state."""
     sizes = {file.name: file.size for file in job.target.files()}
     started = read_manifest(job.target)
     if started is None or not (started.parts or any(map(PART_NAME.fullmatch, sizes))):

@@ -39,7 +39,7 @@ class RayTranslator:
         self._translator: TaskTranslator | None = None
 
     def load(self) -> dict[str, Any]:
-        """Load the models and return their fingerprint."""
+        """Load the models, and return the fingerprint of the worker or an error."""
         try:
             self._translator = TaskTranslator(self._spec)
             return {"answer": tuple(worker_fingerprint(self._spec))}
@@ -47,7 +47,7 @@ class RayTranslator:
             return _failure(error)
 
     def translate(self, *task: Any) -> dict[str, Any]:
-        """Translate the texts of a task."""
+        """Translate the texts of a task, and return the translations or an error."""
         assert self._translator is not None
         try:
             return {"answer": [tuple(text) for text in self._translator.translate(Task(*task))]}

@@ -296,7 +296,7 @@ def _json(value: str | float | None) -> str:
 
 
 def _json_object(line: _Line, file: SourceFile) -> tuple[dict[str, Any] | None, str | None]:
-    """Return the object of a line (None for a blank or invalid line), and its problem, or None."""
+    """Return the object of a line (None for a blank or invalid line), and the problem of an invalid line."""
     text, problem = line.text(file)
     if problem or not text.strip():
         return None, problem
@@ -371,7 +371,7 @@ def _lines(file: SourceFile, first: int) -> Iterator[_Line]:
 
 
 class ParquetFormat:
-    """Parquet files; all columns are kept, and the new ones are appended."""
+    """Parquet files; all columns are kept, and the new columns are appended."""
 
     name, suffix = "parquet", ".parquet"
 

@@ -107,12 +107,12 @@ class TranslationSpec:
 
     @property
     def glossary(self) -> str | None:
-        """Path of the glossary file, or None."""
+        """Path of the glossary file, or None if no glossary is used."""
         return None if self.request.glossary is None else str(self.request.glossary)
 
     @property
     def memory(self) -> str | None:
-        """Path of the translation memory, or None."""
+        """Path of the translation memory, or None if no memory is used."""
         return None if self.request.memory is None else str(self.request.memory)
 
     def to_dict(self) -> dict[str, Any]:
