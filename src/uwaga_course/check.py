@@ -28,7 +28,7 @@ from uwaga_course.program import MARK
 TIME_LIMIT_SECONDS = 60
 """Time limit for running a program and its tests."""
 MAX_OUTPUT_CHARACTERS = 4000
-"""Maximum number of characters of a program's output that are shown; the last ones are shown."""
+"""Maximum number of characters that are shown of a program's output, counted from its end."""
 SEPARATORS = ",;()"
 """Characters that people write between numbers and around rows; a comma may also be part of a number."""
 

@@ -52,7 +52,7 @@ class ChapterTexts:
 
 @cache
 def read_texts(path: Path) -> ChapterTexts:
-    """Read the texts of the exercises in a file."""
+    """Return the texts of the exercises in a file."""
     values = read_yaml(path)
     if not isinstance(values, dict):
         raise SettingsError(f"{path}: must map the numbers of exercises to their texts")
