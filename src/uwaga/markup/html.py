@@ -106,8 +106,8 @@ def html_pieces(
     Args:
         text: the page or fragment.
         ignored: names of further elements that are never translated, in lower case.
-        message: whether it is a string of a user interface, in which unknown elements, such as ``<0>``, occur
-            within sentences, and white space is significant.
+        message: whether the text is a string of a user interface, in which unknown elements, such as ``<0>``,
+            occur within sentences, and white space is significant.
     """
     return _HtmlReader(text, ignored, message).pieces()
 
@@ -277,7 +277,7 @@ def _tag_end(text: str, position: int) -> int:
 
 
 class _Finder:
-    """A searcher of a text, which remembers the strings that do not occur again."""
+    """A scanner of a text, which remembers the strings that do not occur again."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -299,7 +299,7 @@ class _Finder:
 
 
 class _TagEnds:
-    """A searcher of the ends of tags, which skips quoted attribute values.
+    """A scanner that finds the ends of tags and skips quoted attribute values.
 
     Positions from which no end is reached are recorded. Otherwise a text with unclosed quotes would be
     scanned again from each of its tags.

@@ -27,7 +27,7 @@ def insert_tags(
     A pair of tags is placed around the words aligned with the words that it encloses in the source; an
     unpaired tag is placed after the words aligned with the text before it. Tags inside a word stay inside the
     copy of the word, white space stays on the same side of a tag, and tags around the complete text stay
-    around it. The text remains that of the translation, except for white space next to tags.
+    around it. The text of the translation does not change, except for white space next to tags.
 
     Args:
         stripped: the source and its tags.

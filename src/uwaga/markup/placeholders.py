@@ -319,7 +319,7 @@ def without_numbers(text: str, numbering: Numbering) -> str:
 
 
 def keep_order(source: Inline, translation: Inline) -> Inline:
-    """Return the translation with arguments that have no number or name put in the order of the source."""
+    """Return the translation with arguments that lack a number and a name put into the source's order."""
     arguments = [part for part in source if is_kept(part) and NEXT_ARGUMENT_PLACEHOLDER.search(part.raw)]
     positions = [
         index

@@ -202,7 +202,7 @@ def replace_symbols(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
 def pair_with_symbols(source: Inline, target: Inline) -> tuple[Inline, Inline]:
     """Return a text and its translation with their untranslated pieces replaced by symbols.
 
-    They are returned unchanged if their pieces differ or there are too many pieces.
+    Both are returned unchanged if their pieces differ or there are too many pieces.
     """
     choice = choose_symbols(source, 0)
     symbols: dict[str, list[str | None]] = {}
