@@ -51,7 +51,7 @@ def load_for_sample(
     sample: Sequence[str],
     is_document: bool = False,
 ) -> tuple[Translator, bool]:
-    """Load models as :func:`load_for_texts` does, after detecting the language of a sample for ``auto``.
+    """Load models like :func:`load_for_texts`; if the source is ``auto``, detect the language of a sample.
 
     The candidates are the source languages of the named model or, without one, of the installed models. The
     detected language is reported on standard error. If the sample is in the target language, the first
