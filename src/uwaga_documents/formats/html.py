@@ -29,7 +29,7 @@ ENCRYPTED_PAGE = re.compile(rb"<(?:\w+:)?CipherReference\b[^<>]*?\sURI=[\"'][^\"
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the readers of the members of a book with text: pages, table of contents, title and
+    """Return the readers of the members of a book that contain text: pages, table of contents, title and
     description.
     """
     if CONTAINER not in archive:

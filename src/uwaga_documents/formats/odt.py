@@ -48,8 +48,8 @@ CELL_ELEMENT, FORMULA_ATTRIBUTE = "table:table-cell", "table:formula="
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the readers of the members with text: the content, the styles (headers and footers),
-    the metadata.
+    """Return the readers of the members that contain text: the content, the styles (headers and footers), the
+    metadata.
     """
     if "content.xml" not in archive or "META-INF/manifest.xml" not in archive:
         raise DataError(

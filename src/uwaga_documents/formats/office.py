@@ -370,7 +370,7 @@ def _worksheet_pieces(compared: ComparedTexts, text: str) -> Iterator[Piece]:
 
 
 def _cell_pieces(compared: ComparedTexts, text: str) -> Iterator[Piece]:
-    """Yield the pieces of a sheet, in which the results of formulas, headers and footers are copied."""
+    """Yield the pieces of a sheet, in which headers, footers and the results of formulas are copied."""
     prefix = _prefix(text, "sheet", "")
     has_results = 't="str"' in text
     has_header = f"<{prefix}headerFooter" in text

@@ -233,7 +233,7 @@ def _is_other_language(header: str, target: str | None) -> bool:
 def _complete_header(
     header: PoEntry, target: str, charset: str, is_other_language: bool, declares_forms: bool
 ) -> None:
-    """Add the fields that a translation needs to a header: encoding, language and plural forms.
+    """Add to a header the fields that a translation needs: encoding, language and plural forms.
 
     Args:
         header: the header.
