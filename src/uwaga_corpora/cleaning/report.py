@@ -105,7 +105,7 @@ class Collector:
         self._bounds[0] = 0
 
     def add(self, block: LineBlock, verdicts: Verdicts) -> None:
-        """Count the lines of a block."""
+        """Count the verdicts on a block's lines, and sample examples."""
         counts = np.bincount(verdicts, minlength=len(self._bounds))
         self.report.read += len(block)
         self.report.kept += int(counts[0])

@@ -1,4 +1,4 @@
-"""``uwaga distil``: translate a corpus with a teacher model to train a student on."""
+"""``uwaga distil``: translate a corpus with a teacher model to train a student model."""
 
 from __future__ import annotations
 

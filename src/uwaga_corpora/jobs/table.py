@@ -34,7 +34,7 @@ from uwaga_corpora.jobs.table_formats import (
 from uwaga_corpora.jobs.translation import Setting, Task, TranslatedText, TranslationSpec
 
 PART_BYTES = 1 << 24
-"""Bytes of rows after which a part ends, whatever the number of rows."""
+"""Number of bytes of rows after which a part ends, whatever its number of rows."""
 
 
 def batch_job(
