@@ -69,7 +69,7 @@ def load_model(checkpoint: Checkpoint, numbers: Numbers | None, threads: int) ->
 
     Args:
         checkpoint: the model.
-        numbers: number format; None for that of a quantised folder, or int8 for other models.
+        numbers: number format; None for the format of a quantised folder, or int8 for other models.
         threads: number of threads of a search.
     """
     packed = checkpoint.packed
