@@ -23,8 +23,8 @@ class Tag:
             not yet closed. ``void`` stands alone, such as ``<br/>``. ``kept`` is an entire element that is
             never translated, such as ``<code>ls -l</code>``.
         raw: the tag as it appears in the document; it is written back unchanged.
-        text: the text that it displays: the words of a ``kept`` element, ``"\n"`` for a line break or
-            tab, which ends a segment, otherwise empty.
+        text: the text that the tag displays: the words of a ``kept`` element, or ``"\n"`` for a line
+            break or tab, which ends a segment; empty for other tags.
     """
 
     kind: TagKind

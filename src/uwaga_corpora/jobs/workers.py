@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from uwaga_corpora.jobs.ray_cluster import RayCluster
 
 MAX_ATTEMPTS = 5
-"""Number of workers lost on one task after which the task is assumed to be the cause."""
+"""If this number of workers is lost on one task, the task is assumed to be the cause."""
 MAX_STARTS = 3
-"""Number of consecutive workers lost before they are ready after which the job fails."""
+"""If this number of consecutive workers is lost before they are ready, the job fails."""
 READY_TIMEOUT = 1800.0
 """Seconds to wait while no worker is ready."""
 
