@@ -29,7 +29,7 @@ class NotStoredError(UwagaError):
 
 
 class UnknownLanguageError(UwagaError):
-    """Raised if the language of a text is none of the server's languages."""
+    """Raised if none of the server's languages is detected in a text."""
 
 
 class NotReadyError(UwagaError):
@@ -37,7 +37,7 @@ class NotReadyError(UwagaError):
 
 
 class QuotaError(UwagaError):
-    """Raised if a request would exceed a client's quota or limit of stored data."""
+    """Raised if a request would exceed a client's character quota or a limit on stored data."""
 
 
 class StorageError(UwagaError):
@@ -49,7 +49,7 @@ MODEL_UNAVAILABLE = "the model for these languages cannot be loaded; the server'
 MAX_MESSAGE_LENGTH = 600
 """Maximum number of characters of an error message, since some messages quote untrusted input."""
 DEFAULT_RETRY_AFTER = 30.0
-"""Default value in seconds of ``Retry-After`` for errors with status 503, such as a full disk."""
+"""Default value of ``Retry-After`` in seconds, for errors with status 503, such as a full disk."""
 
 
 @dataclass(eq=False)
@@ -61,7 +61,7 @@ class ApiError(Exception):
         code: error code for programs, such as ``text_too_long``.
         message: error message for users, in English, which says how to fix the request.
         parameter: name of the invalid request parameter; empty if the error concerns no parameter.
-        retry_after: seconds after which the same request may succeed; None if it will not. Defaults to
+        retry_after: seconds after which a retry may succeed; None if retrying does not help. Defaults to
             :data:`DEFAULT_RETRY_AFTER` for status 503.
         allow: the methods that the path supports, for status 405.
     """
@@ -82,7 +82,7 @@ class ApiError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The response headers, which are the same in every dialect."""
+        """The response headers ``Allow`` and ``Retry-After``, which are the same in every dialect."""
         headers = {"allow": ", ".join(self.allow)} if self.allow else {}
         if self.retry_after is not None:
             headers["retry-after"] = str(max(1, math.ceil(self.retry_after)))

@@ -42,13 +42,13 @@ LOG = logging.getLogger("uwaga_server")
 OPENAPI_PATH = "/openapi.json"
 API_DESCRIPTION = "Machine translation by uwaga. Texts stay on this server."
 MAX_THREADS = 64
-"""Number of threads for blocking calls; at most half of them can wait for glossaries."""
+"""Number of threads for blocking calls; at most half of the threads can wait for glossaries."""
 FLUSH_INTERVAL = 1.0
 """Seconds between two writes of usage counts from memory to the database."""
 
 
 class Health(BaseModel):
-    """The status, `ok` or `loading`, and the names of models that cannot be served."""
+    """The status of the server, `ok` or `loading`, and the names of unavailable models."""
 
     status: str
     failed: list[str] = []
@@ -93,7 +93,7 @@ def create_app(
         settings: the settings of the server.
         metrics: the metrics; a new object if None.
         limiter: the limiter of requests and characters per minute; a new one if None.
-        dialects: the dialects to serve; those of the settings if None.
+        dialects: the dialects to serve; if None, those that the settings name.
     """
     context = _create_context(service, settings, metrics or Metrics(), limiter or RateLimiter())
     if dialects is None:
@@ -150,7 +150,7 @@ def _lifespan(
 ) -> Callable[[object], AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
-        """Start loading the models without delaying startup; at shutdown, finish running requests."""
+        """Start to load the models without delaying startup; finish the running requests at shutdown."""
         service, documents, usage = context.service, context.documents, context.stores.usage
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_THREADS, "uwaga-server"))
 

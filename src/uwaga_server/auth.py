@@ -25,9 +25,9 @@ KEY_PATTERN = re.compile(rf"{KEY_PREFIX}-([0-9a-f]{{8}})-([\w-]{{32,64}})", re.A
 MAX_FILE_BYTES = 16 << 20
 """Maximum number of bytes that are read from a key file."""
 RECHECK_INTERVAL = 1.0
-"""Seconds between two checks whether the key file has changed."""
+"""Seconds between two checks of whether the key file has changed."""
 EMPTY_KEY_HASH = hashlib.sha256(b"").hexdigest()
-"""Hash that is compared with a key of unknown number, so that the check takes the same time."""
+"""Hash with which a key is compared if its number is unknown, so that the check takes equally long."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Client:
     """A client and its limits; 0 means no limit.
 
     Attributes:
-        name: the name of the key, or the address on a server without keys.
+        name: the name for which the key was created; on a server without keys, the client's address.
         requests_per_minute: maximum requests per minute.
         characters_per_minute: maximum characters of texts per minute.
         characters: maximum characters in total.
@@ -48,7 +48,7 @@ class Client:
 
 
 class StoredKey(StrictModel):
-    """An entry of a key file; since a key has 256 random bits, a fast hash is enough."""
+    """An entry of a key file. Since a key has 256 random bits, a fast hash of it is secure."""
 
     name: str
     number: str
@@ -154,7 +154,7 @@ def remove_key(path: Path, name: str, older: bool = False) -> None:
 
 
 def _client_keys(path: Path, keys: Sequence[StoredKey], name: str) -> list[StoredKey]:
-    """Return the keys of a client, with the newest last."""
+    """Return the keys of a client, oldest first."""
     client_keys = [stored for stored in keys if stored.name == name]
     if not client_keys:
         names = ", ".join(dict.fromkeys(stored.name for stored in keys[:8])) or "none"
@@ -175,7 +175,7 @@ class KeyRing:
 
     Args:
         path: the key file.
-        default: a client whose limits apply to keys without limits.
+        default: a client whose limits apply to keys for which the file states no limits.
     """
 
     def __init__(self, path: Path, default: Client) -> None:

@@ -1,4 +1,4 @@
-"""HTTP connections with limits on time and memory, against slow or hostile clients."""
+"""HTTP connections with limits on time and memory, which protect the server from slow or hostile clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ connection that the server is closing.
 MAX_HEAD_BYTES = 64 << 10
 """Maximum number of bytes of a request outside its body: head, chunk framing and trailers."""
 FRAMING_FACTOR = 8
-"""Maximum number of received bytes per byte of a body; a one-byte chunk takes six bytes."""
+"""Maximum number of received bytes per byte of a body; a chunk with one byte of content takes six bytes."""
 MAX_PIPELINED = 64
 """Maximum number of pipelined requests on a connection."""
 _FINISHED_SCOPE: Any = {}
@@ -27,7 +27,7 @@ _FINISHED_SCOPE: Any = {}
 
 
 class ClientProgress(NamedTuple):
-    """State of a client that the server waits for; two equal states mean that it made no progress.
+    """State of a client for which the server waits; if two states are equal, the client made no progress.
 
     Attributes:
         requests: number of requests started on the connection.
@@ -139,7 +139,7 @@ class WatchedConnection(HttpToolsProtocol):
             raise ValueError("the request head is too long")  # stops reading the request
 
     def on_body(self, body: bytes) -> None:
-        """Handle a part of a body, which permits some bytes of framing overhead."""
+        """Handle a part of a body; each of its bytes permits some bytes of framing overhead."""
         self._overhead = max(0, self._overhead - FRAMING_FACTOR * len(body))
         super().on_body(body)
 

@@ -48,7 +48,7 @@ class ServerContext:
     documents: DocumentWorker | None = None
 
     def owner(self, client: Client) -> str:
-        """Return the name of the owner of a client's stored data.
+        """Return the name of the owner to whom a client's stored data belongs.
 
         On a server without keys, all clients share the owner with the empty name.
         """
@@ -90,7 +90,7 @@ class ServerContext:
         return Client(_client_network(address), limits.requests_per_minute, limits.characters_per_minute)
 
     def charge(self, client: Client, texts: Sequence[str], parameter: str = "text") -> int:
-        """Check the size of a request's texts, and return their number of characters.
+        """Check the size of a request's texts, and return their total number of characters.
 
         The characters are counted against the client's rate limit.
         """
@@ -100,7 +100,7 @@ class ServerContext:
         return characters
 
     def check_size(self, texts: Sequence[str], parameter: str = "text") -> int:
-        """Check the size of a request's texts and return their number of characters."""
+        """Check the size of a request's texts and return their total number of characters."""
         limits = self.settings.limits
         if len(texts) > limits.texts:
             message = f"{len(texts)} texts in one request; send at most {limits.texts}"
@@ -128,7 +128,7 @@ class ServerContext:
             client: the client to charge.
             texts: the texts, as for :meth:`Service.translate`.
             parameter: the name of the request parameter that contains the texts.
-            raise_errors: whether to raise the first error of a text that cannot be translated.
+            raise_errors: whether to raise the error of the first text that cannot be translated.
         """
         strings = [text.text for text in texts]
         characters = self.charge(client, strings, parameter)
@@ -180,7 +180,7 @@ def _client_network(address: str) -> str:
 
 @dataclass(frozen=True)
 class KeyLocation:
-    """Where the requests of a dialect contain the API key.
+    """The places where a request of a dialect may contain the API key.
 
     Attributes:
         schemes: accepted schemes of ``Authorization: SCHEME KEY``, in lower case.
@@ -209,7 +209,7 @@ class KeyLocation:
         """Authenticate a request before its body is read, as :meth:`admit` does.
 
         Returns:
-            the client, or None if only the body can contain the key.
+            The client; None if a key is required and only the body can contain it.
         """
         if context.keys is None or self._find_key(request):
             return self.admit(context, request)

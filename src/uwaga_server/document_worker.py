@@ -1,4 +1,4 @@
-"""Translate stored documents in the background, while the process also serves requests."""
+"""Background translation of stored documents, while the process also serves requests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DocumentWorker:
         self._wake.set()
 
     async def stop(self) -> None:
-        """Stop once the current segments are translated, and release the documents to other processes."""
+        """Stop after the current segments are translated, and release the documents to other processes."""
         self._stopped = True
         for claimed in self._current:
             claimed.stopping = True
@@ -92,7 +92,7 @@ class DocumentWorker:
                 await run_in_thread(claimed.fail, problem.message, problem.code)
 
     async def _process(self, claimed: ClaimedDocument) -> None:
-        """Translate a document and record the result, or release it if it must be retried."""
+        """Translate a document and record the result, or release the document for a later retry."""
         claimed.stopping = self._stopped
         log_fields: dict[str, object] = {"document": claimed.id, "format": claimed.spec.format}
         try:
@@ -129,9 +129,9 @@ class DocumentWorker:
         await run_in_thread(self._stores.usage.add, spec.owner, characters, 1, spec.characters)
 
     async def _translate_or_restart(self, claimed: ClaimedDocument) -> DocumentReport:
-        """Translate a document, resuming from the journal of an earlier worker if there is one.
+        """Translate a document, resuming the translation of an earlier worker if it left a journal.
 
-        If a resumed translation fails, for example because the journal does not match, start from scratch.
+        If a resumed translation fails, for example because the journal does not match, it is restarted.
         """
         is_resumed = claimed.is_resumed
         try:

@@ -1,4 +1,4 @@
-"""Read requests (JSON, forms, queries, uploads) and write responses."""
+"""Functions that read requests (JSON, forms, queries, uploads) and write responses."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def json_response(content: object, status: int = 200, headers: dict[str, str] | 
 
 
 def media_type(request: Request, default: str = "") -> str:
-    """Return the media type of a request's body in lower case, or the default if none is stated."""
+    """Return the media type of a request's body in lower case, or the default if the request states none."""
     return request.headers.get("content-type", default).partition(";")[0].strip().lower()
 
 
@@ -90,7 +90,7 @@ def validation_error(error: ValidationError) -> ApiError:
 
 
 def client_address(request: Request) -> str:
-    """Return the IP address of the client; behind a trusted proxy, the forwarded address."""
+    """Return the IP address of the client, or the address that a trusted proxy forwarded."""
     return request.client.host if request.client is not None else ""
 
 
@@ -214,7 +214,7 @@ async def read_form(request: Request, max_field_bytes: int) -> AsyncIterator[For
 
 
 def recount_body(request: Request, strings: Iterable[str]) -> None:
-    """Count the memory of strings extracted from a request's body, instead of that of the body."""
+    """Count the memory of the strings extracted from a request's body, instead of the memory of the body."""
     state: RequestState = request.scope["uwaga"]
     state.body_memory.replace(state, sum(map(sys.getsizeof, strings)))
 
@@ -260,11 +260,11 @@ Flag = Annotated[
     BeforeValidator(_parse_flag),
     WithJsonSchema({"anyOf": [{"type": "boolean"}, {"enum": list(FLAG_VALUES)}]}),
 ]
-"""Type of a boolean in JSON or a form."""
+"""Type of a boolean that is sent in JSON or in a form."""
 Names = Annotated[list[str], BeforeValidator(_parse_names), WithJsonSchema(STRINGS_SCHEMA)]
-"""Type of a list of names or a comma-separated string."""
+"""Type of a list of names, which may be sent as a comma-separated string."""
 TextList = Annotated[list[str], BeforeValidator(_as_list), WithJsonSchema(STRINGS_SCHEMA)]
-"""Type of a list of texts or a single text."""
+"""Type of a list of texts; a single text may be sent as a string."""
 
 
 async def read_fields(request: Request, kind: type[Fields]) -> Fields:

@@ -22,9 +22,9 @@ from uwaga_server.auth import Client
 
 MINUTE = 60.0
 BUCKET_FORMAT = struct.Struct("=16sdd")
-"""Binary format of a bucket: digest of client and limit, remaining tokens, and time of the last update."""
+"""Binary format of a bucket: digest of client and kind of limit, remaining tokens, time of last update."""
 GROUP_SIZE = 16
-"""Number of buckets in a group, which share a lock; the digest of a bucket selects its group."""
+"""Number of buckets in a group. The buckets of a group share a lock; a bucket's digest selects its group."""
 DEFAULT_GROUPS = 1 << 13
 """Default number of groups."""
 
@@ -97,7 +97,7 @@ class RateLimiter:
     def _bucket(self, bucket_id: bytes) -> Iterator[tuple[int, bool]]:
         """Lock the group of a bucket, and yield the bucket's offset in the table and whether it exists.
 
-        A bucket that does not exist yet gets the offset of the least recently used bucket in its group.
+        For a bucket that does not exist, the offset is that of the least recently used bucket in its group.
         """
         length = BUCKET_FORMAT.size * GROUP_SIZE
         start = int.from_bytes(bucket_id[:4], "little") % self._groups * length

@@ -26,7 +26,7 @@ LATENCY_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 
 
 
 class Metrics:
-    """Metrics of one worker process; :meth:`text` returns those of all workers."""
+    """Metrics of one worker process; :meth:`text` returns the metrics of all workers."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -98,7 +98,7 @@ class Metrics:
         return ModelMetrics(self, model)
 
     def count_translations(self, model: str, characters: int, translations: Sequence[Translation]) -> None:
-        """Record the number of source characters, generated tokens and draft tokens of translations."""
+        """Record the numbers of source characters, generated tokens and draft tokens of translations."""
         self.characters.inc(characters)
         self.tokens.labels(model).inc(sum(len(translation.tokens) for translation in translations))
         draft_use = DraftUse.total(translation.draft for translation in translations)
@@ -147,7 +147,7 @@ class ModelMetrics:
         self._answer_seconds.observe(seconds)
 
     def on_steps(self, steps: int, rows: int, sentences: int) -> None:
-        """Update the counters of batch steps, rows and sentences to these totals."""
+        """Update the counters of batch steps, rows and sentences to the given totals."""
         previous, self._totals = self._totals, (steps, rows, sentences)
         for counter, old, new in zip(self._batch, previous, self._totals, strict=True):
             counter.inc(max(0, new - old))

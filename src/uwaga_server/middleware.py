@@ -36,7 +36,7 @@ class RequestState:
     """State of a request, stored in ``scope["uwaga"]``.
 
     Attributes:
-        id: the request id: the one sent by the client, or a random one.
+        id: the request id that the client sent, or a random id.
         body_memory: the memory budget for request bodies.
         status: the status of the response; 0 before the response starts.
         disconnected: True if the client has disconnected.
@@ -60,7 +60,7 @@ class BodyMemory:
     """Memory budget for the bodies of all requests in progress.
 
     If the budget is exceeded, the oldest incomplete body is refused, so that clients that never complete
-    their bodies do not block others.
+    their bodies do not block other clients.
 
     Args:
         size: the maximum total size in bytes.
@@ -71,7 +71,7 @@ class BodyMemory:
         self._unfinished: dict[RequestState, None] = {}
 
     def add(self, state: RequestState, size: int) -> None:
-        """Count ``size`` bytes of a request's body, and refuse the oldest bodies above the budget."""
+        """Count ``size`` bytes of a body, and refuse the oldest incomplete bodies that exceed the budget."""
         self._unfinished.setdefault(state)
         state.body_bytes += size
         self._used += size
@@ -89,7 +89,7 @@ class BodyMemory:
         self._unfinished.pop(state, None)
 
     def replace(self, state: RequestState, size: int) -> None:
-        """Count ``size`` bytes instead of the bytes of a request's complete body."""
+        """Count ``size`` bytes for a request, instead of the bytes of its complete body."""
         self.free(state)
         self.add(state, size)
         self.finish(state)
@@ -145,7 +145,7 @@ class RequestMiddleware:
         self._body_memory = BodyMemory(limits.total_body_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -212,7 +212,7 @@ class RequestMiddleware:
     def _bounded_receive(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         """Return an ASGI receive callable that enforces the limits on bodies and concurrent requests.
 
-        The callable raises an ApiError when an endpoint reads the body, so that the endpoint can check the
+        The callable raises an ApiError only when an endpoint reads the body, so that it can check the
         headers first.
         """
         state: RequestState = scope["uwaga"]

@@ -39,7 +39,7 @@ class LoadedModel:
     Attributes:
         translator: the asynchronous translator that requests share.
         sync_translator: the underlying synchronous translator.
-        bytes: memory in bytes by which the process grew when the model was loaded.
+        bytes: number of bytes by which the memory of the process grew when the model was loaded.
         active_requests: number of requests that are using the model.
         last_used: start time of the last request.
         models: the models of a chain; empty for a single model.
@@ -77,7 +77,7 @@ class ModelPool:
         memory: limit in MiB on the total size of the models, above which unused models are unloaded; 0 for no
             limit.
         max_waiting: maximum number of requests that wait for a model; further requests are refused.
-        observer: returns the observer for the model with a given name.
+        observer: returns the observer for a model, given the name of the model.
         nice: niceness of the engine's threads, as in :class:`uwaga.AsyncTranslator`.
     """
 
@@ -123,7 +123,7 @@ class ModelPool:
                     continue  # logged, and listed by :meth:`failures`
 
     def failures(self) -> dict[str, str]:
-        """Return the models that could not be loaded, with the reason for each, by name."""
+        """Return the reason for each failure to load a model, by the name of the model."""
         return {name: failure.message for name, failure in self._failures.items()}
 
     def loaded_names(self) -> list[str]:
@@ -164,7 +164,7 @@ class ModelPool:
         return chain
 
     async def _single_model(self, model: ServedModel) -> LoadedModel:
-        """Return a single model, loading it if necessary; loading continues if the call is cancelled."""
+        """Return a single model, loaded if necessary; if the call is cancelled, the loading continues."""
         loaded = self._loaded.get(_model_key(model))
         if loaded is not None:
             return loaded

@@ -65,7 +65,7 @@ class OriginCheck:
 
 
 def check_origins(app: ASGIApp, settings: ServerSettings) -> ASGIApp:
-    """Return the application, wrapped in an :class:`OriginCheck` if it is on loopback and has no keys."""
+    """Return the application; if the server is on loopback without keys, wrap it in :class:`OriginCheck`."""
     if settings.keys is not None or "*" in settings.cors or not is_loopback(settings.host):
         return app
     return OriginCheck(app, settings)

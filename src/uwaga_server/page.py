@@ -1,4 +1,4 @@
-"""The web page at ``/``, and the OpenAPI document as HTML; neither loads resources of other servers."""
+"""The web page at ``/``, and the OpenAPI document as HTML; neither loads resources from other servers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEDIA_TYPES = {
     "messages/zh.js": "text/javascript; charset=utf-8",
 }
 ATTENTION_VIEW_FILE = "attention.js"
-"""File name of the library's attention view, which is loaded when opened, as is the laboratory."""
+"""File name of the library's attention view; like the laboratory, it is loaded only when it is opened."""
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -63,7 +63,7 @@ class PageFile:
         return cls(plain, compressed, kind, hashlib.sha256(plain).hexdigest()[:24])
 
     def response(self, request: Request) -> Response:
-        """Return the file, compressed if the client accepts gzip, or status 304 if the client has it."""
+        """Return the file, compressed if the client accepts gzip, or status 304 if the client has a copy."""
         is_compressed = _accepts_gzip(request.headers.get("accept-encoding", ""))
         # The tag is weak, since it is the same for the plain and the compressed file.
         headers = (

@@ -91,8 +91,8 @@ class Body:
 
     Attributes:
         model: the model of the parameters; None if there are no parameters.
-        kind: where the parameters are, and in which format.
-        large: whether a multipart body may be as large as a document; uploads always may.
+        kind: the place and the format of the parameters.
+        large: whether a multipart body may be as large as a document; an upload always may be.
         raw: whether the body is a file, which may be as large as a document.
     """
 
@@ -104,7 +104,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Route:
-    """A method and path with their endpoint and description.
+    """An HTTP method and a path, with their endpoint and description.
 
     Attributes:
         method: the HTTP method.

@@ -1,4 +1,4 @@
-"""Run the server in one process, or in several processes that share a socket, and set up its logs."""
+"""Functions that run the server in one process, or in several that share a socket, and set up its logs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def run_server(settings: ServerSettings, dialects: Sequence[Dialect] | None = No
 
     Args:
         settings: the settings of the server.
-        dialects: the dialects to serve; those of the settings if None.
+        dialects: the dialects to serve; if None, those that the settings name.
     """
     set_up_logs(settings.log_level)
     for model in read_served_models(settings.models):  # report errors in the settings before binding the port

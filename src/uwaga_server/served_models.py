@@ -26,7 +26,7 @@ class ServedModel:
         settings: the settings of the model.
         sources: the source languages, in the model's own codes.
         targets: the target languages, in the model's own codes.
-        problem: the reason why the model cannot be served; empty if it can.
+        problem: the reason why the model cannot be served; empty if it can be served.
         rank: the rank among models that translate the same languages.
     """
 
@@ -111,7 +111,7 @@ def _read_model(name: str, settings: ModelSettings, installed: Sequence[Installe
 
 
 def _select_codes(codes: tuple[str, ...], requested: str | None) -> tuple[str, ...]:
-    """Return those codes of a model that the settings select.
+    """Return the language codes of a model that the settings select; if none match, the requested language.
 
     Args:
         codes: the model's language codes.
@@ -123,7 +123,7 @@ def _select_codes(codes: tuple[str, ...], requested: str | None) -> tuple[str, .
 
 
 class ServedLanguages:
-    """The languages that a list of models can translate, by public codes.
+    """The languages that a list of models can translate, identified by public codes.
 
     Args:
         models: the models, in order of preference.
@@ -143,7 +143,7 @@ class ServedLanguages:
         self.sources = self._list_sources()
 
     def resolve(self, code: str) -> str | None:
-        """Return the public code of the language with any code, or None if the language is not supported."""
+        """Return the public code for any code of a language, or None if the language is not supported."""
         if len(code) > MAX_CODE_CHARACTERS:
             return None
         return next(

@@ -28,7 +28,7 @@ from uwaga_server.models import ModelPool
 from uwaga_server.served_models import ModelRoute, ServedLanguages, ServedModel
 
 FULL_COLLECTION_THRESHOLD = 1 << 30
-"""Garbage collection threshold of the oldest generation, so high that no full collection is automatic.
+"""Garbage collection threshold of the oldest generation, so high that no full collection starts by itself.
 
 A full collection stops all threads for 50 to 90 ms during long translations and frees almost nothing; see
 :data:`COLLECTION_INTERVAL`.
@@ -78,7 +78,7 @@ class TextAnswer:
         return [text.translation for text in self.texts]
 
     def raise_first(self) -> None:
-        """Raise the first error of a translation, if any, for dialects that cannot report errors per text."""
+        """Raise the error of the first failed translation, if any, for dialects without errors per text."""
         for translation in self.translations:
             if translation.error is not None:
                 raise api_error(translation.error)
@@ -148,7 +148,7 @@ class Service:
     async def translate(
         self, requests: Sequence[Request], *, client: str = "", deadline: float | None = None
     ) -> TextAnswer:
-        """Translate texts to the same target language.
+        """Translate texts, all of them to the same target language.
 
         Args:
             requests: the texts, with public language codes and the same ``target``. If ``source`` is None or
@@ -181,7 +181,7 @@ class Service:
     async def stream(
         self, request: Request, *, client: str = "", deadline: float | None = None
     ) -> AsyncGenerator[str, None]:
-        """Translate a text greedily and yield the translation in pieces, or in one piece with a glossary."""
+        """Translate a text greedily and yield the translation in pieces; with a glossary, as a single one."""
         target = self.language(request.target or "", "target")
         [source] = await self.sources([request])
         if source is None:
@@ -242,7 +242,7 @@ class Service:
                 return await loaded.call(inspect_model, client=client, deadline=deadline, long=True)
 
     async def detect(self, text: str) -> list[DetectedLanguage]:
-        """Return the language of a text, out of the supported languages, in a list.
+        """Return a list with the language of a text, which is one of the supported languages.
 
         The list is empty if the text has no letters.
         """
@@ -364,7 +364,7 @@ class Service:
         """Return the model or chain of models that translates between two languages, by public codes.
 
         Raises:
-            ApiError: there is none.
+            ApiError: no model or chain of models translates between the languages.
         """
         route = self.languages.route(source, target)
         if route is None:
@@ -424,7 +424,7 @@ async def _run_concurrently(coroutines: Iterable[Coroutine[Any, Any, Result]]) -
 
 
 def _model_languages(route: ModelRoute) -> dict[str, str]:
-    """Return the language arguments for the models of a route; empty if these have a single language pair."""
+    """Return the language arguments for a route's model; empty for a chain or a model with a single pair."""
     if len(route) > 1 or route[0].model.has_single_pair:
         return {}
     return {"source": route[0].source, "target": route[0].target}

@@ -12,7 +12,7 @@ class WorkerCheck:
     """Callable that checks without waiting whether a worker is alive; it replaces :meth:`Process.is_alive`.
 
     The method of uvicorn waits for the response of each worker in turn. If a worker were killed before its
-    response, this would be noticed only after the timeout, and so would the state of the other workers.
+    response, the supervisor would notice this, and check the other workers, only after the timeout.
 
     Args:
         process: the worker process.

@@ -1,4 +1,4 @@
-"""The DeepLX dialect, version 1.2, under ``/deeplx``, since its paths conflict with other dialects."""
+"""The DeepLX dialect, version 1.2, under ``/deeplx``, since other dialects have the same paths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PREFIX = "/deeplx"
 KEY = KeyLocation(("bearer", "deepl-auth-key"), parameter="token")
 FORMATS_BY_TAG_HANDLING: dict[str, Format] = {"": "text", "html": "html", "xml": "xml"}
 STATUSES = {415: 400, 422: 400}
-"""DeepLX's HTTP statuses by the server's."""
+"""DeepLX's HTTP statuses by the HTTP statuses of the server."""
 TAG_HANDLING = Field("", json_schema_extra={"enum": list(FORMATS_BY_TAG_HANDLING)})
 
 
@@ -116,7 +116,7 @@ def routes(context: ServerContext) -> Routes:
 
     @routes.add("POST", "/v1/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer)
     async def translate_pro(request: Request) -> Response:
-        """Translate a text; only the `method` in the response differs from that of `/translate`."""
+        """Translate a text; the response differs from that of `/translate` only in its `method`."""
         return await translate_text(request, "Pro")
 
     @routes.add(

@@ -1,4 +1,4 @@
-"""Store uploaded documents and return translated ones, for all dialects."""
+"""Storage of uploaded documents and download of translated documents, for all dialects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MIN_PAUSE, MAX_PAUSE = 0.05, 1.0
 
 @dataclass(frozen=True)
 class Upload:
-    """An uploaded document and how to translate it.
+    """An uploaded document and the options for its translation.
 
     Attributes:
         content: the content of the file.
@@ -74,7 +74,7 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
         upload: the document.
 
     Returns:
-        The id of the document, and how to translate it.
+        The id of the document, and the document with the options for its translation.
     """
     name = display_name(upload.name)
     try:

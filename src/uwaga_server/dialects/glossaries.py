@@ -29,7 +29,7 @@ class GlossaryApi:
         read: returns the body of a request as a model.
         create: the model of a new glossary, with ``name`` and ``dictionaries``.
         change: the model of a change, with the same fields, all optional.
-        dictionary: converts a dictionary in one of these models to a stored dictionary.
+        dictionary: converts a dictionary in a request body to a stored dictionary.
         response: returns a glossary as JSON, without its entries.
         full_response: returns a glossary as JSON, with its entries; None if the API returns no entries.
         merge: whether a change adds entries to an existing dictionary rather than replacing it.
@@ -119,7 +119,7 @@ async def add_glossary(
         context: the context of the server.
         owner: the owner of the glossary.
         name: the name of the glossary.
-        dictionaries: called in another thread; returns the dictionaries.
+        dictionaries: returns the dictionaries of the glossary; called in another thread.
     """
     store = context.stores.glossaries
 
@@ -134,6 +134,6 @@ async def add_glossary(
 async def read_glossary(
     context: ServerContext, owner: str, glossary_id: str, response: Callable[[StoredGlossary], Response]
 ) -> Response:
-    """Call ``response`` with a glossary, in another thread, and return the response."""
+    """Read a glossary and return the response that ``response`` creates for it, in another thread."""
     store = context.stores.glossaries
     return await run_in_thread(store.load, lambda: response(store.get(owner, glossary_id)))

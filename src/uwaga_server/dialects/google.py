@@ -86,7 +86,7 @@ class GoogleDetection(BaseModel):
 
 
 class GoogleDetections(BaseModel):
-    """For each text, a list with the detected language."""
+    """The detected languages: a list with one language for each text."""
 
     detections: list[list[GoogleDetection]]
 
@@ -183,7 +183,7 @@ def routes(context: ServerContext) -> Routes:
 
     @add("/detect", "Detect languages", GoogleDetect, GoogleDetectionsAnswer)
     async def detect(request: Request) -> Response:
-        """Detect the language of each text, out of the languages of the server."""
+        """Detect the language of each text, which is one of the server's languages."""
         client, fields = await _admit_with_parameters(context, request, GoogleDetect)
         context.charge(client, fields.q, "q")
         languages = [next(iter(await context.service.detect(text)), UNDETERMINED) for text in fields.q]
@@ -222,7 +222,7 @@ async def _admit_with_parameters(
 
 
 STATUSES = {401: 403, 408: 400, 415: 400, 422: 400}
-"""Google's HTTP statuses by the server's."""
+"""Google's HTTP statuses by the HTTP statuses of the server."""
 ERROR_DETAILS = {
     400: ("global", "invalid", "INVALID_ARGUMENT"),
     403: ("global", "forbidden", "PERMISSION_DENIED"),
@@ -235,7 +235,7 @@ ERROR_DETAILS = {
     503: ("global", "backendError", "UNAVAILABLE"),
     504: ("global", "backendError", "DEADLINE_EXCEEDED"),
 }
-"""Domain, reason and status word of an error by HTTP status."""
+"""The domain, reason and status word of an error for each HTTP status."""
 REASONS = {"missing": "required", "key_wrong": "badRequest", "quota_exceeded": "dailyLimitExceeded"}
 """Google's error reasons by the server's error codes."""
 

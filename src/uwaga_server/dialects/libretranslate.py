@@ -132,7 +132,7 @@ def add_file_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("DELETE", DOWNLOAD_ROUTE, "Delete a translated document", status=204)
     async def delete_file(request: Request, filename: str) -> Response:
-        """Delete a document and its translation by the download URL; LibreTranslate has no such request."""
+        """Delete the document and translation of a download URL; LibreTranslate has no such request."""
         await run_in_thread(context.stores.documents.remove, None, *_id_and_secret(filename))
         return Response(status_code=204)
 
@@ -333,7 +333,7 @@ def _add_text_routes(routes: Routes, context: ServerContext) -> None:
 def _add_list_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", response_model=list[LibreLanguage])
     async def languages(request: Request) -> Response:
-        """List each language with its target languages, including languages that are only targets."""
+        """List each language with its target languages, including languages that can only be targets."""
         languages = context.service.languages
         sources = {language.code for language in languages.sources}
         target_only = [code for code in languages.codes if code not in sources]
@@ -479,7 +479,7 @@ def owns(path: str) -> bool:
 
 
 def render(problem: ApiError, request_id: str) -> Response:
-    """Return an error response with LibreTranslate's format and status, such as 403 for a wrong key."""
+    """Return an error response with the format and status of LibreTranslate, such as 403 for a wrong key."""
     if problem.code == "key_missing":
         problem = ApiError(400, "key_missing", "Please contact the server operator to get an API key")
     elif problem.code == "key_wrong":

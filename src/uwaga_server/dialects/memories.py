@@ -1,4 +1,4 @@
-"""Translation memories that requests name, for all dialects."""
+"""Access to the translation memories that requests name, for all dialects."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from uwaga_server.context import ServerContext
 async def request_memory(
     context: ServerContext, client: Client, memory_id: str, source: str | None, target: str
 ) -> TranslationMemory:
-    """Return the memory with the id that a request names, after checking its languages."""
+    """Return the memory that a request names by its id, after checking the languages of the memory."""
     return await run_in_thread(
         lambda: context.stores.memories.for_languages(context.owner(client), memory_id, target, source)
     )
 
 
 def check_threshold(memory_id: str | None, threshold: int | None) -> float:
-    """Return the similarity threshold of a request: its value or the default, and at least 1.
+    """Return the similarity threshold of a request, raised to 1 if it is lower, or the default threshold.
 
     Raises:
         ApiError: the request has a threshold but no memory.

@@ -34,9 +34,9 @@ from uwaga_server.service import TextAnswer
 
 PREFIX = "/openai/v1"
 KEY = KeyLocation(("bearer",), header="api-key")
-"""Where requests contain the API key; some clients use Azure's header."""
+"""The places where a request may contain the API key; some clients use the header of Azure."""
 MODEL = "uwaga"
-"""Name of the model that translates between any languages, which the messages must name."""
+"""Name of the model for all language pairs; the messages must then name the target language."""
 MAX_MODEL_LENGTH = 65
 """Maximum number of characters of a model name that consists of two language codes."""
 NEUTRAL_VALUES: dict[str, object] = {
@@ -60,9 +60,9 @@ OPENAI_CODES = {
     "quota_exceeded": "insufficient_quota",
     "too_many_requests": "rate_limit_exceeded",
 }
-"""OpenAI's error codes by the server's."""
+"""OpenAI's error codes by the error codes of the server."""
 OPENAI_STATUSES = {"key_wrong": 401, "quota_exceeded": 429, "invalid_request": 400}
-"""OpenAI's HTTP statuses by the server's error codes."""
+"""OpenAI's HTTP statuses by the error codes of the server."""
 DONE_EVENT = b"data: [DONE]\n\n"
 STRICT_CONFIG = ConfigDict(strict=True)
 
@@ -147,7 +147,7 @@ class ChatBody(BaseModel):
 
 
 class Segment(BaseModel):
-    """One of the texts of a message, with its id."""
+    """One of several texts in a message, with its id."""
 
     model_config = STRICT_CONFIG
 
@@ -228,7 +228,7 @@ def _add_model_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", "/models", "List the models", response_model=ModelsAnswer)
     async def models(request: Request) -> Response:
-        """List the model `uwaga`, for any languages that the messages name, and each language pair."""
+        """List the model `uwaga`, for languages that the messages name, and a model for each pair."""
         KEY.admit(context, request)
         pairs = [f"{source.code}-{target}" for source in languages.sources for target in source.targets]
         return json_response({"object": "list", "data": [describe(name) for name in (MODEL, *pairs)]})
@@ -282,7 +282,7 @@ def _add_chat_route(routes: Routes, context: ServerContext) -> None:
 async def _translation_pieces(
     context: ServerContext, client: Client, text: TextRequest
 ) -> AsyncGenerator[str, None]:
-    """Charge the client for a text, and return an iterator over the pieces of its translation."""
+    """Charge the client for a text, and return a generator of the pieces of its translation."""
     await context.charge_usage(client, context.charge(client, [text.text], "messages"))
     deadline = context.settings.limits.deadline
     return context.service.stream(text, client=client.name, deadline=deadline)
@@ -312,7 +312,7 @@ def _check_options(body: ChatBody) -> None:
 
 
 def _model_languages(languages: ServedLanguages, model: str) -> tuple[str | None, str | None]:
-    """Return the source and target language that a model name states; None for each it does not state."""
+    """Return the source and target language in a model name; each is None if the name does not state it."""
     if model == MODEL:
         return None, None
     parts = model.split("-") if len(model) <= MAX_MODEL_LENGTH else []
@@ -332,7 +332,7 @@ def _model_languages(languages: ServedLanguages, model: str) -> tuple[str | None
 
 
 def _message_texts(body: ChatBody) -> tuple[str, str]:
-    """Return the text of the system messages and that of the last user message."""
+    """Return the text of all system messages and the text of the last user message."""
     system = [_message_text(message) for message in body.messages if message.role in ("system", "developer")]
     user = [message for message in body.messages if message.role == "user"]
     if not user:
@@ -470,7 +470,7 @@ def stream_completion(
         model: the name of the model, as requested.
         pieces: the pieces of the translation.
         count: called after the last piece; returns the answer whose tokens are counted in a final chunk
-            without choices. None for no such chunk.
+            without choices. If None, there is no such chunk.
     """
     head = _completion_head(request, "chat.completion.chunk", model) | (
         {} if count is None else {"usage": None}
@@ -511,7 +511,7 @@ def error_content(problem: ApiError) -> dict[str, object]:
 
 
 def render(problem: ApiError, request_id: str) -> Response:
-    """Return an error response with OpenAI's format and status."""
+    """Return an error response with the format and status of OpenAI's API."""
     return json_response(error_content(problem), OPENAI_STATUSES.get(problem.code, problem.status))
 
 

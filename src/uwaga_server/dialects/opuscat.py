@@ -135,7 +135,7 @@ def _add_translation_routes(routes: Routes, context: ServerContext) -> None:
         response_model=TranslationPair,
     )
     async def translate_json(request: Request) -> Response:
-        """Translate a text; the segments in the response are words, with `▁` before words after a space."""
+        """Translate a text; the segments in the response are words, with `▁` for each space before a word."""
         client = KEY.admit(context, request)
         await read_body(request)
         return json_response(translation_pair(await translate(request, client, request.query_params)))
@@ -232,7 +232,7 @@ def _add_pair_routes(routes: Routes, context: ServerContext) -> None:
 
 
 def _pairs(sources: Iterable[ServedLanguage]) -> Iterator[str]:
-    """Yield language pairs such as ``en-de``, without regions and scripts: the plugins split at hyphens."""
+    """Yield language pairs such as ``en-de``, without regions and scripts, since plugins split at hyphens."""
     for source in sources:
         for target in source.targets:
             yield f"{base_language(source.code)}-{base_language(target)}"

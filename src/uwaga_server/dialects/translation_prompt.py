@@ -1,4 +1,4 @@
-"""Find the text and the languages in a prompt that asks for a translation.
+"""Detection of the text and the languages in a prompt that asks for a translation.
 
 A prompt names the target language after *to* or *into*, as in ``Translate the following text into German:``,
 or in Chinese after 翻译成. :func:`requested_languages` finds the languages, and :func:`read_prompt` the text.
@@ -67,7 +67,7 @@ CHINESE_CODES = {
     for code, name in [entry.split(":")]
     for form in (name, name.replace("语", "文"), name.replace("语", "語"))
 }
-"""Language codes by Chinese name."""
+"""Language codes by the Chinese names of the languages."""
 CHINESE_NAME = re.compile("|".join(sorted(CHINESE_CODES, key=len, reverse=True)))
 QUOTED_TEXT = re.compile(r'"([^"\n]+)"|„([^„“”\n]+)[“”]|“([^“”\n]+)”|«([^«»\n]+)»')
 ZOTERO_DELIMITER = "🔤"
@@ -113,15 +113,15 @@ def read_prompt(message: str, system: str = "") -> Prompt | None:
 
     If the system prompt requests a translation into a language, the whole message is the text, unless its
     first line is an instruction such as ``Translate to German:``. Otherwise, the first 4,000 characters of
-    the message must contain an instruction. The instruction ends at the first colon after the language, in
-    the same line or in a later line of the paragraph that also names a language, or at the end of the line if
-    there is no colon. If nothing follows the instruction, the text is quoted in its line or precedes it.
+    the message must contain an instruction. The instruction ends at the first colon that follows the name of
+    a language in a line of its paragraph or, without such a colon, at the end of its line. If nothing follows
+    the instruction, the text is quoted in the line of the instruction or precedes the instruction.
     ``🔤``, ``\"\"\"``, code fences and ``<text>`` around the text are removed, as are labels such as
     ``English:`` before the text and ``German:`` after it.
 
     Args:
         message: the last user message.
-        system: the system messages, joined.
+        system: the text of all system messages.
     """
     system_languages = requested_languages(system[:MAX_PROMPT_LENGTH])
     heading = HEADING_INSTRUCTION.match(message, 0, MAX_PROMPT_LENGTH)
@@ -265,7 +265,7 @@ def requested_languages(prompt: str) -> RequestedLanguages | None:
 
 
 def _language_at(prompt: str, start: int, allow_following_word: bool = False) -> tuple[str, int] | None:
-    """Return the code of the language named at a position and the index of the end of its name, or None.
+    """Return the code of the language named at a position and the end of the name; None if there is none.
 
     Args:
         prompt: the prompt.

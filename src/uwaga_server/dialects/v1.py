@@ -1,4 +1,4 @@
-"""The native dialect ``v1``, which offers all results of the library for a translation."""
+"""The native dialect ``v1``, which offers all results that the library can return for a translation."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
         response_model=schema.DetectAnswer,
     )
     async def detect(request: Request) -> Response:
-        """Detect the language of each text, or null for a text without letters."""
+        """Detect the language of each text; the result is null for a text without letters."""
         client = BEARER_KEY.admit(context, request)
         body = await read_json(request, DetectBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
@@ -190,7 +190,7 @@ def check_stream_options(body: TranslateBody) -> None:
 
 
 def check_drafts(context: ServerContext, body: TranslateBody, texts: Sequence[str]) -> None:
-    """Raise an ApiError if drafts do not match the texts, are too long, or the search is not greedy."""
+    """Raise an ApiError if the number or length of the drafts is wrong, or the search is not greedy."""
     drafts = body.draft if isinstance(body.draft, list) else [body.draft or ""] * len(texts)
     if len(drafts) != len(texts):
         message = f"{len(drafts)} drafts for {len(texts)} texts; send one for all texts or one for each text"
@@ -206,7 +206,7 @@ def check_drafts(context: ServerContext, body: TranslateBody, texts: Sequence[st
 
 
 async def stored_terms(context: ServerContext, client: Client, body: TranslateBody) -> Glossary:
-    """Return the terms of the stored glossary with the ``glossary_id`` of a request."""
+    """Return the terms of the stored glossary that a request names by its ``glossary_id``."""
     if body.glossary is not None:
         raise ApiError(400, "two_glossaries", "send either glossary or glossary_id, not both", "glossary_id")
     if body.source in (None, AUTO):
@@ -218,7 +218,7 @@ async def stored_terms(context: ServerContext, client: Client, body: TranslateBo
 
 
 class Caller(TypedDict):
-    """Keyword arguments of the service that describe a caller: client name and time limit in seconds."""
+    """Keyword arguments for a call of the service: the name of the client and the time limit in seconds."""
 
     client: str
     deadline: float

@@ -96,7 +96,7 @@ class HeadsEdit(BaseModel):
 
 
 class PositionsEdit(BaseModel):
-    """An intervention in the positions of the first tokens of the source or the target."""
+    """An intervention that changes the positions of the first source or target tokens."""
 
     model_config = STRICT_CONFIG
     side: Literal["source", "target"]
@@ -181,7 +181,7 @@ class InsideTranslation(BaseModel):
 
 
 class InsideSource(BaseModel):
-    """The source text and its tokens, including the end symbol."""
+    """The source text with its tokens, the last of which is the end symbol."""
 
     text: str
     tokens: list[int]

@@ -68,7 +68,7 @@ class LookUpBody(BaseModel):
 
 
 class MemoryAnswer(BaseModel):
-    """A memory; a memory that is `shared` is available to all clients, who cannot change it."""
+    """A memory; if it is `shared`, all clients can use it, but they cannot change it."""
 
     id: str
     name: str
@@ -85,7 +85,7 @@ class MemoriesAnswer(BaseModel):
 
 
 class AddedAnswer(BaseModel):
-    """The number of new pairs, of pairs already in the memory, and of skipped pairs by reason."""
+    """The numbers of new pairs, of pairs already in the memory and, for each reason, of skipped pairs."""
 
     new: int
     known: int
@@ -93,7 +93,7 @@ class AddedAnswer(BaseModel):
 
 
 class LookedUpPair(BaseModel):
-    """A similar pair whose decoder states were searched; `pieces` are those of its target and end symbol."""
+    """A similar pair whose decoder states were searched, with the `pieces` of its target and end symbol."""
 
     source: str
     target: str
@@ -122,7 +122,7 @@ class PieceLookUp(BaseModel):
 class LookUpAnswer(BaseModel):
     """A translation with the results of the look-ups.
 
-    `pairs` and `pieces` are empty if the memory contains no similar pair, or the translation of the text.
+    `pairs` and `pieces` are empty if the memory contains no similar pair, or a translation of the same text.
     """
 
     text: str

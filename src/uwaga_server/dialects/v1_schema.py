@@ -16,21 +16,21 @@ MAX_HYPOTHESES = 16
 MAX_TOKENS = 4096
 """Maximum value of options that are numbers of tokens."""
 DEFAULT_BEAM = 5
-"""Default beam size of requests for several translations, or for high quality."""
+"""Default beam size of requests that ask for several translations or for high quality."""
 MAX_EXACT_INTEGER = 2**53 - 1
 """Largest integer that all JSON parsers represent exactly (RFC 8259, section 6)."""
 EXCLUDED_OPTIONS = ("attention", "alignment", "entropy", "batch_tokens")
-"""Search options that requests set by other fields, or cannot set."""
+"""Search options that a request sets through other fields or cannot set."""
 LanguageCode = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
 
 
 def _as_integer(value: object) -> object:
-    """Return 7 for 7.0, since JSON has a single number type; other values are returned unchanged."""
+    """Return 7.0 as the integer 7, since JSON has a single number type, and other values unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Integral = BeforeValidator(_as_integer)
-"""Validator that accepts 7.0 as an integer; it must follow the bounds, so that the schema includes them."""
+"""Validator that accepts 7.0 as an integer; it must follow the bounds, or the schema would omit these."""
 STRICT_CONFIG = ConfigDict(extra="forbid", strict=True)
 
 
@@ -125,7 +125,7 @@ class TextBody(BaseModel):
 
 
 def search_fields() -> dict[str, Any]:
-    """Return the pydantic fields for the search options of a body: name, type and description."""
+    """Return the types and the pydantic fields of the search options, by the names of the options."""
     fields = option_fields(SearchOptions).values()
     return {
         field.name: (_body_type(field), Field(_body_default(field), description=f"{field.option.help}."))

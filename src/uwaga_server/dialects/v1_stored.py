@@ -162,7 +162,7 @@ def document_routes(context: ServerContext) -> Routes:
 
     @routes.add("GET", "/{document_id}", "Get the state of a document")
     async def status(request: Request, document_id: str) -> Response:
-        """Return the state of a document, the number of translated texts, and the error if it failed."""
+        """Return the state of a document, the number of translated texts, and the error, if any."""
         owner = BEARER_KEY.admit_owner(context, request)
         return json_response(
             document_response(await run_in_thread(context.stores.documents.status, owner, document_id))
@@ -183,7 +183,7 @@ def document_routes(context: ServerContext) -> Routes:
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation, in any state.
 
-        With an API key, documents that were uploaded by other APIs can be deleted, too.
+        With an API key, a client can also delete documents that it uploaded through other APIs.
         """
         owner, remove = BEARER_KEY.admit_owner(context, request), context.stores.documents.remove
         await run_in_thread(lambda: remove(owner, document_id, any_key=context.keys is not None))

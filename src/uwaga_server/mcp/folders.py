@@ -44,7 +44,7 @@ class Folders:
         Args:
             name: the path sent by the client.
             max_bytes: maximum size of the file in bytes.
-            suffixes: extensions of the files to list in the error message if the file does not exist.
+            suffixes: extensions of the files that the error message lists if the file does not exist.
         """
         path = next((path for path in self._resolve_all(name, self.roots) if _is_file(path)), None)
         if path is None:
@@ -84,7 +84,7 @@ class Folders:
         return path
 
     def name_of(self, path: Path) -> str:
-        """Return the path of a file relative to its folder."""
+        """Return the path of a file relative to the root folder that contains it."""
         return path.relative_to(self.folder_of(path)).as_posix()
 
     def folder_of(self, path: Path) -> Path:
@@ -103,7 +103,7 @@ class Folders:
         return message
 
     def files(self, suffixes: Sequence[str], limit: int = 100) -> list[str]:
-        """Return the relative paths of at most ``limit`` files with these extensions, except hidden files."""
+        """Return the relative paths of up to ``limit`` files that have a given suffix and are not hidden."""
         file_names: dict[str, None] = {}
         for root in self.roots:
             for name in _relative_paths(root):
@@ -114,7 +114,7 @@ class Folders:
         return list(file_names)
 
     def _resolve_all(self, name: str, roots: Sequence[Path]) -> list[Path]:
-        """Return the path that a name refers to in each of the folders, with symbolic links resolved.
+        """Return the path to which a name refers in each of the folders, with symbolic links resolved.
 
         Raises:
             ApiError: there are no folders, or the name is invalid or refers to a path outside the folders.
@@ -143,7 +143,7 @@ def _check_path_syntax(name: str) -> None:
 
 
 def _resolve_inside(root: Path, name: str) -> Path | None:
-    """Return the path that a name refers to, with symbolic links resolved; None if it is outside ``root``."""
+    """Return the path to which a name refers, after resolving links; None if the path is outside ``root``."""
     try:
         path = (root / name).resolve()
     except (OSError, RuntimeError, ValueError):  # circular links, invalid names

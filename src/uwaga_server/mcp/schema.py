@@ -1,4 +1,4 @@
-"""Arguments and results of the tools, whose JSON schemas describe them to language models."""
+"""Arguments and results of the tools; their JSON schemas describe the tools to language models."""
 
 from __future__ import annotations
 

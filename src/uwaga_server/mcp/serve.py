@@ -1,4 +1,4 @@
-"""Read the settings of the MCP server, which are the same as those of the HTTP server, and run it."""
+"""Functions that read the settings of the MCP server, which are those of the HTTP server, and run it."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Call:
     progress: Callable[[int, int], None] | None = None
 
     def service(self, model: str | None) -> Service:
-        """Return the translation service; if ``model`` is given, it uses only this model."""
+        """Return the translation service; if ``model`` is given, the service uses only this model."""
         service = self.context.service
         return service if model is None else service.for_model(model)
 
@@ -100,11 +100,11 @@ class Call:
         return Glossary.read(path, None if source is None or target is None else (source, target))
 
     async def memory(self, name: str | None) -> Memory | None:
-        """Return the translation memory with this path; None if ``name`` is None."""
+        """Return the translation memory in the file ``name``; None if ``name`` is None."""
         return None if name is None else await run_in_thread(self.read_memory, name)
 
     def read_memory(self, name: str) -> Memory:
-        """Return the translation memory with this path; the call reads the file."""
+        """Return the translation memory in the file ``name``; the call blocks while it reads the file."""
         path = self.folders.input_path(name, MAX_MEMORY_BYTES, (MEMORY_SUFFIX,))
         if path.suffix != MEMORY_SUFFIX:
             raise DataError(f"{quoted(name)}: a translation memory must be a {MEMORY_SUFFIX} file")

@@ -25,9 +25,9 @@ except ImportError as error:
 LOG = logging.getLogger("uwaga_server")
 DATABASE_FILE = "state.sqlite"
 MAX_ATTEMPTS = 50
-"""Maximum number of attempts to make a change that conflicts with those of other processes."""
+"""Maximum number of attempts to make a change that conflicts with the changes of other processes."""
 BUSY_TIMEOUT = 30
-"""Maximum seconds to wait while another process writes to SQLite."""
+"""Maximum number of seconds to wait while another process writes to SQLite."""
 MAX_GLOSSARY_LENGTH = 16 << 20
 """Maximum number of characters of a stored glossary, for databases with text types of several sizes."""
 
@@ -203,7 +203,7 @@ def _use_write_ahead_log(connection: object, record: object) -> None:
 
 
 def _short_reason(error: exc.SQLAlchemyError) -> str:
-    """Return the type and first line of a driver's error message, without the statement and parameters."""
+    """Return the type of a driver's error and the first line of its message, without the SQL statement."""
     original = error.orig if isinstance(error, exc.DBAPIError) else error
     lines = str(original).splitlines()
     return f"{type(original).__name__}: {lines[0] if lines else ''}"[:300]

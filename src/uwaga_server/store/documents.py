@@ -39,7 +39,7 @@ DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
 NO_DOCUMENT = "no such document"
 MAX_NAME_LENGTH = 200
 MAX_ATTEMPTS = 5
-"""Maximum number of attempts without progress to translate a document, which may crash the worker."""
+"""Maximum number of attempts without progress at a document, since some documents may crash the worker."""
 PROGRESS_INTERVAL = 0.2
 """Minimum seconds between two writes of a document's progress."""
 SWEEP_INTERVAL = 30.0
@@ -73,7 +73,7 @@ NO_LIMITS = DocumentLimits()
 
 @dataclass(frozen=True)
 class DocumentSpec:
-    """A document and how to translate it.
+    """A document and the options for its translation.
 
     Attributes:
         owner: the owner of the document.
@@ -108,7 +108,7 @@ class DocumentStatus:
 
     Attributes:
         id: the id of the document.
-        spec: the document and how to translate it.
+        spec: the document and the options for its translation.
         state: ``queued``, ``running``, ``done`` or ``failed``.
         translated: number of translated segments.
         total: total number of segments; 0 until they have been counted.
@@ -116,7 +116,7 @@ class DocumentStatus:
         error: the error message if the translation failed.
         code: the error code if the translation failed.
         started: time at which a worker claimed the document, in seconds since 1970.
-        untranslated: number of texts that were copied, by reason, after the translation.
+        untranslated: after the translation, the number of untranslated texts for each reason.
     """
 
     id: str
@@ -223,7 +223,7 @@ class DocumentStore:
         self._remove_files(row.id)
 
     def claim_next(self) -> ClaimedDocument | None:
-        """Claim the next document to translate, and return it, or None if there is none.
+        """Claim and return the next document to translate; None if no document is waiting.
 
         Documents of owners with the fewest running documents come first.
         """
@@ -277,7 +277,7 @@ class DocumentStore:
             self.sweep()
 
     def _make_room(self, connection: sql.Connection, owner: str) -> list[str]:
-        """Delete rows of an owner's downloaded or failed documents above the limits, and return their ids."""
+        """Delete rows of an owner's downloaded or failed documents to keep the limits, and return the ids."""
         removed_ids: list[str] = []
         all_documents, of_owner = sql.true(), DOCUMENTS.c.owner == owner
         for condition, limit, message in (
@@ -367,7 +367,7 @@ class ClaimedDocument:
 
     Attributes:
         id: the id of the row and the folder, which may be logged since it gives no access to the document.
-        spec: the document and how to translate it.
+        spec: the document and the options for its translation.
         document: the uploaded file.
         output: the file of the translation.
         characters: number of characters of the document; None until :meth:`count` is called.
@@ -391,7 +391,7 @@ class ClaimedDocument:
 
     @property
     def is_resumed(self) -> bool:
-        """True if there is a journal of an earlier worker."""
+        """True if an earlier worker left a journal."""
         return journal_path(self.output).exists()
 
     def count(self, characters: int) -> None:
@@ -421,7 +421,7 @@ class ClaimedDocument:
         """Mark the document as done, with the translation in :attr:`output`.
 
         Args:
-            untranslated: number of texts that were copied, by reason.
+            untranslated: number of untranslated texts for each reason.
         """
         make_private(self.output)
         if untranslated:

@@ -34,7 +34,7 @@ from uwaga_server.store.glossary import (
 
 NO_GLOSSARY = "no such glossary"
 MAX_READY_BYTES = 128 << 20
-"""Maximum total memory in bytes of the glossaries that a process has ready for translation."""
+"""Maximum total memory in bytes of the glossaries that are ready for translation in a process."""
 MAX_LOADING = 32
 """Maximum number of requests that wait for glossaries, half of the number of threads."""
 
@@ -76,8 +76,8 @@ class GlossaryStore:
     def load(self, work: Callable[[], Result]) -> Result:
         """Call a function that reads the entries of a glossary, and return its result.
 
-        All calls run in the same thread, so that only one glossary at a time is being read, and only one of
-        the C library's per-thread heaps grows, which can retain tens of MB.
+        All calls run in the same thread, so that only one glossary is read at a time, and only this thread's
+        heap in the C library grows; each heap can retain tens of MB.
         """
 
         def run() -> Result:
@@ -141,7 +141,7 @@ class GlossaryStore:
         Args:
             owner: the owner of the glossary.
             glossary_id: the id of the glossary.
-            change: returns the changed glossary for the current one; called again after a conflict with
+            change: takes the current glossary and returns the changed one; called again after a conflict with
                 another change.
         """
 
@@ -179,7 +179,7 @@ class GlossaryStore:
             yield connection
 
     def _columns(self, glossary: StoredGlossary) -> dict[str, object]:
-        """Return the values of the columns that a change of a glossary updates."""
+        """Return the values of the columns that are written when a glossary is added or changed."""
         content, summary, memory = glossary.to_json(), glossary.summary, glossary.memory
         size = len(content.encode())
         if size > self._limits.size:
@@ -209,7 +209,7 @@ class GlossaryStore:
 
 @dataclass(frozen=True)
 class _CacheKey:
-    """The ids and versions of glossaries, a language pair, and an upper bound on memory use in bytes."""
+    """Key of a cache entry: ids and versions of glossaries, languages, and maximum memory in bytes."""
 
     versions: tuple[tuple[str, str], ...]
     languages: tuple[str, str]

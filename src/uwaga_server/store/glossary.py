@@ -1,4 +1,4 @@
-"""Glossaries of clients, which consist of a dictionary for each language pair."""
+"""Glossaries of clients; a glossary consists of a dictionary for each language pair."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_TEXT_BYTES = 1024
 MAX_TRANSLATIONS = 200_000
 """Maximum total number of targets in a glossary."""
 GLOSSARY_MEMORY, ENTRY_MEMORY = 16 << 10, 160
-"""Memory in bytes that a glossary and an entry take, in addition to the texts."""
+"""Memory in bytes for each glossary and for each entry, in addition to the memory of the texts."""
 MAX_DICTIONARIES = 200
 """Maximum number of dictionaries in a glossary."""
 TOO_LARGE_MESSAGE = (
@@ -271,7 +271,7 @@ class StoredGlossary:
         return changed
 
     def with_dictionary(self, new: Dictionary) -> StoredGlossary:
-        """Return the glossary with a dictionary added, which replaces one with the same languages."""
+        """Return the glossary with a new dictionary, which replaces a dictionary of the same languages."""
         if same_language(new.source, new.target):
             raise DataError(
                 f"the languages of a dictionary must differ, but one is from {new.source} to {new.target}"

@@ -32,7 +32,7 @@ ID_NAMESPACE = uuid.UUID("6d2f2ac5-70a6-4b2a-9d5e-5f2e9b1f7c31")
 NO_MEMORY = "no such translation memory"
 NO_JOB = "no such job"
 UPLOAD_SECONDS, DOWNLOAD_SECONDS = 3600.0, 86400.0
-"""Seconds for which the URL of an upload and that of a download are valid."""
+"""Numbers of seconds for which the URL of an upload and the URL of a download are valid."""
 MAX_OPEN_MEMORIES = 64
 """Maximum number of memories that a process keeps open."""
 MAX_JOBS = 1000
@@ -109,7 +109,7 @@ class MemoryStore:
     """Store of translation memories in a folder.
 
     Memories directly in the folder are available to all clients; on a server with keys, clients cannot change
-    these. A memory that a client creates or imports is available only to that client.
+    them. A memory that a client creates or imports is available only to that client.
 
     Args:
         folder: the folder, created if missing.
@@ -132,7 +132,7 @@ class MemoryStore:
         return memories
 
     def find(self, owner: str, memory_id: str) -> StoredMemory:
-        """Return the memory with an id.
+        """Return the memory with the given id.
 
         Raises:
             NotStoredError: the owner has no access to a memory with this id.
@@ -211,7 +211,7 @@ class MemoryStore:
         return job
 
     def job(self, job_id: str, owner: str | None = None, token: str | None = None) -> MemoryJob:
-        """Return the job with an id, if the token or else the owner matches.
+        """Return the job with the given id, if the token matches or, without a token, the owner matches.
 
         Raises:
             NotStoredError: there is no such job, or the token or the owner does not match.
@@ -231,7 +231,7 @@ class MemoryStore:
         return job
 
     def run_import(self, job: MemoryJob, content: bytes) -> None:
-        """Create the memory of an import job; if the import fails, the memory is deleted."""
+        """Create a memory from the file of an import job; if the import fails, the memory is deleted."""
         if job.status != "awaiting_input":
             raise ApiError(409, "not_awaited", f"the job does not accept a file: its status is {job.status}")
         job.status = "processing"

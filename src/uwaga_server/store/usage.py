@@ -15,7 +15,7 @@ class Usage:
 
     Attributes:
         characters: number of characters used.
-        documents: number of documents used.
+        documents: number of documents translated.
         since: time of the first request, in seconds since 1970; 0 if there has been none.
     """
 
@@ -24,7 +24,7 @@ class Usage:
     since: int = 0
 
     def plus(self, characters: int, documents: int, limit: int = 0) -> Usage:
-        """Return the usage with characters and documents added.
+        """Return the usage after characters and documents have been added.
 
         Args:
             characters: number of characters to add; negative to refund characters.

@@ -22,7 +22,7 @@ TARGET_VARIANTS = {
     "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
     "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
 }
-"""Variants by which DeepL's clients request these target languages; all variants use the same model."""
+"""Variants of target languages that DeepL's clients request; the variants of a language share its models."""
 SPECIAL_CODES = {"no": "NB"}
 
 
@@ -76,7 +76,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "translate_document": ("glossary", "auto_detection"),
     "glossary": (),
 }
-"""Supported features by resource."""
+"""The supported features of each resource."""
 ONE_SIDED_FEATURES = {"tag_handling": ("target",), "auto_detection": ("source",)}
 """Features that only the source or the target language must support; other features require both."""
 
@@ -172,7 +172,7 @@ def add_account_routes(routes: Routes, context: ServerContext) -> None:
 
 
 def resource_languages(service: Service, resource: str) -> list[dict[str, object]]:
-    """Return the languages of a resource, with their features; empty if the resource is not supported."""
+    """Return the languages of a resource, with their features; an empty list if it is not supported."""
     if resource not in FEATURES:
         return []
     if resource == "glossary":

@@ -22,7 +22,7 @@ from uwaga_server.store.documents import DocumentStatus
 
 DOCUMENT_PATH = "/v2/document/{document_id}"
 MAX_WAIT = 2.0
-"""Maximum seconds that a status request waits for the translation; clients poll every five seconds."""
+"""Maximum number of seconds that a status request waits for a translation; clients poll every 5 seconds."""
 DEEPL_STATES = {"queued": "queued", "running": "translating", "done": "done", "failed": "error"}
 
 

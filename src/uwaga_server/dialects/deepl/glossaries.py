@@ -1,4 +1,4 @@
-"""Routes for glossaries with one language pair (``/v2``) and with several (``/v3``), in the same store."""
+"""Routes for glossaries with one language pair (``/v2``) or several pairs (``/v3``), which share a store."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class ListParameters(Parameters):
 
 
 class SegmentParameters(Parameters):
-    """The requested page of the segments of a memory, and a filter."""
+    """The requested page of a memory's segments, and a filter for the segments."""
 
     page_size: int = Field(50, ge=1, le=MAX_SEGMENT_PAGE_SIZE)
     page_cursor: str | None = Field(None, max_length=32)
@@ -119,7 +119,7 @@ def _add_job_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("POST", PATH + "/import", "Import a TMX file", body=ImportParameters, status=202)
     async def import_(request: Request) -> Response:
-        """Create an import job; then send the file with PUT to the `upload_url` in the response."""
+        """Create an import job; the client then sends the file to the `upload_url` in the response by PUT."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields, store = await read_fields(request, ImportParameters), context.stores.memories
         file, limit = fields.source_file, context.settings.limits.document_bytes
@@ -149,7 +149,7 @@ def _add_job_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", JOB_PATH, "Get the state of an import or export")
     async def job(request: Request, job_id: str) -> Response:
-        """Return the state of a job, with the download URL or the id of the new memory."""
+        """Return the state of a job, with the download URL of an export or the id of an imported memory."""
         owner = DEEPL_KEY.admit_owner(context, request)
         stored = await run_in_thread(context.stores.memories.job, job_id, owner)
         return json_response(_job_response(stored, _file_url(context, request, stored)))

@@ -37,11 +37,11 @@ def join_lines(text: str) -> str:
 
 
 def restore_formatting(source: str, translation: str) -> str:
-    """Return a translation with the surrounding white space and final full stop of each source line restored.
+    """Return a translation whose lines have the surrounding white space and full stops of the source lines.
 
     Args:
         source: the source text.
-        translation: its translation, with the same number of lines.
+        translation: its translation; if the number of lines differs, both are treated as single lines.
     """
     source_parts, target_parts = LINE_BREAK.split(source), LINE_BREAK.split(translation)
     if len(source_parts) != len(target_parts):
@@ -205,7 +205,7 @@ def refuse_unsupported(formality: str | None, parameters: Mapping[str, object]) 
 def check_glossary_ids(
     glossary_id: str | None, glossary_ids: list[str], source: str | None
 ) -> tuple[str, ...]:
-    """Return the ids of the glossaries of a request, after checking the combination of its parameters."""
+    """Return the ids of a request's glossaries, after checking that its parameters can be combined."""
     if glossary_id is not None and glossary_ids:
         message = "Parameters 'glossary_id' and 'glossary_ids' cannot be used together."
         raise ApiError(400, "invalid_request", message, "glossary_ids")
@@ -233,7 +233,7 @@ def _xml_outline(fields: TranslateParameters, breaks_at_newlines: bool) -> XmlOu
 async def _detect_sources(
     context: ServerContext, fields: TranslateParameters, requests: Sequence[TextRequest]
 ) -> list[TextRequest]:
-    """Return the requests with their source languages, detected with the help of ``fields.context``."""
+    """Return the requests; if ``fields.context`` is given, it is used to detect their source languages."""
     if fields.source_lang is not None or not fields.context:
         return list(requests)
     resolved_requests = []
