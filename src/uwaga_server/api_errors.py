@@ -33,7 +33,7 @@ class UnknownLanguageError(UwagaError):
 
 
 class NotReadyError(UwagaError):
-    """Raised if the translation of a document is requested before it is complete."""
+    """Raised if the translation of a document is requested but is not complete."""
 
 
 class QuotaError(UwagaError):

@@ -92,7 +92,7 @@ def create_app(
         service: the translation service.
         settings: the settings of the server.
         metrics: the metrics; a new object if None.
-        limiter: the limiter of requests and characters per minute; a new one if None.
+        limiter: the limiter of requests and characters per minute; a new limiter if None.
         dialects: the dialects to serve; if None, those that the settings name.
     """
     context = _create_context(service, settings, metrics or Metrics(), limiter or RateLimiter())

@@ -184,8 +184,8 @@ class KeyLocation:
 
     Attributes:
         schemes: accepted schemes of ``Authorization: SCHEME KEY``, in lower case.
-        header: name of another header that may contain the key; empty if there is none.
-        parameter: name of a query parameter that may contain the key; empty if there is none.
+        header: name of another header that may contain the key; empty if no other header may.
+        parameter: name of a query parameter that may contain the key; empty if no parameter may.
     """
 
     schemes: tuple[str, ...]

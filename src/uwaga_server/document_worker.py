@@ -131,7 +131,7 @@ class DocumentWorker:
     async def _translate_or_restart(self, claimed: ClaimedDocument) -> DocumentReport:
         """Translate a document, resuming the translation of an earlier worker if it left a journal.
 
-        If a resumed translation fails, for example because the journal does not match, it is restarted.
+        If a resumed translation fails, for example because the journal does not match, it starts again.
         """
         is_resumed = claimed.is_resumed
         try:

@@ -107,7 +107,7 @@ def languages_response(
 
     Args:
         languages: the languages.
-        code: converts a language code of the server to that of the dialect.
+        code: converts a language code of the server to the dialect's code.
     """
     return [
         {

@@ -95,7 +95,7 @@ class RateLimiter:
 
     @contextlib.contextmanager
     def _bucket(self, bucket_id: bytes) -> Iterator[tuple[int, bool]]:
-        """Lock the group of a bucket, and yield the bucket's offset in the table and whether it exists.
+        """Lock the group of a bucket, and yield the bucket's offset and whether the bucket exists.
 
         For a bucket that does not exist, the offset is that of the least recently used bucket in its group.
         """

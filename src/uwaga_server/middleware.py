@@ -134,7 +134,7 @@ class RequestMiddleware:
         render: returns an error response, given the path, the error and the request id.
         max_concurrent: maximum number of concurrent requests with a body; further requests are refused
             immediately. A request counts from the end of its body to the end of its response, so that slow
-            clients do not block others.
+            clients do not block other clients.
     """
 
     def __init__(
@@ -212,8 +212,8 @@ class RequestMiddleware:
     def _bounded_receive(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         """Return an ASGI receive callable that enforces the limits on bodies and concurrent requests.
 
-        The callable raises an ApiError only when an endpoint reads the body, so that it can check the
-        headers first.
+        The callable raises an ApiError only when an endpoint reads the body, so that the endpoint can check
+        the headers first.
         """
         state: RequestState = scope["uwaga"]
         deadline = asyncio.get_running_loop().time() + self._limits.body_seconds

@@ -100,7 +100,7 @@ class ModelPool:
 
     @asynccontextmanager
     async def translator(self, route: ModelRoute) -> AsyncIterator[AsyncTranslator]:
-        """Yield the translator of a route, and keep its models loaded during the block."""
+        """Yield the translator of a route, and keep the models of the route loaded during the block."""
         loaded = self._loaded.get(_route_key(route)) or await self._load_route(route)
         loaded.active_requests += 1
         loaded.last_used = time.monotonic()
@@ -114,7 +114,7 @@ class ModelPool:
                 cast("ModelObserver", observer).on_steps(*loaded.translator.counters)
 
     async def preload(self, models: list[ServedModel]) -> None:
-        """Load the models with the setting ``preload``; if one cannot be loaded, continue with the next."""
+        """Load the models with the setting ``preload``; a model that cannot be loaded is skipped."""
         for model in models:
             if model.settings.preload and not model.problem:
                 try:

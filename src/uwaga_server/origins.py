@@ -53,7 +53,7 @@ class OriginCheck:
         await self._app(scope, receive, send)
 
     def _serves_host(self, host: str) -> bool:
-        """Return whether a host is allowed; all IP addresses are, since DNS rebinding requires a name."""
+        """Return whether a host is allowed; any IP address is allowed, as DNS rebinding requires a name."""
         name = host.partition("]")[0].removeprefix("[") if host[:1] == "[" else host.partition(":")[0]
         if name in self._names or name.endswith(".localhost"):
             return True

@@ -92,7 +92,7 @@ class Body:
     Attributes:
         model: the model of the parameters; None if there are no parameters.
         kind: the place and the format of the parameters.
-        large: whether a multipart body may be as large as a document; an upload always may be.
+        large: whether a multipart body of a kind other than ``upload`` may be as large as a document.
         raw: whether the body is a file, which may be as large as a document.
     """
 
@@ -165,7 +165,7 @@ class Routes:
             body: the parameters, or the model of a JSON body.
             response_model: the model of the JSON body of a successful response.
             status: the HTTP status of a successful response.
-            responses: descriptions of other responses by status; they take precedence over the default ones.
+            responses: descriptions of other responses by status; they replace the default descriptions.
         """
         request_body = body if isinstance(body, Body) else Body(body)
 
@@ -184,7 +184,7 @@ class Routes:
 
 
 class Router:
-    """ASGI application that calls the endpoints of routes; exceptions are left to the middleware around it.
+    """ASGI application that calls the endpoints of routes; the middleware handles exceptions.
 
     Args:
         routes: the routes; of several routes with the same method and path, the first is used.

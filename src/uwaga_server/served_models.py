@@ -19,7 +19,7 @@ from uwaga_server.settings import ModelSettings
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model that the server settings name.
+    """A model that is named in the server settings.
 
     Attributes:
         name: the name of the model in ``/v1/models``.
@@ -129,7 +129,7 @@ class ServedLanguages:
         models: the models, in order of preference.
 
     Attributes:
-        public: the public codes by the models' own codes.
+        public: map from the models' own codes to public codes.
         codes: all public codes.
         sources: the source languages with their target languages.
     """
@@ -158,7 +158,7 @@ class ServedLanguages:
         )
 
     def route(self, source: str, target: str) -> ModelRoute | None:
-        """Return the model or chain of models for a language pair, or None if there is none.
+        """Return the model or chain of models for a language pair, or None if none translates it.
 
         The models are chosen as on the command line.
 

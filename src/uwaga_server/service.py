@@ -78,7 +78,7 @@ class TextAnswer:
         return [text.translation for text in self.texts]
 
     def raise_first(self) -> None:
-        """Raise the error of the first failed translation, if any, for dialects without errors per text."""
+        """Raise the error of the first failed translation, for dialects that report no errors per text."""
         for translation in self.translations:
             if translation.error is not None:
                 raise api_error(translation.error)
@@ -181,7 +181,7 @@ class Service:
     async def stream(
         self, request: Request, *, client: str = "", deadline: float | None = None
     ) -> AsyncGenerator[str, None]:
-        """Translate a text greedily and yield the translation in pieces; with a glossary, as a single one."""
+        """Translate a text greedily and yield the translation in pieces; with a glossary, in one piece."""
         target = self.language(request.target or "", "target")
         [source] = await self.sources([request])
         if source is None:

@@ -84,7 +84,7 @@ class LimitSettings(StrictModel):
         waiting: maximum number of requests that wait for a model; further requests are refused.
         documents: maximum number of stored documents of all clients. If it is exceeded, the oldest downloaded
             document of the client is deleted; if the client has none, the upload is refused.
-        documents_per_client: maximum number of stored documents of one client, enforced likewise.
+        documents_per_client: maximum number of stored documents of one client, enforced in the same way.
         document_hours: hours after which a document is deleted.
         glossary_bytes_per_client: maximum total size in bytes of a client's stored glossaries.
         deadline: seconds after which a request is abandoned.
@@ -129,13 +129,13 @@ class ServerSettings(StrictModel):
         limits: limits on requests and on stored data.
         keys: file of API keys, see ``uwaga serve keys``; if None, requests need no key.
         cors: web origins whose pages may call the server, or ``*`` for any.
-        state: folder for glossaries and usage (in ``state.sqlite``) and for documents, which other users of
-            the machine cannot read. If None, a temporary folder is used if ``host`` is a loopback address and
-            ``database`` is None; otherwise nothing is stored.
+        state: folder for glossaries and usage (in ``state.sqlite``) and for documents; other users of the
+            machine cannot read the folder. If None, a temporary folder is used if ``host`` is a loopback
+            address and ``database`` is None; otherwise nothing is stored.
         database: URL of an SQL database that replaces ``state.sqlite``, for servers on several machines. To
             store documents, set ``state`` to a folder that all machines share.
         memories: folder of translation memories, whose files end with ``.uwm``; None for no memories.
-        suggestions: file in which translations suggested by users are stored; if None, they are refused.
+        suggestions: file in which users' suggested translations are stored; if None, suggestions are refused.
         dialects: names of the dialects to serve.
         page: whether to serve the web page at ``/``.
         public_url: URL by which clients reach the server, for links in responses; None to use the URL of the

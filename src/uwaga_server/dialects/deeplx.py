@@ -23,7 +23,7 @@ PREFIX = "/deeplx"
 KEY = KeyLocation(("bearer", "deepl-auth-key"), parameter="token")
 FORMATS_BY_TAG_HANDLING: dict[str, Format] = {"": "text", "html": "html", "xml": "xml"}
 STATUSES = {415: 400, 422: 400}
-"""DeepLX's HTTP statuses by the HTTP statuses of the server."""
+"""Map from the server's HTTP statuses to DeepLX's HTTP statuses."""
 TAG_HANDLING = Field("", json_schema_extra={"enum": list(FORMATS_BY_TAG_HANDLING)})
 
 

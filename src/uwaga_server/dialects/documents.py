@@ -74,7 +74,7 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
         upload: the document.
 
     Returns:
-        The id of the document, and the document with the options for its translation.
+        The id of the stored document, and its specification.
     """
     name = display_name(upload.name)
     try:

@@ -24,7 +24,7 @@ class GlossaryApi:
     """The glossary API of a dialect.
 
     Attributes:
-        key_location: where requests contain the API key.
+        key_location: the places where requests may contain the API key.
         kind: the formats of a request body.
         read: returns the body of a request as a model.
         create: the model of a new glossary, with ``name`` and ``dictionaries``.

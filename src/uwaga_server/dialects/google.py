@@ -159,7 +159,7 @@ def routes(context: ServerContext) -> Routes:
 
     @add("", "Translate texts", GoogleTexts, GoogleTranslationsAnswer)
     async def translate(request: Request) -> Response:
-        """Translate one text or several."""
+        """Translate one or more texts."""
         client, fields = await _admit_with_parameters(context, request, GoogleTexts)
         if fields.cid:
             raise ApiError(400, "not_supported", "Parameter 'cid' is not supported by this server.", "cid")
@@ -222,7 +222,7 @@ async def _admit_with_parameters(
 
 
 STATUSES = {401: 403, 408: 400, 415: 400, 422: 400}
-"""Google's HTTP statuses by the HTTP statuses of the server."""
+"""Map from the server's HTTP statuses to Google's HTTP statuses."""
 ERROR_DETAILS = {
     400: ("global", "invalid", "INVALID_ARGUMENT"),
     403: ("global", "forbidden", "PERMISSION_DENIED"),
@@ -237,7 +237,7 @@ ERROR_DETAILS = {
 }
 """The domain, reason and status word of an error for each HTTP status."""
 REASONS = {"missing": "required", "key_wrong": "badRequest", "quota_exceeded": "dailyLimitExceeded"}
-"""Google's error reasons by the server's error codes."""
+"""Map from the server's error codes to Google's error reasons."""
 
 
 def render(problem: ApiError, request_id: str) -> Response:

@@ -173,7 +173,7 @@ FIXED_PATHS = (
 )
 DOWNLOAD_PATH = "/download_file/"
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
-"""LibreTranslate's current language codes by its former codes."""
+"""Map from LibreTranslate's former language codes to its current codes."""
 WEBLATE_PLACEHOLDER = r"\[X\d{1,9}X\]"
 """Pattern of the placeholders that Weblate sends for variables and markup, such as ``[X5X]``."""
 INVALID_TEXTS_MESSAGE = "Invalid request: q must be a text or a list of texts"

@@ -60,9 +60,9 @@ OPENAI_CODES = {
     "quota_exceeded": "insufficient_quota",
     "too_many_requests": "rate_limit_exceeded",
 }
-"""OpenAI's error codes by the error codes of the server."""
+"""Map from the server's error codes to OpenAI's error codes."""
 OPENAI_STATUSES = {"key_wrong": 401, "quota_exceeded": 429, "invalid_request": 400}
-"""OpenAI's HTTP statuses by the error codes of the server."""
+"""Map from the server's error codes to OpenAI's HTTP statuses."""
 DONE_EVENT = b"data: [DONE]\n\n"
 STRICT_CONFIG = ConfigDict(strict=True)
 

@@ -219,7 +219,7 @@ def _add_pair_routes(routes: Routes, context: ServerContext) -> None:
         responses={200: status},
     )
     async def check_model_status(request: Request) -> Response:
-        """Return a sentence that names the model for a language pair, or says that there is none."""
+        """Return a sentence that names the model for a language pair, or says that no model is available."""
         KEY.admit(context, request)
         query = validate(request.query_params, PairQuery)
         pair = f"{query.srcLangCode[:20]}-{query.trgLangCode[:20]}"
@@ -239,7 +239,7 @@ def _pairs(sources: Iterable[ServedLanguage]) -> Iterator[str]:
 
 
 def _single_target(service: Service) -> str:
-    """Return the target language of all models; raise an ApiError if they translate to several languages."""
+    """Return the only target language of the models; raise an ApiError if there are several languages."""
     targets = {target for source in service.languages.sources for target in source.targets}
     if len(targets) > 1:
         language_list = ", ".join(sorted(targets)[:20])

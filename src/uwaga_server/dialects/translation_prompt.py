@@ -67,7 +67,7 @@ CHINESE_CODES = {
     for code, name in [entry.split(":")]
     for form in (name, name.replace("语", "文"), name.replace("语", "語"))
 }
-"""Language codes by the Chinese names of the languages."""
+"""Map from the Chinese names of languages to language codes."""
 CHINESE_NAME = re.compile("|".join(sorted(CHINESE_CODES, key=len, reverse=True)))
 QUOTED_TEXT = re.compile(r'"([^"\n]+)"|„([^„“”\n]+)[“”]|“([^“”\n]+)”|«([^«»\n]+)»')
 ZOTERO_DELIMITER = "🔤"
@@ -187,7 +187,7 @@ def _locate_text(
 
 
 def _remove_labels(text: str, languages: RequestedLanguages, has_label: bool = False) -> str:
-    r"""Return a text without the label before it and the label for the answer after it.
+    r"""Return a text without the label that precedes it and the label of the answer that follows it.
 
     Args:
         text: a text such as ``English: A man sleeps.\nGerman:``.
@@ -265,7 +265,7 @@ def requested_languages(prompt: str) -> RequestedLanguages | None:
 
 
 def _language_at(prompt: str, start: int, allow_following_word: bool = False) -> tuple[str, int] | None:
-    """Return the code of the language named at a position and the end of the name; None if there is none.
+    """Return the code of the language named at a position and the index at which its name ends, or None.
 
     Args:
         prompt: the prompt.
@@ -303,7 +303,7 @@ def _language_at(prompt: str, start: int, allow_following_word: bool = False) ->
 
 
 def _language_before(prompt: str, end: int) -> str | None:
-    """Return the code of the language named just before a position; None if there is none.
+    """Return the code of the language named just before a position; None if no language is named.
 
     Examples are ``English to German``, ``English (en) to German`` and ``the English text into German``.
     """

@@ -263,7 +263,7 @@ def text_contexts(
     """Return the context of each text.
 
     Args:
-        context: one context for all texts, a list with one for each text, or None.
+        context: one context for all texts, a list with a context for each text, or None.
         count: the number of texts.
     """
     if context is None:

@@ -181,7 +181,7 @@ class InsideTranslation(BaseModel):
 
 
 class InsideSource(BaseModel):
-    """The source text with its tokens, the last of which is the end symbol."""
+    """The source text, with its tokens and the end symbol."""
 
     text: str
     tokens: list[int]

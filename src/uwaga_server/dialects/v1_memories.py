@@ -122,7 +122,7 @@ class PieceLookUp(BaseModel):
 class LookUpAnswer(BaseModel):
     """A translation with the results of the look-ups.
 
-    `pairs` and `pieces` are empty if the memory contains no similar pair, or a translation of the same text.
+    `pairs` and `pieces` are empty if the memory contains no similar pair, or contains the text itself.
     """
 
     text: str

@@ -30,7 +30,7 @@ def _as_integer(value: object) -> object:
 
 
 Integral = BeforeValidator(_as_integer)
-"""Validator that accepts 7.0 as an integer; it must follow the bounds, or the schema would omit these."""
+"""Validator that accepts 7.0 as an integer; it must follow the bounds, or the schema omits the bounds."""
 STRICT_CONFIG = ConfigDict(extra="forbid", strict=True)
 
 

@@ -88,7 +88,7 @@ class TranslateArguments(BaseModel):
 
 
 class MemoryUse(BaseModel):
-    """A pair of the memory that was used for a translation."""
+    """A memory pair that was used for a translation."""
 
     source: str
     target: str

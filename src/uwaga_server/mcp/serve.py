@@ -18,7 +18,7 @@ from uwaga_server.settings import ServerSettings, read_server_settings
 def read_mcp_settings(path: Path | None, changes: Mapping[str, Any]) -> ServerSettings:
     """Return the settings of the MCP server.
 
-    If neither a file nor the changes name models, all installed models are served and loaded at first use.
+    Without a file and without models in the changes, all installed models are served, but not preloaded.
 
     Args:
         path: the settings file; None for the default settings.

@@ -70,7 +70,7 @@ class Call:
     async def terms(
         self, name: str | None, terms: Mapping[str, str | list[str]] | None, languages: LanguagePair
     ) -> Glossary | None:
-        """Return the terms of a glossary file and of the call as one glossary; None if there are none.
+        """Return the terms of a glossary file and of the call as one glossary; None if both are missing.
 
         Args:
             name: the path of the glossary file; None for no file.

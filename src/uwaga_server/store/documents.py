@@ -39,7 +39,7 @@ DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
 NO_DOCUMENT = "no such document"
 MAX_NAME_LENGTH = 200
 MAX_ATTEMPTS = 5
-"""Maximum number of attempts without progress at a document, since some documents may crash the worker."""
+"""Maximum number of attempts to translate a document without progress; a document may crash the worker."""
 PROGRESS_INTERVAL = 0.2
 """Minimum seconds between two writes of a document's progress."""
 SWEEP_INTERVAL = 30.0
@@ -209,7 +209,7 @@ class DocumentStore:
     def remove(
         self, owner: str | None, document_id: str, key: str | None = None, *, any_key: bool = False
     ) -> None:
-        """Delete a document in any state; a worker that translates it stops soon.
+        """Delete a document in any state; a worker that is translating the document stops soon.
 
         Args:
             owner: the owner, as for :meth:`status`.
@@ -254,7 +254,7 @@ class DocumentStore:
             return int(connection.execute(query).scalar() or 0)
 
     def sweep(self) -> None:
-        """Delete documents that are too old and folders left by killed processes."""
+        """Delete folders left by killed processes, and documents that are too old."""
         self._last_sweep = time.monotonic()
         oldest = time.time() - self._limits.age
         query = sql.select(DOCUMENTS.c.id, DOCUMENTS.c.state, DOCUMENTS.c.created, DOCUMENTS.c.ended)
@@ -363,7 +363,7 @@ class DocumentStore:
 
 
 class ClaimedDocument:
-    """A document that this process is translating, until it is finished, failed or released.
+    """A document that this process translates, until the document is finished, failed or released.
 
     Attributes:
         id: the id of the row and the folder, which may be logged since it gives no access to the document.
@@ -456,7 +456,7 @@ class ClaimedDocument:
 
 
 def stored_id(document_id: str) -> str:
-    """Return the id of a document's row and folder, a hash of the document's id."""
+    """Return the id of a document's row and folder, which is a hash of the document's id."""
     return hashlib.sha256(document_id.encode()).hexdigest()[:32]
 
 

@@ -36,7 +36,7 @@ NO_GLOSSARY = "no such glossary"
 MAX_READY_BYTES = 128 << 20
 """Maximum total memory in bytes of the glossaries that are ready for translation in a process."""
 MAX_LOADING = 32
-"""Maximum number of requests that wait for glossaries, half of the number of threads."""
+"""Maximum number of requests that wait for glossaries, which is half of the number of threads."""
 
 Result = TypeVar("Result")
 Change = Callable[[StoredGlossary], StoredGlossary]

@@ -109,7 +109,7 @@ class MemoryStore:
     """Store of translation memories in a folder.
 
     Memories directly in the folder are available to all clients; on a server with keys, clients cannot change
-    them. A memory that a client creates or imports is available only to that client.
+    shared memories. A memory that a client creates or imports is available only to that client.
 
     Args:
         folder: the folder, created if missing.

@@ -68,8 +68,8 @@ class UsageStore:
             self._counts[owner] = self._counts.get(owner, Usage()).plus(characters, documents, limit)
 
     def blocks(self, limit: int) -> bool:
-        """Return whether :meth:`add` with this limit blocks on a database and should run in a thread."""
+        """Return whether :meth:`add` must run in a thread, since with this limit it waits for a database."""
         return False
 
     def flush(self) -> None:
-        """Write the counts in memory to the database, if there is one."""
+        """Write the counts from memory to the database; do nothing if there is no database."""

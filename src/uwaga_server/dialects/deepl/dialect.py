@@ -16,11 +16,11 @@ from uwaga_server.routing import ResponseDescription, Routes
 
 QUOTA_STATUS = 456
 STATUS_BY_CODE = {"quota_exceeded": QUOTA_STATUS, "not_ready": 503, "busy": 429, "not_available": 400}
-"""DeepL's HTTP status for each of these error codes of the server."""
+"""Map from error codes of the server to DeepL's HTTP statuses."""
 DEEPL_STATUSES = {401: 403, 408: 400, 422: 400}
-"""DeepL's HTTP status for each of these HTTP statuses of the server, for all other error codes."""
+"""Map from the server's HTTP statuses to DeepL's HTTP statuses, for all other error codes."""
 PARAMETER_NAMES = {"source": "source_lang", "target": "target_lang"}
-"""DeepL's names of parameters, by the names that the translation service uses."""
+"""Map from the translation service's names of parameters to DeepL's names."""
 DEFAULT_RETRY_AFTER = 1.0
 """Default value of ``Retry-After`` in seconds."""
 UNSUPPORTED_RESOURCES = ("write", "admin", "style_rules", "voice", "quality-evaluation")

@@ -205,7 +205,7 @@ def refuse_unsupported(formality: str | None, parameters: Mapping[str, object]) 
 def check_glossary_ids(
     glossary_id: str | None, glossary_ids: list[str], source: str | None
 ) -> tuple[str, ...]:
-    """Return the ids of a request's glossaries, after checking that its parameters can be combined."""
+    """Return the ids of a request's glossaries, after checking that the parameters can be combined."""
     if glossary_id is not None and glossary_ids:
         message = "Parameters 'glossary_id' and 'glossary_ids' cannot be used together."
         raise ApiError(400, "invalid_request", message, "glossary_ids")
@@ -233,7 +233,7 @@ def _xml_outline(fields: TranslateParameters, breaks_at_newlines: bool) -> XmlOu
 async def _detect_sources(
     context: ServerContext, fields: TranslateParameters, requests: Sequence[TextRequest]
 ) -> list[TextRequest]:
-    """Return the requests; if ``fields.context`` is given, it is used to detect their source languages."""
+    """Return the requests; add the source languages detected with ``fields.context``, if it is given."""
     if fields.source_lang is not None or not fields.context:
         return list(requests)
     resolved_requests = []
