@@ -88,12 +88,12 @@ class Adapter:
 
 @dataclass(frozen=True)
 class AdaptedWeights(Weights):
-    """Weights to which the updates of an adapter are added when they are read."""
+    """Weights to which an adapter's updates are added whenever a weight is read."""
 
     adapter: Adapter | None = None
 
     def read(self, name: str) -> Floats:
-        """Return a weight in float32, with the update of the adapter if there is one."""
+        """Return a weight in float32, including the adapter's update if the adapter changes the weight."""
         weight = super().read(name)
         if self.adapter is None or not self._is_adapted(name):
             return weight
@@ -101,11 +101,14 @@ class AdaptedWeights(Weights):
         return updated
 
     def rows(self, name: str, first: int, last: int) -> Floats | None:
-        """Return rows of a weight, or None if the adapter changes it or it can only be read in full."""
+        """Return rows ``first`` to ``last`` - 1 of a weight.
+
+        The result is None if the adapter changes the weight, or if only the full weight can be read.
+        """
         return None if self._is_adapted(name) else super().rows(name, first, last)
 
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
-        """Return the stored integers of a matrix, or None if the adapter changes it."""
+        """Return a matrix's stored integers and scales, or None if the adapter changes the matrix."""
         return None if self._is_adapted(name) else super().integers(name)
 
     def _is_adapted(self, name: str) -> bool:
@@ -113,7 +116,7 @@ class AdaptedWeights(Weights):
 
 
 def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:
-    """Write an adapter and its model card to a folder atomically, replacing an adapter that is there."""
+    """Write an adapter and its model card to a folder atomically, replacing any adapter in the folder."""
     existing_names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     unexpected_names = [name for name in existing_names if name not in FILES]
     if unexpected_names or (folder.exists() and not folder.is_dir()):
@@ -175,7 +178,7 @@ def read_adapter(folder: str | Path) -> Adapter:
 
 
 def apply_adapter(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
-    """Return a model to whose weights the adapter's updates are added when they are read."""
+    """Return a copy of a model whose weights include the adapter's updates whenever they are read."""
     weights = checkpoint.weights
     if weights is None:
         raise SettingsError(
@@ -201,7 +204,7 @@ def apply_adapter(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
 
 
 def weights_checksum(weights: Weights) -> str:
-    """Return the SHA-256 of the names, shapes and float32 values of the weights, whatever their format."""
+    """Return the SHA-256 of the weights' names, shapes and float32 values, whatever the stored format."""
     digest = hashlib.sha256()
     for name in sorted(weights.names()):
         digest.update(f"{name} {list(weights.shape(name))}\n".encode())
@@ -210,5 +213,5 @@ def weights_checksum(weights: Weights) -> str:
 
 
 def _layer_name(name: str) -> str:
-    """Return the name of the layer if a weight is a layer's matrix, otherwise an empty string."""
+    """Return the name of the layer to which a matrix belongs, or an empty string for any other weight."""
     return name.removesuffix(".weight") if name.endswith(".weight") else ""

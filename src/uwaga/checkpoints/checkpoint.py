@@ -34,8 +34,8 @@ Dtype = Literal["float32", "float16", "bfloat16"]
 StoredDtype = Literal["float32", "float16", "bfloat16", "int8"]
 """Number formats of stored weights, which are converted to float32 when they are read."""
 Memory = Literal["fast", "shared", "none"]
-"""How weights are loaded: ``fast`` into private memory, ``shared`` memory-mapped and shared with other
-processes, or ``none`` not at all, for a description that reads only the headers of the weight files."""
+"""How weights are loaded: ``fast`` copies them into private memory, ``shared`` memory-maps them to share them
+with other processes, and ``none`` reads only the headers of weight files, which suffice for a description."""
 
 MODEL_KINDS: dict[Task, tuple[str, str]] = {
     "translate": ("an encoder–decoder", "uwaga.Translator and `uwaga translate`"),
@@ -95,13 +95,13 @@ class Checkpoint:
         card: the model card.
         weights: weights read on demand, in float32; None for int8 and int4 folders.
         packed: weights in the engine's format; None except for int8 and int4 folders.
-        score_stats: statistics of the scores of the model's translations, None if its folder has none.
+        score_stats: statistics of the model's translation scores, None if the folder contains none.
         precision: the engine's default precision if the weights are stored as integers, otherwise None.
-        shortlist: function that reads the vocabulary shortlist next to the model, which is used by default;
-            None if there is no shortlist.
+        shortlist: function that reads the vocabulary shortlist stored next to the model, which the search
+            uses by default; None if there is no shortlist.
         alignment_head: the attention head that aligns words, None if none has been chosen.
         chat: the chat template of a decoder-only model, None if it has none.
-        summary: size of the weights, for a checkpoint read without them.
+        summary: size of the weights, for a checkpoint read without weights.
         problems: problems with the weight files, for a checkpoint read without weights.
         details: further properties to show in a description, by name.
         trained_to_translate: whether a decoder-only model was trained to translate, by continuing the source
@@ -136,7 +136,7 @@ class Checkpoint:
 
     @property
     def task(self) -> Task:
-        """The task of the model, which follows from its architecture and its training."""
+        """The model's task, which its architecture and its training determine."""
         if isinstance(self.settings, DecoderOnlySettings) and not self.trained_to_translate:
             return "generate"
         return "fill" if isinstance(self.settings, EncoderOnlySettings) else "translate"

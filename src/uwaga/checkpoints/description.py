@@ -48,7 +48,7 @@ class Description:
     alignment_head: str | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Return the description as JSON values, with the languages under ``source`` and ``target``."""
+        """Return the description as JSON values; language codes are grouped by ``source`` and ``target``."""
         source, target = self.languages
         values = asdict(self) | {"languages": {"source": list(source), "target": list(target)}}
         if self.alignment_head is None:

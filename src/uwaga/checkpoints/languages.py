@@ -51,7 +51,7 @@ class Direction:
     """The tokenisers and forced tokens for translation from one language to another.
 
     Attributes:
-        source: tokeniser of the source side, which adds the token or text for the language to a source.
+        source: tokeniser of the source side, which marks each source with tokens or a text for the languages.
         target: tokeniser of the target side.
         languages: codes of the source and target languages.
         first: id of the token that every target must begin with, None if there is none.
@@ -117,7 +117,7 @@ class Languages:
         return languages
 
     def requires_language(self, source: str | None = None, target: str | None = None) -> bool:
-        """Return True if the given and default languages are not enough for the model to translate."""
+        """Return True if the given and default languages do not determine a translation direction."""
         source, target = source or self.default[0], target or self.default[1]
         source_tokeniser, target_tokeniser = self.source, self.target
         if isinstance(source_tokeniser, PromptTokeniser):
@@ -160,9 +160,9 @@ class Languages:
         prompt names both languages.
 
         Args:
-            source: code of the source language; None for the default chosen when the model was loaded or,
-                without one, the folder's.
-            target: code of the target language, or None as above.
+            source: code of the source language; None for the default chosen when the model was loaded or, if
+                none was chosen, for the folder's language.
+            target: code of the target language; None as for ``source``.
         """
         _check_codes(source, target)
         source_tokeniser, target_tokeniser = self.source, self.target

@@ -64,7 +64,7 @@ class Format:
             must check everything before allocating memory, and raises ModelError. With the memory ``none`` it
             should read no weights, set :attr:`~uwaga.checkpoints.checkpoint.Checkpoint.summary` instead, and
             report problems with the weight files only in ``problems``.
-        files: files to download from the hub.
+        files: patterns of the files to download from the hub.
         shares: True if the weights can be memory-mapped and shared by processes.
     """
 
@@ -75,7 +75,7 @@ class Format:
     shares: bool = False
 
     def load(self, path: Path, memory: Memory) -> Checkpoint:
-        """Return the model of a folder or file, read by :attr:`read`, which is imported if it is a name."""
+        """Read the model of a folder or file, importing the function :attr:`read` first if necessary."""
         if not isinstance(self.read, str):
             return self.read(path, memory)
         module, _, function = self.read.rpartition(".")

@@ -1,4 +1,4 @@
-"""Writer of copies of model folders with other weights in the same format. Does not import torch."""
+"""Copying of model folders with new weights in the same format. Does not import torch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from uwaga.files.atomic import write_folder
 from uwaga.results.attention import Floats
 
 WeightReader = Callable[[str], Floats]
-"""Type of functions that return the weight of a name in uwaga."""
+"""Type of functions that return a weight, given its name in uwaga."""
 REWRITABLE_FORMATS = (UWAGA.name, HUGGING_FACE.name)
 
 
@@ -39,9 +39,9 @@ def rewrite(checkpoint: Checkpoint, folder: Path, read: WeightReader, card: str,
 
     Args:
         checkpoint: the model, in one of :data:`REWRITABLE_FORMATS`.
-        folder: the folder to create; a model folder of the same format that is there is replaced.
-        read: function that returns the new weight of a name, in the shape of the old; it is called once for
-            tied weights.
+        folder: the folder to create; an existing model folder of the same format is replaced.
+        read: function that returns the new weight for a name, with the shape of the old weight; it is called
+            once for tied weights.
         card: the model card in Markdown.
         half: True to store the weights in float16 instead of float32.
     """
@@ -69,7 +69,7 @@ def stored_tensors(weights: Weights, read: WeightReader, half: bool) -> dict[str
 
     Args:
         weights: the model's weights, whose table determines the layout.
-        read: function that returns the new weight of a name.
+        read: function that returns the new weight for a name.
         half: True for float16 instead of float32.
     """
     dtype = np.float16 if half else np.float32

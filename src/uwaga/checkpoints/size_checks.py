@@ -32,7 +32,7 @@ def check_against_weights(
     vocabulary: int,
     tensors: Mapping[str, StoredTensor],
 ) -> None:
-    """Raise ModelError for settings that are too large for the stored weights.
+    """Raise ModelError if the settings describe a larger model than the stored weights.
 
     Args:
         location: the file of the settings, for messages.

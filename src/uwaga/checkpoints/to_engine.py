@@ -11,7 +11,7 @@ from uwaga.engine.packing import StoredForms
 from uwaga.errors import ModelError, SettingsError
 
 EXACT_LEVELS = 127
-"""Largest absolute value of the integers in int8 and int4 folders, which all processors support."""
+"""Largest absolute value of integers in int8 and int4 folders; all processors support this value."""
 
 
 def runs_on_engine(checkpoint: Checkpoint) -> bool:
@@ -29,10 +29,10 @@ def to_engine(
 
     Args:
         checkpoint: checkpoint of a Transformer, a decoder-only or a recurrent model.
-        precision: precision of the computation. If it is None, it is that of the stored weights for
-            quantised models, and float32 for all others.
+        precision: precision of the computation; None for the precision of the stored weights if the model is
+            quantised, and for float32 otherwise.
         threads: number of threads, see :class:`uwaga.engine.NativeModel`.
-        packed: the packed weights; None to pack those of the checkpoint.
+        packed: the packed weights; None to pack the checkpoint's weights.
     """
     settings = _engine_settings(checkpoint)
     if packed is None and checkpoint.packed is not None:

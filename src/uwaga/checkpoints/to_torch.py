@@ -67,7 +67,7 @@ def _build(checkpoint: Checkpoint) -> Seq2Seq | MaskedEncoder:
 
 
 def _check_shapes(model: nn.Module, checkpoint: Checkpoint, weights: Weights) -> None:
-    """Raise ModelError if the stored weights differ in name or shape from those of a model.
+    """Raise ModelError if the stored weights differ in name or shape from the model's weights.
 
     The model may be on the meta device.
     """

@@ -22,7 +22,7 @@ TOLERANCE = 2e-3
 
 @dataclass(frozen=True)
 class View:
-    """How a uwaga weight, or a part of it, is obtained from a stored tensor.
+    """A rule for obtaining a uwaga weight, or a part of one, from a stored tensor.
 
     Attributes:
         name: name of the stored tensor.
@@ -56,8 +56,8 @@ class Table:
     Attributes:
         weights: the stored tensors of each uwaga weight, which are concatenated by rows. Weights that the
             model lacks because they are tied may be included.
-        aliases: for names under which a copy of a tied tensor may be stored, the name of the tensor.
-        constant: shape and function for the values of each stored tensor that must equal computed values.
+        aliases: for each name under which a copy of a tied tensor may be stored, the name of that tensor.
+        constant: for each stored tensor with prescribed values, its shape and a function for the values.
         unused: names of stored tensors that are ignored.
         optional: names of weights that are zero if they are not stored.
         padding: padding of the weights that have more rows than are stored.
@@ -79,7 +79,7 @@ class Weights:
 
     Attributes:
         shapes: shape of each weight; tied weights are listed once.
-        table: the mapping to stored tensors.
+        table: the mapping from weights to stored tensors.
         tensors: the tensors of the files, by the names used in the table.
     """
 
@@ -113,7 +113,7 @@ class Weights:
         return sum(math.prod(tensor.shape) for tensor in distinct.values())
 
     def with_path(self, path: Path) -> Weights:
-        """Return the same weights with another path, which messages then show."""
+        """Return the same weights with another path to show in messages."""
         return replace(
             self, tensors={name: replace(tensor, path=path) for name, tensor in self.tensors.items()}
         )
@@ -149,8 +149,8 @@ class Weights:
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
         """Return the stored int8 matrix (outputs, inputs) and the scale of each output, (outputs,).
 
-        The result is None if the matrix is stored in another format. Zero rows at the end that are not
-        stored are omitted.
+        The result is None if the matrix is stored in another format. Rows of zeros at the end are
+        omitted if they are not stored.
         """
         views, padding = self.table.weights[name], self.table.padding.get(name)
         tensors = [self.tensors.get(view.name) for view in views]
@@ -180,7 +180,7 @@ def map_weights(
 
     Args:
         shapes: shape of each weight of the model; tied weights are listed once.
-        table: the mapping to stored tensors.
+        table: the mapping from weights to stored tensors.
         stored: the tensors, by the names used in the table.
         location: the folder or file, for messages.
     """
@@ -291,7 +291,7 @@ def _select(view: View, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def identity_table(names: Mapping[str, str]) -> dict[str, tuple[View, ...]]:
-    """Return the part ``weights`` of a table for weights that are stored unchanged.
+    """Return :attr:`Table.weights` for weights that are stored unchanged.
 
     Args:
         names: stored names by name in uwaga.

@@ -78,7 +78,7 @@ class PrivateFile:
 
 
 class PrivateTensor:
-    """A tensor that is read on demand; one array serves all callers until it is freed."""
+    """A tensor that is read on demand; all callers share one array until it is freed."""
 
     def __init__(self, file: PrivateFile, start: int, shape: tuple[int, ...], kind: np.dtype[Any]) -> None:
         self.shape = shape
@@ -86,7 +86,7 @@ class PrivateTensor:
         self._read: weakref.ref[Bytes] | None = None
 
     def rows(self, first: int, last: int) -> PrivateTensor:
-        """Return the tensor of rows ``first`` to ``last`` - 1, which are not yet read."""
+        """Return a tensor of rows ``first`` to ``last`` - 1 without reading the rows."""
         size = int(np.prod(self.shape[1:], dtype=np.int64)) * self._kind.itemsize
         return PrivateTensor(
             self._file, self._start + first * size, (last - first, *self.shape[1:]), self._kind

@@ -78,7 +78,7 @@ class _Entry(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """The entries of the tensors in file order, the metadata, and the size in bytes with the length field."""
+    """A header: entries of tensors in file order, metadata, and size in bytes including the length field."""
 
     entries: list[_Entry]
     metadata: dict[str, str]
@@ -97,7 +97,7 @@ def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _H
 
     Args:
         path: the file, for messages.
-        part: function that returns a number of bytes at an offset.
+        part: function that returns bytes of the file, given their offset and number.
         size: size of the file in bytes.
     """
     if size < LENGTH_BYTES:
@@ -275,8 +275,8 @@ FORMAT_NAMES: Mapping[str, str] = {
 def aligned_bytes(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> bytes:
     """Return the contents of a safetensors file that keeps the order of the tensors.
 
-    The first tensor is aligned to 64 bytes, and so are others if the sizes of all preceding tensors are
-    multiples of 64. The safetensors library would reorder tensors and align them to eight bytes.
+    The first tensor is aligned to 64 bytes, and so is any other tensor if the sizes of all preceding
+    tensors are multiples of 64. The safetensors library would reorder tensors and align them to eight bytes.
 
     Args:
         tensors: arrays by name.

@@ -72,7 +72,7 @@ class StoredTensor:
 
     @property
     def is_floating(self) -> bool:
-        """True if the values are floating-point numbers or represent them, as weights must."""
+        """True if the values are floating-point numbers or represent them, which is required of weights."""
         return self.format in FLOATING_FORMATS
 
     def floats(self) -> Floats:
@@ -145,9 +145,9 @@ SCALES = ":scales"
 
 
 def to_int8(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """Return a matrix (rows, columns) quantised to int8 as by the engine, and the factors of its rows.
+    """Return a matrix (rows, columns) quantised to int8 as in the engine, and the factor of each row.
 
-    The factor of a row with numbers that are not finite is not finite either.
+    If a row contains a number that is not finite, its factor is not finite.
     """
     largest = np.abs(matrix).max(axis=1, initial=0.0)
     divisor = np.where(largest < MIN_QUANTISED, np.float32(np.inf), largest)
@@ -190,7 +190,7 @@ def join_scales(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
 
 @dataclass(frozen=True)
 class OffsetTensor(StoredTensor):
-    """A tensor of weights that are stored minus 1, as the norm gains of Gemma."""
+    """A tensor of weights that are stored minus 1, such as Gemma's norm gains."""
 
     def floats(self) -> Floats:
         """Return the weights in float32."""
@@ -228,7 +228,7 @@ def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
 def read_array_header(
     path: Path, name: str, stream: IO[bytes]
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return an array's shape, True if it is stored in column-major order, and its number format."""
+    """Return an array's shape, a flag that is True for column-major order, and the number format."""
     version = npy.read_magic(stream)
     if version not in HEADER_READERS:
         raise ModelError(f"{path}: {quoted(name)} has the unknown .npy format version {version}")

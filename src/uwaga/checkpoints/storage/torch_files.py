@@ -1,4 +1,4 @@
-"""Reading of tensors from ``pytorch_model.bin`` with PyTorch, with verified checksums, executing no code."""
+"""Reading of ``pytorch_model.bin`` with PyTorch: checksums are verified, and no code is executed."""
 
 from __future__ import annotations
 

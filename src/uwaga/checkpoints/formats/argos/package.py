@@ -34,13 +34,13 @@ MODEL_FILES = (
 )
 MAX_BYTES = {"model.bin": 1 << 33, PIECES: 1 << 28}
 MAX_OTHER_BYTES = 1 << 26
-"""Maximum unpacked size of any other file in bytes."""
+"""Maximum unpacked size in bytes of a file that is not listed in ``MAX_BYTES``."""
 
 SEARCH_OPTIONS = SearchOptions(
     beam=4, length_penalty=0.2, max_length=256, max_ratio=math.inf, min_length=1, unknown=False
 )
-"""The options of Argos Translate. Unknown tokens differ: Argos Translate replaces them with the source piece,
-uwaga with the next-best token."""
+"""Search options as in Argos Translate, except for unknown tokens: Argos Translate replaces them with the
+source piece, uwaga with the next-best token."""
 
 
 def read_package(path: Path, memory: Memory = "fast") -> Checkpoint:
@@ -87,7 +87,7 @@ def _read(folder: Path, path: Path, memory: Memory) -> Checkpoint:
 
 
 def language_codes(values: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the codes of the source and target languages in the metadata of a package."""
+    """Return the codes of the source and target languages that a package's metadata state."""
     return str(values.get("from_code") or UNSTATED_LANGUAGES[0]), str(
         values.get("to_code") or UNSTATED_LANGUAGES[1]
     )

@@ -26,7 +26,7 @@ from uwaga.results.attention import Floats
 
 VERSIONS = range(1, 7)
 FIRST_REVISION = 1
-"""First revision of specifications, in which arrays have the names of OpenNMT-tf."""
+"""First revision of the specifications, in which arrays have OpenNMT-tf's names."""
 MAX_AXES = 8
 MAX_BYTES = 1 << 37
 """Maximum size of a file in bytes."""
@@ -45,7 +45,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Variable:
-    """A stored array; the weights are its integers divided by ``scale``, or its floating-point numbers."""
+    """A stored array, whose weights are its floating-point numbers or its integers divided by ``scale``."""
 
     name: str
     array: Array
@@ -53,7 +53,7 @@ class Variable:
     scale: Array | None = None
 
     def floats(self, path: Path) -> Floats:
-        """Return the weights in float32; the scale of integers may be one for the array or one per row."""
+        """Return the weights in float32; integers have one scale for the whole array or one per row."""
         if self.bfloat16:
             bits = self.array.astype(np.uint32) << 16
             values = bits.view(np.float32)
@@ -154,7 +154,7 @@ def read_model_file(path: Path, with_contents: bool = True) -> ModelFile:
 
 
 def _current_name(name: str) -> str:
-    """Return the current name for a first-revision name; each rule is applied once, as in CTranslate2."""
+    """Convert a first-revision name to the current name, applying each rule once, as CTranslate2 does."""
     rules = [
         *(("transformer/", ""), (":0", ""), ("w_embs", "embeddings/weight"), ("kernel", "weight")),
         *(
@@ -223,7 +223,7 @@ class _Reader:
         return tuple(self.unsigned("I") for _ in range(axes))
 
     def array(self, name: str, shape: tuple[int, ...], version: int) -> tuple[Array, bool]:
-        """Read an array and return it, with True if its numbers are bfloat16, which NumPy lacks."""
+        """Read an array and return it with a flag, True if its numbers are bfloat16, which NumPy lacks."""
         code = self.unsigned("B")
         byte_count = self.unsigned("I")
         if version >= 4:

@@ -1,4 +1,4 @@
-"""CTranslate2's decoder-only models like GPT-2 (``TransformerDecoderSpec``), written by any converter."""
+"""Reader of CTranslate2's decoder-only models (``TransformerDecoderSpec``), such as GPT-2."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from uwaga.tokenizers.pretrained import TokenIds, read_gpt2_tokeniser
 from uwaga.tokenizers.subwords import Subwords
 
 DECODER_SPECIFICATIONS = ("TransformerDecoderSpec",)
-"""Specifications of decoder-only models."""
+"""Names of the specifications of decoder-only models."""
 REVISIONS = range(3, 9)
 SEARCH_OPTIONS = SearchOptions(beam=1, max_length=512, max_ratio=math.inf)
 """CTranslate2's default search options."""

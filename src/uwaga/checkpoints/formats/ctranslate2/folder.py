@@ -1,6 +1,6 @@
-"""CTranslate2's model folders (Klein et al. 2020) of ``TransformerSpec``, written by any converter.
+"""Reader of CTranslate2's ``TransformerSpec`` folders (Klein et al. 2020), written by any converter.
 
-Decoder-only models are in :mod:`uwaga.checkpoints.formats.ctranslate2.decoder_only`.
+Decoder-only models are read by :mod:`uwaga.checkpoints.formats.ctranslate2.decoder_only`.
 
 Integer weights are dequantised. CTranslate2 needs no padding token and can start a decoder from a zero
 embedding. uwaga needs a token for both, so ``<pad>``, with zero embeddings and probability 0, is added to the
@@ -45,10 +45,10 @@ Value = TypeVar("Value")
 
 MODEL = "model.bin"
 SPECIFICATIONS = {"TransformerSpec": 0, "TransformerBase": 8, "TransformerBig": 16, "": 8}
-"""Specifications of encoder–decoder Transformers, with their default number of heads."""
+"""Names of the specifications of encoder–decoder Transformers, with the default number of heads."""
 REVISIONS = range(1, 8)
 MAX_POSITIONS = 1024
-"""Maximum number of positions of models with computed sinusoids, which state no limit."""
+"""Maximum number of positions for models with computed sinusoids, whose files state no limit."""
 EXCLUDED_LOGIT = -1e4
 """A logit bias that makes a probability exactly 0 in float32 and is finite in 16-bit formats."""
 
@@ -187,7 +187,7 @@ def _position_count(variables: Variables, scope: str) -> int:
 
 
 def _weight_tying(variables: Variables) -> str:
-    """Return which of the two embeddings and the output layer share weights, as the setting ``tie``."""
+    """Return the setting ``tie``: which of the two embeddings and the output layer share weights."""
     source, target, output = (
         variables.variable(name)
         for name in (
@@ -245,7 +245,7 @@ def _norm_names(settings: TransformerSettings) -> dict[str, str]:
 
 
 def _weight_table(variables: Variables, settings: TransformerSettings, vocabularies: Vocabularies) -> Table:
-    """Return the weight table; embeddings and output layer have a row for the padding token."""
+    """Return the weight table; the embeddings and the output layer have an extra row for padding."""
     weights: dict[str, tuple[View, ...]] = {}
     for name, view in _layer_views(settings).items():
         for kind in ("weight", "bias"):
@@ -286,7 +286,7 @@ def _weight_table(variables: Variables, settings: TransformerSettings, vocabular
 
 
 def _aliases(settings: TransformerSettings, weights: Mapping[str, tuple[View, ...]]) -> dict[str, str]:
-    """Return the stored name of each tied table by its alias."""
+    """Return a mapping from the alias of each tied table to the name under which the table is stored."""
     target = "output_weight" if settings.tie in ("all", "decoder") else "target_embedding.weight"
     target = "source_embedding.weight" if settings.tie == "embeddings" else target
     owners = {

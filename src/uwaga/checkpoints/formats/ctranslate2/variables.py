@@ -112,7 +112,7 @@ class Variables:
         return default if value is None else bool(value)
 
     def special_token_flags(self) -> dict[str, bool]:
-        """Return the flags for special tokens that files before version 6 contain."""
+        """Return the flags for special tokens, which only files before version 6 contain."""
         return {
             name: self.flag("", name, name == "with_target_bos")
             for name in ("with_source_bos", "with_source_eos", "with_target_bos")
@@ -132,7 +132,7 @@ class Variables:
 
     @property
     def used_names(self) -> frozenset[str]:
-        """The names of the variables that have been read or have no effect."""
+        """The names of all variables that have been read or that have no effect on translations."""
         return frozenset(self._used_names)
 
     def layer_count(self, scope: str) -> int:
@@ -172,7 +172,7 @@ def activation_name(variables: Variables, scope: str) -> str:
 
 
 def embedding_name(variables: Variables, scope: str) -> str:
-    """Return the name of the variable with the embeddings of a stack."""
+    """Return the name of the variable that contains a stack's embeddings."""
     name = f"{scope}/embeddings_0/weight"
     return name if variables.has_variable(name) else f"{scope}/embeddings/weight"
 

@@ -19,7 +19,7 @@ from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel, read_senten
 
 PIECES = "sentencepiece.model"
 DECODER_VOCABULARY = "vocabulary"
-"""The only side of a decoder-only model, and the name of its vocabulary file."""
+"""Name of the only side of a decoder-only model, and of its vocabulary file without the suffix."""
 TOKENS_VERSION = 6
 """First format version in which ``config.json`` gives the special tokens."""
 DEFAULT_TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "decoder_start_token": "<s>"}
@@ -34,9 +34,9 @@ class Vocabularies:
 
     Attributes:
         source, target: the pieces of each side in the order of their ids.
-        size: number of rows of both embeddings; the last is the padding token's.
+        size: number of rows of each embedding; the last row belongs to the padding token.
         symbols, source_symbols: ids of the special tokens of the target and the source side.
-        prefix, suffix: ids that are added before and after a source.
+        prefix, suffix: ids of the tokens that are added before and after a source.
     """
 
     source: tuple[str, ...]
@@ -49,7 +49,7 @@ class Vocabularies:
 
 
 def read_epsilon(folder: Path) -> float:
-    """Return the epsilon of the layer norms, as stated in ``config.json`` or the default."""
+    """Return the epsilon of the layer norms stated in ``config.json``, or the default if it states none."""
     value = read_config(folder).get("layer_norm_epsilon")
     if value is None:
         return DEFAULT_EPSILON

@@ -52,7 +52,7 @@ class BlockKind:
 
 @dataclass(frozen=True)
 class BlockTensor(StoredTensor):
-    """A tensor of quantised blocks; the last axis of its content is the bytes of a row."""
+    """A tensor of quantised blocks; the last axis of its content contains the bytes of a row."""
 
     kind: BlockKind
 
@@ -70,7 +70,7 @@ class BlockTensor(StoredTensor):
         return self.kind.dequantise(self.values)
 
     def equals(self, other: StoredTensor) -> bool:
-        """Return True if another tensor holds the same weights."""
+        """Return True if another tensor has the same weights."""
         return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))
 
 
@@ -85,7 +85,7 @@ def _nibbles(packed: Bytes) -> Bytes:
 
 
 def _fifth_bits(packed: Bytes) -> Bytes:
-    """Return the 32 bits of 4 bytes per block as 0 or 16, (blocks, 32)."""
+    """Unpack 4 bytes per block into the fifth bits of its 32 numbers, each 0 or 16, (blocks, 32)."""
     return np.unpackbits(packed, axis=-1, bitorder="little") * np.uint8(16)
 
 
@@ -171,7 +171,7 @@ BLOCK_KINDS: Mapping[int, BlockKind] = {
     13: _make_kind("Q5_K", 256, "scale:<f2 minimum:<f2 scales:u1*12 high:u1*32 low:u1*128", _q5_k),
     14: _make_kind("Q6_K", 256, "low:u1*128 high:u1*64 scales:i1*16 scale:<f2", _q6_k),
 }
-"""Quantised formats by their codes in files."""
+"""Quantised formats by their codes in GGUF files."""
 PLAIN_FORMATS: Mapping[int, str] = {0: "F32", 1: "F16", 30: "BF16"}
 """Unquantised formats by code."""
 UNSUPPORTED_FORMATS: Mapping[int, str] = {

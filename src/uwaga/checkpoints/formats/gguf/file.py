@@ -55,7 +55,7 @@ NUMBER_TYPES: Mapping[int, np.dtype[Any]] = {
 
 
 class StringArray:
-    """An array of strings that are decoded on access, since a string object takes 100 bytes."""
+    """An array of strings that are decoded on access, which saves about 100 bytes per string."""
 
     def __init__(self) -> None:
         self._content, self._ends = bytearray(), array("Q", (0,))
@@ -235,7 +235,7 @@ def read_file(path: Path) -> GgufFile:
 
 @dataclass(frozen=True)
 class _TensorInfo:
-    """The entry of a tensor: its name, its shape, the code of its format, and its offset in the data."""
+    """A tensor's entry in the header: name, shape, code of the number format, and offset in the data."""
 
     name: str
     shape: tuple[int, ...]

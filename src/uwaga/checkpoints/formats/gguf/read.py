@@ -1,4 +1,4 @@
-"""Conversion of GGUF files to models: metadata to the settings of a decoder, tensors to its weights.
+"""Conversion of GGUF files to models: metadata become a decoder's settings, and tensors its weights.
 
 An :class:`Architecture` contains the properties of one of llama.cpp's architectures that its files do not
 state; all others are read from the metadata. Unsupported features and unknown tensors raise an error that
@@ -43,15 +43,15 @@ class Architecture:
     """Properties of an architecture that its files do not state.
 
     Attributes:
-        interleaved: True if rows of queries and keys alternate between the two halves of a head.
+        interleaved: True if the rows of query and key matrices alternate between the two halves of a head.
         query_key_norm: position of the norms of queries and keys relative to the rotation.
         is_gemma: True for norms before and after each block, GeGLU and scaled embeddings.
-        global_every: interval of the layers without a sliding window; 0 if all layers have a window, None
-            if windows are not supported.
+        global_every: n if every n-th layer has no sliding window; 0 if all layers have a window, None if
+            windows are not supported.
         window: default size of the sliding window in tokens.
-        local_base: base of rotary positions in layers with a window, None if it is that of other layers.
-        wide_scale_layers: number of layers of the one model whose attention scores are divided by the
-            square root of width / heads instead of the head width; None if there is no such model.
+        local_base: base of rotary positions in layers with a window, None if it is the same in all layers.
+        wide_scale_layers: number of layers of the one model size that divides attention scores by the square
+            root of width / heads instead of the head width; None if there is no such size.
     """
 
     interleaved: bool = False
@@ -105,7 +105,7 @@ LAYER_MATRICES = (
     ("feed_forward.gate", ("ffn_up",)),
     ("feed_forward.outer", ("ffn_down",)),
 )
-"""Names of a layer's matrices in uwaga and in files, whose gate is the branch with the activation."""
+"""Names of a layer's matrices in uwaga and in files; in files, ``gate`` is the branch with the activation."""
 LAYER_NORMS = (
     ("attention_norm", "attn_norm"),
     ("attention_after_norm", "post_attention_norm"),
@@ -173,7 +173,7 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _precision(file: GgufFile) -> Precision | None:
-    """Return the engine's precision closest to that of most weights, None if most are not quantised."""
+    """Return the engine precision closest to that of most weights, or None if most are unquantised."""
     sizes: dict[Precision | None, int] = {}
     for tensor in file.tensors.values():
         precision: Precision | None = None
@@ -286,7 +286,7 @@ class _SettingsReader:
         return values
 
     def _global_interval(self, layers: int, default: int) -> int:
-        """Return the interval of layers without a window, stated as a number or as one flag per layer."""
+        """Return n if every n-th layer has no window; files state n itself or one flag per layer."""
         key = "attention.sliding_window_pattern"
         value = self.file.metadata.get(self.full_key(key), default)
         if not isinstance(value, np.ndarray):
@@ -341,7 +341,7 @@ class _SettingsReader:
         return values
 
     def _llama3_scaling(self, base: float, head_width: int) -> dict[str, Any]:
-        """Return the settings of Llama 3's scaling, whose frequency divisors are the tensor ``rope_freqs``.
+        """Return the settings of Llama 3's scaling, given its frequency divisors in ``rope_freqs``.
 
         llama.cpp stores the divisors but not the parameters of the scaling. This method uses the parameters
         of all Llama 3 models and checks that the divisors follow from them.
@@ -410,7 +410,7 @@ def _chat_template(file: GgufFile, architecture: str) -> ChatTemplate | None:
 
 
 def _model_card(file: GgufFile) -> Card:
-    """Return a model card with the licence, languages and name in the metadata."""
+    """Return a model card with the licence, languages and name from the metadata."""
     metadata = file.metadata
     languages = metadata.get("general.languages")
     front_matter = {

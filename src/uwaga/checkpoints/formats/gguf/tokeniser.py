@@ -59,7 +59,7 @@ class PreTokeniser:
         patterns: regular expressions that are applied in order; if there are none, GPT-2's is used.
         splits_digits: True if every digit is a separate word.
         uses_nfc: True if texts are first normalised to NFC.
-        whole_words: True if a word that is a token becomes this token without applying merges.
+        whole_words: True if a word that is itself a token becomes that token without any merges.
         add_bos: True if texts begin with the token ``bos`` by default.
     """
 
@@ -233,7 +233,7 @@ def sentencepiece_model(
 
     Args:
         pieces: pieces by id.
-        scores: scores of the pieces; the possible merge with the highest score is applied first.
+        scores: scores of the pieces; the merge whose result has the highest score is applied first.
         types: types of the pieces, see :class:`uwaga.tokenizers.segmentation_sampling.PieceType`.
         dummy_prefix: True to insert a space before a text.
         strip: True to remove leading, trailing and repeated spaces.

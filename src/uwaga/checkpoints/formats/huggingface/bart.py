@@ -205,12 +205,12 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def with_full_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, StoredTensor]:
-    """Return the tensors under their names in the model with an output layer.
+    """Return the tensors under the names that they have in a model with an output layer.
 
     Args:
         stored: the stored tensors by name.
-        shared: True if both sides share one embedding. Even if it is False, the embedding may be stored only
-            once.
+        shared: True if both sides share one embedding. If it is False, an embedding that is stored only once
+            is used for both sides.
     """
     values = {
         f"model.{name}" if name.startswith(HEADLESS_PREFIXES) else name: tensor
@@ -224,7 +224,7 @@ def with_full_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[st
 
 
 def _generation_defaults(traits: Traits, reader: ConfigReader, end: int) -> dict[str, Any]:
-    """Return the generation settings for which the folder relies on the defaults of `transformers`."""
+    """Return the generation settings that the folder leaves to the defaults of `transformers`."""
     defaults: dict[str, Any] = {"max_length": MAX_TARGET_TOKENS + 1}
     if (reader.path.parent / GENERATION).exists():
         return defaults

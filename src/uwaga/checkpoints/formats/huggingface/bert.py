@@ -90,7 +90,7 @@ def _normalise_names(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTens
 
 
 def table(settings: EncoderOnlySettings) -> Table:
-    """Return the table of weights, with the names of the first published model."""
+    """Return the table of weights, with stored names as in the first published model."""
     weights: dict[str, tuple[View, ...]] = {
         "embedding.weight": (View(EMBEDDING),),
         "positions.weight": (View("embeddings.position_embeddings.weight"),),

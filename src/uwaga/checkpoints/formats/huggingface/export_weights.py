@@ -57,7 +57,7 @@ def _deinterleave_weight(name: str, weight: Tensor) -> Tensor:
 
 
 def _width_axis(name: str) -> int | None:
-    """Return the axis of a weight along the width of the residual stream, or None if there is none."""
+    """Return the axis of a weight that has the residual stream's width, or None if there is none."""
     if name in ("output_weight", "output_bias"):
         return -1 if name == "output_weight" else None
     owner, _, kind = name.rpartition(".")
@@ -75,7 +75,7 @@ EXCLUDED_LOGIT = -1e4
 
 @dataclass(frozen=True)
 class ExportedVocabulary:
-    """The SentencePiece model and the vocabulary of one side, with its pieces in the order of their ids."""
+    """The SentencePiece model and the vocabulary of one side; pieces are in the order of their ids."""
 
     model: bytes
     pieces: tuple[str, ...]
@@ -126,7 +126,7 @@ def exported_vocabulary(tokeniser: Subwords) -> ExportedVocabulary:
 
 
 def _rename_pieces(side: ExportedVocabulary, size: int, names: dict[int, str]) -> ExportedVocabulary:
-    """Return a vocabulary resized to ``size`` pieces in which only the given ids have the given names."""
+    """Return a vocabulary resized to ``size`` pieces; the given ids, and no others, have the given names."""
     pieces = [*side.pieces, *(f"<unused{number}>" for number in range(len(side.pieces), size))]
     reserved = set(names.values())
     for number, piece in enumerate(pieces):
@@ -138,7 +138,7 @@ def _rename_pieces(side: ExportedVocabulary, size: int, names: dict[int, str]) -
 
 
 def as_pegasus(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocabulary]) -> ExportedModel:
-    """Convert a model to Pegasus' conventions: decoding starts from the padding token; ids do not change."""
+    """Convert a model to Pegasus' conventions: decoding starts from the padding token. Ids do not change."""
     symbols = model.symbols
     if symbols.start == symbols.end:
         raise ModelError(
@@ -156,7 +156,10 @@ def as_pegasus(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVoca
 
 
 def as_marian(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocabulary]) -> ExportedModel:
-    """Convert a model to Marian's conventions: the last token, embedded as zero, is padding and start."""
+    """Convert a model to Marian's conventions.
+
+    The last token has a zero embedding and serves both as the padding token and as the start token.
+    """
     symbols, weights = model.symbols, _convert_weights(model)
     size = max(len(side.pieces) for side in sides)
     pad = symbols.pad

@@ -1,4 +1,4 @@
-"""Hugging Face folders, whose settings and tensors are read into a checkpoint."""
+"""Reader of Hugging Face folders, which turns settings and tensors into a checkpoint."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def search_options(
     ignored: Collection[str] = (),
     decoder_only: bool = False,
 ) -> SearchOptions:
-    """Read the default search options in ``generation_config.json``, or in an older ``config.json``.
+    """Read the default search options from ``generation_config.json`` or, in older folders, ``config.json``.
 
     Args:
         folder: the model folder.
         config: the contents of its ``config.json``.
         defaults: values of settings that the folder does not state.
         ignored: names of settings that are not read.
-        decoder_only: whether the model is a decoder-only model.
+        decoder_only: True for a decoder-only model.
     """
     path = folder / GENERATION
     stated_settings = generation_settings(folder, config)
@@ -122,7 +122,7 @@ class ConfigReader:
         return value
 
     def activation(self, name: str, default: str) -> Activation:
-        """Return uwaga's name of the activation function that the file or the default names."""
+        """Return uwaga's name for the activation function that the file states, or else for the default."""
         value = self.values.get(name) or default
         if not isinstance(value, str) or value not in ACTIVATIONS:
             raise ModelError(
@@ -144,7 +144,7 @@ class ConfigReader:
                 raise ModelError(f"{self.path}: {name!r} = {quoted(value)} is not supported by uwaga")
 
     def start(self) -> int:
-        """Return the id of the token that decoding starts from; it is required."""
+        """Return the id of the token that decoding starts from, which the folder must state."""
         token = self.declared_start()
         if token is None:
             raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not None")
@@ -162,7 +162,7 @@ class ConfigReader:
         return token
 
     def check_ids(self, size: int, **tokens: int | None) -> None:
-        """Raise ModelError if the id of a special token is not in the vocabulary; unstated ids are None."""
+        """Raise ModelError if a special token's id is not in the vocabulary; None is ignored."""
         for name, token in tokens.items():
             if token is not None and token >= size:
                 raise ModelError(f"{self.path}: {name} is {token}, but the vocabulary has {size} tokens")
@@ -186,7 +186,7 @@ MAX_LAYERS = 1000
 
 @dataclass(frozen=True)
 class FamilyModel:
-    """The interpretation of a folder by the reader of its family.
+    """A folder's contents, as interpreted by the reader of the folder's family.
 
     Attributes:
         settings: settings of the model.
@@ -227,7 +227,7 @@ class HuggingFaceFolder:
 
     @cached_property
     def declared(self) -> TokeniserConfig:
-        """The stated configuration of the tokeniser."""
+        """The tokeniser's configuration, as stated in the folder."""
         return read_tokeniser_config(self.path)
 
     @cached_property
@@ -275,7 +275,7 @@ class HuggingFaceFolder:
         return model_settings
 
     def checkpoint(self, read: FamilyReader) -> Checkpoint:
-        """Return the model as interpreted by the reader of its family."""
+        """Return the model as interpreted by ``read``, the reader of the model's family."""
         model, card = read(self), read_card(self.path)
         settings = model.settings
         if isinstance(settings, TransformerSettings) and settings.positions == "sinusoidal":

@@ -74,7 +74,7 @@ def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def table(settings: DecoderOnlySettings) -> Table:
-    """Return the table of weights, with their names in the model without an output layer."""
+    """Return the table of weights, with stored names as in a model without an output layer."""
     tied = settings.tie_output
     weights = {
         "embedding.weight": (View(EMBEDDING),),

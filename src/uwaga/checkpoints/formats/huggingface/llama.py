@@ -1,8 +1,8 @@
 """Llama and the similar decoder-only families Mistral, Qwen, Gemma and Hunyuan.
 
 Their weights have the same names. A :class:`Family` contains the defaults of keys that a folder may omit and
-the properties of the family. All other settings are read from ``config.json``; settings of unsupported
-features raise an error that names the key.
+the properties of the family. All other settings are read from ``config.json``; a setting of an unsupported
+feature raises an error that names its key.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LAYER_MATRICES = (
     ("feed_forward.gate", ("mlp.up_proj",)),
     ("feed_forward.outer", ("mlp.down_proj",)),
 )
-"""Names of a layer's matrices in uwaga and in files, whose gate is the branch with the activation."""
+"""Names of a layer's matrices in uwaga and in files; in files, ``gate`` is the branch with the activation."""
 LAYER_NORMS = {
     "pre": (("attention_norm", "input_layernorm"), ("feed_forward_norm", "post_attention_layernorm")),
     "both": (
@@ -67,13 +67,13 @@ class Family:
         defaults: defaults of ``transformers`` for keys that ``config.json`` may omit.
         unsupported: keys of unsupported features, with the values that disable them.
         attention_bias: True if queries, keys and values have biases; None if ``config.json`` states it.
-        output_projection_bias: True if the output projection of the attention has a bias; None if it has one
-            exactly if queries have biases.
+        output_projection_bias: True if the attention's output projection has a bias; None if it has one
+            whenever the queries have one.
         query_key_norm: position of the norms of queries and keys relative to the rotation.
         query_key_names: names of these two norms in files.
-        windows: layers with a sliding window if ``layer_types`` is not stated.
-        is_gemma: True for norms before and after each block whose gains are stored without the added 1,
-            scaled embeddings, soft caps, and a stated scale of the attention scores.
+        windows: the layers that have a sliding window if ``layer_types`` is not stated.
+        is_gemma: True if models have norms before and after each block, with gains that are stored minus 1,
+            and also scaled embeddings, soft caps and a stated scale of the attention scores.
     """
 
     defaults: Mapping[str, Any]
@@ -309,7 +309,7 @@ def _setting_values(reader: ConfigReader, family: Family) -> dict[str, Any]:
 
 
 def _window_and_interval(reader: ConfigReader, family: Family, layers: int) -> tuple[int | None, int]:
-    """Return the size of the sliding window, or None, and the interval of the layers without a window."""
+    """Return the size of the sliding window, None for no window, and n if every n-th layer has no window."""
     if family.windows == "none" or not reader.flag("use_sliding_window", True):
         window = None
     else:

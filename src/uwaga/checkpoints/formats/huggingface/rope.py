@@ -38,7 +38,7 @@ REQUIRED_PARAMETERS: Mapping[str, Mapping[str, str]] = {
     },
     "yarn": {},
 }
-"""Keys of the required parameters of each scaling type, by their names in uwaga."""
+"""For each scaling type, the keys of its required parameters by the parameters' names in uwaga."""
 MAX_LOG_BASE = 100.0
 """Maximum natural logarithm of the base of rotary positions."""
 
@@ -57,10 +57,10 @@ def read_rotary(reader: ConfigReader, head_width: int) -> dict[str, Any]:
 
 
 def read_layered_rotary(reader: ConfigReader, head_width: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of rotary positions for Gemma 3's global layers and for its local layers.
+    """Return the settings of rotary positions for Gemma 3's global and local layers.
 
-    Since `transformers` 5 they are two groups in ``rope_parameters``. In earlier versions, ``rope_theta`` and
-    ``rope_scaling`` apply to the global layers and ``rope_local_base_freq`` to the local layers.
+    Since `transformers` 5, ``rope_parameters`` has a group for each kind of layer. In earlier versions,
+    ``rope_theta`` and ``rope_scaling`` are for global layers, and ``rope_local_base_freq`` for local layers.
     """
     settings = []
     for kind, base, default in (
@@ -148,7 +148,7 @@ def _hunyuan_base(reader: ConfigReader, group_reader: ConfigReader, base: float,
 
 
 def _yarn_settings(group_reader: ConfigReader, ratio: float) -> dict[str, float]:
-    """Return the settings of YaRN; ``ratio`` is the default of the factor."""
+    """Return the settings of YaRN; ``ratio`` is used if no factor is stated."""
     settings = {"factor": group_reader.number("factor", ratio)}
     for name in ("beta_fast", "beta_slow", "attention_factor"):
         if group_reader.values.get(name):

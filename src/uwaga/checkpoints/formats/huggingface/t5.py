@@ -87,7 +87,7 @@ def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
 def _with_stored_output(settings: TransformerSettings, folder: HuggingFaceFolder) -> TransformerSettings:
     """Return the settings, with an untied output layer if the stored one differs from the embeddings.
 
-    It differs since version 1.1, in which ``tie_word_embeddings`` controls only the scale of the output.
+    The two differ since version 1.1, in which ``tie_word_embeddings`` controls only the scale of the output.
     """
     tensors, head = folder.tensors, folder.tensors.get(HEAD)
     embeddings = [tensors[name] for name in (SHARED_EMBEDDING, *EMBEDDING_COPIES) if name in tensors]

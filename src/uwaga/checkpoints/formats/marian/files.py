@@ -57,7 +57,7 @@ class ModelFiles:
 
 
 def find_files(path: Path) -> ModelFiles:
-    """Find the files of a model by its decoding settings or, if there are none, as the only candidates.
+    """Find a model's files: those that the decoding settings name or, without settings, the only candidates.
 
     Args:
         path: path of the weight file or its folder.
@@ -114,8 +114,8 @@ class TextConfig:
 
     Attributes:
         source, target: tokenisers of the two sides.
-        sizes: numbers of source and target pieces in Marian.
-        size: number of rows of both embeddings in uwaga; the last is the padding token's.
+        sizes: numbers of source and target pieces, without the padding token.
+        size: number of rows of each embedding in uwaga; the last row belongs to the padding token.
         symbols: ids of the special tokens.
         options: default search options.
     """
@@ -162,7 +162,7 @@ class _Side:
     path: Path
     size: int
     ids: dict[str, int] | None
-    """Ids of the pieces; None if they are those of the SentencePiece model."""
+    """Ids of the pieces; None if the SentencePiece model gives the ids."""
     segmenter: SentencePieceModel
 
     @classmethod

@@ -1,8 +1,8 @@
-"""Marian's models (Junczys-Dowmunt et al. 2018), binary or ``.npz``: weights with embedded YAML settings.
+"""Reader of Marian's binary and ``.npz`` models (Junczys-Dowmunt et al. 2018), which embed YAML settings.
 
-Two details are those of Marian, whereas conversions to other libraries differ slightly: the rates of its
-sinusoids are ``10000^(-i / (width/2 - 1))``, and its norms add 1e-6 to the variance. The decoder starts from
-a zero embedding, which is that of ``<pad>``, a token appended to the vocabulary.
+Two details follow Marian, from which conversions to other libraries differ slightly: sinusoids have the rates
+``10000^(-i / (width/2 - 1))``, and norms add 1e-6 to the variance. The decoder starts from a zero embedding,
+that of ``<pad>``, a token that is appended to the vocabulary.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_lexical_shortlist(
     Args:
         path: path of the shortlist.
         sizes: number of pieces in the source and in the target vocabulary, without padding.
-        padded_size: number of tokens of both sides with padding, which has no entries in the shortlist.
+        padded_size: number of tokens of each side with the padding token, which has no shortlist entries.
         is_shared: True if both sides have the same tokens, so that source tokens may be copied.
     """
     common, first, targets = _core.marian_lists(printable(path), read_private(path), *sizes)

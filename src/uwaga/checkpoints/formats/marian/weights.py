@@ -73,7 +73,7 @@ def _stored_tensor(path: Path, name: str, array: NDArray[Any]) -> StoredTensor:
 
 
 def parse_embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, Any]:
-    """Return the settings that a tensor contains as the bytes of a YAML text.
+    """Return the settings that a tensor contains as YAML text.
 
     Args:
         path: the file, for messages.

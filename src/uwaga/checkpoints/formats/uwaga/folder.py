@@ -70,7 +70,7 @@ class FolderContents:
 def save_model(
     folder: Path, model: torch.nn.Module, contents: FolderContents, dtype: StoredDtype = "float32"
 ) -> None:
-    """Write a model folder atomically, replacing a uwaga model that is there.
+    """Write a model folder atomically, replacing any uwaga model in the folder.
 
     Args:
         folder: the folder to create.
@@ -141,7 +141,7 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
-    """Raise ModelError if a model built from the settings would have other weight names or shapes.
+    """Raise ModelError if the model's weight names or shapes do not follow from the settings.
 
     Such a model could not be loaded again.
     """

@@ -241,7 +241,10 @@ def _with_languages(
 
 
 def _read_ids(path: Path, size: int) -> dict[str, int]:
-    """Return the ids of pieces; ids may have gaps, and one may lie beyond the embeddings."""
+    """Return a mapping from pieces to ids.
+
+    The ids need not be consecutive, and one may equal ``size``, which is beyond the rows of the embeddings.
+    """
     values = read_mapping(path)
     ids = [number for number in values.values() if type(number) is int and 0 <= number <= size]
     if not values or len(set(ids)) != len(values):
@@ -255,7 +258,7 @@ FILES = frozenset({CONFIG, WEIGHTS, CARD, HEAD_FILE, *TOKENISER_FILES})
 
 
 def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights, card: str) -> None:
-    """Write an int8 or int4 folder atomically, replacing an int8 or int4 model that is there.
+    """Write an int8 or int4 folder atomically, replacing any int8 or int4 model in the folder.
 
     Args:
         folder: the folder to create.
@@ -464,7 +467,7 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _decoding_values(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the group ``decoding`` or, if it cannot express the defaults, ``search`` and ``text``."""
+    """Return the group ``decoding`` or, if it cannot express all options, ``search`` and ``text``."""
     decoding = decoding_settings(checkpoint.decoding, checkpoint.text)
     if decoding is not None and checkpoint.task == "translate":
         return {"decoding": decoding.model_dump()}

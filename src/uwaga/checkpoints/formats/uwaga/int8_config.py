@@ -83,7 +83,7 @@ class Task(StrictModel):
 
 
 class Frame(StrictModel):
-    """Additions and changes that a pretrained model's tokeniser makes to texts.
+    """Special tokens that a pretrained model's tokeniser adds to texts, and changes that it makes to them.
 
     Attributes:
         prefix, suffix: ids added before and after a text.

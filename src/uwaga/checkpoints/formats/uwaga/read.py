@@ -159,7 +159,7 @@ def check_config(values: object, location: str) -> FolderConfig:
 
 
 def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSettings | None:
-    """Return options as the group ``decoding`` of ``config.json``, or None if it cannot express them."""
+    """Return options as the group ``decoding`` of ``config.json``; None if the group cannot express them."""
     values = {**vars(search), **vars(text)}
     try:
         settings = parse(
@@ -255,7 +255,7 @@ def check_tokenisers(folder: Path, config: FolderConfig, source: Tokeniser, targ
 
 
 def check_plausible(folder: Path, config: FolderConfig) -> None:
-    """Raise ModelError if the settings require a larger weight file.
+    """Raise ModelError if the weight file is too small for the settings.
 
     This is checked before memory for the model is allocated.
     """
@@ -386,7 +386,7 @@ def _weights(path: Path, config: FolderConfig) -> Weights:
 
 
 def _open(path: Path, config: FolderConfig, check: bool = True) -> dict[str, StoredTensor]:
-    """Return the tensors of the weight file; verify its checksum, which reads the full file, if ``check``."""
+    """Return the tensors of the weight file; if ``check`` is True, verify the checksum of the full file."""
     stored = open_tensors(path, config.sha256 if check else None)
     return join_scales(stored) if config.weights == "int8" else stored
 
