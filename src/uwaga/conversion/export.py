@@ -67,8 +67,8 @@ def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> 
     Args:
         adapter: the adapter's folder.
         out: the folder to create. It has the format of the base model, with weights in float16 if all weights
-            of the base model are float16, otherwise in float32. It is an int8 folder if uwaga cannot write
-            the base model's format, such as Firefox's.
+            of the base model are float16, otherwise in float32. If uwaga cannot write this format, as for
+            Firefox's models, it is an int8 folder.
         model: name or path of the base model; None for the model named in the adapter.
 
     Raises:

@@ -1,8 +1,8 @@
 """Quantisation to int8 or int4, and measurement of the agreement with the float32 model.
 
-The two models are compared on sentences of the user, or on those of ``sentences.txt``, which were written for
-uwaga in languages of ten scripts. If neither are suitable, they are compared on random pieces, about which
-models are uncertain.
+The two models are compared on the user's sentences, or on sentences in languages of ten scripts that were
+written for uwaga (``sentences.txt``). If neither is suitable, they are compared on random pieces, for which a
+model's predictions are uncertain.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from uwaga.translator.score import score_in_batches, step_scorer
 from uwaga.translator.text import TokenPair
 
 SAMPLE_SOURCES, MIN_SAMPLE_TOKENS, MAX_SAMPLE_TOKENS = 32, 6, 20
-"""Number of random sources used if there are no sentences, and their minimum and maximum length in tokens."""
+"""Number of random sources that replace missing sentences, and their minimum and maximum length in tokens."""
 BATCH_TOKENS = 2048
 GOOD_DIFFERENCE, FAIR_DIFFERENCE = 0.05, 0.25
-"""Limits on the mean difference of log-probabilities in nats, 5 % and 25 % of a probability."""
+"""Limits on good and fair mean differences of log-probabilities in nats: 5 % and 25 % of a probability."""
 CONTINUATION_TOKENS = 32
 """Maximum number of tokens that a decoder-only model generates after each prompt."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement between float32 and int8 or int4 on a sample, with greedy search.
+    """The agreement between a float32 model and its int8 or int4 version on a sample, with greedy search.
 
     Attributes:
         sentences: number of sentences in the sample.
-        same: share of sentences with equal results.
-        tokens: share of tokens that belong to common prefixes of the results.
+        same: share of sentences for which both models give the same result.
+        tokens: share of tokens in the prefixes that the results of both models have in common.
         difference: mean absolute difference of the log-probabilities of the tokens in the float32 results.
-        largest: largest such mean over the tokens of one sentence.
+        largest: the largest mean absolute difference in a single sentence.
         continued: True if the model is a decoder-only model, which continues the sentences.
         measured_on: description of the sample.
     """
@@ -179,7 +179,7 @@ RANDOM_SOURCES = "sources drawn from the vocabulary (no --sample)"
 MAX_LANGUAGES = 3
 """Maximum number of languages in the comparison of a multilingual model."""
 MIN_LETTERS_PER_PIECE = 2.0
-"""Minimum mean number of letters per piece in a language on which a tokeniser is assumed to be trained."""
+"""Minimum mean number of letters per piece in a language that a tokeniser is assumed to be trained on."""
 
 
 @cache
@@ -206,8 +206,8 @@ def bundled_languages(codes: Iterable[str]) -> list[str]:
 def default_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:
     """Return the token ids of default sources for a comparison of two engines, and a description of them.
 
-    The sources are bundled sentences in the model's source language. If there are none, the language is used
-    that the tokeniser splits into the longest pieces. If its pieces are short in all languages, the sources
+    The sources are bundled sentences in the model's source language or, if there are none, in the language
+    that the tokeniser splits into the longest pieces. If the pieces are short in every language, the sources
     are texts sampled from the model.
 
     Args:
@@ -271,7 +271,7 @@ def _usable_sources(tokeniser: Subwords, model: NativeModel, lines: Sequence[str
 def _sample_texts(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:
     """Return the token ids of texts sampled from the model, and a description of them.
 
-    Decoder-only models continue the start symbol, all others translate random pieces. Random pieces are
+    Decoder-only models continue the start symbol; all other models translate random pieces. Random pieces are
     returned if no texts can be sampled.
     """
     tokeniser, symbols = checkpoint.source, checkpoint.symbols
@@ -319,7 +319,7 @@ def quantise(
         keep: patterns of the names of matrices to store in a higher precision, such as ``output`` or
             ``decoder.5.*``: bfloat16 in an int8 model, int8 in an int4 model.
         sample: sentences for the comparison and, if there are at least a hundred, for the score statistics;
-            None for the bundled sentences, with which the score statistics do not change.
+            None to compare the models on bundled sentences and keep the score statistics unchanged.
         precision: int8 or int4.
         check: True to compare the two models.
 
@@ -362,7 +362,7 @@ def quantise(
 def measure_score_stats(
     checkpoint: Checkpoint, model: NativeModel, sources: Sequence[Sequence[int]]
 ) -> ScoreStats | None:
-    """Return score statistics of a model's translations of a sample, None for a decoder-only model.
+    """Return score statistics of a model's translations of a sample, or None for a decoder-only model.
 
     Args:
         checkpoint: the checkpoint of the model, with the search options. Its statistics are returned if the

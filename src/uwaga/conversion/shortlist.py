@@ -32,7 +32,7 @@ CHUNK_PAIRS = 2048
 BATCH_TOKENS = 2048
 """Maximum size of a batch in tokens of the longer side."""
 MAX_PENDING_ENTRIES = 1 << 22
-"""Number of attention weights above which those of the same tokens are summed."""
+"""Number of collected attention weights above which the weights of equal token pairs are summed."""
 
 Weights = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class LearnedShortlist:
 
     Attributes:
         shortlist: the shortlist.
-        pairs: number of pairs that it was learned from.
+        pairs: number of pairs that the shortlist was learned from.
         skipped: number of pairs that were skipped because they are empty or too long.
     """
 
@@ -79,7 +79,7 @@ def learn_shortlist(
     Args:
         translator: the model.
         pairs: source and target texts.
-        frequent: number of frequent target tokens, which all sentences share.
+        frequent: number of frequent target tokens, which are allowed in all sentences.
         per_word: number of target tokens per source token.
         on_pairs: called after each chunk with the number of processed pairs.
 
@@ -134,7 +134,7 @@ class _TokenStatistics:
             self._merge()
 
     def frequent(self, count: int, required: Sequence[int]) -> Ids:
-        """Return the sorted ids of the ``count`` most frequent target tokens and of ``required``."""
+        """Return the sorted ids of the ``count`` most frequent target tokens and the ids in ``required``."""
         order = np.argsort(-self._frequencies, kind="stable")[:count]
         return np.union1d(order[self._frequencies[order] > 0], np.array(required, dtype=np.int64))
 
@@ -162,7 +162,7 @@ class _TokenStatistics:
 def _attention_weights(
     model: NativeModel, sentences: Sequence[TokenPair], start: int | None
 ) -> Iterator[tuple[Ids, Weights]]:
-    """Force-decode the targets and yield keys and attention weights of pairs of tokens for each step."""
+    """Force-decode the targets and yield, for each step, keys of token pairs and their attention weights."""
     lengths = np.array([len(pair.source) for pair in sentences])  # (pairs,) source tokens, the end counted
     tokens = np.zeros((len(sentences), lengths.max()), dtype=np.int64)  # (pairs, source)
     for row, pair in enumerate(sentences):
@@ -189,7 +189,7 @@ def usable_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> li
 
 
 def _copy_keys(translator: Translator, model: NativeModel) -> Ids:
-    """Return the keys of the pairs of a source and a target token that are the same piece."""
+    """Return the keys of all pairs of a source token and a target token that are the same piece."""
     target_ids = {
         piece: token for token, piece in enumerate(translator.target.pieces(range(model.vocabulary)))
     }
@@ -205,7 +205,7 @@ def _copy_keys(translator: Translator, model: NativeModel) -> Ids:
 Pair = tuple[str, str]
 
 HELD_OUT_INTERVAL = 10
-"""Minimum interval between held-out pairs."""
+"""Minimum interval between held-out pairs in a corpus."""
 
 
 @dataclass(frozen=True)
