@@ -27,7 +27,7 @@ REMOVAL_ADVICE = {
     "argos": "belongs to Argos Translate: `argospm remove` removes it",
     "folder": "is one of your folders",
 }
-"""Why a model cannot be removed by uwaga, by the kind of model."""
+"""For each kind of model that uwaga does not remove, the reason and how to remove it."""
 
 
 def available(
@@ -40,7 +40,9 @@ def available(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     environment: Environment = os.environ,
 ) -> list[CatalogueEntry]:
-    """Return the models that can be downloaded, by language pair and best first; only the catalogue is read.
+    """Return the models that can be downloaded, sorted by language pair and, for the same pair, best first.
+
+    Only the catalogue is read.
 
     Args:
         source: code of the source language, None for any.
@@ -120,7 +122,7 @@ def download(
 
     Args:
         model: a language pair, such as ``en-pt``, or a name that :func:`available` returns.
-        architecture: ``tiny``, ``base`` and so on; by default that of the best released model.
+        architecture: ``tiny``, ``base`` and so on; by default the architecture of the best released model.
         from_source: name of the source; by default the source whose prefix matches the model's name, or
             otherwise ``firefox``.
         mirror: URL or folder of a mirror to read instead of the source's address.
@@ -188,7 +190,7 @@ def remove(
 def _installed_path(
     model: str, architecture: str | None, source: Source, environment: Environment
 ) -> Path | None:
-    """Return the path of an installed model with the given name, or of the given source and language pair.
+    """Return the path of an installed model, found by its name or by its source and language pair.
 
     The result is None if there is no such model.
     """

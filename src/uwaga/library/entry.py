@@ -1,4 +1,4 @@
-"""The records of a catalogue: sources, queries, and the models that sources list.
+"""Data classes for catalogues: sources, queries, and the models that sources list.
 
 Sources validate the values: no file name can refer to a file outside the model's folder.
 """
@@ -26,7 +26,7 @@ class RemoteFile:
     """A downloadable file of a model.
 
     Attributes:
-        name: the name under which it is installed.
+        name: the name under which the file is installed.
         locations: URLs or local paths, in the order in which they are tried.
         packing: the compression, ``gzip`` or ``zstd``; empty if the file is not compressed.
         size: unpacked size in bytes, None if the catalogue does not state it.

@@ -46,7 +46,7 @@ def split_packing(path: str) -> tuple[str, str]:
 def unpack(received: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
     """Unpack a file, sync it to disk, and return its size in bytes and its SHA-256.
 
-    A file without the magic bytes of the compression is copied unchanged, since servers may unpack files.
+    A file without the magic bytes of the compression is copied unchanged, since some servers unpack files.
 
     Args:
         received: path of the received file.
@@ -161,7 +161,7 @@ class PartialDownload:
         self._record_path.write_bytes(to_json({"location": self.location, "validator": self.validator}))
 
     def drop(self) -> None:
-        """Delete the received bytes and the record of their origin."""
+        """Delete the received bytes and the file that records their origin."""
         self.path.unlink(missing_ok=True)
         self._record_path.unlink(missing_ok=True)
         self.validator = ""
@@ -261,7 +261,7 @@ def _request(
 def _response_range(
     response: Response, location: str, part: PartialDownload, offset: int
 ) -> tuple[int, int | None]:
-    """Return the offset of a response's first byte in the file, and the size of the file, None if unknown."""
+    """Return the offset in the file at which a response begins, and the size of the file, None if unknown."""
     if response.status == HTTPStatus.PARTIAL_CONTENT and offset:
         match = CONTENT_RANGE.fullmatch(response.header("Content-Range"))
         if not match or int(match[1]) != offset or int(match[2]) + 1 != int(match[3]):

@@ -43,7 +43,7 @@ class Fields:
         return self._values.get(key) is not None
 
     def fields(self, key: str) -> Fields:
-        """Return the object under a key."""
+        """Return the JSON object under a key as :class:`Fields`."""
         return Fields(self._require(key), f"{self.context}: {key}")
 
     def items(self) -> Iterator[tuple[str, object]]:
@@ -150,7 +150,10 @@ def same_spelling(code: str, other: str) -> bool:
 
 
 def language_pairs(model: str) -> list[tuple[str, str]]:
-    """Return the language pairs that a name such as ``en-pt`` may mean, since codes may contain hyphens."""
+    """Return all language pairs that a name such as ``en-pt`` may mean.
+
+    There may be several, since language codes may contain hyphens.
+    """
     if len(model) > MAX_PAIR_LENGTH:
         return []
     parts = re.split(r"[-_]", model)

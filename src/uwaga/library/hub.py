@@ -25,7 +25,7 @@ FORMER_NAMES = {
     "openai-community": "gpt2 gpt2-medium gpt2-large gpt2-xl",
     "distilbert": "distilgpt2",
 }
-"""Names that models had before repositories had owners, by their present owner."""
+"""Names of models from before repositories on the hub had owners, grouped by their present owner."""
 PRESENT_NAMES = {name: f"{owner}/{name}" for owner, names in FORMER_NAMES.items() for name in names.split()}
 
 
@@ -73,7 +73,7 @@ def find_model(name: str | Path | None = None) -> Path:
 
 
 def _find_installed(name: str) -> Path | None:
-    """Return the folder or file of the installed model with a name, or None if there is none."""
+    """Return the folder or file of an installed model, or None if no installed model has this name."""
     # Imported here because models given as folders do not need these modules.
     from uwaga.library.installed import find_installed_folder, find_packaged
 
@@ -114,7 +114,7 @@ def _from_hub(name: str) -> Path:
 
 
 def _log_restriction(hub: Any, name: str) -> None:
-    """Log a warning about what the licence of a repository forbids, if it is known."""
+    """Log a warning that says what a repository's licence forbids, if that is known."""
     import logging  # imported late: few models are fetched
 
     notice = restriction(read_card(Path(hub.snapshot_download(name, allow_patterns=[README]))))
@@ -128,7 +128,7 @@ def _has_match(folder: Path, patterns: Sequence[str]) -> bool:
 
 
 def _find_cached(hub: object, name: str, patterns: list[str]) -> Path | None:
-    """Return the folder of a repository in the cache, or None if it is not there or its format is unknown."""
+    """Return the folder of a cached repository, or None if it is not cached or its format is unknown."""
     try:
         snapshot = Path(hub.snapshot_download(name, allow_patterns=patterns, local_files_only=True))  # type: ignore[attr-defined]
     except (OSError, ValueError):

@@ -84,7 +84,7 @@ def _cell(text: str) -> str:
 
 PARTS_FOLDER, LOCKS_FOLDER = ".incomplete", ".locks"
 RECORD_BYTES = 1 << 20
-"""Disk space in bytes that is reserved for the card, the record and the file system."""
+"""Disk space in bytes that is reserved for the card, ``origin.json`` and the file system."""
 
 Progress = Callable[[int, int | None], None]
 """Type of callbacks that receive the number of bytes received and the total number, None if unknown."""
@@ -97,10 +97,10 @@ def install(
     progress: Progress | None = None,
     waiting: Callable[[str], None] | None = None,
 ) -> Path:
-    """Download a model into the folder of models, unless the version in the catalogue is installed.
+    """Download a model into the folder of models, unless the catalogue's version is already installed.
 
     If another process is installing the same model, this function waits and uses its files. Partial downloads
-    are kept, and resumed later.
+    are kept and resumed later.
 
     Args:
         entry: the model.
@@ -146,7 +146,7 @@ def install(
 
 
 def is_current(folder: Path, entry: CatalogueEntry) -> bool:
-    """Return True if a folder contains all files of a model in the version of the catalogue."""
+    """Return True if a folder contains all files of a model in the catalogue's version."""
     try:
         origin = read_origin(folder)
     except UwagaError:
@@ -166,7 +166,7 @@ def is_current(folder: Path, entry: CatalogueEntry) -> bool:
 def uninstall(
     name: str, environment: Mapping[str, str], waiting: Callable[[str], None] | None = None
 ) -> bool:
-    """Remove an installed model and its partial downloads, and return False if there are none.
+    """Remove an installed model and its partial downloads; return False if there is nothing to remove.
 
     Removal is atomic: a process that loads the model finds either all files or none.
 
@@ -228,7 +228,7 @@ def _download(
 
 
 def _wait(jobs: Mapping[str, Future[ReceivedFile]]) -> None:
-    """Wait until all downloads are complete or one has failed, and raise its error."""
+    """Wait until all downloads are complete, or until one fails, in which case its error is raised."""
     finished, _ = wait(jobs.values(), return_when=FIRST_EXCEPTION)
     for job in jobs.values():
         if job in finished and (error := job.exception()) is not None:

@@ -65,7 +65,7 @@ class Origin(StrictModel):
     """The contents of a downloaded model's ``origin.json``. Texts are empty if they are not stated.
 
     Attributes:
-        format: version of the format of the record.
+        format: version of the format of ``origin.json``.
         name: name of the model and of its folder.
         source: name of the source that listed the model, or ``package``.
         version: the publisher's version of the model.
@@ -106,7 +106,7 @@ class InstalledModel:
         bytes: total size of the model's files in bytes.
         description: description of the model, None if it was not requested or is not possible.
         problems: problems that make the model unusable.
-        origin: the record of a model from a catalogue or a package, otherwise None.
+        origin: the origin of a model from a catalogue or a package; None for all other models.
     """
 
     name: str
@@ -136,7 +136,7 @@ class InstalledModel:
 
     @property
     def size(self) -> int:
-        """Number of parameters or, if it is not stated, of bytes."""
+        """Number of parameters or, if it is not stated, the size in bytes."""
         parameters = (self.origin and self.origin.parameters) or (
             self.description and self.description.weights.parameters
         )
@@ -214,7 +214,7 @@ def installed_models(
     Args:
         folders: further folders to search, a few levels deep.
         environment: environment variables, which may give the folders of models and caches.
-        describe_all: True to describe also models whose origin states their languages, which takes longer.
+        describe_all: True to also describe models whose origin states their languages, which takes longer.
 
     Raises:
         ModelError: if one of ``folders`` is not a folder.
@@ -299,7 +299,7 @@ def check_name(name: object) -> None:
 
 
 def model_at(path: Path, installed: Iterable[InstalledModel]) -> InstalledModel:
-    """Return the installed model at a path, or a description of any other model there.
+    """Return the installed model at a path, or a new entry with a description for any other model.
 
     Args:
         path: folder or file of the model, as returned by :func:`uwaga.library.hub.find_model`.
@@ -437,7 +437,7 @@ def packaged_models(*, describe_all: bool = False) -> Iterator[InstalledModel]:
     """Yield the models in installed Python packages, with names of the form ``package:folder``.
 
     Args:
-        describe_all: True to describe also models whose origin states their languages.
+        describe_all: True to also describe models whose origin states their languages.
     """
     visited: set[Path] = set()
     for package_name in sorted({*UNDECLARED_PACKAGES.values(), *_entry_points()}):
@@ -481,7 +481,7 @@ def _entry_points() -> Iterator[str]:
 
 
 def _package_folder(package_name: str) -> tuple[str, Path | None]:
-    """Return the top-level package of a dotted path, and its folder, or None if it is not installed."""
+    """Return the top-level package of a dotted path, and the path's folder, or None if there is no folder."""
     package, *subfolders = package_name.split(".")
     try:
         spec = importlib.util.find_spec(package)  # imports nothing for a top-level name
@@ -498,7 +498,7 @@ def _package_folder(package_name: str) -> tuple[str, Path | None]:
 
 
 def hub_cache(environment: Mapping[str, str]) -> Path:
-    """Return the cache folder of ``huggingface_hub``, given by its environment variables or the default."""
+    """Return the cache folder of ``huggingface_hub``, set by its environment variables or the default."""
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if environment.get(name):
             return Path(environment[name]).expanduser()

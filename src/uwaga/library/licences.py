@@ -29,7 +29,7 @@ LICENCE_TERMS: tuple[tuple[str, str], ...] = (
 
 
 def restriction(card: Card) -> str | None:
-    """Return what a model's licence forbids as a line of text, or None if no restriction is known.
+    """Return a line of text that says what a model's licence forbids, or None if no restriction is known.
 
     If the hub does not know the licence (``other``), the text says so and contains a link to the licence.
     """

@@ -45,7 +45,7 @@ class CardFields:
         license: licence identifier of the Hugging Face Hub, such as ``cc-by-4.0``, or name of another
             licence.
         datasets: names of the data sets that the model was trained on.
-        base_model: name of the model from which it was derived, ``owner/name``.
+        base_model: name of the model from which this model was derived, ``owner/name``.
         tags: tags to add to those of the original card.
         metrics: scores by test set and metric, such as ``{"Tatoeba test": {"bleu": 39.7, "chrf": 58.4}}``.
     """
@@ -197,7 +197,7 @@ def _name_list(values: object) -> list[str]:
 
 
 def _dev_scores(card: Card) -> dict[str, dict[str, float]]:
-    """Return the scores on the validation set that ``uwaga train`` wrote into a card, by set and metric."""
+    """Return the validation scores that ``uwaga train`` wrote into a card, by data set and metric."""
     data = DEV_DATA_ROW.search(card.text)
     scores = {metric.lower(): float(value) for metric, value in SCORE_ROW.findall(card.text)}
     return {data[1][:MAX_VALUE_LENGTH]: scores} if data and scores else {}

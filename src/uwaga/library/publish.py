@@ -83,7 +83,7 @@ def _glob_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
 
 
 def _check_inside(file: Path) -> None:
-    """Raise ModelError if a file is a link to a file outside the folder, which would be published.
+    """Raise ModelError if a file is a link out of the folder, since the linked file would be published.
 
     Links from the hub's cache to the files stored there are permitted.
     """

@@ -13,7 +13,7 @@ from uwaga.languages.codes import base_language, same_language
 from uwaga.library.fields import same_spelling
 
 MAX_MODELS = 4
-"""Maximum number of models in a chain that is searched for, since each model adds errors."""
+"""Maximum number of models in a chain chosen by uwaga, since each model adds errors."""
 PIVOT = "en"
 """The preferred intermediate language, since most models, and the best, translate from or to English."""
 
@@ -57,7 +57,7 @@ Route = tuple[RouteStep[M], ...]
 
 @dataclass(frozen=True)
 class _ModelEdges(Generic[M]):
-    """A model, with the codes of its source and target languages by base language."""
+    """A model, with the codes of its source and target languages grouped by base language."""
 
     model: M
     sources: dict[str, list[str]]
@@ -107,7 +107,7 @@ class LanguageGraph(Generic[M]):
         return None if same_language(source, target) else self._shortest(source, target)
 
     def _route_through(self, codes: Sequence[str]) -> Route[M] | None:
-        """Return the best models between consecutive languages, or None if there is none for two of them."""
+        """Return the best model for each pair of consecutive languages, or None if a pair has no model."""
         route: Route[M] = ()
         for target in codes[1:]:
             steps = list(self._steps(route[-1].target if route else codes[0], target))
@@ -163,7 +163,7 @@ def _by_base_language(codes: Codes) -> dict[str, list[str]]:
 
 
 def _select_code(language: str, codes: list[str]) -> str | None:
-    """Return the code for a language, preferably with the same spelling, or None if there is none."""
+    """Return the code that stands for a language, preferably spelt in the same way, or None if none does."""
     matches = [code for code in codes if same_language(code, language)]
     return next((code for code in matches if same_spelling(code, language)), next(iter(matches), None))
 

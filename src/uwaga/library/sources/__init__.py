@@ -26,7 +26,10 @@ DEFAULT_SOURCE = "firefox"
 
 
 def find_source(name: str | None, model: str = "") -> Source:
-    """Return the source with a name; None means the source whose prefix matches ``model``, or the default."""
+    """Return the source with a name.
+
+    If the name is None, this is the source whose prefix matches ``model`` or, without a match, the default.
+    """
     if name is None:
         sources = SOURCES.values()
         candidates = [source for source in sources if model.startswith(source.prefix or f"{source.name}-")]

@@ -21,7 +21,7 @@ UNSTATED = "not stated"
 
 
 def read_argos(query: Query) -> Listing:
-    """Return the newest package of each language pair; a mirror has the packages next to its index."""
+    """Return the newest package of each language pair; on a mirror, packages are next to the index."""
     base = query.mirror.rstrip("/")
     context = join_url(base or ADDRESS, INDEX)
     with HttpClient(query.limits) as client:

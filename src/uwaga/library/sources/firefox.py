@@ -43,7 +43,7 @@ VOCABULARIES = (("vocab",), ("srcVocab", "trgVocab"))
 
 
 def read_firefox(query: Query) -> Listing:
-    """Return the models in the storage or on a mirror; the files of a mirror are below its address."""
+    """Return the models in the storage or on a mirror; a mirror's files are below its address."""
     with HttpClient(query.limits) as client:
         if query.mirror:
             base = query.mirror.rstrip("/") or "/"
@@ -80,7 +80,7 @@ def read_firefox(query: Query) -> Listing:
 def _read_mirror(client: HttpClient, base: str) -> tuple[bytes, str]:
     """Return the contents and the address of a mirror's catalogue.
 
-    It is either next to the files or at the same path as in the storage.
+    The catalogue is either next to the files or at the same path as in the storage.
     """
     try:
         return read_document(client, join_url(base, CATALOGUE), MAX_CATALOGUE_BYTES), join_url(
@@ -132,7 +132,7 @@ def _entry(values: Fields, pair: str, base: str) -> CatalogueEntry:
 
 
 def _languages(values: Fields, pair: str) -> tuple[str, str]:
-    """Return the codes of a model's source and target language, stated by it or by the pair that lists it."""
+    """Return a model's language codes, stated in its entry or else by the pair under which it is listed."""
     if values.has_key("sourceLanguage") or values.has_key("targetLanguage"):
         languages = values.language("sourceLanguage"), values.language("targetLanguage")
         if "-".join(languages) != pair:

@@ -71,7 +71,7 @@ def _is_model(folder: Path) -> bool:
 
 
 def _folder_entry(folder: Path) -> CatalogueEntry:
-    """Return the entry of a model folder, whose files are verified if its origin states hashes."""
+    """Return the entry of a model folder, whose files are verified if ``origin.json`` states hashes."""
     origin = (
         read_origin(folder) if (folder / ORIGIN_FILE).is_file() else infer_origin(folder, "inferred", FOLDER)
     )

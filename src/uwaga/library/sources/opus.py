@@ -21,7 +21,7 @@ ENDPOINT_VARIABLE = "HF_ENDPOINT"
 
 
 def read_opus(query: Query) -> Listing:
-    """Return the models of a language pair, which is required because there are too many repositories."""
+    """Return the models of a language pair, which must be given because there are too many repositories."""
     if query.mirror:
         raise CatalogueError(
             f"{NAME}: give a mirror of the hub with the environment variable {ENDPOINT_VARIABLE}, not with "
