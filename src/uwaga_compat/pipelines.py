@@ -240,7 +240,7 @@ def _texts(inputs: Sequence[Any], number: int) -> list[str]:
 
 
 def _task_defaults(folder: Path, task: str) -> Record:
-    """Return the arguments of a task that ``task_specific_params`` in a model's ``config.json`` states."""
+    """Return the default arguments for a task from ``task_specific_params`` in a model's ``config.json``."""
     path = folder / "config.json"
     if not path.is_file():
         return {}
@@ -474,7 +474,7 @@ class FillMaskPipeline(Pipeline):
         return answers
 
     def _decode_with_special_tokens(self, ids: Sequence[int]) -> str:
-        """Return the text of tokens with special tokens, as in version 4 if other masks remain."""
+        """Return the text of token ids with special tokens, as version 4 does if other masks remain."""
         tokeniser = self.model.tokeniser
         ids = tokeniser.add_special_tokens(list(ids))
         text, pending = "", []  # the text so far, and the ids since the last special token

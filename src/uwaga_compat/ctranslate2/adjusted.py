@@ -20,7 +20,7 @@ Adjustment = Callable[[Logits, Ids], None]
 def repetition_penalty(penalty: float) -> Adjustment:
     """Return an adjustment that makes the previous tokens of a row less probable.
 
-    Their positive logits are divided by the penalty, their negative logits multiplied (Keskar et al. 2019,
+    Positive logits are divided by the penalty, negative logits are multiplied by it (Keskar et al. 2019,
     §4.1, as in CTranslate2 and ``transformers``).
     """
 
@@ -35,7 +35,7 @@ def repetition_penalty(penalty: float) -> Adjustment:
 def suppress_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
     """Return an adjustment that prevents sequences of tokens.
 
-    It suppresses the last token of a sequence in rows that end with all tokens before it.
+    The last token of a sequence is suppressed in rows that end with the sequence's other tokens.
     """
 
     def adjust(logits: Logits, written: Ids) -> None:
@@ -51,9 +51,8 @@ def suppress_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
 def bias_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
     """Return an adjustment that favours a prefix without forcing it.
 
-    In rows that have followed the prefix so far, a share ``beta`` of the probability is moved to the next
-    token
-    of the prefix: ``p'(y) = (1 - beta) p(y) + beta [y = next]``.
+    In rows that have followed the prefix so far, a share ``beta`` of the probability is moved to the prefix's
+    next token: ``p'(y) = (1 - beta) p(y) + beta [y = next]``.
     """
 
     def adjust(logits: Logits, written: Ids) -> None:
@@ -128,8 +127,8 @@ class AdjustedDecoder(StepwiseDecoder):
     Args:
         decoder: the decoder whose distributions are adjusted.
         adjustments: the adjustments, which are applied in this order at every step.
-        seed: seed of the random draws for each sentence, as in CTranslate2; None to sample as the search
-            does.
+        seed: seed of the random draws for each sentence, as in CTranslate2; None to leave sampling to the
+            search.
     """
 
     def __init__(self, decoder: Decoder, adjustments: Sequence[Adjustment], seed: int | None = None) -> None:
@@ -147,7 +146,7 @@ class AdjustedDecoder(StepwiseDecoder):
         return AdjustedState(self._decoder.start(memory, beams), fed, draws, beams)
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
-        """Return the result of a step, chosen from the adjusted distribution."""
+        """Return the result of a step, with tokens chosen from the adjusted distribution."""
         assert isinstance(state, AdjustedState)
         full_choice = Choice(self.vocabulary, attention=choice.attention, all_tokens=True, logits=True)
         step = self._decoder.step(tokens, state.inner, full_choice)

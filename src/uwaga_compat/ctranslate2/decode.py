@@ -17,7 +17,7 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Options for alternatives at the first position after the prefix.
+    """Options for alternatives, which differ from each other at the first position after the prefix.
 
     Attributes:
         count: maximum number of alternatives.
@@ -34,7 +34,7 @@ class DecodedToken:
 
     Attributes:
         input: index of the input.
-        hypothesis: index of the hypothesis of this input.
+        hypothesis: index of the hypothesis among those of the input.
         position: position of the token in the hypothesis, from 0.
         token: id of the token.
         log_prob: log-probability of the token, 0 if it is forced.
@@ -107,7 +107,7 @@ def _prefix_hypothesis(prefix: Ids, options: SearchOptions) -> Hypothesis | None
 
 
 def _sort_samples(hypotheses: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-    """Return hypotheses sorted by score; only samples are not yet sorted."""
+    """Return hypotheses sorted by score; only sampled hypotheses may be in another order."""
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) if options.sample else hypotheses
 
 
@@ -116,8 +116,7 @@ def _decode_alternatives(
 ) -> list[Hypothesis]:
     """Return the continuations of the most probable tokens after a prefix.
 
-    The score of a continuation is the log-probability of the first token plus the score of the tokens after
-    it.
+    A continuation's score is the log-probability of its first token plus the score of the remaining tokens.
     """
     length = len(prefix) + 1
     count = min(alternatives.count, decoder.vocabulary)
@@ -199,7 +198,7 @@ class _IncrementalHypothesis:
 def decode_steps(
     decoder: Decoder, sources: Sequence[Ids], prefixes: Sequence[Ids], options: SearchOptions
 ) -> Steps:
-    """Yield tokens as soon as they are decoded, from each hypothesis in turn.
+    """Yield tokens as soon as they are decoded, one from each hypothesis in turn.
 
     Each hypothesis is decoded independently. To stop a hypothesis, send True after one of its tokens.
 
@@ -207,7 +206,7 @@ def decode_steps(
         decoder: the decoder.
         sources: token ids of each input, as for :func:`decode`.
         prefixes: ids of forced first tokens, as for :func:`decode`; these tokens are yielded, too.
-        options: search options of greedy search or sampling.
+        options: search options, for greedy search or sampling.
 
     Returns:
         the hypotheses of each input, best first.

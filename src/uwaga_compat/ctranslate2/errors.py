@@ -9,11 +9,11 @@ from uwaga.errors import SettingsError, UwagaError
 
 
 class ArgumentError(SettingsError, ValueError, TypeError):
-    """An argument is unknown, invalid or not supported by uwaga."""
+    """An error about an argument that is unknown, invalid or not supported by uwaga."""
 
 
 class RunError(UwagaError, RuntimeError):
-    """A model cannot be loaded or has been unloaded, or a file cannot be translated."""
+    """An error about a model that is not or cannot be loaded, or about a file that cannot be translated."""
 
 
 @contextmanager

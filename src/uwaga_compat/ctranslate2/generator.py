@@ -107,7 +107,7 @@ class Generator(ModelWorkers):
         """Yield the tokens of continuations as soon as they are decoded, by greedy search or sampling.
 
         Args:
-            prompt: the tokens of one or several prompts; the continuations of several are yielded in turn.
+            prompt: the tokens of a prompt, or a list of such prompts, which are then continued in turn.
             max_batch_size: accepted, but does not affect the result.
             batch_type: accepted, but does not affect the result.
             return_log_prob: True to include the log-probability of each token.
@@ -227,7 +227,8 @@ def _prompt_ids(
 ) -> tuple[list[list[int]], list[list[int]], SearchOptions]:
     """Return the token ids of the prompts and prefixes of a batch, and its search options.
 
-    If the results include the prompts, all tokens after the first are prefixes, and so count in lengths.
+    If the results include the prompts, all tokens of a prompt after the first form its prefix, which counts
+    towards the length limits.
     """
     static = model.target.ids(decoding.static_prompt or [])
     sources, prefixes = list[list[int]](), list[list[int]]()

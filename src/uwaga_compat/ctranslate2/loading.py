@@ -50,7 +50,7 @@ UNSUPPORTED_COMPUTE_TYPES = ("int16", "int8_float16", "int8_bfloat16")
 PLACEHOLDER_ID = -1
 """Placeholder for the tokens of a source, used to find the special tokens that surround them."""
 COMPUTE_TYPE_NAMES = {"int8": "int8_float32"}
-"""Compute types of CTranslate2, by the name of the number format if the names differ."""
+"""CTranslate2's compute types by uwaga's name of the number format, where the two names differ."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ModelArguments:
     """The checked arguments for loading a model, which has not yet been read.
 
     Attributes:
-        name: name or folder of the model; if ``files`` is given, a name for messages.
+        name: name or folder of the model; if ``files`` is given, only a name for messages.
         device: ``cpu`` or ``cuda``.
         device_index: index of the GPU.
         compute_type: one of :data:`COMPUTE_TYPES`, or ``default``.
@@ -231,7 +231,10 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class FramedSource:
-    """The token ids of a source with special tokens; ``ids[start : start + count]`` are without them."""
+    """The token ids of a source with special tokens.
+
+    ``ids[start : start + count]`` are the ids without the special tokens.
+    """
 
     ids: list[int]
     start: int
@@ -282,7 +285,7 @@ class LoadedModel:
         return self.checkpoint.decoding
 
     def result_ids(self, hypothesis: Hypothesis, with_end: bool) -> list[int]:
-        """Return the token ids of a hypothesis, with the end token if ``with_end`` and there is one."""
+        """Return a hypothesis's token ids; if ``with_end``, the end token is added to complete hypotheses."""
         includes_end = with_end and not hypothesis.truncated
         return [*hypothesis.tokens, self.decoder.symbols.end] if includes_end else list(hypothesis.tokens)
 

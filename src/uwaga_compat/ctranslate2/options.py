@@ -32,11 +32,11 @@ UNSUPPORTED_OPTIONS = {
     "coverage_penalty": (0, "not supported by uwaga's search"),
     "return_logits_vocab": (False, "the logits of the vocabulary are not returned"),
 }
-"""The only accepted value of options that uwaga does not support, and the explanation for other values."""
+"""For each option that uwaga does not support, the only accepted value and the reason to refuse others."""
 
 
 class _SeedGenerator:
-    """Generator of the seeds of calls: first the seed that was set, then seeds derived from it."""
+    """A generator of one seed per call: first the seed that was set, then seeds derived from it."""
 
     def __init__(self) -> None:
         self._random = random.Random()
@@ -219,7 +219,7 @@ class TranslationOptions(DecodingOptions):
 
     @property
     def needs_attention(self) -> bool:
-        """True if the options require the attention."""
+        """True if the options require attention weights."""
         return self.return_attention or self.replace_unknowns
 
 
@@ -248,7 +248,7 @@ class GenerationOptions(DecodingOptions):
 
 
 def parse_options(record: type[Options], values: Mapping[str, Any]) -> Options:
-    """Return the options of a call as a record.
+    """Return the options of a call as an instance of the dataclass ``record``.
 
     Raises:
         ArgumentError: if a name is unknown, or a value is invalid or not supported by uwaga.

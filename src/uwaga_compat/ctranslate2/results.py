@@ -57,7 +57,7 @@ class GenerationResult:
 
 @dataclass(frozen=True)
 class ScoringResult:
-    """The tokens of a target, or of a text after its first token, and their log-probabilities."""
+    """The tokens of a target, or of a text without its first token, with their log-probabilities."""
 
     tokens: list[str]
     log_probs: list[float]
@@ -71,7 +71,7 @@ class GenerationStepResult:
         step: position of the token, from 0.
         batch_id: index of the input.
         token_id: id of the token.
-        hypothesis_id: index of the hypothesis of this input.
+        hypothesis_id: index of the hypothesis among those of the input.
         token: text of the token.
         log_prob: log-probability of the token, 0 for a token of a prefix; None unless requested.
         logits: always None.
@@ -98,7 +98,7 @@ class ExecutionStats:
 
 
 class AsyncResult(Generic[Result]):
-    """The result for an input whose batch may not have finished."""
+    """The result for an input whose batch may still be running."""
 
     def __init__(self, batch: Future[list[Result]], index: int) -> None:
         self._batch, self._index = batch, index

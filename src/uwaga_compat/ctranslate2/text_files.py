@@ -22,7 +22,7 @@ Detokenise = Callable[[Tokens], str]
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """Options of reading and writing files, with CTranslate2's names and defaults.
+    """Options for reading and writing files, with CTranslate2's names and defaults.
 
     Attributes:
         max_batch_size: as for ``translate_iterable``.
@@ -68,7 +68,7 @@ class FileOptions:
 
 
 def read_tokens(*files: tuple[str | Path, Tokenise | None]) -> tuple[Iterator[Tokens], ...]:
-    """Return an iterator over the tokens of each line for each file.
+    """Return, for each file, an iterator over its lines as lists of tokens.
 
     Args:
         files: paths and the functions that split lines into tokens; None to split lines at spaces.

@@ -34,7 +34,7 @@ def _search(model: LoadedModel, options: TranslationOptions) -> SearchOptions:
 def _decoder(
     model: LoadedModel, options: TranslationOptions, prefix: Sequence[int], seed: int | None = None
 ) -> Decoder:
-    """Return the decoder for a call, or for a text with a prefix; ``seed`` is the seed of sampling."""
+    """Return the decoder for a whole call or for a text with a prefix; ``seed`` is the seed of sampling."""
     decoder = model.vmap_decoder(prefix) if options.use_vmap else model.decoder
     return adjusted_decoder(decoder, options, model, seed=seed, prefix=prefix)
 

@@ -161,7 +161,7 @@ class Translator(ModelWorkers):
         max_input_length: int = 1024,
         offset: int = 0,
     ) -> Iterator[ScoringResult]:
-        """Yield the scores of the translations of iterables; the arguments are those of :meth:`score_batch`.
+        """Yield the scores of translations in iterables; the arguments are those of :meth:`score_batch`.
 
         Raises:
             ArgumentError: as for :meth:`score_batch`, and if the iterables have different lengths.
@@ -231,7 +231,7 @@ class Translator(ModelWorkers):
         with_tokens_score: bool = False,
         **options: Any,
     ) -> ExecutionStats:
-        """Score the translations of a file, one per line; the output is written atomically.
+        """Score a file of translations, one per line; the output is written atomically.
 
         Each output line contains the mean log-probability, the translation and, with ``with_tokens_score``,
         the log-probability of each token, separated by `` ||| ``. Other arguments are those of

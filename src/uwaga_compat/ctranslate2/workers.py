@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 QUEUED_PER_WORKER = 4
 """Default number of queued batches per worker."""
 READ_AHEAD_BATCHES = 16
-"""Number of batches whose inputs are read from an iterable and sorted by length at a time."""
+"""Number of batches for which inputs are read from an iterable and sorted by length together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ class ModelWorkers:
 
     @property
     def device_index(self) -> list[int]:
-        """The index of the GPU in a list; 0 on the CPU."""
+        """A list that contains the index of the GPU, or 0 on the CPU."""
         return [self._spec.device_index]
 
     @property
@@ -242,10 +242,11 @@ def iterate_results(
     max_batch_size: int,
     batch_type: str,
 ) -> Iterator[Result]:
-    """Yield the results for iterables in order, while further inputs are read and processed.
+    """Yield results in the order of the inputs, while further inputs are read and processed.
 
     Args:
-        start: function that starts the batches of inputs, given a list for each iterable.
+        start: function that starts batches and returns their results, given a list of inputs from each
+            iterable.
         inputs: the iterables, which must have equal lengths.
         max_batch_size: maximum number of inputs or tokens per batch.
         batch_type: ``examples`` or ``tokens``.
