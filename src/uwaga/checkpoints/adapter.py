@@ -2,8 +2,8 @@
 
 An adapter's folder contains ``adapter.json``, whose schema permits no other keys, and
 ``adapter.safetensors``, with the matrices ``NAME.lora_a`` (rank, inputs) and ``NAME.lora_b`` (outputs, rank)
-of each adapted layer. The base model is not in the folder: ``adapter.json`` gives its name and the checksum
-of its weights.
+of each adapted layer. The base model is not in the folder; ``adapter.json`` gives the model's name and
+the checksum of its weights.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Adapter:
         base: name of the base model.
         base_sha256: checksum of the base model's weights; see :func:`weights_checksum`.
         rank: rank of the updates.
-        alpha: updates are multiplied by ``alpha / rank``.
+        alpha: the scale α; updates are multiplied by α / rank.
         factors: the matrices A (rank, inputs) and B (outputs, rank) by layer name.
     """
 

@@ -1,7 +1,7 @@
 """The attention head that aligns words best, stored in a small file next to the model.
 
-``alignment_head.json`` contains a :class:`uwaga.settings.AlignmentHead`. It is stored in the model's
-folder, next to a model that is a single file, or in the user's cache if that location is read-only.
+``alignment_head.json`` contains a :class:`uwaga.settings.AlignmentHead`. The file is stored in the
+model's folder, or next to a model that is a single file, or in the user's cache if neither is writable.
 """
 
 from __future__ import annotations

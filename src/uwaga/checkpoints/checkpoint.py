@@ -89,7 +89,7 @@ class Checkpoint:
             one more row, for a padding token that the format lacks.
         source: tokeniser of the source side, or the only tokeniser.
         target: tokeniser of the target side.
-        languages: the model's languages, and how the choice of a language pair changes the model's input.
+        languages: the model's languages, with methods to select a translation direction.
         decoding: default search options.
         text: default options of text preprocessing.
         card: the model card.
@@ -104,7 +104,7 @@ class Checkpoint:
         summary: size of the weights, for a checkpoint read without weights.
         problems: problems with the weight files, for a checkpoint read without weights.
         details: further properties to show in a description, by name.
-        trained_to_translate: whether a decoder-only model was trained to translate, by continuing the source
+        trained_to_translate: True if a decoder-only model was trained to translate, by continuing a source
             and its end symbol with the target.
     """
 

@@ -24,7 +24,7 @@ class Description:
         place: folder or file of the model.
         format: name of the format, such as ``uwaga`` or ``Hugging Face``.
         family: ``transformer``, ``marian``, ``bart`` and so on.
-        sizes: width, number of layers and the other settings of the model.
+        sizes: width, number of layers and the model's other settings.
         weights: number of parameters, size in bytes and number formats.
         vocabulary: number of source and of target tokens.
         languages: codes of the source languages and of the target languages; empty if none are stated.

@@ -1,4 +1,4 @@
-"""The languages of a model, and how a source and a target language are chosen."""
+"""The languages of a model, and the choice of a source and a target language."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TASK_NAME = re.compile(r"translation_(\w{1,32}?)_to_(\w{1,32})")
 
 
 class LanguagePair(tuple[str, str]):
-    """The codes of a source and a target language, with all languages of the model.
+    """The codes of a source and a target language, with the codes of all the model's languages.
 
     Instances compare as tuples of the two codes.
 
@@ -260,7 +260,7 @@ def task_prefixes(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 def resolve_languages(
     languages: tuple[str, str], source_language: str | None, target_language: str | None, location: str
 ) -> tuple[str, str]:
-    """Return the language pair of a single-pair model after checking the requested languages against it."""
+    """Return a single-pair model's language pair after checking that the requested languages match it."""
     resolved = list(languages)
     for side, requested in enumerate((source_language, target_language)):
         if requested is None:

@@ -61,7 +61,7 @@ class Format:
         detect: function that returns True if a folder or file has this format, even if it is damaged. It must
             be fast.
         read: function that reads the model of a folder or file, or the dotted name of such a function. It
-            must check everything before allocating memory, and raises ModelError. With the memory ``none`` it
+            must check everything before allocating memory, and raises ModelError. For the memory ``none``, it
             should read no weights, set :attr:`~uwaga.checkpoints.checkpoint.Checkpoint.summary` instead, and
             report problems with the weight files only in ``problems``.
         files: patterns of the files to download from the hub.

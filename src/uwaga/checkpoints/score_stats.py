@@ -19,7 +19,7 @@ class ScoreStats(StrictModel):
     """Statistics of the log-probability per target token, including the end symbol, on the validation set.
 
     Attributes:
-        mean: the mean over the sentences.
+        mean: the mean over all sentences.
         low: the first percentile.
         sentences: number of sentences.
         word: log-probability below which at most a fifth of the translations of frequent words are correct;

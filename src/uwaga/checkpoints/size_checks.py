@@ -1,4 +1,4 @@
-"""Checks that a model's settings match the size of its stored weights, done before allocating memory."""
+"""Checks, made before memory is allocated, that a model's settings match the size of its weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SizedSettings = (
 )
 """Types of settings that determine the shapes of a model's weights."""
 SLACK = 1 << 22
-"""Tolerance of the number of weights; the checks of names and shapes detect smaller differences."""
+"""Tolerance for the number of weights; checks of names and shapes detect smaller differences."""
 MAX_BUFFER_NUMBERS = 1 << 24
 """Maximum size of a computed table, such as a position table, in float32 numbers (64 MiB)."""
 

@@ -123,7 +123,7 @@ class SkipInit(TorchFunctionMode):
 
 
 def skip_init(build: Callable[[], Model], device: str = "cpu") -> Model:
-    """Return the model that ``build`` creates, without initialised weights.
+    """Return the model that ``build`` creates, whose weights are not initialised.
 
     On the device ``meta`` the model takes no memory.
     """

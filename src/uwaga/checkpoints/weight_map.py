@@ -17,7 +17,7 @@ from uwaga.results.attention import Floats
 
 MAX_NAMES = 3
 TOLERANCE = 2e-3
-"""Tolerance in the comparison of a stored position table with the formula, for tables rounded to 16 bits."""
+"""Tolerance when a stored position table, which may be rounded to 16 bits, is compared with the formula."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Weights:
         return "F32" if tensor is None else tensor.format
 
     def origin(self, name: str) -> str:
-        """Return a description of the file and the stored name of a weight, for messages."""
+        """Return a text with a weight's file and stored name, for messages."""
         tensor = self.tensors.get(self.table.weights[name][0].name)
         return repr(name) if tensor is None else f"{tensor.path}: {tensor.name!r}"
 
@@ -176,7 +176,7 @@ def map_weights(
 ) -> Weights:
     """Return the weights of a model, mapped to stored tensors, after checking names and shapes.
 
-    Only the values of copies and constants are read.
+    Only the values of copies and constants are read, to check them.
 
     Args:
         shapes: shape of each weight of the model; tied weights are listed once.
@@ -210,7 +210,7 @@ def map_weights(
 
 
 def _remove_redundant(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """Return the stored tensors that contain weights, after checking and removing constants and copies."""
+    """Check stored constants and copies, and return the other tensors, which contain the weights."""
     tensors = {name: tensor for name, tensor in stored.items() if name not in table.unused}
     for name, (shape, compute) in table.constant.items():
         stored_tensor = tensors.pop(name, None)

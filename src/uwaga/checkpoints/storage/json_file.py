@@ -51,9 +51,9 @@ def parse_stored(kind: type[Group], values: object, location: str) -> Group:
 
 
 def peek(path: Path) -> Mapping[str, Any]:
-    """Return the JSON object in a file, or an empty dictionary if there is none or it is invalid.
+    """Return the JSON object in a file, or an empty dictionary if the file is missing or invalid.
 
-    Used for detecting formats; the reader of the format reports the error.
+    This is used to detect formats; errors are reported by the reader of the format.
     """
     try:
         return read_mapping(path)

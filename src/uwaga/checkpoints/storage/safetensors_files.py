@@ -30,7 +30,7 @@ MAX_HEADER_BYTES = 100_000_000
 MAX_INDEX_BYTES = 1 << 26
 """Maximum size of an index of shards in bytes."""
 MAX_NAMES = 3
-"""Maximum number of names in a message."""
+"""Maximum number of weight names that a message lists."""
 
 
 def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTensor]:

@@ -36,7 +36,7 @@ NUMPY_TYPES: Mapping[str, Any] = {
     "I8": np.int8,
     "BOOL": np.bool_,
 }
-"""NumPy types of the supported number formats by safetensors name; bfloat16 is read as its bits."""
+"""NumPy types of supported number formats by safetensors name; bfloat16 numbers are read as bits."""
 FLOATING_FORMATS = frozenset({"F64", "F32", "F16", "BF16"})
 FORMAT_NAMES: Mapping[str, str] = {
     np.dtype(kind).name: name for name, kind in NUMPY_TYPES.items() if name not in ("BF16",)
@@ -141,7 +141,7 @@ class QuantisedTensor(StoredTensor):
 
 
 SCALES = ":scales"
-"""Name suffix of the tensor (rows,) with the float32 factors of an int8 matrix."""
+"""Name suffix of the tensor (rows,) that contains an int8 matrix's float32 factors."""
 
 
 def to_int8(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:

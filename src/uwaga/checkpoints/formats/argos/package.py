@@ -48,7 +48,7 @@ def read_package(path: Path, memory: Memory = "fast") -> Checkpoint:
 
     Args:
         path: the package file, or the folder of an unpacked package.
-        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`; a package file is
+        memory: ``none`` to read no weights; see :class:`uwaga.checkpoints.registry.Format`. A package file is
             unpacked in any case.
     """
     if path.is_dir():
@@ -116,7 +116,7 @@ def _unpack(path: Path, folder: Path) -> None:
 
 
 def select_members(package: Archive) -> dict[str, str]:
-    """Return the member names of the files that uwaga reads, by their paths within the package's folder."""
+    """Return the archive members that uwaga reads, by their paths within the package's only folder."""
     path = package.path
     names = {METADATA, PIECES, BPE_CODES, *(f"model/{name}" for name in MODEL_FILES)}
     members: dict[str, str] = {}

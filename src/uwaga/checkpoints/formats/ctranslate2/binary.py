@@ -1,4 +1,4 @@
-"""CTranslate2's ``model.bin``, which contains a short header and named arrays; all sizes are checked.
+"""Reader of CTranslate2's ``model.bin``, a short header with named arrays; all sizes are checked.
 
 The layout is defined in ``python/ctranslate2/specs/model_spec.py`` of CTranslate2: format version, name and
 revision of the specification, arrays (name, shape, number format, bytes), and aliases of arrays. Everything
@@ -105,8 +105,8 @@ def read_model_file(path: Path, with_contents: bool = True) -> ModelFile:
 
     Args:
         path: path of the file.
-        with_contents: False to skip arrays of more than :data:`MAX_SETTING_BYTES` bytes, whose values are
-            then all 0.
+        with_contents: False to skip arrays of more than :data:`MAX_SETTING_BYTES` bytes, which are then
+            filled with zeros.
     """
     reader = _Reader(path, with_contents)
     version = reader.unsigned("I")

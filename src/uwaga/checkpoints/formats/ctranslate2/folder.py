@@ -72,11 +72,11 @@ def read_folder(
 
     Args:
         folder: the folder, with ``model.bin`` and its vocabularies.
-        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`.
+        memory: ``none`` to read no weights; see :class:`uwaga.checkpoints.registry.Format`.
         pieces: path of the SentencePiece model of both sides. If it is None, the folder's ``source.spm`` and
             ``target.spm`` (Marian's tokeniser, which ends every source with ``</s>``) or
             ``sentencepiece.model`` are used.
-        is_segmented: True to read no tokeniser; texts are then tokens of the vocabulary separated by spaces.
+        is_segmented: True to read no tokeniser; texts must then be vocabulary tokens separated by spaces.
         options: default search options.
         languages: codes of the source and target languages.
     """
@@ -202,7 +202,7 @@ def _weight_tying(variables: Variables) -> str:
 
 
 def _layer_views(settings: TransformerSettings) -> dict[str, View]:
-    """Return the part of a CTranslate2 layer that corresponds to each of uwaga's linear layers, by name.
+    """Return, for the name of each linear layer in uwaga, the corresponding part of a CTranslate2 layer.
 
     CTranslate2 fuses the projections of the same input into one layer.
     """
@@ -226,7 +226,7 @@ def _layer_views(settings: TransformerSettings) -> dict[str, View]:
 
 
 def _norm_names(settings: TransformerSettings) -> dict[str, str]:
-    """Return CTranslate2's names of the layer norms, by their names in uwaga."""
+    """Return CTranslate2's names of the layer norms, by uwaga's names."""
     norms: dict[str, str] = {}
     for stack, count in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
         attention = "attention" if stack == "encoder" else "self_attention"

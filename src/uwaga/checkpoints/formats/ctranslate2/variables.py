@@ -31,7 +31,7 @@ INERT_VARIABLES = (
     "alignment_heads",
     "embeddings_merge",
 )
-"""Variables that do not affect translations if the features of ``NEUTRAL_VALUES`` are disabled."""
+"""Variables that do not affect translations if all features in ``NEUTRAL_VALUES`` are disabled."""
 FILE_SETTINGS = (
     "with_source_bos",
     "with_source_eos",
@@ -65,7 +65,7 @@ class StoredVariable(StoredTensor):
 
 
 class Variables:
-    """The variables of a file, with a record of the variables that have been read."""
+    """The variables of a file; names of variables that have been read are recorded."""
 
     def __init__(self, file: ModelFile) -> None:
         self.file = file
@@ -178,7 +178,7 @@ def embedding_name(variables: Variables, scope: str) -> str:
 
 
 def scales_embeddings(variables: Variables, scope: str) -> bool:
-    """Return True if embeddings are multiplied by the square root of the width, False if by 1.
+    """Return True if embeddings are multiplied by the square root of the width, False if they are not scaled.
 
     Raises:
         ModelError: for any other factor.
@@ -212,7 +212,7 @@ def _is_float(variable: Variable) -> bool:
 
 
 def weight_summary(file: ModelFile) -> WeightSummary:
-    """Return the size of the weights, including quantised ones but not their scales."""
+    """Return the size of the weights, including quantised weights but excluding their scales."""
     distinct = {id(variable): variable for variable in file.variables.values()}.values()
     tensors = [
         StoredVariable.from_variable(variable, file.path)

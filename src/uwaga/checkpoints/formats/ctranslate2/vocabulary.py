@@ -19,7 +19,7 @@ from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel, read_senten
 
 PIECES = "sentencepiece.model"
 DECODER_VOCABULARY = "vocabulary"
-"""Name of the only side of a decoder-only model, and of its vocabulary file without the suffix."""
+"""Name of a decoder-only model's single vocabulary, which is its file name without the suffix."""
 TOKENS_VERSION = 6
 """First format version in which ``config.json`` gives the special tokens."""
 DEFAULT_TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "decoder_start_token": "<s>"}
@@ -63,7 +63,7 @@ def read_epsilon(folder: Path) -> float:
 def read_vocabularies(
     folder: Path, file: ModelFile, starts_from_zero: bool, special_token_flags: Mapping[str, bool]
 ) -> Vocabularies:
-    """Read both vocabularies and look up their special tokens.
+    """Read the vocabularies of both sides and look up their special tokens.
 
     Args:
         folder: the model folder.

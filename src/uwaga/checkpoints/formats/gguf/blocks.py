@@ -39,7 +39,7 @@ class BlockKind:
     decode: Callable[[NDArray[Any]], Floats]
 
     def dequantise(self, rows: Bytes) -> Floats:
-        """Return the weights (..., rows, columns) of stored rows (..., rows, bytes) in float32."""
+        """Convert stored rows (..., rows, bytes) to weights (..., rows, columns) in float32."""
         blocks = np.ascontiguousarray(rows).reshape(-1).view(self.layout)
         values = np.empty((len(blocks), self.size), dtype=np.float32)
         # Damaged scales may not be finite; the users of the weights check that.
@@ -75,7 +75,7 @@ class BlockTensor(StoredTensor):
 
 
 def _to_float32(half: NDArray[Any]) -> Floats:
-    """Return one number per block, converted from float16 to float32, (blocks, 1)."""
+    """Convert one float16 number per block to float32, (blocks, 1)."""
     return half.astype(np.float32)[:, None]
 
 
@@ -85,7 +85,7 @@ def _nibbles(packed: Bytes) -> Bytes:
 
 
 def _fifth_bits(packed: Bytes) -> Bytes:
-    """Unpack 4 bytes per block into the fifth bits of its 32 numbers, each 0 or 16, (blocks, 32)."""
+    """Unpack 4 bytes per block into the fifth bits of the block's 32 numbers, as 0 or 16, (blocks, 32)."""
     return np.unpackbits(packed, axis=-1, bitorder="little") * np.uint8(16)
 
 

@@ -150,7 +150,7 @@ class GgufFile:
 
 
 def read_parts(path: Path) -> GgufFile:
-    """Read the headers of a GGUF file or, given the first part of a split model, of all its parts."""
+    """Read the header of a GGUF file or, given the first part of a split model, the headers of all parts."""
     first = read_file(path)
     count = first.integer("split.count", 1)
     if count < 2:
@@ -244,7 +244,7 @@ class _TensorInfo:
 
     @property
     def row_bytes(self) -> int:
-        """Number of bytes of a row, along the last axis."""
+        """Number of bytes of a row, which extends along the last axis."""
         if self.format in PLAIN_FORMATS:
             return self.shape[-1] * int(np.dtype(NUMPY_TYPES[PLAIN_FORMATS[self.format]]).itemsize)
         kind = BLOCK_KINDS[self.format]
@@ -388,7 +388,7 @@ class _Reader:
         return self._numbers(NUMBER_TYPES.get(kind, np.dtype("u1")), count, label)
 
     def _strings(self, key: str, count: int) -> StringArray:
-        """Return the next ``count`` strings, read in one loop since there may be hundreds of thousands."""
+        """Return the next ``count`` strings, using one loop, since there may be hundreds of thousands."""
         strings = StringArray()
         while len(strings) < count:
             strings.append(self.string(f"entry {len(strings)} of {quoted(key)}").encode())

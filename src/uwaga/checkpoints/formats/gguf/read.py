@@ -1,7 +1,7 @@
 """Conversion of GGUF files to models: metadata become a decoder's settings, and tensors its weights.
 
-An :class:`Architecture` contains the properties of one of llama.cpp's architectures that its files do not
-state; all others are read from the metadata. Unsupported features and unknown tensors raise an error that
+An :class:`Architecture` contains properties of one of llama.cpp's architectures that GGUF files do not state;
+all other properties are read from the metadata. Unsupported features and unknown tensors raise an error that
 names the key or the tensor.
 """
 
@@ -40,11 +40,12 @@ EMBEDDING, OUTPUT, FREQUENCIES = "token_embd.weight", "output.weight", "rope_fre
 
 @dataclass(frozen=True)
 class Architecture:
-    """Properties of an architecture that its files do not state.
+    """Properties of an architecture that GGUF files do not state.
 
     Attributes:
         interleaved: True if the rows of query and key matrices alternate between the two halves of a head.
-        query_key_norm: position of the norms of queries and keys relative to the rotation.
+        query_key_norm: ``before`` or ``after`` if queries and keys are normalised before or after the
+            rotation, otherwise ``none``.
         is_gemma: True for norms before and after each block, GeGLU and scaled embeddings.
         global_every: n if every n-th layer has no sliding window; 0 if all layers have a window, None if
             windows are not supported.
@@ -122,7 +123,7 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
 
     Args:
         path: the file, or the first file of a split model.
-        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`.
+        memory: ``none`` to read no weights; see :class:`uwaga.checkpoints.registry.Format`.
     """
     file = read_parts(path)
     name = file.string("general.architecture")

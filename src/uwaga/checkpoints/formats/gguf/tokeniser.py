@@ -148,7 +148,7 @@ def _special_token_id(file: GgufFile, name: str, tokens: StringArray) -> int | N
 
 
 def _other_end_tokens(file: GgufFile, end: int, tokens: StringArray) -> tuple[int, ...]:
-    """Return the ids of the tokens that end a turn or a message, except ``end``."""
+    """Return the ids of all tokens other than ``end`` that end a turn or a message."""
     candidates = (_special_token_id(file, name, tokens) for name in ("eot_token_id", "eom_token_id"))
     return tuple(dict.fromkeys(token for token in candidates if token is not None and token != end))
 
@@ -179,7 +179,7 @@ def _check_distinct(file: GgufFile, tokens: Sequence[str]) -> None:
 
 
 def _unknown_id(file: GgufFile, tokens: StringArray) -> int:
-    """Return the id of the unknown token; some files mark it only by its type."""
+    """Return the id of the unknown token, which some files mark only by its type."""
     token = _special_token_id(file, "unknown_token_id", tokens)
     if token is None:
         types = _piece_types(file, tokens)

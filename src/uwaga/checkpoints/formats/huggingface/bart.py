@@ -43,7 +43,7 @@ POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positi
 def common_settings(
     reader: ConfigReader, activation: str = "gelu", scales_embedding: bool = False
 ) -> dict[str, Any]:
-    """Return the settings that all families of this module store under the same keys.
+    """Return the settings that all families in this module store under the same keys.
 
     Args:
         reader: reader of ``config.json``.
@@ -310,7 +310,7 @@ def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def is_nllb(folder: HuggingFaceFolder) -> bool:
-    """Return True if the tokeniser is NLLB's, judging by its stated class or else by the folder's files."""
+    """Return True if the folder has NLLB's tokeniser, judging by the stated class or else by its files."""
     for values in (read_optional(folder.path / "tokenizer_config.json"), folder.config):
         name = str(values.get("tokenizer_class") or "").lower()
         if name.startswith(("nllb", "m2m100")):

@@ -19,7 +19,7 @@ UNSUPPORTED = {
 
 PREFIX, HEAD = "bert.", "cls.predictions."
 BIAS, DECODER_BIAS = f"{HEAD}bias", f"{HEAD}decoder.bias"
-"""Names of the output layer's bias; if both are stored, the second is used."""
+"""The two possible names of the output layer's bias; if both are stored, the second is used."""
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """Names of norm parameters in the first checkpoints, and their current names."""
 
@@ -30,7 +30,7 @@ UNUSED_WEIGHTS = (
     "cls.seq_relationship.weight",
     "cls.seq_relationship.bias",
 )
-"""Names of stored position indices and of the head for next-sentence prediction."""
+"""Names of stored weights that are ignored: position indices and the head for next-sentence prediction."""
 
 EMBEDDING = "embeddings.word_embeddings.weight"
 LAYER_PARTS = (
@@ -77,7 +77,7 @@ def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def _normalise_names(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """Return the weights under uniform names; stored names depend on the saved class and the version."""
+    """Return the weights under uniform names; stored names depend on the model class and the version."""
     tensors: dict[str, StoredTensor] = {}
     for name, tensor in stored.items():
         name_without_prefix = name.removeprefix(PREFIX)

@@ -29,9 +29,9 @@ from uwaga.tokenizers.tokeniser import Tokeniser
 READING_LAYERS = frozenset(
     "source_embedding target_embedding source_positions target_positions query key_value inner gate".split()  # noqa: SIM905
 )
-"""Names of the layers whose weights have the width of the residual stream as their last axis."""
+"""Names of the layers that read the residual stream; the last axis of their weights has its width."""
 WRITING_LAYERS = frozenset({"output", "outer"})
-"""Names of the layers whose weights and biases have the width of the residual stream as their first axis."""
+"""Names of the layers that write to the residual stream; the first axis of their parameters has its width."""
 
 
 def deinterleave(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -235,8 +235,8 @@ def weight_bytes(model: Transformer, exported: ExportedModel, *, drop_sinusoids:
     Args:
         model: the model that was converted.
         exported: the converted weights.
-        drop_sinusoids: True to omit position tables that equal Marian's sinusoids, which Marian folders do
-            not contain.
+        drop_sinusoids: True to omit position tables that equal Marian's sinusoids, because Marian folders do
+            not contain any.
     """
     settings = _export_settings(model)
     with torch.device("meta"), SkipInit():

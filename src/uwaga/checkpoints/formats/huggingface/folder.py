@@ -135,7 +135,7 @@ class ConfigReader:
         """Raise ModelError if a key enables a feature that uwaga does not support.
 
         Args:
-            neutral_values: the values that disable the feature, for each key.
+            neutral_values: for each key, the values that disable the feature.
         """
         common_values = {"quantization_config": (), "is_encoder_decoder": (True,), "pruned_heads": ({},)}
         for name, allowed in {**common_values, **neutral_values}.items():

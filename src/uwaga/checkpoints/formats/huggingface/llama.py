@@ -1,8 +1,8 @@
 """Llama and the similar decoder-only families Mistral, Qwen, Gemma and Hunyuan.
 
-Their weights have the same names. A :class:`Family` contains the defaults of keys that a folder may omit and
-the properties of the family. All other settings are read from ``config.json``; a setting of an unsupported
-feature raises an error that names its key.
+The weights of all families have the same names. A :class:`Family` contains the defaults of keys that a
+folder may omit and the properties of the family. All other settings are read from ``config.json``; a setting
+of an unsupported feature raises an error that names its key.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ class Family:
         attention_bias: True if queries, keys and values have biases; None if ``config.json`` states it.
         output_projection_bias: True if the attention's output projection has a bias; None if it has one
             whenever the queries have one.
-        query_key_norm: position of the norms of queries and keys relative to the rotation.
-        query_key_names: names of these two norms in files.
+        query_key_norm: ``before`` or ``after`` if queries and keys are normalised before or after the
+            rotation, otherwise ``none``.
+        query_key_names: names of the norms of queries and of keys in files.
         windows: the layers that have a sliding window if ``layer_types`` is not stated.
         is_gemma: True if models have norms before and after each block, with gains that are stored minus 1,
             and also scaled embeddings, soft caps and a stated scale of the attention scores.

@@ -43,7 +43,7 @@ def read_folder(path: Path, memory: Memory = "fast") -> Checkpoint:
 
     Args:
         path: path of the folder.
-        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`.
+        memory: ``none`` to read no weights; see :class:`uwaga.checkpoints.registry.Format`.
     """
     config = read_mapping(path / CONFIG)
     return HuggingFaceFolder(path, config, memory != "none").checkpoint(model_family(path, config))

@@ -27,7 +27,7 @@ KNOWN_KEYS = frozenset(
         *("low_freq_factor", "high_freq_factor", "alpha"),
     )
 )
-"""All known keys; keys that a scaling type does not use are ignored, as in ``transformers``."""
+"""All known keys; a key that the scaling type does not use is ignored, as in ``transformers``."""
 REQUIRED_PARAMETERS: Mapping[str, Mapping[str, str]] = {
     "linear": {"factor": "factor"},
     "dynamic": {"factor": "factor"},

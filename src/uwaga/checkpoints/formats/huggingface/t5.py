@@ -23,7 +23,7 @@ SHARED_EMBEDDING = "shared.weight"
 EMBEDDING_COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 HEAD = "lm_head.weight"
 UNUSED_WEIGHTS = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)
-"""Weights that the first checkpoints contain but do not use."""
+"""Names of weights that the first checkpoints contain but the models do not use."""
 
 ATTENTION_MATRICES = (("query", ("q",)), ("key_value", ("k", "v")), ("output", ("o",)))
 ENCODER_PARTS = (("attention", "SelfAttention"), ("feed_forward", "DenseReluDense"))
@@ -134,7 +134,7 @@ def _blocks(
 
 
 def _activation(reader: ConfigReader) -> tuple[str, bool]:
-    """Return the name of the feed-forward layers' activation, and True if the layers are gated."""
+    """Return the activation of the feed-forward layers, and a flag that is True if the layers are gated."""
     name = reader.values.get("feed_forward_proj") or "relu"
     gating, _, inner = str(name).rpartition("-")
     inner = "gelu_new" if name == "gated-gelu" else inner

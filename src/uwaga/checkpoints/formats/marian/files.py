@@ -36,7 +36,7 @@ class ModelFiles:
         shortlist: path of the lexical shortlist, None if there is none.
         decoder: name of the file with the decoding settings, empty if there is none.
         settings: the decoding settings as JSON.
-        languages: codes of the source and target languages in the name of the weight file, None if it
+        languages: codes of the source and target languages in the name of the weight file, None if the name
             contains none.
     """
 
@@ -157,7 +157,7 @@ def read_text_config(files: ModelFiles) -> TextConfig:
 
 @dataclass(frozen=True)
 class _Side:
-    """A vocabulary and the SentencePiece model that segments text into its pieces."""
+    """A vocabulary, and the SentencePiece model that segments texts into pieces of the vocabulary."""
 
     path: Path
     size: int
@@ -190,7 +190,7 @@ class _Side:
 
 
 def read_decoding(files: ModelFiles) -> SearchOptions:
-    """Return the search options that the decoding settings of a model state.
+    """Return the search options that a model's decoding settings state.
 
     The defaults are Marian's, or Firefox's for a model that has a shortlist but no decoding settings.
     """

@@ -66,7 +66,7 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
     Args:
         path: path of the ``.bin`` or ``.npz`` file or of its folder; if the folder contains several, its
             decoding settings must name one.
-        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`.
+        memory: ``none`` to read no weights; see :class:`uwaga.checkpoints.registry.Format`.
     """
     files = find_files(path)
     with_weights = memory != "none"
@@ -121,5 +121,5 @@ def _shortlist_reader(files: ModelFiles, text: TextConfig) -> Callable[[], Short
 def read_tensors(
     path: Path, with_contents: bool = True
 ) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """Return the weights of a binary or ``.npz`` file, and its other arrays, both by name."""
+    """Return the weights of a binary or ``.npz`` file and, separately, its other arrays, both by name."""
     return read_arrays(path, with_contents) if path.suffix == ".npz" else read_binary(path)

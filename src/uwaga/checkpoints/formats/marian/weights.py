@@ -36,7 +36,7 @@ MAX_SETTINGS_BYTES = 1 << 20
 
 
 def read_binary(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """Return the weights of a binary file, and its settings tensor, both by name."""
+    """Return the weights of a binary file and, separately, its settings tensor, both by name."""
     file = PrivateFile(path)
     weights: dict[str, StoredTensor] = {}
     other_tensors: dict[str, NDArray[Any]] = {}
@@ -59,7 +59,7 @@ def read_binary(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[
 def read_arrays(
     path: Path, with_contents: bool = True
 ) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """Return the weights of an ``.npz`` file, and its settings array, both by name."""
+    """Return the weights of an ``.npz`` file and, separately, its settings array, both by name."""
     arrays = read_npz(path, None if with_contents else SETTINGS)
     other_tensors = {SETTINGS: arrays.pop(SETTINGS)} if SETTINGS in arrays else {}
     return {name: _stored_tensor(path, name, array) for name, array in arrays.items()}, other_tensors
@@ -91,7 +91,7 @@ def parse_embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping
 
 
 def model_settings(path: Path, options: Mapping[str, Any]) -> tuple[TransformerSettings, AlignmentHead]:
-    """Return the settings of the model, and the attention head that guided alignment trained."""
+    """Return the settings of the model, and the attention head that was trained with guided alignment."""
     location = _location(path)
     model, layer = _core.marian_settings(location, json_text(options))
     return parse(TransformerSettings, json.loads(model), location), AlignmentHead(layer=layer, head=1)

@@ -144,7 +144,7 @@ def _is_plain_marian(tokeniser: Subwords) -> TypeGuard[MarianTokeniser]:
 
 
 def _shared_codec(source: Subwords, target: Subwords) -> TokenizersCodec | SentencePieceCodec | None:
-    """Return the common codec of two tokenisers, or None if one codec and one frame cannot describe both."""
+    """Return the codec that two tokenisers share, or None if they need different codecs or frames."""
     if not isinstance(source, FramedTokeniser) or not isinstance(target, FramedTokeniser):
         return None
     same_language = replace(
@@ -327,7 +327,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
     Args:
         folder: a folder written by :func:`write_quantised`.
-        memory: ``shared`` to memory-map the weights instead of copying them, ``none`` to read no weights,
+        memory: ``shared`` to memory-map the weights instead of copying them, or ``none`` to read no weights;
             see :class:`uwaga.checkpoints.registry.Format`.
     """
     config = read_quantised_config(folder)
@@ -373,7 +373,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return the size of the weights, with the original number of parameters, and problems with the file."""
+    """Return a summary of the weights with the original number of parameters, and problems with the file."""
     try:
         check_layers(path, config)
         shapes = stored_shapes(config.model, *config.sizes, printable(path.parent / CONFIG))

@@ -38,7 +38,7 @@ from uwaga.tokenizers.chat_template import MAX_TEMPLATE_CHARACTERS
 from uwaga.tokenizers.framed import TokenPosition
 
 MIN_LAYER_BYTES = 1000
-"""Lower bound on the size of a layer of any width in bytes; the names of its weights alone exceed it."""
+"""Lower bound on the size of a layer in bytes; the names of its weights alone take more."""
 VERSIONS = {INT8_FORMAT: 4, INT4_FORMAT: 1}
 """Current version of the schema of each format."""
 PRECISIONS: dict[str, Precision] = {INT8_FORMAT: "int8", INT4_FORMAT: "int4"}
@@ -117,8 +117,8 @@ class WeightFile(StrictModel):
     Attributes:
         levels: largest absolute value in the int8 matrices.
         kept: names of the matrices that are bfloat16 in an int8 model, or int8 in an int4 model.
-        spread: True if the inputs of int8 matrices are spread (:mod:`uwaga.engine.packing`), as is possible
-            only in decoder-only models.
+        spread: True if the inputs of int8 matrices are spread (:mod:`uwaga.engine.packing`), which only
+            decoder-only models permit.
         bytes: size of the file in bytes.
         sha256: checksum of the file.
     """
@@ -134,7 +134,7 @@ class QuantisedConfig(StrictModel):
     """The schema of ``config.json``.
 
     uwaga's models have the group ``decoding``, models of other libraries the group ``search``. The group
-    ``frame`` is required for three kinds of tokenisers: ``tokenizers``, of the library of this name;
+    ``frame`` is required for three kinds of tokenisers: ``tokenizers``, a tokeniser of that library;
     ``sentencepiece``, a SentencePiece model whose control pieces are special tokens; and ``numbered``, a
     SentencePiece model whose ids are given in ``source.vocab.json``.
     """

@@ -44,12 +44,13 @@ from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.tokeniser import Tokeniser
 
 VERSION, RECURRENT_VERSION, SCORE_STATS_VERSION, FIRST_VERSION = 4, 3, 2, 1
-"""Format versions: 2 adds score statistics, 3 decoders without self-attention, 4 decoder-only models.
+"""Format versions.
 
-A model is written in the oldest version that can represent it.
+Version 2 added score statistics, version 3 decoders without self-attention, and version 4 decoder-only
+models. A model is written in the oldest version that can represent it.
 """
 AVERAGE_SETTINGS = tuple(name for name in TransformerSettings.model_fields if name.startswith("aan_"))
-"""Names of the settings of a Transformer that apply only to average attention."""
+"""Names of a Transformer's settings that apply only to average attention."""
 
 MAX_CONFIG_BYTES = 1 << 20
 """Maximum size of a configuration in bytes; a typical file has about 2,000."""
@@ -74,7 +75,7 @@ class SymbolIds(StrictModel):
         return cls.model_validate(values | {"other_ends": list(symbols.other_ends) or None})
 
     def symbols(self) -> Symbols:
-        """Return the ids in the form that search uses."""
+        """Return the ids as :class:`uwaga.decoder.Symbols`, which the search uses."""
         return Symbols(self.start, self.end, self.pad, self.unknown, tuple(self.other_ends or ()))
 
     def check(self, vocabulary: int) -> None:
@@ -313,7 +314,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
     Args:
         folder: path of the folder.
-        memory: ``none`` to read no weights, see :class:`uwaga.checkpoints.registry.Format`.
+        memory: ``none`` to read no weights; see :class:`uwaga.checkpoints.registry.Format`.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -353,7 +354,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return the size of the weights from the file's header, and problems with the file."""
+    """Return the size of the weights according to the file's header, and problems with the file."""
     path = folder / WEIGHTS
     try:
         check_plausible(folder, config)
