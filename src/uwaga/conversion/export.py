@@ -27,7 +27,7 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
         folder: a model that uwaga can run with PyTorch.
         out: the folder to create.
         to: the format, ``marian`` for models with post-norm blocks or ``pegasus`` for models with pre-norm
-            blocks. Both are Hugging Face folders of the same layout.
+            blocks. Both formats are Hugging Face folders with the same layout.
 
     Returns:
         descriptions of how uwaga's translations differ from those of programs that load the folder, one

@@ -65,7 +65,7 @@ class Agreement:
 
     @property
     def verdict(self) -> str:
-        """An assessment of the difference of the log-probabilities, as a line of text.
+        """An assessment of the mean difference of log-probabilities, as a line of text.
 
         Log-probabilities are used because errors do not accumulate in them as they do in the tokens.
         """
@@ -198,7 +198,7 @@ def bundled_sentences() -> dict[str, tuple[str, ...]]:
 def bundled_languages(codes: Iterable[str]) -> list[str]:
     """Return the two-letter codes of the given languages that have bundled sentences.
 
-    Codes may have other forms, such as ``eng_Latn``.
+    The given codes may have other forms, such as ``eng_Latn``.
     """
     return [base for base in dict.fromkeys(map(base_language, codes)) if base in bundled_sentences()]
 

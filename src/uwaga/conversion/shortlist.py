@@ -30,7 +30,7 @@ from uwaga.translator.translator import Translator
 CHUNK_PAIRS = 2048
 """Number of pairs per chunk; the pairs of a chunk are sorted by length."""
 BATCH_TOKENS = 2048
-"""Maximum size of a batch in tokens of the longer side."""
+"""Maximum size of a batch, in tokens of whichever side is longer."""
 MAX_PENDING_ENTRIES = 1 << 22
 """Number of collected attention weights above which the weights of equal token pairs are summed."""
 
@@ -210,7 +210,7 @@ HELD_OUT_INTERVAL = 10
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pairs for learning and for evaluation; no source occurs in both."""
+    """Pairs for learning and pairs for evaluation, which have no sources in common."""
 
     training: list[Pair]
     heldout: list[Pair]
@@ -276,7 +276,7 @@ def read_pairs(source: Path, target: Path, limit: int | None = None) -> list[Pai
 
 @dataclass(frozen=True)
 class TimedTranslations:
-    """Translations of a text, and the time they took in seconds."""
+    """Translations of a text, and the time that translating took in seconds."""
 
     translations: list[Translation]
     seconds: float
@@ -299,7 +299,7 @@ class ShortlistTrial:
         references: reference translations.
         vocabulary: size of the target vocabulary.
         size: mean number of tokens that the shortlist allows for a sentence.
-        coverage: share of the tokens of the references that the shortlist allows.
+        coverage: share of reference tokens that the shortlist allows.
     """
 
     full: TimedTranslations
