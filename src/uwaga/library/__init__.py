@@ -1,7 +1,7 @@
 """Models on this machine, and catalogues of models to download.
 
-Importing this package does no network or file access; the names of the stub ``__init__.pyi`` are imported on
-first use.
+Importing this package accesses neither the network nor files; the names in the stub ``__init__.pyi`` are
+imported on first use.
 """
 
 from uwaga.files.lazy_names import lazy_names

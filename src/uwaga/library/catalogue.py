@@ -1,4 +1,4 @@
-"""Listing, downloading and removing models of catalogues."""
+"""Listing, downloading and removing models from catalogues."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def listing(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     environment: Environment = os.environ,
 ) -> Listing:
-    """Return all models of a source, even if they are not released, and the problems of refused entries.
+    """Return all models of a source, including unreleased models, and the problems of refused entries.
 
     The arguments and exceptions are those of :func:`available`.
     """
@@ -98,7 +98,7 @@ class DownloadEvents(TypedDict, total=False):
     Attributes:
         confirm: called with the catalogue entry before any file of the model is downloaded, to show its
             licence; returns True to accept it. Without ``confirm``, the licence is accepted.
-        progress: called with the number of bytes received and the total number, None if it is unknown.
+        progress: called with the number of bytes received and the total number, None if the total is unknown.
         waiting: called with a message if another process is downloading the same model.
     """
 
@@ -130,7 +130,7 @@ def download(
             catalogue has another version.
         limits: timeouts and retries.
         environment: environment variables, which may give mirrors and the folder of models.
-        **events: ``confirm``, ``progress`` and ``waiting``, see :class:`DownloadEvents`.
+        **events: ``confirm``, ``progress`` and ``waiting``; see :class:`DownloadEvents`.
 
     Raises:
         CatalogueError: if there is no such model, if ``confirm`` returns False, or if a file cannot be
@@ -232,7 +232,7 @@ def _mirror_location(source: Source, mirror: str | Path | None, environment: Env
 
 
 def _offline_advice(source: Source, query: Query) -> str:
-    """Return advice, to be added to a message, for a machine without a network connection.
+    """Return advice to add to a message, for a machine without a network connection.
 
     The advice is empty if a folder is read instead of the network.
     """
@@ -248,7 +248,7 @@ def _offline_advice(source: Source, query: Query) -> str:
 
 
 def _manual_copy_advice(entry: CatalogueEntry, environment: Environment) -> str:
-    """Return advice, to be added to a message, on copying a model to a machine that cannot download it."""
+    """Return advice to add to a message, on how to copy a model to a machine that cannot download it."""
     remote_files = [file for file in entry.files if is_url(file.locations[0])]
     if not remote_files:
         return ""
@@ -310,7 +310,7 @@ def choose_entry(listing: Listing, model: str, architecture: str | None, source:
 
 
 def _alternatives(listing: Listing, model: str) -> Iterator[str]:
-    """Yield the parts of the message for an unknown model, such as reasons and similar names."""
+    """Yield the parts of the message for an unknown model, such as reasons and models with similar names."""
     yield f"there is no model {quoted(model)}"
     name = model.replace("_", "-").lower()
     refused = [problem for problem in listing.problems if name in problem.lower()]

@@ -54,7 +54,7 @@ class RemoteFile:
     def max_packed_bytes(self) -> int:
         """Maximum size of the transferred file in bytes.
 
-        Compression enlarges incompressible data by less than 1 %.
+        The limit allows for data that compression makes larger, by less than 1 %.
         """
         if self.packed_size is not None:
             return self.packed_size
@@ -82,7 +82,7 @@ class CatalogueEntry:
         architecture: ``tiny``, ``base`` and so on.
         version: the publisher's version of the model.
         status: the publisher's release status.
-        released: True if the publisher has released the model to users.
+        released: True if the publisher has released the model.
         licence: name of the licence, or a remark that it is unknown.
         files: the files to download.
         metrics: scores by name.

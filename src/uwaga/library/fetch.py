@@ -35,7 +35,7 @@ PACKING_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 
 
 def split_packing(path: str) -> tuple[str, str]:
-    """Return the file name of a path without a compression suffix, and the name of the compression."""
+    """Return the file name in a path without the compression suffix, and the name of the compression."""
     name = path.rpartition("/")[2]
     for suffix, packing in PACKING_SUFFIXES.items():
         if name.lower().endswith(suffix):
@@ -103,7 +103,7 @@ UNSATISFIED_RANGE = re.compile(r"bytes \*/(\d{1,18})", re.ASCII)
 MAX_RECORD_BYTES = 1 << 16
 
 ByteProgress = Callable[[int, int | None], None]
-"""Type of callbacks that receive the number of bytes received and the size of the file, None if unknown."""
+"""Type of callbacks, called with the number of bytes received and the size of the file, None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class PartialDownload:
         return self.path.stat().st_size if self.path.is_file() else 0
 
     def start(self, response: Response) -> None:
-        """Store the validator of a response, a strong ETag or else Last-Modified (RFC 9110, 13.1.5)."""
+        """Store a response's validator: its ETag if that is strong, or Last-Modified (RFC 9110, 13.1.5)."""
         tag = response.header("ETag")
         validator = tag if tag.startswith('"') else response.header("Last-Modified")
         self.validator = validator if _is_header_value(validator) else ""
@@ -261,7 +261,7 @@ def _request(
 def _response_range(
     response: Response, location: str, part: PartialDownload, offset: int
 ) -> tuple[int, int | None]:
-    """Return the offset in the file at which a response begins, and the size of the file, None if unknown."""
+    """Return the file offset at which a response begins, and the size of the file, None if it is unknown."""
     if response.status == HTTPStatus.PARTIAL_CONTENT and offset:
         match = CONTENT_RANGE.fullmatch(response.header("Content-Range"))
         if not match or int(match[1]) != offset or int(match[2]) + 1 != int(match[3]):

@@ -87,7 +87,7 @@ RECORD_BYTES = 1 << 20
 """Disk space in bytes that is reserved for the card, ``origin.json`` and the file system."""
 
 Progress = Callable[[int, int | None], None]
-"""Type of callbacks that receive the number of bytes received and the total number, None if unknown."""
+"""Type of callbacks, called with the number of bytes received and the total number, None if unknown."""
 
 
 def install(
@@ -192,7 +192,7 @@ def uninstall(
 
 
 def _wait_callback(name: str, waiting: Callable[[str], None] | None) -> Callable[[], None] | None:
-    """Return a callback that reports to ``waiting`` that another process has locked a model."""
+    """Return a callback that tells ``waiting`` that another process has locked the model."""
     return waiting and (lambda: waiting(f"another process is installing or removing {name}; waiting for it"))
 
 

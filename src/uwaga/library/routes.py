@@ -1,4 +1,4 @@
-"""Choice of the models between two languages: one model, or a chain of several.
+"""Choice of the models that translate between two languages: one model, or a chain of several.
 
 The command line, :func:`uwaga.load` and the server all use :class:`LanguageGraph`.
 """
@@ -15,7 +15,7 @@ from uwaga.library.fields import same_spelling
 MAX_MODELS = 4
 """Maximum number of models in a chain chosen by uwaga, since each model adds errors."""
 PIVOT = "en"
-"""The preferred intermediate language, since most models, and the best, translate from or to English."""
+"""The preferred intermediate language; most models, and the best ones, translate from or to English."""
 
 Codes = tuple[str, ...]
 Rank = tuple[bool, bool, float, int, float]
@@ -140,7 +140,7 @@ class LanguageGraph(Generic[M]):
         return None
 
     def _steps(self, source: str, target: str | None = None) -> Iterator[RouteStep[M]]:
-        """Yield all steps of one model from a language to ``target`` or, if it is None, to any language."""
+        """Yield all single-model steps from one language to another, or to any if ``target`` is None."""
         start = base_language(source)
         end = None if target is None else base_language(target)
         for edges in self._edges.get(start, ()):

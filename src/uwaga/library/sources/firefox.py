@@ -194,10 +194,10 @@ RELEASE_CHANNELS = {
 }
 VERSION = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?(?:([ab])(\d{1,6}))?", re.ASCII)
 FINAL_RELEASE = "c"
-"""Sort key of final releases, which follow ``a`` (alpha) and ``b`` (beta)."""
+"""Sort key of final releases, which places them after ``a`` (alpha) and ``b`` (beta)."""
 
 ModelKey = tuple[str, str, str, str]
-"""Source language, target language, architecture and version, which are equal in all records of a model."""
+"""Source language, target language, architecture and version, which all records of a model have in common."""
 
 
 def read_records(query: Query) -> Listing:

@@ -24,7 +24,7 @@ UNSTATED = "not stated"
 
 
 def read_folder(query: Query) -> Listing:
-    """Return the models in a folder, such as a copy of the models folder of another machine."""
+    """Return the models in a folder, such as a copy of another machine's folder of models."""
     if not query.mirror or is_url(query.mirror):
         raise CatalogueError(
             f"{FOLDER}: give the folder that contains the model folders with --mirror FOLDER"
