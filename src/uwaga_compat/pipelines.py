@@ -62,7 +62,7 @@ NEUTRAL_ARGUMENTS: Mapping[str, tuple[object, ...]] = {
     "batch_size": (),
     "num_workers": (),
 }
-"""Accepted values of ignored arguments, which do not affect the result; empty if all values are accepted."""
+"""Accepted values of arguments that are ignored, as they have no effect; empty if all values are accepted."""
 EXPLANATIONS = {
     "return_tensors": "results are texts; token ids are not returned",
     "return_text": "results are texts",
@@ -206,7 +206,7 @@ class Pipeline:
             number += len(window)
 
     def _merge_arguments(self, options: Mapping[str, Any]) -> Record:
-        """Return the arguments of the pipeline and of a call, checked and without ignored arguments."""
+        """Return the pipeline's arguments, updated with those of a call, checked and without ignored ones."""
         merged = {**self._defaults, **options}
         allowed = {
             *self.arguments,
@@ -490,7 +490,7 @@ class FillMaskPipeline(Pipeline):
         return text.strip()
 
     def _first_token_ids(self, targets: Sequence[str]) -> set[int]:
-        """Return the id of the first token of each target."""
+        """Return the ids of the targets' first tokens."""
         token_ids = set()
         for target in targets:
             ids = self.model.tokeniser.encode(target)

@@ -33,7 +33,7 @@ def repetition_penalty(penalty: float) -> Adjustment:
 
 
 def suppress_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
-    """Return an adjustment that prevents sequences of tokens.
+    """Return an adjustment that prevents the given sequences of tokens.
 
     The last token of a sequence is suppressed in rows that end with the sequence's other tokens.
     """
@@ -69,7 +69,7 @@ def bias_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
 
 
 class RandomDraws:
-    """Random draws that equal CTranslate2's ``std::mt19937`` and ``std::discrete_distribution``.
+    """A generator of the same draws as CTranslate2's ``std::mt19937`` and ``std::discrete_distribution``.
 
     Args:
         seed: the seed, an unsigned integer of 32 bits.
@@ -100,8 +100,8 @@ class AdjustedState:
 
     Attributes:
         inner: the state of the model.
-        fed: ids of the tokens that were fed so far, beginning with the start token (rows, steps).
-        draws: the random draws of each sentence, which its rows use in turn.
+        fed: ids of the tokens fed to the decoder so far, beginning with the start token, (rows, steps).
+        draws: the generator of random draws for each sentence, which the sentence's rows use in turn.
         beams: number of rows per sentence.
     """
 
@@ -163,7 +163,7 @@ class AdjustedDecoder(StepwiseDecoder):
         return Step(candidates, log_probs, following, step.attention)
 
     def _sample(self, logits: Logits, choice: Choice, state: AdjustedState) -> Choice:
-        """Return a choice that forces the drawn tokens.
+        """Draw a token for each row, and return a choice that forces these tokens.
 
         As in CTranslate2, rows with forced tokens use up random numbers, and finished rows do not.
         """

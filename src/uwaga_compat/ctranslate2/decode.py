@@ -70,7 +70,7 @@ def decode(
         alternatives: options for continuing each of the most probable tokens after the prefix separately;
             None for an ordinary search.
         on_token: called with each token of greedy search or sampling as soon as it is decoded; returns True
-            to stop the hypothesis of the token.
+            to stop the hypothesis to which the token belongs.
     """
     if on_token is not None:
         run, stop = decode_steps(decoder, sources, prefixes, options), None
@@ -169,7 +169,7 @@ class _IncrementalHypothesis:
         self._result: Hypothesis | None = None
 
     def advance(self, end: int) -> DecodedToken | None:
-        """Decode and return the next token, or None if there is none."""
+        """Decode and return the next token, or return None if the hypothesis is finished."""
         event = next(self._events)
         self._result = event.hypothesis
         if event.token is not None:

@@ -1,4 +1,4 @@
-"""Errors that are instances both of uwaga's errors and of those that CTranslate2 raises."""
+"""Errors that are instances both of uwaga's error classes and of the classes that CTranslate2 raises."""
 
 from __future__ import annotations
 

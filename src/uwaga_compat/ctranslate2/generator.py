@@ -82,7 +82,7 @@ class Generator(ModelWorkers):
         batch_type: str = "examples",
         **options: Any,
     ) -> Iterator[GenerationResult]:
-        """Yield the continuation of each prompt of an iterable.
+        """Yield the continuations of each prompt in an iterable.
 
         The arguments are those of :meth:`generate_batch`.
 
@@ -162,7 +162,7 @@ class Generator(ModelWorkers):
             asynchronous: True to return at once, with results that can be waited for.
 
         Returns:
-            a :class:`ScoringResult` for the tokens of each text after the first, or an
+            a :class:`ScoringResult` for each text, which covers all tokens except the first, or an
             :class:`AsyncScoringResult`.
 
         Raises:
@@ -179,7 +179,7 @@ class Generator(ModelWorkers):
         *,
         max_input_length: int = 1024,
     ) -> Iterator[ScoringResult]:
-        """Yield the scores of the texts of an iterable; the arguments are those of :meth:`score_batch`.
+        """Yield the scores of each text in an iterable; the arguments are those of :meth:`score_batch`.
 
         Raises:
             ArgumentError, RunError, TextTooLongError: as for :meth:`generate_batch`.
@@ -274,7 +274,7 @@ def _result(
 
 
 def _score_texts(model: LoadedModel, texts: Sequence[Tokens]) -> list[ScoringResult]:
-    """Return the scores of the texts of a batch, empty for texts of fewer than two tokens."""
+    """Return the scores of a batch of texts; texts of fewer than two tokens have no scores."""
     ids = [model.target.ids(text) for text in texts]
     scorable = [index for index, row in enumerate(ids) if len(row) > 1]
     pairs = [TokenPair(ids[index][:1], ids[index][1:]) for index in scorable]

@@ -44,7 +44,7 @@ COMPUTE_TYPES: Mapping[str, Mapping[str, Dtype]] = {
     },
     "cuda": {"auto": "float16", "float16": "float16", "float32": "float32", "bfloat16": "bfloat16"},
 }
-"""The number formats of the supported compute types of CTranslate2, by device and compute type."""
+"""The number formats of CTranslate2's compute types that uwaga supports, by device and compute type."""
 UNSUPPORTED_COMPUTE_TYPES = ("int16", "int8_float16", "int8_bfloat16")
 """Compute types of CTranslate2 that uwaga does not support on any device."""
 PLACEHOLDER_ID = -1
@@ -55,7 +55,7 @@ COMPUTE_TYPE_NAMES = {"int8": "int8_float32"}
 
 @dataclass(frozen=True)
 class ModelArguments:
-    """The checked arguments for loading a model, which has not yet been read.
+    """The checked arguments for loading a model; the model has not yet been read.
 
     Attributes:
         name: name or folder of the model; if ``files`` is given, only a name for messages.
@@ -176,7 +176,7 @@ class ModelArguments:
 
 
 def _read_contents(files: Mapping[str, Any] | None) -> Mapping[str, bytes] | None:
-    """Return the contents of files, given as bytes or open files, by name."""
+    """Return the contents of files by name; files are given as bytes or open files."""
     if files is None:
         return None
     contents = {}
@@ -249,7 +249,7 @@ class LoadedModel:
         decoder: decoder of the model.
         checkpoint: checkpoint of the model, without weights.
         is_ctranslate2: True if the model is in CTranslate2's format.
-        compute_type: name of the number format in CTranslate2.
+        compute_type: CTranslate2's name of the number format.
         scorer: function that scores given targets.
         alignment: index of the decoder layer whose attention is returned, and the number of its heads, 0 for
             all.
@@ -285,7 +285,7 @@ class LoadedModel:
         return self.checkpoint.decoding
 
     def result_ids(self, hypothesis: Hypothesis, with_end: bool) -> list[int]:
-        """Return a hypothesis's token ids; if ``with_end``, the end token is added to complete hypotheses."""
+        """Return a hypothesis's token ids; ``with_end`` adds the end token if the hypothesis is complete."""
         includes_end = with_end and not hypothesis.truncated
         return [*hypothesis.tokens, self.decoder.symbols.end] if includes_end else list(hypothesis.tokens)
 
@@ -310,7 +310,7 @@ class LoadedModel:
         return FramedSource(framed_ids, start, count)
 
     def vmap_decoder(self, prefix: Sequence[int]) -> Decoder:
-        """Return the decoder, restricted to the target tokens of the vocabulary map and of a prefix."""
+        """Return the decoder, restricted to target tokens in the vocabulary map or in a prefix."""
         if self.vmap is None:
             return self.decoder
         decoder = self._vmap_decoder

@@ -328,7 +328,7 @@ def _check_end_token(options: DecodingOptions, model: LoadedModel) -> None:
 
 
 def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> tuple[list[int], list[list[int]]]:
-    """Return the ids of tokens that the search bans, and the ids of all other suppressed sequences."""
+    """Return the ids of tokens that the search has to ban, and the ids of all other suppressed sequences."""
     banned, other_sequences = list[int](), list[list[int]]()
     for sequence in options.suppress_sequences or []:
         if isinstance(sequence, str):
@@ -376,7 +376,7 @@ def adjusted_decoder(
 def step_result(
     token: DecodedToken, model: LoadedModel, number: int, with_score: bool
 ) -> GenerationStepResult:
-    """Return a decoded token of the input with index ``number`` as a result of CTranslate2."""
+    """Return a decoded token, which belongs to the input with index ``number``, as CTranslate2's result."""
     [text] = model.target.tokens([token.token])
     return GenerationStepResult(
         step=token.position,

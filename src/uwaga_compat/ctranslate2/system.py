@@ -15,7 +15,7 @@ from uwaga_compat.ctranslate2.errors import ArgumentError, RunError
 
 LOGGER = logging.getLogger("uwaga")
 MAX_SHOWN_VALUES = 6
-"""Maximum number of values in the text of a view; of longer views, the first and last three are shown."""
+"""Maximum number of values in a view's text; for longer views, the first and last three are shown."""
 
 
 def get_cuda_device_count() -> int:
@@ -70,7 +70,7 @@ class StorageView:
 
     Args:
         array: a NumPy array; for bfloat16, which NumPy lacks, an array of the bits of the numbers.
-        dtype: the number format; None for that of the array.
+        dtype: the number format; None for the number format of the array.
     """
 
     device = "cpu"
@@ -123,7 +123,7 @@ class StorageView:
         return list(self._array.shape)
 
     def to(self, dtype: DataType) -> StorageView:
-        """Return a view of a copy of the numbers in another number format."""
+        """Return a new view with the numbers converted to another number format."""
         if dtype is not DataType.bfloat16:
             return StorageView(self._numbers().astype(dtype.name))
         numbers = self._numbers().astype(np.float32)
@@ -133,7 +133,7 @@ class StorageView:
         return StorageView((rounded >> np.uint32(16)).astype(np.uint16), dtype)
 
     def _numbers(self) -> NDArray[Any]:
-        """Return the numbers in a number format of NumPy, bfloat16 as float32."""
+        """Return the numbers in a NumPy number format; bfloat16 numbers are converted to float32."""
         if self.dtype is not DataType.bfloat16:
             return self._array
         return (self._array.astype(np.uint32) << np.uint32(16)).view(np.float32)

@@ -49,7 +49,7 @@ class FileOptions:
     def read(
         self, source_path: str | Path, target_path: str | Path | None = None
     ) -> tuple[Iterator[Tokens], ...]:
-        """Return the tokens of each source line, and of each target line if there are targets.
+        """Return an iterator over the tokens of source lines, and one over those of target lines, if any.
 
         Raises:
             ArgumentError: if a required function is missing.
@@ -71,7 +71,8 @@ def read_tokens(*files: tuple[str | Path, Tokenise | None]) -> tuple[Iterator[To
     """Return, for each file, an iterator over its lines as lists of tokens.
 
     Args:
-        files: paths and the functions that split lines into tokens; None to split lines at spaces.
+        files: the path of each file and the function that splits its lines into tokens; None to split at
+            spaces.
     """
 
     def rows() -> Iterator[tuple[str, ...]]:

@@ -170,7 +170,7 @@ def _attention(
 def _token_attention(
     matrices: Sequence[Floats], framed: FramedSource, tokens: int
 ) -> list[list[list[float]]]:
-    """Return the attention to the tokens of a source, without special tokens; 0 for truncated tokens."""
+    """Return the attention to a source's tokens except special tokens; it is 0 for truncated tokens."""
     columns, padding = slice(framed.start, framed.start + framed.count), tokens - framed.count
     return [np.pad(rows[:, columns], ((0, 0), (0, padding))).tolist() for rows in matrices]
 
@@ -178,7 +178,7 @@ def _token_attention(
 def score_pairs(
     model: LoadedModel, pairs: Sequence[tuple[Tokens, Tokens]], max_length: int, offset: int
 ) -> list[ScoringResult]:
-    """Return the scores of the targets in a batch, without the first ``offset`` tokens."""
+    """Return the scores of the targets in a batch, without those of the first ``offset`` tokens."""
     end = model.decoder.symbols.end
     sources = [model.frame_source(source, max_length).ids for source, _ in pairs]
     targets = [

@@ -56,8 +56,8 @@ class Translator(ModelWorkers):
 
         Args:
             source: the texts, with the special tokens that the model expects unless its folder adds them.
-            target_prefix: forced first tokens of each translation; None for a text without a prefix, or if no
-                text has one.
+            target_prefix: forced first tokens of each translation, None for a text without a prefix; the
+                whole argument is None if no text has a prefix.
             max_batch_size: maximum number of texts or tokens per batch; 0 for a single batch.
             batch_type: unit of ``max_batch_size``, ``examples`` or ``tokens``.
             asynchronous: True to return at once, with results that can be waited for.
@@ -82,7 +82,7 @@ class Translator(ModelWorkers):
         batch_type: str = "examples",
         **options: Any,
     ) -> Iterator[TranslationResult]:
-        """Yield the translation of each text of an iterable; arguments are those of :meth:`translate_batch`.
+        """Yield the translations of each text in an iterable; arguments are those of :meth:`translate_batch`.
 
         Raises:
             ArgumentError: as for :meth:`translate_batch`, and if the iterables have different lengths.
@@ -142,7 +142,7 @@ class Translator(ModelWorkers):
             asynchronous: True to return at once, with results that can be waited for.
 
         Returns:
-            a :class:`ScoringResult` for each text, including the end token, or an
+            a :class:`ScoringResult` for each text, which includes the end token, or an
             :class:`AsyncScoringResult`.
 
         Raises:
@@ -187,7 +187,7 @@ class Translator(ModelWorkers):
             source_path: path of the source file, with tokens separated by spaces unless
                 ``source_tokenize_fn`` is given.
             output_path: path of the output file, which has one line per hypothesis.
-            target_path: path of a file with the prefix of each translation on a line, which may be empty.
+            target_path: path of a file with the prefix of each translation on one line; lines may be empty.
             with_scores: True to write the score and `` ||| `` before each hypothesis.
             **options: as for :meth:`translate_batch`, and the fields of
                 :class:`uwaga_compat.ctranslate2.text_files.FileOptions`.

@@ -29,7 +29,7 @@ READ_AHEAD_BATCHES = 16
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
-    """Options of a model and its workers, with CTranslate2's names and defaults.
+    """Options for a model and its workers, with CTranslate2's names and defaults.
 
     Attributes:
         device_index: index of the GPU; 0 on the CPU.
@@ -111,7 +111,7 @@ class ModelWorkers:
 
     @property
     def compute_type(self) -> str:
-        """The name of the number format of the computation in CTranslate2."""
+        """The number format of the computation, by CTranslate2's name."""
         return self._compute_type
 
     @property
