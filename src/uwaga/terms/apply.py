@@ -28,7 +28,7 @@ GlossaryArgument = Glossary | Mapping[str, str | Sequence[str] | None] | str | P
 MAX_ENDING_LETTERS = 2
 """Maximum number of letters of an inflectional ending, so that ``Autos`` matches ``Auto``."""
 UNSPACED_CONTEXT = "("
-"""Text before a term that is encoded without a preceding space."""
+"""Text that is put before a term in order to encode the term without a preceding space."""
 WHITE_SPACE = re.compile(r"\s+")
 
 _continuations: WeakKeyDictionary[Subwords, NDArray[np.bool_]] = WeakKeyDictionary()
@@ -45,9 +45,9 @@ class SentenceTerms:
         phrase_numbers: for each match, the index of its phrase in ``phrases``.
         phrases: the phrases that a translation must contain.
         is_forced: False if the sentence may keep its usual translation.
-        usual_translation: the translation in which terms are not enforced; empty if it contains them.
-        replaced: for each match, the words of ``usual_translation`` that the term replaces, None if they are
-            unknown.
+        usual_translation: the translation in which terms are not enforced; empty if it contains all terms.
+        replaced: for each match, the words of ``usual_translation`` that the term replaces, or None if those
+            words are unknown.
     """
 
     matches: tuple[Match, ...]
@@ -59,7 +59,7 @@ class SentenceTerms:
     replaced: tuple[str | None, ...] = ()
 
     def unreplaced_words(self, text: str) -> list[str]:
-        """Return the usual words that terms should replace, but that a translation still contains."""
+        """Return the words of the usual translation that terms should replace but ``text`` still contains."""
         if not self.replaced:
             return []
         text_without_terms, usual_without_terms = (
@@ -80,7 +80,7 @@ class SentenceTerms:
         return text
 
     def find_uses(self, tokens: Sequence[int], text: str) -> list[TermUse]:
-        """Return the use of each term in a translation; a term is not applied if the usual word remains.
+        """Return how a translation uses each term; a term is not applied if the word it replaces remains.
 
         Args:
             tokens: tokens of the translation.
@@ -125,15 +125,15 @@ class SentenceTerms:
 
 
 class TermFinder:
-    """Finds the terms of sentences and encodes them with the target tokeniser of a model.
+    """A finder of terms in sentences, which encodes the terms with the target tokeniser of a model.
 
     Args:
         glossary: the terms.
         target: the target tokeniser.
         vocabulary: size of the model's target vocabulary.
         mode: ``forced`` to require the terms in every translation, ``soft`` to prefer them.
-        last: whether the model is the last of a chain. For earlier models, only terms that stay untranslated
-            and that the tokeniser can spell are used, and their use is not reported.
+        last: whether the model is the last of a chain. Earlier models use only terms that stay untranslated
+            and that the tokeniser can spell, and the use of these terms is not reported.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class TermFinder:
         return self._target.symbols.unknown not in self._target.encode(form)
 
     def _spellings(self, form: str, is_unspaced: bool) -> list[tuple[int, ...]]:
-        """Return the tokens of a form after a space and, if ``unspaced``, also without a space."""
+        """Return the tokens that spell a form after a space and, if ``is_unspaced``, also without a space."""
         unknown = self._target.symbols.unknown
         spellings = [tuple(self._target.encode(form))]
         if is_unspaced:
@@ -251,7 +251,7 @@ def _allowed_forms(match: Match, sentence: str) -> tuple[str, ...]:
 
 
 def _count_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
-    """Return phrases with higher required counts for phrases that are nested in other phrases.
+    """Return the phrases with a higher required count for each phrase that is nested in other phrases.
 
     An occurrence of the outer phrase also counts as one of the nested phrase.
     """

@@ -45,7 +45,7 @@ class Term:
 
 
 def split_forms(target: str) -> tuple[str, ...]:
-    """Return the forms of a target, which are separated by ``|``, without duplicates."""
+    """Split a target at ``|``, and return its forms without duplicates."""
     return tuple(dict.fromkeys(" ".join(form.split()) for form in target.split(SEPARATOR) if form.strip()))
 
 
@@ -59,7 +59,7 @@ def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator
 
     Args:
         path: the path of the file.
-        languages: codes of source and target, which a TBX file needs.
+        languages: codes of the source and target language; required for a TBX file.
     """
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED_SUFFIXES]
     kind = suffixes[-1] if suffixes else ""
@@ -132,7 +132,7 @@ def _tbx(path: Path, languages: tuple[str, str]) -> Iterator[Term]:
 
 
 class _Entries(XmlItems[Term]):
-    """Reads the terms of the entries of a TBX file."""
+    """A reader of the terms in the entries of a TBX file."""
 
     kind = "TBX"
     roots = frozenset({"martif", "tbx"})

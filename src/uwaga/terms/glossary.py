@@ -18,7 +18,7 @@ from uwaga.settings.options import check_flag
 from uwaga.terms.files import SEPARATOR, Term, read_terms, split_forms
 
 UNSPACED = r"\u0e00-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Characters of scripts without spaces between words, each of which counts as a word."""
+"""Characters of scripts without spaces between words; each of these characters counts as a word."""
 WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])\w)+|[^\w\s]")
 SENTENCE_START = re.compile(r"(?:^|[.!?…:]['\"»”’)]*\s)[\s'\"«„“‚‘(\[¿¡-]*$")
 MAX_TERM_CHARACTERS = 1000
@@ -52,8 +52,8 @@ class _Words(NamedTuple):
 class Glossary:
     """Terms that are found in texts at word boundaries; longer terms take precedence.
 
-    A term matches as it is written and, at the beginning of a sentence, also with a capital letter. Any white
-    space matches between its words.
+    A term matches as it is written and, at the beginning of a sentence, also with a capital letter. Between
+    the words of a term, any white space matches.
 
     Args:
         terms: any number of terms.
@@ -101,7 +101,7 @@ class Glossary:
             value: a glossary, the path of a file, or a mapping from terms to translations. A translation is
                 a string of forms separated by ``|``, or a list of forms; it is empty or None if the term
                 stays untranslated.
-            languages: codes of source and target, which a TBX file needs.
+            languages: codes of the source and target language; required for a TBX file.
 
         Raises:
             DataError: a file cannot be read or is damaged, or terms contradict each other.
@@ -136,8 +136,8 @@ class Glossary:
     def find(self, text: str) -> list[Match]:
         """Return the matches of terms in a text in order, without overlaps.
 
-        Of overlapping terms, the term with the most words is returned; if several are equally long, the
-        first.
+        If terms overlap, only the term with the most words is returned or, if several have as many words,
+        the first of them.
         """
         spans = [word.span() for word in WORD.finditer(text)]
         keys = [self._key(text[start:end]) for start, end in spans]
@@ -188,7 +188,7 @@ class Glossary:
         return -self._size(index), first, longest, capitalised
 
     def _index(self, keys: str) -> int:
-        """Return the index of the longest term's key with which ``keys`` begins, or -1 if there is none."""
+        """Return the index of the longest term key that is a prefix of ``keys``, or -1 if there is none."""
         index = bisect_right(self._keys, keys) - 1
         while index >= 0 and not keys.startswith(self._keys[index]):
             index = self._prefixes[index]
