@@ -37,7 +37,7 @@ from uwaga.scheduling.model_batch import ModelBatch
 from uwaga.scheduling.token_budget import SearchLease
 
 WAIT_SECONDS, MAIN_THREAD_WAIT_SECONDS = 60.0, 0.1
-"""Timeouts of a single wait, in seconds; that of the main thread is short to react to Ctrl-C."""
+"""Timeout of a single wait in seconds, and the shorter one of the main thread, which reacts to Ctrl-C."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +150,10 @@ class BatchingDecoder:
 
 
 class BatchingBeamSearch:
-    """A :class:`uwaga.decoder.BeamSearch` of one call in the batch of a model, for use in one thread.
+    """A :class:`uwaga.decoder.BeamSearch` that runs in the batch of a model, for one call and one thread.
 
-    Its sentences leave the batch when the search ends early: by an error, Ctrl-C, cancellation, a deadline,
-    or when this object is freed.
+    If the search ends early, its sentences leave the batch: after an error, Ctrl-C, cancellation or a
+    deadline, or when this object is freed.
     """
 
     def __init__(self, shared: ModelBatch, context: CallContext, rules: BeamRules) -> None:

@@ -34,7 +34,7 @@ class DynamicBatch:
 
     Args:
         decoder: the model.
-        max_tokens: maximum source tokens times beams of a batch.
+        max_tokens: maximum number of source tokens in a batch, multiplied by the beams.
     """
 
     def __init__(self, decoder: Decoder, max_tokens: int = 4096) -> None:
@@ -188,7 +188,7 @@ class DynamicTicket:
         return sentence.number in self._finished
 
     def fail(self, error: Exception) -> None:
-        """Let the ticket fail with an error, unless all of its sentences are finished."""
+        """Make the ticket fail with an error, unless all of its sentences are finished."""
         with self._condition:
             if not self.closed and len(self._finished) < self._submitted:
                 self._error = error
@@ -196,7 +196,7 @@ class DynamicTicket:
 
 
 def _batch(decoder: Decoder, pending: Sequence[PendingSentence]) -> StepBatch:
-    """Return a batch of the search in numpy for sentences with equal rules."""
+    """Return a batch that searches in numpy for the targets of sentences with equal rules."""
     rules = pending[0].ticket.rules
     options = SearchOptions(
         beam=rules.beams,

@@ -21,11 +21,11 @@ from uwaga.scheduling.dynamic_batch import DynamicBatch
 from uwaga.scheduling.token_budget import TokenBudget
 
 CLOSE_SECONDS = 2.0
-"""Maximum time, in seconds, that closing a batch waits for threads that wait in it."""
+"""Maximum time in seconds that the closing of a batch is delayed by threads that are waiting in the batch."""
 _exiting: list[bool] = []
 """A list that is not empty once the interpreter has begun to exit; no batch is started then."""
 _abandoned: list[object] = []
-"""Objects of the parent process in a forked child, which are kept because freeing them is unsafe."""
+"""Objects that a forked child inherits from its parent and keeps, because freeing them is unsafe."""
 
 
 class ModelBatch:
@@ -38,7 +38,7 @@ class ModelBatch:
         decoder: the model.
         budget: function that creates the token budget.
         nice: niceness added to the threads of a native batch, on Linux. Threads that hold the GIL while they
-            work keep theirs.
+            work keep their niceness.
 
     Attributes:
         budget: the token budget.
@@ -103,7 +103,7 @@ class ModelBatch:
 
 
 def _serve(batch: RunningBatch, nice: int) -> None:
-    """Serve a batch in this thread; threads that it starts inherit its niceness."""
+    """Serve a batch in this thread; threads that the batch starts inherit the niceness of this thread."""
     if nice and sys.platform == "linux":
         thread_id = threading.get_native_id()
         with suppress(OSError):

@@ -17,15 +17,15 @@ RESERVED_TOKENS = 1024
 SHORT_SENTENCES = 4
 """Maximum number of sentences of a short search."""
 LONG_SHARE = 0.25
-"""Share of the tokens of current or recent short searches that all long searches together may use."""
+"""Limit for all long searches together, as a share of the tokens of current or recent short searches."""
 RECENT_SECONDS = 0.5
 """Length, in seconds, of the periods in which recent short searches are measured."""
 LONG_INTERVAL = 0.02
-"""Seconds between admitted sentences of long searches if :data:`LONG_SHARE` allows less than a sentence."""
+"""Seconds between two admissions of long searches if :data:`LONG_SHARE` allows less than a sentence."""
 
 
 class SearchLease:
-    """The tokens of a budget that a search holds, and its waiting sentences.
+    """The tokens of a budget that a search uses, and the waiting sentences of the search.
 
     Args:
         client: name of the client.
@@ -46,22 +46,22 @@ class SearchLease:
 
 
 class TokenBudget:
-    """Admits sentences to a running batch within a budget of tokens, counted as source tokens times beams.
+    """A budget of tokens (source tokens times beams) within which sentences enter a running batch.
 
     Sentences are admitted one at a time, in turn by client and, within a client, by search. A search may use
     all of the budget except a reserve, so that the next search need not wait. All long searches together use
     at most a share of the tokens of short searches, so that a thousand sentences do not slow down the steps
-    of a few. If that share is less than a sentence, long searches wait until there is no short search, or for
-    a short time. Then they use that share of the recent tokens of short searches, or one sentence; without
-    recent short searches, they use the complete budget.
+    of a few. If that share is less than a sentence, long searches enter one sentence at a time, at short
+    intervals. When no short search is running, they use that share of the recent tokens of short searches, or
+    one sentence; without recent short searches, they use the complete budget.
 
     Thread-safe and non-blocking: the thread that releases tokens admits the next sentences.
 
     Args:
         max_tokens: maximum tokens of a search.
         reserved: additional tokens for other searches.
-        share: share of the tokens of short searches that long searches may use.
-        clock: returns seconds.
+        share: limit for long searches, as a share of the tokens of short searches.
+        clock: function that returns the time in seconds.
     """
 
     def __init__(
@@ -147,8 +147,8 @@ class TokenBudget:
     def _admit(self) -> None:
         """Admit all sentences that may enter.
 
-        If another thread holds the lock, that thread repeats the admission: a finaliser may run in the thread
-        that holds the lock, so it must not wait for it.
+        If the lock is held, its holder repeats the admission. This method does not wait for the lock, because
+        a finaliser may call it in the very thread that holds the lock.
         """
         self._repeat = True
         while self._repeat and self._lock.acquire(blocking=False):
