@@ -1,6 +1,6 @@
 """Models that continue texts, and models that fill gaps in them.
 
-The names of the stub ``__init__.pyi`` are imported when they are used.
+The names that the stub ``__init__.pyi`` lists are imported on first use.
 """
 
 from uwaga.files.lazy_names import lazy_names

@@ -58,7 +58,7 @@ class Filling(JsonRecord):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Encoding:
-    """The tokens of a text, with the encoder's last state of each.
+    """The tokens of a text, with the encoder's last state for each token.
 
     Attributes:
         tokens: the tokens, special tokens included.
@@ -221,8 +221,8 @@ class MaskFiller:
     def _in_batches(
         self, function: Callable[[list[list[int]]], list[Value]], ids: Sequence[list[int]]
     ) -> list[Value]:
-        """Return the results of a function of the model, which is called with texts of similar
-        length together.
+        """Return a model function's result for each text, calling the function with texts of similar length
+        together.
         """
         return map_batches(
             lambda indices: function([ids[index] for index in indices]), list(map(len, ids)), BATCH_TOKENS

@@ -323,7 +323,7 @@ class TextGenerator:
 
         The joined pieces equal ``generate(prompt, beam=1, ...).text`` or, if the options or the model's
         settings request sampling, the text sampled with the same seed. The options are those of
-        :meth:`generate`, for one hypothesis. The generator returns whether a limit cut the continuation.
+        :meth:`generate` for a single hypothesis. The generator returns whether a limit cut the continuation.
 
         Raises:
             UwagaError: as in :meth:`generate`, before the first piece.
@@ -361,7 +361,7 @@ class TextGenerator:
 
     @cached_property
     def _chat(self) -> tuple[ChatTokeniser, Decoder]:
-        """The tokeniser for chats, and the model with the tokens that end an answer as end symbols."""
+        """The tokeniser for chats, and the model, whose end symbols are the tokens that end an answer."""
         if self.chat is None or not isinstance(self.tokeniser, FramedTokeniser):
             raise SettingsError(
                 "the model has no chat template, so it cannot chat: give it a text to continue instead of "
@@ -376,8 +376,8 @@ class TextGenerator:
     def _text_after(self, prompt: Sequence[int]) -> Callable[[Sequence[int]], str]:
         """Return a function that decodes the tokens of a continuation.
 
-        Some tokenisers drop a space at the start of a text, so the last token of the prompt that has a text
-        is decoded with the new tokens.
+        Some tokenisers drop a space at the start of a text, so the end of the prompt, from its last token
+        that has a text, is decoded together with the new tokens.
         """
         decode = self.tokeniser.decode
         first = next((index for index in reversed(range(len(prompt))) if decode(prompt[index:])), len(prompt))
