@@ -51,7 +51,7 @@ class Attentions:
         """Return a decoder-only model's attention to its prompt (layers, heads, target, prompt).
 
         Args:
-            prompt: number of tokens of the prompt; the first step reads the last token.
+            prompt: number of tokens of the prompt; the first step reads the last of these tokens.
         """
         assert self.decoder is not None
         return np.ascontiguousarray(self.decoder[:, :, prompt - 1 :, :prompt])

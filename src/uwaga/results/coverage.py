@@ -49,7 +49,7 @@ ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
 
 
 def combine_coverage(parts: Iterable[Coverage | None]) -> Coverage | None:
-    """Return the concatenated coverage of several parts; None if it is unknown for one of them."""
+    """Return the concatenated coverage of several parts, or None if the coverage of a part is unknown."""
     fields = [None if part is None else tuple(vars(part).values()) for part in parts]
     if not fields or None in fields:
         return None
@@ -57,7 +57,7 @@ def combine_coverage(parts: Iterable[Coverage | None]) -> Coverage | None:
 
 
 def differing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the numbers of a source that are missing from its translation, and those that it adds.
+    """Return the numbers of a source that its translation lacks, and the numbers that the translation adds.
 
     Numbers are compared by value: ``1,000`` equals ``1.000`` but not ``1,000,000``, ``24,000`` equals
     ``24 mil``, ``9:30`` equals ``9h30``, ``2:15 pm`` equals ``14:15``, and ``19`` equals ``XIX``. A separator
@@ -124,7 +124,7 @@ def _numbers(text: str) -> Iterator[_Number]:
 
 
 def _spelled_out_powers(text: str) -> set[int]:
-    """Return the powers of ten that words of a text such as "million" may mean, unless after digits."""
+    """Return the powers of ten that a text's words such as "million" may mean, except words after digits."""
     powers = set[int]()
     for match in MAGNITUDE.finditer(text):
         before = text[max(match.start() - 1, 0) : match.start()]

@@ -34,7 +34,7 @@ def json_number(value: float) -> float | None:
 
 
 def json_numbers(record: object) -> dict[str, object]:
-    """Return the fields of a record of numbers and strings as JSON values, without fields that are None."""
+    """Return the number and string fields of an object as JSON values, without fields that are None."""
     values = {name: value for name, value in vars(record).items() if value is not None}
     return {name: json_number(value) if isinstance(value, float) else value for name, value in values.items()}
 
@@ -51,7 +51,7 @@ def shorten(text: str, length: int = MAX_REPR_CHARACTERS) -> str:
 
 
 def equal_fields(record: object, other: object) -> bool:
-    """Return True if two records have the same class and equal fields; arrays are compared by element."""
+    """Return True if two objects have the same class and equal fields; arrays are compared by element."""
     if type(record) is not type(other):
         return False
     for name, left in vars(record).items():
@@ -63,7 +63,7 @@ def equal_fields(record: object, other: object) -> bool:
 
 
 GlossaryMode = Literal["forced", "soft"]
-"""How glossary terms are enforced: they are always used, or preferred."""
+"""How glossary terms are enforced: ``forced`` terms are always used, ``soft`` terms are preferred."""
 
 MemoryUsage = Literal["verbatim", "fitted", "retrieved"]
 """How a pair of a translation memory was used; see :class:`MemoryUse`."""
@@ -160,8 +160,8 @@ class WordAlignment(JsonRecord):
 
     ``source`` and ``target`` are the spans of the words in their texts, ascending and not overlapping;
     ``links`` are pairs of word indices (source, target) from 0, ascending. A word may have any number of
-    links. If the model estimates probabilities, ``likely`` holds triples (source, target, probability of the
-    link), which include the pairs of ``links``.
+    links. If the model estimates probabilities, ``likely`` contains triples (source, target, probability of
+    the link), which include the pairs of ``links``.
     """
 
     source: tuple[Span, ...]
@@ -190,7 +190,7 @@ class WordAlignment(JsonRecord):
 
     @property
     def link_probabilities(self) -> dict[tuple[int, int], float]:
-        """The probability of each link, from ``likely``; if that is empty, 1 for each pair of ``links``."""
+        """The probability of each link, from ``likely``; 1 for each of ``links`` if ``likely`` is empty."""
         if self.likely:
             return {(source, target): probability for source, target, probability in self.likely}
         return dict.fromkeys(self.links, 1.0)
@@ -215,8 +215,8 @@ def without_last_words(text: str, count: int) -> str:
 class DraftUse(NamedTuple):
     """How a search used a draft.
 
-    The search checked ``proposed`` tokens of the draft in ``passes`` passes of the model, which also chose
-    ``accepted`` of these tokens. Without a draft, each pass decides one token.
+    The search checked ``proposed`` tokens of the draft in ``passes`` passes of the model, and the model also
+    chose ``accepted`` of these tokens. Without a draft, each pass decides one token.
     """
 
     proposed: int
@@ -230,7 +230,7 @@ class DraftUse(NamedTuple):
 
     @property
     def share_saved(self) -> float:
-        """Share of the passes of a search without drafts that the draft saved."""
+        """Share of passes that the draft saved, compared with a search without drafts."""
         return self.accepted / (self.accepted + self.passes) if self.accepted else 0.0
 
     @classmethod
@@ -289,7 +289,7 @@ class Hypothesis:
 class Translation(JsonRecord):
     """A translated text.
 
-    ``str()`` returns ``text``. Translations are equal if all their fields are.
+    ``str()`` returns ``text``. Translations are equal if all their fields are equal.
 
     Attributes:
         text: the translation.

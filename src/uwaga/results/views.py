@@ -68,7 +68,7 @@ def static_heat_map(
 
 
 def _paths(weights: NDArray[np.floating]) -> list[str]:
-    """Return an SVG path for each shade, in which adjacent cells of a row are one line to save space."""
+    """Return an SVG path for each shade; adjacent cells of a row are joined into one line to save space."""
     paths = []
     shade = np.searchsorted(SHADES, weights, side="right")  # (queries, keys): 0 for none
     for number, threshold in enumerate(SHADES, start=1):
