@@ -27,7 +27,7 @@ NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 
 
 
 def grow_diagonal(first: Links, second: Links) -> Links:
-    """Return the links of two directions symmetrised by grow-diag-final-and (Och & Ney 2003 §5; Koehn 2003).
+    """Symmetrise the links of two directions by grow-diag-final-and (Och & Ney 2003 §5; Koehn 2003).
 
     The result starts with the intersection. Links of the union are added if they have an unaligned word and
     are adjacent, also diagonally, to an accepted link; finally, links whose words are both unaligned are
@@ -112,7 +112,7 @@ ITERATIONS = 5
 CONCENTRATION = 0.01
 """Concentration of the Dirichlet prior."""
 STEM_LETTERS = 4
-"""Number of first letters by which words are compared, which merges word forms in small corpora."""
+"""Number of initial letters by which words are compared, so that inflected forms count as the same word."""
 MAX_WORDS = 200
 """Maximum number of words of a sentence; longer sentences get no links."""
 MAX_CELLS = 1 << 21
@@ -308,7 +308,7 @@ def _distinct_numbers(parts: Iterable[Ids]) -> Ids:
 
 
 def _dirichlet(counts: NDArray[np.float64], cell_sources: Ids, sources: int) -> Floats:
-    """Return the variational Bayes estimate (cells,) from expected counts: ``exp(ψ(c + α) - ψ(Σ c + α))``."""
+    """Return the variational Bayes estimates (cells,) for expected counts: ``exp(ψ(c + α) - ψ(Σ c + α))``."""
     total = np.bincount(cell_sources, counts + CONCENTRATION, sources)  # (source words,)
     table: Floats = np.exp(digamma(counts + CONCENTRATION) - digamma(total)[cell_sources]).astype(np.float32)
     return table

@@ -27,12 +27,12 @@ FIRST_WEIGHTS, SECOND_WEIGHTS = 8, 11
 LEXICON_WEIGHTS = 9
 """Number of additional weights of the first regression with a lexicon."""
 MIN_LOG_PROBABILITY = -3.0
-"""Minimum decimal logarithm of a lexicon probability, which unknown words have."""
+"""Minimum decimal logarithm of a lexicon probability, and its value for unknown words."""
 Evidence = NDArray[np.float64]
 
 
 def word_maps(maps: Floats, sources: Sequence[range], targets: Sequence[range]) -> Evidence:
-    """Return the attention between words (heads, target words, source words), given that between pieces.
+    """Return the attention between words (heads, target words, source words), from attention between pieces.
 
     Weights are summed over the pieces of a source word and averaged over those of a target word.
 
@@ -102,7 +102,7 @@ def link_probabilities(
 
     Args:
         model: the weights.
-        maps: (heads, target words, source words) of the model's heads.
+        maps: (heads, target words, source words) attention of the heads that the link model uses.
         source: words of the source.
         target: words of the translation.
     """
@@ -135,7 +135,7 @@ def _word_count(piece_words: Sequence[range]) -> int:
 
 
 def _shift(table: Evidence, row_offset: int, column_offset: int) -> Evidence:
-    """Return a table shifted by ``dy`` rows and ``dx`` columns, padded with zeros."""
+    """Return a table shifted by ``row_offset`` rows and ``column_offset`` columns, padded with zeros."""
     rows, columns = table.shape
     result = np.zeros_like(table)
     result[
@@ -176,7 +176,7 @@ def _lexical_evidence(source: Sequence[str], target: Sequence[str], lexicon: Wor
 
 
 def _spelling_features(word: str, partner: str) -> tuple[float, float, float]:
-    """Return case-insensitive equality, relative length of the common prefix, and punctuation mismatch."""
+    """Return features of two words: case-insensitive equality, common prefix, and punctuation mismatch."""
     punctuation = float(word[0].isalnum() != partner[0].isalnum())
     if word[0].casefold() != partner[0].casefold():
         return 0.0, 0.0, punctuation

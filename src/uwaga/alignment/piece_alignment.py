@@ -16,7 +16,7 @@ from uwaga.settings import LinkModel
 MIN_PROBABILITY = 0.05
 """Minimum probability of a reported link."""
 MIN_WEIGHT = 0.2
-"""Minimum weight of an added link of a source word to which no target piece is linked."""
+"""Minimum weight of a link that is added for a source word without any other link."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,9 @@
 """Character spans of subword pieces, for tokenisers with any normalisation.
 
 Tokenisers compose and decompose characters, change case, drop accents, and encode unknown characters as bytes
-or drop them. The characters of the pieces are aligned with those of the text if both are equal, if not, after
-case folding and compatibility decomposition, and if they still differ, by the longest common substrings, with
-the characters between these divided evenly.
+or drop them. If the characters of the pieces equal those of the text, they are aligned one to one; if not,
+both are case-folded and decomposed before they are compared again. If they still differ, their longest common
+substrings are aligned, and the characters between these substrings are divided evenly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TEXT_PLACEHOLDER = -1
 MAX_CELLS = 1 << 22
 """Maximum product of the lengths of two compared strings; longer strings are aligned evenly."""
 CharacterOwners = tuple[str, list[int], list[int]]
-"""A string, and the first and last piece of each character, whose bytes may be in several pieces."""
+"""A string, with the first and last piece of each character, because a character may span several pieces."""
 
 
 def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span | None]:
@@ -92,7 +92,7 @@ def _locate_pieces(text: str, pieces: Sequence[str | None]) -> list[Span | None]
 
 
 def _locate_spaces(pieces: Sequence[str | None], spans: list[Span | None], end: int) -> None:
-    """Set the span of each white-space piece to an empty one before the next piece, unless it is covered."""
+    """Give each white-space piece an empty span before the next piece, or the overlap of its neighbours."""
     ends, following = [0, *accumulate((0 if span is None else span[1] for span in spans), max)], end
     for index in range(len(pieces) - 1, -1, -1):
         piece, span = pieces[index], spans[index]
@@ -163,7 +163,7 @@ def _join_pieces(surfaces: Sequence[str]) -> CharacterOwners:
 
 
 def _decode_bytes(surfaces: Sequence[bytes]) -> CharacterOwners:
-    """Return the decoded characters of the bytes of pieces; an invalid byte is a separate character."""
+    """Decode the bytes of pieces, and return the characters; each invalid byte is a separate character."""
     content = b"".join(surfaces)
     piece_indices = [piece for piece, surface in enumerate(surfaces) for _ in surface]
     letters = content.decode("utf-8", "surrogateescape")
@@ -191,7 +191,7 @@ def _decompose(letter: str) -> str:
 
 
 def _fold(letters: str) -> tuple[str, list[int]]:
-    """Return decomposed, case-folded characters, and the index of the original character of each."""
+    """Return decomposed, case-folded characters, each with the index of its original character."""
     parts = [_decompose(letter) for letter in letters]
     return "".join(parts), [index for index, part in enumerate(parts) for _ in part]
 
