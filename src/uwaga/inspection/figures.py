@@ -25,7 +25,7 @@ DOTS_PER_INCH = 150
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches; it has no global state, so threads may draw.
+    """Return an empty figure of a given size in inches; without global state, so threads may draw figures.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -48,7 +48,7 @@ def check_format(path: Path) -> None:
 
 
 def check_drawing(path: Path) -> None:
-    """Raise an error if a figure cannot be drawn; call this before the work for the figure.
+    """Raise an error if a figure cannot be drawn, before time is spent on computing its contents.
 
     Raises:
         SettingsError: the file name has no known suffix.
@@ -59,7 +59,7 @@ def check_drawing(path: Path) -> None:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure atomically, in the format of the suffix; equal figures give equal bytes.
+    """Write a figure atomically, in the format that the suffix names; equal figures give equal bytes.
 
     Raises:
         SettingsError: the file name has no known suffix.

@@ -142,7 +142,7 @@ def _heads(cross: Floats) -> list[tuple[int, int | None]]:
 
 
 MAX_HEADS = 16
-"""Maximum number of combined heads; the predicting and the reading step of a head count as two."""
+"""Maximum number of combined heads; a head counts once for its predicting and once for its reading step."""
 MIN_PAIRS = 50
 """Minimum number of pairs to train a combination; with fewer pairs, only the best head is used."""
 POSSIBLE_WEIGHT = 0.3
@@ -156,7 +156,7 @@ MAX_NEWTON_STEPS = 25
 def training_links(
     pairs: Sequence[tuple[str, str]], limit: int, words: WordKind = "words"
 ) -> tuple[list[tuple[str, str]], list[tuple[Links, Links]], WordLexicon | None]:
-    """Return a sample of a corpus, the links of uwaga's aligner in it, and a lexicon of other pairs or None.
+    """Return sampled pairs, the aligner's links in them, and a lexicon of other pairs (None for few pairs).
 
     Args:
         pairs: texts and their translations.
@@ -184,7 +184,7 @@ def combine_heads(
     lexicon: WordLexicon | None = None,
     retrain: bool = False,
 ) -> AlignmentHead:
-    """Return the best head with a trained combination of the best heads.
+    """Return the best head, with trained weights that combine it with the next best heads.
 
     Args:
         translator: a translator of a single model.
@@ -284,7 +284,7 @@ def _word_evidence(
 
 
 def _labels(shape: tuple[int, ...], sure: Links, possible: Links) -> tuple[Evidence, Evidence]:
-    """Return the indicator matrix (target words, source words) of linked words, and its entries' weights."""
+    """Return two matrices (target words, source words): 1 for linked words, and the weight of each."""
     linked, weights = np.zeros(shape), np.ones(shape)
     for links, weight in ((possible, POSSIBLE_WEIGHT), (sure, 1.0)):
         for source, target in links:

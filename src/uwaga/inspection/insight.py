@@ -16,9 +16,9 @@ from uwaga.translator import Translator
 class Insight:
     """The internal arrays of a translation.
 
-    ``source`` holds the tokens that the encoder reads, with the end symbol; ``fed`` those that the decoder
-    reads, beginning with the start symbol; ``predicted`` those that it should predict, ending with the end
-    symbol. ``arrays`` maps the names of :mod:`uwaga.engine.insight` to float32 arrays.
+    ``source`` contains the tokens that the encoder reads, with the end symbol. ``fed`` contains the tokens
+    that the decoder reads, the start symbol first, and ``predicted`` those that it should predict, the end
+    symbol last. ``arrays`` maps the names of :mod:`uwaga.engine.insight` to float32 arrays.
     """
 
     source: tuple[str, ...]

@@ -106,7 +106,7 @@ def head_importance(
     kind: Kind = "cross",
     on_head: Callable[[], None] = lambda: None,
 ) -> Floats:
-    """Return the loss of log-probability per target token if each head is masked (Michel 2019 §3.2).
+    """Return the loss of log-probability per target token caused by masking each head (Michel 2019 §3.2).
 
     Args:
         translator: a Transformer.
@@ -184,7 +184,7 @@ def measure_heads(
     kinds: Sequence[Kind],
     on_head: Callable[[int], None] = lambda count: None,
 ) -> HeadImportance:
-    """Return the importance of each head of a Transformer, by masking it and scoring given translations.
+    """Return the importance of each head of a Transformer, measured by masking it and scoring translations.
 
     Args:
         translator: a Transformer.

@@ -153,7 +153,7 @@ def _sentence_lookups(
 ) -> list[Lookup]:
     """Return the look-ups of a sentence's translation and, unless it is truncated, of its end symbol.
 
-    ``origins`` (entries,) holds, for each entry of the datastore, the index of its pair and its position.
+    ``origins`` (entries,) gives, for each entry of the datastore, the index of its pair and its position.
     """
     decoder, best = stage.model.decoder, sentence.hypotheses[0]
     target = [*best.tokens, decoder.symbols.end][: len(best.token_scores)]

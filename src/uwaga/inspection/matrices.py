@@ -26,7 +26,7 @@ class Alignment(JsonRecord):
 
     ``kind`` is ``cross``, ``encoder``, ``decoder``, or ``attribution``, whose weights are in nats and may be
     below 0 and above 1 (:func:`uwaga.inspection.contributions`). ``layer`` and ``head`` are numbers from 1;
-    ``layer`` is None if no layer was selected, ``head`` if the weights are the mean over the heads.
+    ``layer`` is None if no layer was selected; ``head`` is None for the mean over the heads.
     """
 
     source: tuple[str, ...]
@@ -106,7 +106,7 @@ def label(pieces: Alignment, words: bool = False) -> Alignment:
 
 
 def _membership(words: Sequence[tuple[int, int]]) -> Floats:
-    """Return the indicator matrix (pieces, words) of the pieces of each word."""
+    """Return a matrix (pieces, words) that is 1 where a piece belongs to a word, and 0 elsewhere."""
     table = np.zeros((words[-1][1], len(words)), dtype=np.float32)
     for number, (start, stop) in enumerate(words):
         table[start:stop, number] = 1.0
@@ -114,7 +114,7 @@ def _membership(words: Sequence[tuple[int, int]]) -> Floats:
 
 
 def _piece_label(piece: str) -> str:
-    """Return the label of a piece: the piece without its word-start marker, or ``␣`` for a marker alone."""
+    """Return a piece without its word-start marker, or ``␣`` for a marker alone, as a label."""
     text = piece.removeprefix("▁").removeprefix("Ġ")
     return text or "␣"
 

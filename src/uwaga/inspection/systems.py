@@ -75,8 +75,8 @@ def align_systems(
         source: text to translate or read.
         target: translation that all models force-decode; None for each model's translation.
         words: whether to merge the pieces of each word.
-        select: matrices to return; None for that of :func:`uwaga.inspection.align` or, for models that do not
-            translate, for the mean over the heads of the last layer.
+        select: matrices to return; None for the matrix of :func:`uwaga.inspection.align` or, with models that
+            do not translate, the mean over the heads of the last layer.
         **load_options: ``device``, ``dtype`` and ``threads``, as in
             :meth:`uwaga.translator.Translator.load`.
     """

@@ -96,7 +96,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class TraceParts:
-    """Parts of a trace besides the translations.
+    """The parts of a trace that are requested besides the translations.
 
     Attributes:
         attention: whether to return all attention matrices.
@@ -163,7 +163,7 @@ def native_transformer(translator: Translator) -> NativeModel:
 
 
 class _Tracer:
-    """Computes the trace of a text."""
+    """The computation of the trace of a text."""
 
     def __init__(self, translator: Translator, text: str, target: str | None, options: SearchOptions) -> None:
         self._translator, self._options = translator, options
