@@ -1,10 +1,11 @@
 """Dynamic beam allocation: the beam is divided into banks by the phrase tokens of the hypotheses (M27).
 
-Post and Vilar 2018, vectorised over sentences as in Hu 2019. The bank of a hypothesis is the number of phrase
-tokens that it contains. The slots of the beam are divided equally among the banks, with the remainder going
-to the higher ones; slots that a bank leaves empty go to the best of the remaining candidates. If there are
-more banks than slots, adjacent banks share a slot, and the higher one takes precedence. A hypothesis may
-end when it contains all phrases; if none does at the last step, those that contain the most end.
+This is the method of Post and Vilar 2018, vectorised over sentences as in Hu 2019. The bank of a hypothesis
+is the number of phrase tokens that it contains. The slots of the beam are divided equally among the banks,
+with the remainder going to the higher banks; slots that a bank leaves empty go to the best of the remaining
+candidates. If there are more banks than slots, adjacent banks share a slot, and the higher bank takes
+precedence. A hypothesis may end when it contains all phrases; if no hypothesis does so at the last step, the
+hypotheses that contain the most end.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ WIDTH_MULTIPLE = 8
 def beam_size(options: SearchOptions, phrases: Phrases | None) -> int:
     """Return the beam size for a sentence: at least one slot per bank, up to :data:`MAX_BANKS`.
 
-    A size above ``options.beam`` is rounded up to a multiple of :data:`WIDTH_MULTIPLE`. It does not depend on
-    other sentences.
+    A size above ``options.beam`` is rounded up to a multiple of :data:`WIDTH_MULTIPLE`. The size does not
+    depend on other sentences.
     """
     banks = 0 if phrases is None or phrases.bonus is not None else min(phrases.total + 1, MAX_BANKS)
     return options.beam if banks <= options.beam else -(-banks // WIDTH_MULTIPLE) * WIDTH_MULTIPLE
@@ -135,7 +136,7 @@ class Banks:
             alive: (sentences, beams) True where there is a hypothesis.
 
         Returns:
-            (rows, extra) tokens, padded with -1; None if there are none.
+            (rows, extra) tokens, padded with -1; None if no hypothesis can continue a phrase.
         """
         sentences, beams = alive.shape
         missing = (
@@ -189,7 +190,7 @@ class Banks:
         """Return a mask (sentences, n) of the hypotheses that may end.
 
         Args:
-            banks: (sentences, n).
+            banks: (sentences, n) bank of each hypothesis.
             alive: (sentences, n) True where there is a hypothesis.
             last: (sentences,) True at the last step of a sentence without finished hypotheses.
         """
@@ -199,11 +200,11 @@ class Banks:
         return np.asarray(banks >= np.where(last[:, None], np.minimum(needed, max_bank), needed))
 
     def allocate(self, banks: Ids, eligible: Flags) -> Flags:
-        """Return a mask (sentences, n) of the candidates that get a slot in the beam.
+        """Return a mask (sentences, n) of the candidates that receive a slot in the beam.
 
         Args:
-            banks: (sentences, n) of candidates, best first.
-            eligible: (sentences, n) True for candidates that may get a slot.
+            banks: (sentences, n) bank of each candidate, the best candidate first.
+            eligible: (sentences, n) True for candidates that may receive a slot.
         """
         sentences, n = banks.shape
         slots, is_forced = self._beams, self._is_forced[self._indices][:, None]
@@ -246,8 +247,8 @@ class Banks:
         return np.asarray(complete + partial.max(axis=2, initial=0))
 
     def _next(self, nodes: Ids, tokens: Ids) -> Ids:
-        """Return the next node of each: by an edge of the node, otherwise by an edge of the root or
-        the root.
+        """Return the node after each node and token: by an edge of the node or else of the root; without
+        either edge, the root.
         """
         roots = np.broadcast_to(self._roots[self._indices][:, None], nodes.shape)
         result = roots

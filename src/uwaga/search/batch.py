@@ -90,7 +90,7 @@ class StepBatch(Batch):
         decoder: the model.
         options: how to search.
         sentences: the sentences, in the order in which they enter.
-        ranking: length normalisation; None uses that of the options.
+        ranking: length normalisation; None for the one that the options specify.
     """
 
     def __init__(

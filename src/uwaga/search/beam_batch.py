@@ -127,7 +127,7 @@ class Trellis:
 
 
 IMPOSSIBLE_LOG_PROB = -1e6
-"""Added to the rank of a hypothesis for a forced token of probability 0, so that the hypothesis survives."""
+"""Amount added to the rank for a forced token of probability 0; finite so that the hypothesis survives."""
 
 
 def nan_error(token: int) -> ModelError:
@@ -165,7 +165,7 @@ class BeamBatch(StepBatch):
         sentences: the sentences, in the order in which they enter.
         pool_size: number of finished hypotheses after which the search of a sentence stops, at most the beam
             size; fewer if its last bank has few slots (:attr:`uwaga.search.banks.Banks.last_bank_size`).
-        ranking: length normalisation; None uses that of the options.
+        ranking: length normalisation; None for the one that the options specify.
     """
 
     # _starts, _pool_sizes (all sentences,): the step at which a sentence entered; the number of finished
@@ -385,8 +385,8 @@ class BeamBatch(StepBatch):
         return np.arange(rows.size).reshape(rows.shape)
 
     def _finish(self, candidates: Candidates, nodes: Ids, steps: Ids) -> None:
-        """Add ended hypotheses to the pool, and those that cannot continue if their sentence has no
-        others.
+        """Add ended hypotheses to the pool and, for a sentence without other hypotheses, those that cannot
+        continue.
         """
         # Only hypotheses among the best `beam` are finished; banks have already selected them.
         beams = candidates.ended.shape[1] if self._banks is not None else self._options.rows
@@ -435,9 +435,9 @@ class BeamBatch(StepBatch):
         return np.asarray(alive & is_dead_end[:, None])
 
     def _scores(self, ranks: Scores, sentences: Ids, depths: Ids) -> Scores:
-        """Return the scores (selected, candidates) of hypotheses of ``depths`` (all sentences,) tokens.
+        """Return the scores (selected, candidates) of hypotheses with the given ranks.
 
-        ``sentences`` (selected,) are the indices of the sentences that ``ranks`` belong to.
+        ``sentences`` (selected,) are the sentences of ``ranks``; ``depths`` (all sentences,) are lengths.
         """
         return np.asarray(ranks / self._ranking.divisor(self._scored_lengths(depths)[sentences])[:, None])
 
@@ -479,7 +479,7 @@ class BeamBatch(StepBatch):
     def _undecided(self, ranks: Scores, steps: Ids, phrase_states: PhraseStates | None) -> Flags:
         """Return a mask (sentences,) of sentences whose result another step can change.
 
-        ``ranks`` are those of running hypotheses.
+        ``ranks`` are the ranks of the running hypotheses.
         """
         if self._banks is not None and phrase_states is not None:
             ranks = ranks + self._banks.potential(phrase_states.banks)

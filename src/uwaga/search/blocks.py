@@ -71,7 +71,7 @@ class BlockCursor:
 class BlockDrafts:
     """The state of the draft model for the sentences of a batch, in order.
 
-    If a text is too long for the draft model, the batch gets no further drafts. Tokens in ``banned``
+    If a text is too long for the draft model, nothing more is drafted for the batch. Tokens in ``banned``
     (tokens,) are never drafted.
     """
 
@@ -153,6 +153,6 @@ class BlockDrafts:
             )
 
     def _choice(self, rows: int) -> Choice:
-        """Return the :class:`Choice` of the best token that is not banned, for each row."""
+        """Return a :class:`Choice` that asks for the best token of each row, except banned tokens."""
         pairs = np.repeat(np.arange(rows), len(self._banned)), np.tile(self._banned, rows)
         return Choice(1, banned=np.stack(pairs, axis=1))

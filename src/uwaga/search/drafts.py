@@ -1,9 +1,9 @@
 """Greedy search that verifies drafts, several tokens in each pass of the model (M42).
 
-The model reads the tokens of a draft in one pass, as in training, and its best token after each is compared
-with the draft: the longest prefix on which they agree is accepted, and the model's next token follows (Stern
-2018; Leviathan 2023 for the deterministic choice). The result is the same as without a draft, in fewer
-passes.
+The model reads the tokens of a draft in one pass, as in training, and its best token after each token is
+compared with the draft: the longest prefix on which both agree is accepted, and the model's next token is
+added (Stern 2018; Leviathan 2023 for the deterministic choice). The result is the same as without a draft, in
+fewer passes.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class DraftCursor:
         """Add a token of the target to the alignment.
 
         Returns:
-            the nearest position in the draft, and whether the draft's token before it equals the token.
+            the nearest position in the draft, and whether the draft's token before it equals ``token``.
         """
         next_position = min(self._next + 1, len(self.tokens))
         diagonal = self._distances[0]
@@ -184,7 +184,7 @@ class DraftBatch(StepBatch):
         decoder: the model.
         options: how to search.
         sentences: the sentences, in the order in which they enter.
-        ranking: length normalisation; None uses that of the options.
+        ranking: length normalisation; None for the one that the options specify.
         drafter: a smaller model that drafts for every sentence, block by block; the sentences then have no
             drafts.
     """
@@ -306,7 +306,7 @@ class DraftBatch(StepBatch):
         )
 
     def _history(self, inputs: list[list[int]]) -> Ids:
-        """Return the tokens (rows, target) before that of each row, padded with -1 on the left."""
+        """Return, for each row, the tokens (rows, target) before the row's token, left-padded with -1."""
         rows = [
             [*self._sentences[index].history, *self._targets[index].tokens, *tokens[1 : offset + 1]]
             for index, tokens in zip(self._indices, inputs, strict=True)

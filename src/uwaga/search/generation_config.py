@@ -98,7 +98,7 @@ def to_generation_config(
 ) -> dict[str, Any]:
     """Return a ``generation_config.json`` with which ``transformers`` searches in the same way.
 
-    It has no equivalent of ``max_ratio`` and ``max_extra``, which are left out.
+    ``max_ratio`` and ``max_extra`` are left out, because ``transformers`` has no equivalent of them.
 
     Args:
         options: how to search.

@@ -17,15 +17,15 @@ class SearchInput:
     """A sentence to translate.
 
     Attributes:
-        ids: its tokens, end symbol included.
-        history: the tokens that the target continues, whose n-grams it must not repeat either, if
-            ``no_repeat_ngram`` is set: those of a prompt.
-        prefix: the tokens that its target must begin with, after ``SearchOptions.first``.
-        phrases: the phrases that its target must contain (M27). The beam size is ``SearchOptions.beam``, or
-            larger if the banks need it (:func:`uwaga.search.banks.beam_size`). The search of the sentence
-            stops when it has one more finished hypothesis than its last bank has slots, between ``nbest`` and
-            ``beam``. A result lacks a phrase only if the length limits leave no room for it.
-        datastore: decoder states of similar sentences, with which its distributions are mixed (M44).
+        ids: tokens of the sentence, end symbol included.
+        history: tokens of a prompt that the target continues; with ``no_repeat_ngram``, the target must not
+            repeat n-grams of the prompt either.
+        prefix: the tokens that the target must begin with, after ``SearchOptions.first``.
+        phrases: the phrases that the target must contain (M27). The beam size is ``SearchOptions.beam``, or
+            larger if the banks need it (:func:`uwaga.search.banks.beam_size`). The search stops when the
+            number of finished hypotheses exceeds the slots of the last bank by one (at least ``nbest``, at
+            most ``beam``). A result lacks a phrase only if the length limits leave no room for it.
+        datastore: decoder states of similar sentences, which change the model's distributions (M44).
         draft: a probable target, for greedy search only (M42). Without a bias the result is the same as
             without a draft, but takes fewer passes of the model. It is ignored with phrases, and by a decoder
             that cannot verify drafts.
@@ -44,12 +44,12 @@ class SearchSentence:
     """A sentence that is being decoded.
 
     Attributes:
-        ids: its tokens, end symbol included.
-        forced: the first tokens of its target.
+        ids: tokens of the sentence, end symbol included.
+        forced: tokens with which the target must begin.
         uncounted: number of initial tokens excluded from the score and its length normalisation.
         limit: maximum number of steps.
         beam: beam size, or the number of samples if the search samples.
-        phrases: the phrases that its target must contain.
+        phrases: the phrases that the target must contain.
         draft: a probable target, without its end symbol.
         minimum: minimum number of steps before the end symbol.
         history: the tokens that the target continues, for ``no_repeat_ngram``.

@@ -39,7 +39,7 @@ def map_batches(
     """Call a function with each batch of :func:`length_batches` and return the results in input order.
 
     Args:
-        function: returns a result for each sentence index of a batch.
+        function: function that returns a result for each sentence index of a batch.
         lengths: number of tokens of each sentence.
         budget: maximum number of tokens of a batch, counting padding.
     """
@@ -52,7 +52,7 @@ def map_batches(
 def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
     """Return the number of waiting sentences to admit.
 
-    They enter in groups, when a quarter of the budget is free, since encoding many at once is faster.
+    Sentences enter in groups when a quarter of the budget is free, since encoding many at once is faster.
 
     Args:
         running: (sentences,) number of source tokens of each sentence being decoded.
@@ -70,6 +70,6 @@ def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
 def admission_threshold(waiting: Ids, rows: int, budget: int) -> int:
     """Return the maximum number of running source tokens at which :func:`free_slots` admits sentences.
 
-    It is 0 if no sentence is waiting.
+    The result is 0 if no sentence is waiting.
     """
     return 3 * budget // (4 * rows) if len(waiting) else 0

@@ -166,8 +166,8 @@ def rank_by_utility(
 ) -> list[tuple[int, float]]:
     """Return the first index and the expected utility of each distinct text, best first.
 
-    Ties keep the order of the texts. Arguments and errors are those of :func:`expected_utilities`; the result
-    for no texts is empty.
+    Texts with equal utilities keep their order. Arguments and errors are those of :func:`expected_utilities`;
+    without texts, the result is empty.
     """
     if not texts:
         return []

@@ -165,7 +165,7 @@ class SearchOptions:
         default=False,
         metadata=option("Force the end symbol at the last step allowed", section="Length", internal=True),
     )
-    """The hypothesis is still marked ``truncated``."""
+    """A hypothesis whose end is forced is still marked ``truncated``."""
 
     no_repeat_ngram: int = field(
         default=0,

@@ -1,6 +1,6 @@
 """Phrases that a target must contain, as an automaton over its tokens (M27).
 
-One automaton holds the alternatives of all phrases of a sentence (Aho and Corasick 1975). The state of a
+One automaton contains the alternatives of all phrases of a sentence (Aho and Corasick 1975). The state of a
 hypothesis is the longest prefix of an alternative that is a suffix of the hypothesis, so a match that fails
 continues with the next shorter prefix (Hu 2019 returns to the root). A phrase is met if one of its
 alternatives occurs in the target as many times as required; phrases may overlap.
@@ -31,7 +31,7 @@ class Phrase:
     """A phrase that a target must contain ``times`` times: any of the ``alternatives``, which are token
     sequences.
 
-    With ``whole_word`` it must end at the end of a word; see ``continues_word`` of :class:`Phrases`.
+    With ``whole_word`` the phrase must end at the end of a word; see ``continues_word`` of :class:`Phrases`.
     """
 
     alternatives: tuple[tuple[int, ...], ...]
@@ -55,7 +55,7 @@ class Phrases:
             alternatives that end there.
         sizes: (phrases,) number of tokens of the phrase's shortest alternative.
         times: (phrases,) number of required occurrences.
-        whole_word: (phrases,) True if it must end at the end of a word.
+        whole_word: (phrases,) True if the phrase must end at the end of a word.
         total: number of required tokens: the sum of ``sizes`` times ``times``.
         continues_word: (vocabulary,) True for tokens that continue a word; empty if unknown.
         bonus: None if the phrases are forced; otherwise the score added for each phrase token, in nats.
@@ -133,7 +133,7 @@ class Phrases:
         self.serves: NDArray[np.bool_] = serves[self.targets]
 
     def _table(self, rows: list[dict[int, int]], kind: type[Number]) -> NDArray[Number]:
-        """Return an array (nodes, phrases) of values by node and phrase, 0 elsewhere."""
+        """Return an array (nodes, phrases) of the values in ``rows``, with 0 where a row has no value."""
         table: NDArray[Number] = np.zeros((len(rows), len(self.phrases)), dtype=kind)
         entries = [(node, number, value) for node, row in enumerate(rows) for number, value in row.items()]
         if entries:
@@ -154,7 +154,7 @@ class Phrases:
         return [min(count, phrase.times) for count, phrase in zip(counts, self.phrases, strict=True)]
 
     def without_banned(self, banned_tokens: Ids) -> Phrases | None:
-        """Return the phrases that can be met without banned tokens, or None if there are none."""
+        """Return the phrases that can be met without banned tokens, or None if there are no such phrases."""
         banned = set(banned_tokens.tolist())
         remaining = [
             replace(phrase, alternatives=alternatives)
@@ -219,8 +219,8 @@ class Phrases:
 
 
 def word_continuations(phrases: Sequence[Phrases | None]) -> NDArray[np.bool_]:
-    """Return the mask (vocabulary,) of tokens that continue a word, which all phrases share; it may
-    be empty.
+    """Return the mask (vocabulary,) of tokens that continue a word; it must be the same for all phrases,
+    and may be empty.
     """
     masks = [
         automaton.continues_word
@@ -233,7 +233,7 @@ def word_continuations(phrases: Sequence[Phrases | None]) -> NDArray[np.bool_]:
 
 
 def _end_distances(children: list[dict[int, int]], ends: list[set[int]]) -> list[dict[int, int]]:
-    """Return the distance from each node of a trie to the nearest end below it, by phrase."""
+    """Return, for each node of a trie, the distance to the nearest end of each phrase below the node."""
     distances: list[dict[int, int]] = [{} for _ in children]
     for node in range(len(children) - 1, -1, -1):
         row = distances[node]
@@ -245,7 +245,7 @@ def _end_distances(children: list[dict[int, int]], ends: list[set[int]]) -> list
 
 
 def _trie(phrases: Sequence[Phrase]) -> tuple[list[dict[int, int]], list[set[int]]]:
-    """Return the children of each node by token, and the phrases that end at each node, sorted by depth."""
+    """Return a trie with nodes sorted by depth: each node's children by token, and its ending phrases."""
     children: list[dict[int, int]] = [{}]
     ends: list[set[int]] = [set()]
     level = [

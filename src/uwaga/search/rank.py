@@ -37,7 +37,7 @@ class Ranking:
     def divisor(self, length: Ids) -> Scores:
         """Return the divisor for each length; a length of 0 counts as 1.
 
-        C's ``pow`` computes them, as in the C library: NumPy's differs in the last bit on some processors.
+        C's ``pow`` computes the divisors, as in the C library; NumPy's may differ in the last bit.
         """
         counted_lengths = np.maximum(length, 1).astype(np.float64)
         if self.formula == "none":
@@ -133,7 +133,7 @@ def search_finished(
     Args:
         options: the stopping rule and ``nbest``.
         ranking: the length formula.
-        running: (sentences,) log-probability of the best running hypothesis of each sentence, as ranked.
+        running: (sentences,) log-probability of each sentence's best running hypothesis, as used for ranks.
         finished: (sentences, slots) scores of the finished hypotheses, best first, -inf for none.
         pool_sizes: (sentences,) number of finished hypotheses after which to stop.
         length: (sentences,) length of the running hypotheses, without uncounted tokens.
@@ -158,7 +158,7 @@ class StepOutcome:
 
     Attributes:
         extended: (extended,) indices of the sentences with a new token.
-        tokens: (extended,) the new token of each.
+        tokens: (extended,) the new token of each of these sentences.
         log_probs: (extended,) the log-probability of each new token.
         finished: (finished,) indices of the finished sentences.
     """

@@ -29,7 +29,7 @@ class Neighbours(NamedTuple):
 
     Attributes:
         entries: (neighbours,) indices of the keys, nearest first; empty if none is within the radius.
-        shares: (neighbours,) float64 probability of each in p_kNN.
+        shares: (neighbours,) float64 probability of each neighbour in p_kNN.
         weight: λ, the probability of p_kNN in the mixture.
     """
 

@@ -1,4 +1,4 @@
-"""The search: sentences in, hypotheses out, over any decoder.
+"""The search, which returns hypotheses for sentences with any decoder.
 
 Greedy search is a beam of one. A beam step ranks the ``2 * beam`` best continuations of each sentence: those
 among the best ``beam`` that end are finished; the best ``beam`` that do not end continue. Sampling decodes
@@ -34,7 +34,7 @@ class StreamEvent:
     """A decided token of a sentence or, as the last event of a sentence, its hypothesis.
 
     ``sentence`` is the index of the input. ``token`` is None in the last event of a sentence; ``hypothesis``
-    is None in all others. The end symbol is omitted.
+    is None in all other events. The end symbol is omitted.
     """
 
     sentence: int
