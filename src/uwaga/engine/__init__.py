@@ -1,7 +1,7 @@
 """The native CPU engine: Transformers and recurrent models in C++, without torch.
 
-The names of the stub ``__init__.pyi`` are imported on first use, since ``uwaga --version`` needs only the
-core.
+The names that the stub ``__init__.pyi`` lists are imported on first use, since ``uwaga --version`` needs only
+the core.
 """
 
 from uwaga.files.lazy_names import lazy_names

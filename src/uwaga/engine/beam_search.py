@@ -87,7 +87,7 @@ def core_sentences(sentences: Sequence[NewSentence]) -> CoreSentences:
 
 
 def core_datastore(datastore: Datastore | None) -> _core.Datastore | None:
-    """Return a datastore as one of the core, which checks it; None for None."""
+    """Convert a datastore to a datastore of the core, which checks it; None is returned for None."""
     if datastore is None:
         return None
     return _core.Datastore(
@@ -106,7 +106,7 @@ def finished_target(hypothesis: _core.FinishedTuple) -> FinishedTarget:
 
 
 def core_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _core.Rules:
-    """Return rules as those of the core, which checks them."""
+    """Convert rules to rules of the core, which checks them."""
     with convert_errors():
         return _core.Rules(
             model,
@@ -128,7 +128,7 @@ def core_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _co
 
 @contextmanager
 def convert_errors() -> Iterator[None]:
-    """Convert exceptions of the core that are raised in the block to those of :mod:`uwaga.errors`."""
+    """Convert exceptions that the core raises in the block to exceptions of :mod:`uwaga.errors`."""
     try:
         yield
     except _core.NotNumbersError as error:
@@ -142,7 +142,7 @@ def convert_errors() -> Iterator[None]:
 
 
 MAX_CACHED_LANES = 64
-"""Maximum number of lanes, which hold the rules of a search, cached for later searches."""
+"""Maximum number of lanes (rules of a search in the core) that are cached for later searches."""
 
 
 class NativeRunningBatch:
@@ -155,7 +155,8 @@ class NativeRunningBatch:
         model: the model of the core.
         shortlist: the shortlist of the core; None for the complete vocabulary.
         ends: the tokens that end a target, the end symbol first.
-        check: raises ModelError if weights in a shared file have changed; None for private weights.
+        check: function that raises ModelError if weights in a shared file have changed; None for private
+            weights.
     """
 
     def __init__(
@@ -227,7 +228,7 @@ class NativeTicket:
 
 @contextmanager
 def convert_closed_batch_error() -> Iterator[None]:
-    """Convert the core's error for a closed batch, if raised in the block, to CancelledRequestError."""
+    """Convert the error that the core raises in the block for a closed batch to CancelledRequestError."""
     try:
         yield
     except RuntimeError as error:

@@ -89,8 +89,8 @@ class Heads:
 class Positions:
     """An intervention that changes the positions of source or target tokens.
 
-    Token i gets the position ``places[i]``, counted from 0. Tokens after the last of ``places`` keep their
-    positions.
+    Token i moves to the position ``places[i]``, counted from 0. Tokens beyond the length of ``places`` keep
+    their positions.
     """
 
     side: Literal["source", "target"]
@@ -128,7 +128,7 @@ CoreEdit = tuple[int, int, int, int, Floats | None, Floats | None, float | None]
 def core_edits(
     settings: EngineSettings, interventions: Sequence[Intervention], relative: bool
 ) -> list[CoreEdit]:
-    """Check all interventions against the settings of the model, and return those of heads for the core."""
+    """Check all interventions against a model's settings, and return the edits of heads for the core."""
     if isinstance(settings, RecurrentSettings):
         raise SettingsError("the model is recurrent; only the attention of a Transformer can be edited")
     sizes, edits = Sizes.from_settings(settings), list[CoreEdit]()
@@ -180,7 +180,7 @@ def _core_edit(heads: Heads, count: int) -> CoreEdit:
 
 
 def _table(table: NDArray[Any] | None, head: int, count: int) -> Floats | None:
-    """Return a table (target, source) or (count, target, source) in float32."""
+    """Return a table in float32: (target, source) or, for several heads, (count, target, source)."""
     if table is None:
         return None
     if table.ndim == 3 and head >= 0:

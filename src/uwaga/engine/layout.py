@@ -35,7 +35,7 @@ AttentionSettings = BahdanauSettings | LuongSettings | GnmtSettings
 def engine_refusal(settings: object) -> str | None:
     """Return the end of the message "the native engine runs …" for settings that it cannot run.
 
-    Return None if it can run them.
+    The result is None if the engine can run them.
     """
     if isinstance(settings, RecurrentSettings):
         if isinstance(settings, AttentionSettings) and settings.score not in _core.SCORES:
@@ -90,8 +90,8 @@ class Product:
         outputs: the number of outputs of each weight.
         inputs: the number of inputs.
         shape: for a block of a larger weight, the shape of that weight, otherwise None.
-        first: the first output of the block in the weight.
-        column: the first input of the block in the weight.
+        first: the first row (output) of the stored weight that the block occupies.
+        column: the first column (input) of the stored weight that the block occupies.
     """
 
     name: str
@@ -105,12 +105,12 @@ class Product:
 
     @property
     def rows(self) -> slice:
-        """The outputs of the block in the weight, as a slice."""
+        """The slice of the stored weight's rows (outputs) that the block occupies."""
         return slice(self.first, self.first + sum(self.outputs))
 
     @property
     def columns(self) -> slice:
-        """The inputs of the block in the weight, as a slice."""
+        """The slice of the stored weight's columns (inputs) that the block occupies."""
         return slice(self.column, self.column + self.inputs)
 
 
@@ -227,7 +227,7 @@ SINUSOID_CODES = {"interleaved": 0, "halves": 1, "tensor2tensor": 2}
 
 
 def sinusoids(settings: TransformerSettings) -> Floats:
-    """Return the sinusoids (max_length, width) in the order of the settings (Vaswani 2017 §3.5)."""
+    """Return the sinusoids (max_length, width) in the order that the settings specify (Vaswani 2017 §3.5)."""
     order = SINUSOID_CODES[settings.sinusoids]
     return _core.sinusoids(order, settings.width, settings.position_offset, settings.max_length)
 

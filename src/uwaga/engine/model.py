@@ -186,8 +186,8 @@ class NativeModel:
     def caching_sources(self) -> NativeModel:
         """Return a copy that caches encoded sources, for a call that compares the model with edited models.
 
-        A batch encoded by the copy, or by an edited model with the same encoder, is not encoded again by the
-        others. At most :data:`MAX_CACHE_BYTES` are cached.
+        A batch that the copy, or an edited model with the same encoder, has encoded is not encoded again by
+        any of these models. At most :data:`MAX_CACHE_BYTES` are cached.
         """
         model = copy.copy(self)
         model._encoded_batches = {}
@@ -442,7 +442,7 @@ class RecordingModel(NativeModel):
     ) -> list[Any]:
         """Return the results of a function of the core for each source and target.
 
-        The function is called with the memory of each source, the row of the source in it, and the targets.
+        The function is called with the memory that contains each source, its row there, and the targets.
         """
         results: dict[int, Any] = {}
         keys = list(map(tuple, sources))

@@ -20,7 +20,7 @@ from uwaga.settings import DecoderOnlySettings
 
 HUGE_PAGE = 1 << 21
 ALIGNMENT = 64
-"""Alignment of arrays in bytes, as in torch; its kernels sum in a different order for other alignments."""
+"""Alignment of arrays in bytes, as in torch, whose kernels sum in another order for other alignments."""
 
 Bytes = NDArray[np.uint8]
 
@@ -66,11 +66,11 @@ KEPT_FORMATS: dict[Precision, Precision] = {"int8": "bfloat16", "int4": "int8"}
 """The number format of matrices that are kept at a higher precision, by the precision of the model."""
 
 ReadTensor = Callable[[str], Floats]
-"""Returns a stored tensor by name; it is called for one matrix at a time, so that memory holds the model
-once."""
+"""A function that returns a stored tensor by name; it is called for one matrix at a time, so that the model
+is in memory only once."""
 ReadRows = Callable[[str, int, int], Floats | None]
-"""Returns the rows of a stored tensor from a first to a last (exclusive), or None if it can only be read
-whole."""
+"""A function that returns the rows of a stored tensor from a first to a last (exclusive), or None if it can
+only read the whole tensor."""
 PANEL = 32
 """Number of outputs in a panel."""
 BLOCK_ROWS = 128 * PANEL
@@ -121,7 +121,8 @@ class PackedWeights:
         matrices: the packed matrices by name.
         vectors: biases, norms and positions by name.
         precision: number format of the matrices.
-        check: raises ModelError if the arrays are mapped from a file that has changed; None for other arrays.
+        check: function that raises ModelError if the file from which the arrays are mapped has changed; None
+            for other arrays.
     """
 
     matrices: dict[str, Matrix]
@@ -131,12 +132,12 @@ class PackedWeights:
 
 
 class StoredForms(NamedTuple):
-    """Functions that read stored tensors as integers, or only some of their rows.
+    """Optional readers for stored tensors: one returns a tensor's integers, the other a range of its rows.
 
     Attributes:
-        integers: returns a tensor that is stored as integers, or None for other tensors. The integers are
-            used unchanged if all tensors of an int8 matrix with 127 levels are stored as integers.
-        rows: returns rows of a stored tensor, so that a large tensor need not be in memory.
+        integers: function that returns a tensor stored as integers, or None for other tensors. The integers
+            are used unchanged if all tensors of an int8 matrix with 127 levels are stored as integers.
+        rows: function that returns rows of a stored tensor, so that a large tensor need not be in memory.
     """
 
     integers: Callable[[str], IntegerWeight | None] = lambda name: None
@@ -144,7 +145,7 @@ class StoredForms(NamedTuple):
 
 
 FLOAT_FORMS = StoredForms()
-"""The functions for tensors that are stored as floats and are read as a whole."""
+"""The readers for tensors that are stored as floats and are read as a whole."""
 
 
 def pack(
@@ -163,12 +164,12 @@ def pack(
     Args:
         settings: the settings of the model.
         vocabulary: number of source tokens and of target tokens; equal in a decoder-only model.
-        read: returns a stored tensor.
+        read: function that returns a stored tensor by name.
         precision: number format of the matrices; vectors stay float32.
         keep: patterns of the names of matrices (``decoder.0.*``) that stay bfloat16 in an int8 model, or int8
             in an int4 model.
         levels: maximum integer of int8 matrices.
-        stored: functions that read tensors as integers or in part.
+        stored: optional functions that read tensors as integers, or only some of their rows.
     """
     matrices: dict[str, Matrix] = {}
     packed_vectors: dict[str, Floats] = {}
@@ -279,7 +280,7 @@ def _pack_block(
 
 
 def _allocate(part: NDArray[Any], outputs: int, arena: _core.WeightArena | None) -> NDArray[Any]:
-    """Return a new array for a matrix, given the packed array of its first :data:`BLOCK_ROWS` rows."""
+    """Return a new array for a packed matrix, given the packed array of its first :data:`BLOCK_ROWS` rows."""
     size = part.nbytes // BLOCK_ROWS * round_up(outputs, PANEL)
     return (allocate_huge_pages(size) if arena is None else arena.take(size)).view(part.dtype)
 

@@ -16,7 +16,7 @@ Tokens = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Shortlist:
-    """The target tokens allowed in a sentence: common tokens and those of each of its source tokens.
+    """The target tokens allowed in a sentence: common tokens, and the tokens listed for each source token.
 
     Probabilities are normalised over the list of a sentence, so they don't depend on other sentences.
 
