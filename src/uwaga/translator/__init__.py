@@ -1,7 +1,7 @@
 """Translation of requests with one or more models.
 
-The names of the stub ``__init__.pyi`` are imported on first use, so that translating does not load the code
-for scores and attention.
+The names that the stub ``__init__.pyi`` lists are imported on first use, so that translating does not load
+the code for scores and attention.
 """
 
 from uwaga.files.lazy_names import lazy_names

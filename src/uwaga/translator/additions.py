@@ -13,7 +13,7 @@ from uwaga.results.translation import WordAlignment
 MAX_SHORT_WORDS = 3
 """Maximum number of words of a text whose translation is checked for added words."""
 MAX_ADDED_WORDS = 4
-"""Maximum number of words that the translation of a short text may have more than the text."""
+"""Maximum number of words by which the translation of a short text may exceed the text."""
 OPENING, CLOSING = "([{（［｛【", ")]}）］｝】"
 BRACKET = re.compile(f"[{re.escape(OPENING + CLOSING)}]")
 
@@ -70,7 +70,7 @@ def find_added_words(
         source: the text; nothing is reported if it has more than :data:`MAX_SHORT_WORDS` words.
         target: its translation.
         language: the language of the translation, as a two-letter code.
-        alignment: their alignment, if it is known.
+        alignment: the word alignment of source and target, if it is known.
         terms: parts of the translation that a glossary requires.
     """
     source_words = list(islice(_words(source), MAX_SHORT_WORDS + 1))

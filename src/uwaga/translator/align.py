@@ -72,7 +72,7 @@ def token_alignments(
     Args:
         decoder: the model.
         head: the alignment head; None for the mean of the heads of the penultimate layer.
-        pairs: token ids of sources with their end symbols, and of targets without theirs.
+        pairs: token ids of sources with end symbols, and of targets without end symbols.
         start: token that decoding starts from, None for the decoder's default.
     """
     if decoder.cross_attention is None:
@@ -126,7 +126,7 @@ def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
 
 
 def _rows(weights: Floats, tokens: int, is_reading: bool) -> Floats:
-    """Return the attention (tokens, source) of the steps that predict each token or, if ``reading``, read it.
+    """Return the attention (tokens, source) of the steps that predict or, if ``is_reading``, read each token.
 
     If no step can read the last token, the row of the step that predicts it is used instead.
     """

@@ -46,15 +46,15 @@ class Observer(Protocol):
     """
 
     def on_queued(self, client: str) -> None:
-        """Called when a request is accepted."""
+        """Handle the acceptance of a request."""
         ...
 
     def on_started(self, client: str, wait_seconds: float) -> None:
-        """Called when the translation of a request begins, with its waiting time in seconds."""
+        """Handle the start of a request's translation, given the waiting time of the request in seconds."""
         ...
 
     def on_finished(self, client: str, seconds: float, outcome: Outcome) -> None:
-        """Called when a request ends, with the time since it was accepted, in seconds."""
+        """Handle the end of a request, given the time since the request was accepted, in seconds."""
         ...
 
 
@@ -66,12 +66,12 @@ class AsyncTranslator:
 
     Args:
         translator: a :class:`uwaga.translator.Translator`, or the name of a model for :func:`uwaga.load`.
-        most_waiting: maximum number of waiting requests; further ones are refused.
+        most_waiting: maximum number of waiting requests; further requests are refused.
         workers: maximum number of requests that are processed at once; each has a thread, which mostly waits
             for the model.
-        observer: receives the events of requests.
-        nice: niceness of the engine's threads, as for nice(1), so that the threads that serve requests get a
-            core when all are busy; on Linux only.
+        observer: object that is notified of the events of requests.
+        nice: niceness of the engine's threads, as for nice(1), so that the threads of requests obtain a core
+            when all cores are busy; on Linux only.
 
     Raises:
         SettingsError: a number is out of range, or ``translator`` has the wrong type.
@@ -304,8 +304,8 @@ class AsyncTranslator:
         This method is for work other than translating texts: documents, alignment and scores.
 
         Args:
-            function: called with the translator and ``args``; its searches raise after the request is
-                cancelled.
+            function: function that is called with the translator and ``args``; its searches raise an error
+                once the request is cancelled.
             *args: further arguments.
             client: the name of the client.
             deadline: seconds until the result is due.
@@ -403,7 +403,7 @@ def _task_error(error: BaseException) -> Exception:
     """Return an error that a task can raise: ``error`` itself, or a RuntimeError that it caused.
 
     SystemExit and KeyboardInterrupt would end the event loop, StopIteration would never reach the task, and
-    the other errors that are replaced would look like a cancellation of the task.
+    the other replaced errors would look like a cancellation of the task.
     """
     if isinstance(error, Exception) and not isinstance(error, StopIteration | CancelledError):
         return error

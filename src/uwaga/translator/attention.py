@@ -125,7 +125,7 @@ def _with_attentions(hypothesis: Hypothesis, attentions: Attentions) -> Hypothes
 
 
 def _without_steps(table: Floats | None, axes: int) -> Floats | None:
-    """Return an array without queries, and for ``axes=2`` without keys, for a target without positions."""
+    """Return an empty array for a target without steps: no queries and, with ``axes=2``, no keys."""
     if table is None:
         return None
     return table[:, :, :0, :0] if axes == 2 else table[:, :, :0]

@@ -116,7 +116,7 @@ class RequestFields(SearchFields, total=False):
 
 
 class TranslateOptions(RequestFields, total=False):
-    """The keyword arguments of :meth:`uwaga.Translator.translate`: those of ``retranslate`` and of drafts."""
+    """The keyword arguments of :meth:`uwaga.Translator.translate`: those of ``retranslate``, and a draft."""
 
     draft: str | Iterable[str] | None
     bias: float | None

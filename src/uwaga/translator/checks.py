@@ -22,11 +22,11 @@ UNKNOWN_LANGUAGE_CODES = frozenset({"", "src", "tgt", "und"})
 MAX_PERIOD = 12
 """Maximum number of tokens of the repeated sequence in a loop."""
 MIN_REPETITIONS, MIN_REPEATED_TOKENS = 4, 12
-"""Minimum number of repetitions, and of all repeated tokens, that count as a loop."""
+"""Minimum number of repetitions of a loop, and minimum number of tokens of all its repetitions together."""
 MIN_MATCHING_TOKENS = min(
     max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period for period in range(1, MAX_PERIOD + 1)
 )
-"""Minimum number of tokens of a loop that repeat earlier tokens."""
+"""Minimum number of tokens in a loop that equal the token one period before."""
 
 REPLACEMENT_CHARACTER = "\ufffd"
 """The character to which invalid bytes are decoded."""
@@ -62,7 +62,7 @@ def lacks_final_mark(text: str) -> bool:
 
 
 def without_stop(text: str) -> str:
-    """Return a translation without its final full stop or exclamation mark, which its source lacks."""
+    """Return a translation without the final full stop or exclamation mark that its source lacks."""
     stripped = text.rstrip()
     last = stripped[:-1].rpartition(" ")[2]
     return (

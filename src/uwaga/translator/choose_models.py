@@ -263,12 +263,12 @@ def _download_commands(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def _single_pair(model: InstalledModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the source and target language of a model for a single pair, otherwise empty tuples."""
+    """Return the source and target language of a model that has only one pair; otherwise empty tuples."""
     return model.languages if all(len(codes) == 1 for codes in model.languages) else ((), ())
 
 
 def _missing_pairs(codes: Sequence[str], models: Sequence[InstalledModel]) -> list[tuple[str, str]]:
-    """Return the language pairs of a route's steps for which no model is installed, or else all of them."""
+    """Return the pairs of consecutive languages without an installed model, or all pairs if each has one."""
     from uwaga.library.routes import find_route
 
     pairs = list(pairwise(codes))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from uwaga.tokenizers.chat_template import ChatTemplate
 
 SHORTLIST_BATCH_TOKENS, THREADED_SHORTLIST_BATCH_TOKENS = 500, 1500
-"""Maximum source tokens of a batch with a shortlist, for a single thread and for several (measured)."""
+"""Maximum source tokens in a batch with a shortlist, for one thread and for several threads (measured)."""
 GPU_DEVICES = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """Device files of which at least one exists if torch may find a GPU."""
 
@@ -77,7 +77,7 @@ def read_model(
         name: see :func:`uwaga.library.hub.find_model`.
         task: the task that the model must have; None for any task.
         memory: see :meth:`Translator.load`.
-        adapter: see :meth:`Translator.load`; a model that has been read already has its adapter.
+        adapter: see :meth:`Translator.load`; ignored for a checkpoint, which already includes its adapter.
     """
     if name is not None and not isinstance(name, (str, Path, Checkpoint)):
         raise SettingsError(f"name must be a model folder or a model name, not {quoted(name)}")
@@ -105,7 +105,7 @@ def check_task(checkpoint: Checkpoint, task: Task) -> None:
 
 
 def with_prompt(checkpoint: Checkpoint) -> Checkpoint:
-    """Return a language model as a model that translates with a prompt; other models unchanged.
+    """Turn a language model into a model that translates with a prompt; return other models unchanged.
 
     The model translates whole lines greedily. A target ends at the end of the assistant's message or, without
     a chat template, at the end of its line.

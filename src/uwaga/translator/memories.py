@@ -89,7 +89,7 @@ class Pair:
 
 @dataclass
 class Added:
-    """The numbers of pairs that were new, already known, or skipped (by reason) in an addition."""
+    """The numbers of added pairs that were new, already known, or skipped (by reason)."""
 
     new: int = 0
     known: int = 0
@@ -148,7 +148,7 @@ class StateStore(Protocol):
         ...
 
     def save(self, model: str, values: Mapping[bytes, bytes]) -> None:
-        """Store values by key, as far as there is space."""
+        """Store as many of the values as there is space for, each under its key."""
         ...
 
     def sample(self, count: int) -> Sequence[tuple[str, str]]:
@@ -157,9 +157,9 @@ class StateStore(Protocol):
 
 
 def state_store(memory: object) -> StateStore | None:
-    """Return the attribute ``states`` of a memory, its store of decoder states, or None if it has none.
+    """Return a memory's store of decoder states (its attribute ``states``), or None if it has no store.
 
-    Models cannot retrieve the pairs of a memory without a store.
+    Without a store, models cannot retrieve the pairs of the memory.
     """
     store: StateStore | None = getattr(memory, "states", None)
     return store

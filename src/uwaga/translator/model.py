@@ -1,4 +1,4 @@
-"""A model with its tokenisers, of which a translator has one or a chain of several."""
+"""A model with its tokenisers; a translator has one such model or a chain of several."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Model:
         known: the languages that a request may choose from; None for a model of a single language pair.
         score_stats: statistics of the model's own scores, if they have been measured.
         alignment_head: the attention head that aligns words; None for the mean of the penultimate layer.
-        path: the folder or file of the model; None with another decoder or an adapter.
+        path: the folder or file of the model; None if the decoder was replaced or an adapter was added.
         drafter: object that drafts the targets of greedy searches; None for no drafts.
         states: cache of the decoder states of pairs from translation memories.
     """
@@ -114,7 +114,7 @@ class Model:
         )
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
-        """Return a copy with another decoder of the same vocabularies; None as scorer scores step by step."""
+        """Return a copy with another decoder of the same vocabularies, which scores if ``scorer`` is None."""
         return replace(self, decoder=decoder, score_stats=None, scorer=scorer, path=None, states=StateCache())
 
     def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> Model:
@@ -130,7 +130,7 @@ class Model:
         return model
 
     def with_drafter(self, drafter: Drafter) -> Model:
-        """Return a copy with a drafter, whose default search is greedy."""
+        """Return a copy of the model with a drafter and with greedy search as the default."""
         return replace(self, drafter=drafter, decoding=replace(self.decoding, beam=1, nbest=1, sample=False))
 
     @property

@@ -43,10 +43,10 @@ def resolve_source(
     With ``auto``, texts that are already in the target language or have no letters are not translated.
 
     Args:
-        source: source language of the requests: a code, ``auto``, or None for that of the model.
+        source: source language of the requests: a code, ``auto``, or None for the model's source language.
         texts: the texts of the requests.
         languages: the languages of the model.
-        target: target language of the requests; None for that of the model.
+        target: target language of the requests; None for the model's target language.
     """
     if not isinstance(source, str) or source != AUTO:
         return ResolvedSource(source)
@@ -89,7 +89,7 @@ def needs_no_translation(text: object, sources: Sequence[str], target: str | Non
 
 
 LAST_MODEL_OPTIONS = ("nbest", "min_length", "max_length", "start", "first", "banned")
-"""Search options about the final translation or its vocabulary, which apply only to a chain's last model."""
+"""Search options that concern the final translation or its vocabulary, and so only a chain's last model."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Stage:
         return self.segmenter.cut_translated(passage, split, f"{name} in {self.model.languages[0]}")
 
     def with_languages(self, warning: str) -> str:
-        """Return a warning; in a chain, the languages of the model that it concerns are added."""
+        """Return a warning to which, in a chain, the languages of this stage's model are added."""
         return f"{warning} (in the step {' → '.join(self.model.languages)})" if self.is_in_chain else warning
 
 

@@ -1,7 +1,7 @@
-"""Adaptation of the translations of similar texts that differ only in pieces that translations copy.
+"""Adaptation of the translation of a similar text, if two texts differ only in pieces that are copied.
 
-Such pieces are names in code, numbers and placeholders. They are replaced in the translation of the similar
-text.
+Such pieces are names in code, numbers and placeholders. In the translation of the similar text, they are
+replaced by the pieces of the new text.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Token(NamedTuple):
 def adapt_target(
     words: Sequence[Token], source: str, target: str, placeholders: Placeholders | None
 ) -> str | None:
-    """Return the target of a similar pair with its pieces replaced by those of a text.
+    """Return the target of a similar pair with the copied pieces of a text in place of its own.
 
-    None is returned if the text and the source also differ in other parts.
+    The result is None if the text and the source of the pair also differ in other parts.
 
     Args:
         words: the :func:`split_tokens` of the text.

@@ -43,7 +43,7 @@ class Request:
         target: code of the language to translate to; None for the model's own.
         format: ``text``, ``html``, ``xml``, ``markdown`` or ``message`` (text of a program with tags of HTML,
             in which line breaks count): which tags and entities the text contains.
-        prefix: text with which the translation must begin; in a longer text, that of the first sentence.
+        prefix: text with which the translation (of several sentences, that of the first) must begin.
         glossary: terms and their translations: a mapping, a file (``.tsv``, ``.csv``, ``.tbx``), or a
             :class:`uwaga.terms.Glossary`.
         glossary_mode: ``forced``: every term of the source is in the translation; ``soft``: it is preferred.
@@ -55,8 +55,8 @@ class Request:
         outline: how elements divide XML into texts; None for one text.
         search: search options that override the model's, by name; see :class:`uwaga.search.SearchOptions`.
             For a single model it may also be a complete ``SearchOptions``.
-        on_error: ``raise``: raise the error; ``return``: return a translation without text that holds the
-            ``error``; ``copy``: return it with the source as its text.
+        on_error: ``raise``: raise the error; ``return``: return a translation that has no text but an
+            ``error``; ``copy``: return such a translation with the source as its text.
         name: the name of the text in error messages.
         draft: a probable translation, which the last model checks in few passes; for greedy search. A
             text with tags or placeholders is translated without it.
@@ -199,7 +199,7 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
         text: one text, or several texts.
         options: fields of :class:`Request`, and of :class:`uwaga.search.SearchOptions` for its ``search``, by
             name; ``prefix`` and ``draft`` are a single value for all texts, or one for each. None means
-            a field's default. With a ``draft``, search is greedy unless ``beam`` is given.
+            the default of the field. With a ``draft``, search is greedy unless ``beam`` is given.
 
     Raises:
         DataError: ``text`` is neither a string nor an iterable.
@@ -252,7 +252,7 @@ def as_list(texts: Iterable[str]) -> list[str]:
 
 
 def prefix_list(prefix: str | Iterable[str] | None, count: int, argument: str = "prefix") -> list[str]:
-    """Return the prefix, or another such argument, of each of ``count`` texts.
+    """Return a list with the prefix, or a similar argument such as the draft, of each of ``count`` texts.
 
     Args:
         prefix: a prefix for all texts, or one for each.
@@ -260,7 +260,7 @@ def prefix_list(prefix: str | Iterable[str] | None, count: int, argument: str = 
         argument: the name of the argument, for messages.
 
     Raises:
-        SettingsError: there are not as many prefixes as texts, or one is not a string.
+        SettingsError: there are not as many prefixes as texts, or a prefix is not a string.
     """
     if prefix is None or isinstance(prefix, str):
         return [prefix or ""] * count

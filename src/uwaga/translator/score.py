@@ -49,7 +49,7 @@ def forced_steps(
         decoder: the model.
         pairs: one or more pairs of token ids, end symbols included.
         start: token that decoding starts from, None for the decoder's default.
-        attention: whether steps have their attention.
+        attention: whether each step includes its attention.
 
     Raises:
         SettingsError: attention is requested from a model that has none.
@@ -99,7 +99,7 @@ MAX_EXPONENT = 709.0
 
 
 class Scorer(Protocol):
-    """A function that returns the log-probability of each target token of pairs with end symbols.
+    """A function that returns the log-probability of each target token of pairs that include end symbols.
 
     ``start`` is the token that decoding starts from, None for the model's default.
     """

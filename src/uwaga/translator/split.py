@@ -38,10 +38,10 @@ from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
 
 CLAUSE_END = re.compile(r"(?<=[,;:–—])(?=\s)|(?<=[،؛、，；：])")
-"""Matches the position after clause punctuation, which a space must follow in scripts with spaces."""
+"""The position after clause punctuation; in scripts with spaces, a space must follow the position."""
 WORD_START = re.compile(r"(?<=\s)(?=\S)")
 PIECES_PER_PART = 4
-"""Number of pieces per part into which an overlong word is divided; more pieces make the parts more even."""
+"""Number of pieces per part when an overlong word is divided; more pieces make the parts more even."""
 
 
 def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
@@ -53,8 +53,8 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
     Args:
         text: the text.
         limit: maximum number of tokens of a part.
-        count: function that returns the number of tokens of a text, end symbol included. A part that has no
-            tokens alone may have some between other parts.
+        count: function that returns the number of tokens of a text, end symbol included. A part that yields
+            no tokens on its own may yield some when it is joined to its neighbours.
     """
     pieces = list(_split_pieces(text, limit, count, (CLAUSE_END, WORD_START)))
     if len(pieces) < 2:
@@ -138,7 +138,7 @@ def _divide_units(
 
 
 def _even_ranges(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    """Return the fewest ranges of pieces with at most ``limit`` tokens each, of sizes as even as possible."""
+    """Divide pieces into the fewest ranges of at most ``limit`` tokens, with sizes as even as possible."""
     best = _pack(sizes, limit)
     low, high = 0, limit
     while low < high:
@@ -175,7 +175,7 @@ INVISIBLE_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 
 @dataclass(frozen=True)
 class Segmenter:
-    """Splits texts into sentences for one model.
+    """A splitter of texts into sentences for one model.
 
     ``limit``: maximum number of source tokens of the model, end symbol included, None for no limit.
     ``languages``: codes of source and target. ``options``: the form in which the model expects its texts.
@@ -361,7 +361,7 @@ STYLE_TAGS = frozenset({"<font>", "<wide>", "<narrow>"})
 DOUBLE_MARKS = "‼⁇⁈⁉"
 """Double exclamation and question marks."""
 ORDINAL_INDICATORS = dict.fromkeys(("ca", "es", "fr", "gl", "it", "pt"), "ªº")
-"""The ordinal indicators of the languages that use them, by language code."""
+"""Ordinal indicators, by the code of each language that uses them."""
 SPACE_PIECE = "\u2581"
 """The character that stands for a space in the pieces of SentencePiece."""
 

@@ -57,7 +57,7 @@ class PairReader(Protocol):
 
 
 class PairStates(NamedTuple):
-    """The float16 features (target, width) that predict each token of a pair's target, and the tokens."""
+    """The float16 features (target, width) that predict each target token of a pair, and these tokens."""
 
     keys: NDArray[np.float16]
     tokens: Ids
@@ -124,7 +124,7 @@ class StateCache:
     def fingerprint(self, decoder: Decoder) -> str:
         """Return a hash of the features of a fixed sentence.
 
-        It identifies the model, its precision and the processor.
+        The hash identifies the model, its precision and the processor.
         """
         if not self._fingerprint:
             size = decoder.vocabulary

@@ -24,7 +24,7 @@ REPLACEMENT_CHARACTER = "\ufffd"
 
 
 class GrowingText:
-    """The text of a growing list of tokens, in pieces that never change afterwards.
+    """The text of a growing list of tokens, returned in pieces that later tokens do not change.
 
     The joined pieces equal ``decode`` of all tokens: a character that several byte tokens spell is held back
     until it is complete. Later byte tokens that are not valid text may change the text of earlier tokens.
@@ -67,7 +67,7 @@ def grow(
         options: options for a single hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
         decode: function that returns the text of target tokens.
         drafter: as for :func:`uwaga.search.search`.
-        complete: function that returns the final hypothesis, given that of the search; its text begins with
+        complete: function that turns the hypothesis of the search into the final one, whose text begins with
             the yielded pieces.
 
     Returns: True if a length limit truncated the target.
@@ -158,7 +158,7 @@ def _stream_sentences(stage: Stage, passage: Passage, truncated: bool) -> Genera
 
 
 def _without_stop(growing_text: Generator[str, None, bool]) -> Generator[str, None, bool]:
-    """Yield the pieces of a translation without a final full stop that its source lacks."""
+    """Yield the pieces of a translation without the final full stop that its source lacks."""
     text = yielded_text = ""
     while True:
         try:

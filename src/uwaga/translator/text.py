@@ -27,7 +27,7 @@ class InlineText:
 
     @classmethod
     def from_text(cls, text: Inline | InlineText) -> InlineText:
-        """Return an :class:`InlineText`; a text with tags alone gets no context."""
+        """Return an :class:`InlineText`; if an :class:`Inline` is given, the result has no context."""
         return text if isinstance(text, InlineText) else cls(text)
 
 
@@ -174,8 +174,8 @@ class Sentence(SearchInput):
         prefix: tokens with which the translation must begin.
         phrases: the phrases that the translation must contain.
         draft: a probable translation.
-        after: the separator between its translation and the translation of the next sentence.
-        copy: the translation, if it is the text itself or a single term; None if the model translates it.
+        after: the separator between the translations of this and of the next sentence.
+        copy: the translation of a sentence that is copied or is a single term; None for other sentences.
         is_glued: True if no space separates the sentence from the next part of the same text.
         lacks_final_mark: True if the sentence ends a line without punctuation, so that its translation must
             not end with a full stop either.

@@ -340,7 +340,7 @@ class Translator:
     ) -> None:
         """Add a confirmed translation to a translation memory, which later calls with this memory use.
 
-        Of several translations of a text in the same context, the one confirmed last is used.
+        If a text has several translations in the same context, the one that was confirmed last is used.
 
         Args:
             source: a text.
@@ -425,7 +425,7 @@ class Translator:
         Args:
             inlines: the texts, with their contexts if there is a translation memory; white space at their
                 ends is kept.
-            request: the options for all texts; its own text is ignored.
+            request: the options for all texts; the text of the request is ignored.
 
         Returns:
             the translations in order. A failed translation has the tags of its source and, unless
@@ -494,7 +494,7 @@ class Translator:
         return search_options([model.decoding for model in self.models], search)[-1]
 
     def input_warnings(self, text: str, split: Split = "auto") -> tuple[str, ...]:
-        """Return the warnings about a text that its translation will have.
+        """Return the warnings about a text that will be attached to its translation.
 
         Args:
             text: one text.
@@ -579,7 +579,7 @@ class Translator:
         Args:
             folder: the folder to create; a folder with files is never overwritten.
             **card: fields of :class:`uwaga.library.model_card.CardFields` by name: ``license``, ``datasets``,
-                ``base_model``, ``tags``, ``metrics``. Without them, those of the model's own card are used.
+                ``base_model``, ``tags``, ``metrics``. Missing fields are taken from the model's own card.
 
         Raises:
             ModelError: the folder is not empty or cannot be written; or the model is not in a folder that can
@@ -669,7 +669,7 @@ class Translator:
 
 
 def _groups(requests: Sequence[Request]) -> list[list[int]]:
-    """Return groups of the indices of requests with equal shared fields, in order of first occurrence."""
+    """Group the indices of requests with the same values in shared fields, in order of first occurrence."""
     groups: list[tuple[tuple[object, ...], list[int]]] = []
     for index, request in enumerate(requests):
         shared = request.shared

@@ -110,12 +110,12 @@ def _parts(sentence: Sentence, target: Subwords) -> list[Part]:
 
 
 def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tuple[Part, ...]]:
-    """Return ``nbest`` choices of one part per sentence: the first parts, then the highest total scores.
+    """Return ``nbest`` combinations of a part per sentence: all first parts, then those with the best scores.
 
     The first part of a sentence is its translation, which need not have the highest score: it may be the one
     with the terms of a glossary.
 
-    Exact: a combination among the best of all sentences is among the best of the sentences before its last.
+    The result is exact: without its last part, a best combination is among the best of the earlier sentences.
     """
     if max(map(len, choices), default=1) == 1:
         return [tuple(chain.from_iterable(choices))]
@@ -132,7 +132,7 @@ def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tup
 
 
 class _Combination(NamedTuple):
-    """Parts of the first sentences of a passage: the last part, and the combination of those before it."""
+    """Parts of the first sentences of a passage: the last part, and the combination of the earlier parts."""
 
     score: float
     before: _Combination | None = None

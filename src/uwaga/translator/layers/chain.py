@@ -20,7 +20,7 @@ COMPARED_CHARACTER = re.compile(r"[\d()\[\]（）［］¢-©®-±¶×÷†-•�
 
 
 class Chain:
-    """Translates texts without tags with the models of a call.
+    """A layer that translates texts without tags with the models of a call.
 
     A text is split once, by the first model; each of its sentences goes through all models. A later model
     splits a sentence further only if the sentence is too long for that model.

@@ -37,7 +37,7 @@ MAX_SHOWN_CHARACTERS = 50
 
 
 class Characters:
-    """Translates texts with characters that the model does not know.
+    """A layer that translates texts with characters that the model does not know.
 
     Args:
         layer: the next layer.
@@ -105,7 +105,7 @@ class Characters:
         return Text(content, copy.name, copy.prefix, parent=copy, needs_alignment=copy.needs_alignment)
 
     def _set_translation(self, text: Text, copy: Text, source_edits: Sequence[Edit]) -> None:
-        """Set the translation of a text from that of its readable copy, with the characters of the text."""
+        """Set the translation of a text from its readable copy's translation, with the text's characters."""
         source, results = plain_text(text.content), list[Translation]()
         source_parts = {id(part) for part in text.content}
         quotations = {
@@ -154,7 +154,7 @@ class Characters:
 
 
 def _format_character(cluster: str) -> str:
-    """Return a character for a warning, or its code points if it is invisible alone."""
+    """Return a character as text for a warning, or its code points if it would be invisible."""
     is_visible = unicodedata.category(cluster[0])[0] not in "CMZ"
     first_marks = cluster[:MAX_SHOWN_CODE_POINTS]
     return first_marks if is_visible else " ".join(f"U+{ord(character):04X}" for character in first_marks)

@@ -1,7 +1,7 @@
 """Detection of source words that a translation omits.
 
 Attention alone does not find omitted words, because a step often attends to a word and produces an unrelated
-one, which is then improbable. Contrastive conditioning does (Vamvas & Sennrich 2022): a word counts as
+one, which is then improbable. Contrastive conditioning finds them (Vamvas & Sennrich 2022): a word counts as
 omitted if the translation is more probable without the word in the source. Words whose best link is
 improbable need less evidence, and words without any link need none. The thresholds were chosen with
 ``benchmarks/omissions.py``.
@@ -29,15 +29,15 @@ from uwaga.translator.text import Passage, Sentence, TokenPair
 MIN_LETTERS = 3
 """Minimum number of letters of an examined word; articles and particles often have no counterpart."""
 MIN_CERTAIN_GAIN = 1.0
-"""Gain in nats above which a source word that is left out counts as omitted, regardless of its links."""
+"""Gain in nats above which a word counts as omitted, regardless of its links; see :func:`is_omitted`."""
 MIN_LINK_PROBABILITY, MIN_UNLINKED_LETTERS = 0.8, 4
-"""Link probability below which a word counts as omitted at any positive gain, and its minimum number of
-letters."""
+"""Link probability below which a word counts as omitted at any positive gain, and the minimum number of
+letters of such a word."""
 MIN_ANY_LINK_PROBABILITY = 0.1
-"""Probability by a link model below which a word of that many letters counts as omitted at any gain."""
+"""Link probability, by a link model, below which a word of at least that length is omitted at any gain."""
 IMPROBABLE_LOG_PROB, MIN_WEIGHT = -2.0, 0.1
-"""Log-probability below which a target token does not translate the source tokens to which it is aligned with
-at least the second value as weight."""
+"""Log-probability below which a target token is assumed not to translate its source tokens, and the minimum
+alignment weight of these source tokens."""
 
 BATCH_PAIRS = 1024
 """Number of pairs scored between two checks that the call is still active."""
@@ -167,7 +167,7 @@ def _term_spans(sentence: Sentence) -> list[Span]:
 
 
 def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
-    """Return, for each word, the gain in the translation's log-probability, in nats, if it is left out."""
+    """Return, for each word, the gain in the translation's log-probability if the word is left out (nats)."""
     end, empty_source = stage.model.target.symbols.end, tuple(stage.model.source.add_special_tokens([]))
     complete: dict[Sentence, TokenPair] = {}
     for word in words:

@@ -30,7 +30,7 @@ SIGN_WORDS = {
 
 
 class DifferenceWarnings:
-    """Warns about translations whose numbers, brackets, signs or, in short texts, words differ.
+    """A layer that warns if numbers, brackets, signs or, in short texts, words of a translation differ.
 
     Args:
         layer: the next layer.

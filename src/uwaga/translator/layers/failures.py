@@ -26,7 +26,7 @@ class FailedTextsError(DataError):
 
 
 class Failures:
-    """Translates texts with the next layer; the translation of a text that fails holds its error.
+    """A layer that calls the next layer, and sets the translation of a text that fails to one with its error.
 
     Args:
         layer: the next layer.
@@ -89,7 +89,7 @@ def check_string(text: Text) -> None:
 
 
 def failed_translation(text: object, error: UwagaError, on_error: OnError) -> Translation:
-    """Return a translation that holds an error and, if ``on_error`` is ``copy``, a copy of the text."""
+    """Return a translation that contains an error and, if ``on_error`` is ``copy``, a copy of the text."""
     copy = text if on_error == "copy" and isinstance(text, str) else ""
     return Translation(copy, 0.0, (), (), error=error)
 

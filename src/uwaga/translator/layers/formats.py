@@ -22,7 +22,7 @@ from uwaga.translator.text import InlineText, Layer, TaggedTranslation, Text
 
 
 class TextWithPlaceholders:
-    """Translates texts without a format, whose placeholders become tags for the next layer.
+    """A layer for texts without a format, whose placeholders become tags for the next layer.
 
     Args:
         layer: the next layer.
@@ -52,7 +52,7 @@ class TextWithPlaceholders:
 
 
 class Markup:
-    """Translates texts in HTML, XML or Markdown, each of which has any number of parts.
+    """A layer that translates texts in HTML, XML or Markdown, each of which has any number of parts.
 
     Args:
         layer: the next layer.
@@ -116,7 +116,7 @@ def write_translation(source: str, fragment: Fragment, parts: Sequence[Text], al
 
 
 def _write_part(part: Text, original: Inline) -> list[TaggedTranslation]:
-    """Return the translations of a part, in which only tags of the original part are tags."""
+    """Return the translations of a part, in which tags that the original part lacks become words."""
     return [
         TaggedTranslation(best, keep_tags_of(inline, original)) for best, inline in part.spaced_translations()
     ]

@@ -1,4 +1,4 @@
-"""Translation with a translation memory: its translations are used, or the states of similar pairs."""
+"""Translation with a memory, whose translations are used, or the decoder states of its similar pairs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ MAX_CANDIDATES = 8
 TAG = re.compile(r"<[^<>]*>(?!`)")
 """A tag of markup; the address of a link in reStructuredText, which precedes a backquote, does not match."""
 CODE_CHARACTER = re.compile(r"[{}%$`<>]")
-"""A character of placeholders that programs read; a human translator may have changed other pieces."""
+"""A character in placeholders that programs read; a human translator may have changed other pieces."""
 
 
 class FromMemory:
-    """Translates texts from a memory; the next layer translates texts that the memory lacks.
+    """A layer that translates texts from a memory; the next layer translates texts that the memory lacks.
 
-    A pair with the same source provides the translation, if it has the tags and placeholders of the text. So
-    does a similar pair that differs only in pieces that translations copy, after these are replaced. If there
-    is no such pair, sentences of the text that are in the memory are translated from it. If there are only
+    A pair with the same source provides the translation, if it has the tags and placeholders of the text. A
+    similar pair that differs only in copied pieces also does, after its pieces are replaced. If there is no
+    such pair, sentences of the text that are in the memory are translated from the memory. If there are only
     other similar pairs, the model looks up their states during the translation.
 
     Args:
@@ -180,7 +180,7 @@ def _join(text: Text, sentences: Mapping[Text, str]) -> None:
 
 
 def memory_use(match: MemoryMatch, usage: MemoryUsage) -> MemoryUse:
-    """Return a record of how a pair of a memory was used."""
+    """Return a pair of a memory together with how it was used."""
     return MemoryUse(match.source, match.target, match.score, usage, match.origin, match.created)
 
 

@@ -28,7 +28,7 @@ class _Message:
 
 
 class Messages:
-    """Translates texts and the branches of their ICU messages together with the next layer.
+    """A layer that translates texts together with the branches of their ICU messages.
 
     Args:
         layer: the next layer.

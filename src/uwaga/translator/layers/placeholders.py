@@ -38,7 +38,7 @@ MAX_FORCED_SOURCE = 400
 
 
 class Placeholders:
-    """Translates texts with untranslated pieces, each of which appears in the translation exactly once.
+    """A layer for texts with untranslated pieces, each of which appears in the translation exactly once.
 
     Args:
         layer: the next layer.
@@ -134,8 +134,8 @@ def with_placeholders(content: Inline, patterns: Patterns | None, prefix: str = 
 def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
     """Return an example with its pieces replaced by the symbols of a text.
 
-    Pieces that are also in the text get the same symbols; other pieces get, in order, the symbols of pieces
-    that are only in the text.
+    Pieces that are also in the text are replaced by the same symbols as there; other pieces by the symbols of
+    pieces that are only in the text, in order.
     """
     pieces = list(dict.fromkeys(part.text for part in example.source if is_kept(part)))
     chosen = {symbol.tag.text: symbol.text for symbol in symbols}

@@ -10,9 +10,9 @@ from uwaga.translator.text import Layer, Text
 
 
 class Tags:
-    """Translates texts without their tags; the translation contains every tag exactly once.
+    """A layer that translates texts without their tags; the translation contains every tag exactly once.
 
-    A pair of tags is placed around the words that correspond to the words that it enclosed. Words are aligned
+    A pair of tags is placed around the translations of the words that it enclosed. Words are aligned
     only if a tag is inside the text.
 
     Args:

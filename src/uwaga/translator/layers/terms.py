@@ -83,7 +83,7 @@ class TermSentence:
         )
 
     def _count_dropped(self, text: str) -> int:
-        """Return the number of long words of the usual translation that a text lacks, minus those it adds.
+        """Return how many long words of the usual translation a text lacks, minus how many it adds.
 
         Inflections with the same first letters count as the same word. One more word may be missing for each
         term whose replaced words are unknown.
@@ -113,7 +113,7 @@ class TermSentence:
         return len(INNER_SENTENCE_END.findall(text)) > len(INNER_SENTENCE_END.findall(usual))
 
     def allows(self, hypothesis: Hypothesis) -> bool:
-        """Return True if a hypothesis is not much less probable than the usual one."""
+        """Return True if a hypothesis is not much less probable than the usual hypothesis."""
         loss = self.sentence.hypotheses[0].log_prob - hypothesis.log_prob
         return loss <= MAX_TERM_LOSS * len(self.terms.matches) + MAX_TOKEN_LOSS * self.terms.phrases.total
 
@@ -296,9 +296,9 @@ def _with_replaced_spans(term_sentence: TermSentence, spans: Sequence[Span | Non
 
 
 def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Span | None]:
-    """Return the span of the usual translation of each term.
+    """Return, for each term, the span of its translation in the usual translation.
 
-    It is the word with the most probable link, extended by nearby words that are also linked.
+    The span is the word with the most probable link, extended by nearby words that are also linked.
     """
     index, linked = WordIndex(words.source), dict[int, dict[int, float]]()
     for (source, target), probability in words.link_probabilities.items():
@@ -342,7 +342,7 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
 
 
 def _prefixes(term_sentence: TermSentence, target: Subwords) -> Iterator[tuple[list[int], Phrases | None]]:
-    """Yield the tokens with which a candidate begins, and the phrases, or None if it contains every term."""
+    """Yield the first tokens of each candidate, and the phrases to add (None if they contain all terms)."""
     prefix = list(term_sentence.sentence.prefix)
     for text, has_all_terms in _candidate_starts(term_sentence):
         tokens = target.encode(text)
@@ -351,7 +351,7 @@ def _prefixes(term_sentence: TermSentence, target: Subwords) -> Iterator[tuple[l
 
 
 def _candidate_starts(term_sentence: TermSentence) -> Iterator[tuple[str, bool]]:
-    """Yield the text with which a candidate begins, and whether it contains every term."""
+    """Yield the text with which each candidate begins, and whether this text contains every term."""
     spans = sorted((span, term) for term, span in enumerate(term_sentence.spans) if span is not None)
     if not spans or any(before[1] > after[0] for (before, _), (after, _) in pairwise(spans)):
         return
@@ -384,7 +384,9 @@ def _is_in_position(term_sentence: TermSentence, text: str) -> bool:
 
 
 def with_term_uses(translation: Translation, sentences: Sequence[Sentence]) -> Translation:
-    """Return a translation with the use of its sentences' terms, and a warning for each missing term."""
+    """Return a copy of a translation that records the terms used in each sentence, with a warning for each
+    missing term.
+    """
     uses: list[TermUse] = []
     for sentence in sentences:
         if sentence.terms is not None:

@@ -12,7 +12,7 @@ ALREADY_TRANSLATED = "the text is already in the target language"
 
 
 class Untranslated:
-    """Copies the given texts; the next layer translates all other texts.
+    """A layer that copies the given texts; the next layer translates all other texts.
 
     Args:
         layer: the next layer.
