@@ -1,6 +1,6 @@
 """uwaga: sequence-to-sequence translation with attention.
 
-The names of the stub ``__init__.pyi`` are imported when they are used, so that ``import uwaga`` is quick.
+The names that the stub ``__init__.pyi`` lists are imported on first use, so that ``import uwaga`` is quick.
 """
 
 from uwaga.files.lazy_names import lazy_names

@@ -1,4 +1,4 @@
-"""``python -m uwaga`` is the ``uwaga`` command."""
+"""The ``uwaga`` command, for ``python -m uwaga``."""
 
 from uwaga.cli.start import start
 

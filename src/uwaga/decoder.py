@@ -19,7 +19,7 @@ from uwaga.results.attention import Attentions, Floats
 from uwaga.results.translation import DraftUse
 
 MAX_BEAM = 1024
-"""Maximum beam size. Memory grows with its square, and translations get worse at much smaller sizes."""
+"""Maximum beam size. Memory grows with its square, and much smaller beams already worsen translations."""
 MAX_LENGTH_PENALTY = 10.0
 """Maximum absolute value of the length penalty."""
 MAX_TOKENS = 2**31 - 1
@@ -96,7 +96,7 @@ class Choice:
         forced: (rows,) the only candidate of each row, or -1 for a row without one. A forced row returns this
             token first, with the model's log-probability, and -inf for all other tokens.
         sampling: how to sample one token for each row (``count`` is 1); None to return the best tokens.
-        attention: whether to return cross-attention weights too.
+        attention: whether to return cross-attention weights as well.
         renormalise: whether to renormalise the distribution after banning tokens (for checkpoints whose
             original library does so).
         all_tokens: whether to return the complete vocabulary in the order of ids, with the model's
@@ -104,13 +104,13 @@ class Choice:
             ``features`` and ``extra_tokens`` apply.
         logits: whether to return logits in place of log-probabilities with ``all_tokens``; an ensemble, which
             has no logits, returns log-probabilities.
-        features: whether to return the features that the output layer reads too; those of an ensemble are the
+        features: whether to return, as well, the features that the output layer reads; for an ensemble, the
             concatenated features of its models.
         extra_tokens: (rows, extra) further tokens to return after the best, without duplicates in a row,
             padded with -1: the step then has (rows, k + extra) candidates. Their log-probabilities are -inf
-            for banned tokens, for -1 and in forced rows. A token outside a shortlist gets the log-probability
-            that it would have if it alone were added to the list; with ``all_tokens`` this is returned in the
-            token's column, and there are no further columns.
+            for banned tokens, for -1 and in forced rows. The log-probability of a token outside a shortlist
+            is computed as if only this token were added to the list; with ``all_tokens`` it is returned in
+            the token's column, and there are no further columns.
     """
 
     count: int
@@ -143,7 +143,7 @@ class State(Protocol):
     """The decoder's state between steps, an immutable value."""
 
     def reorder(self, rows: Ids) -> State:
-        """Return the state in which row r is the row ``rows[r]`` of this state, which has the same
+        """Return the state whose row r is the row ``rows[r]`` of this state; both rows belong to the same
         sentence.
         """
         ...
@@ -210,7 +210,7 @@ class BeamRules:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """A key that is equal for rules whose sentences can be decoded together; it ignores ``streams``."""
+        """A key that rules share if their sentences can be decoded together; independent of ``streams``."""
         values = [getattr(self, rule.name) for rule in fields(self) if rule.name != "streams"]
         return tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values)
 
@@ -282,13 +282,13 @@ class NewSentence(NamedTuple):
     """A sentence that enters a search.
 
     Attributes:
-        source: its tokens, end symbol included.
+        source: tokens of the sentence, end symbol included.
         limit: maximum number of steps.
         uncounted: number of initial target tokens excluded from the length.
-        forced: the first tokens of its target.
-        phrases: the phrases that its target must contain.
+        forced: tokens with which the target must begin.
+        phrases: the phrases that the target must contain.
         draft: a probable target, for one beam only.
-        datastore: decoder states of similar sentences, for a batch that encodes its source.
+        datastore: decoder states of similar sentences, for a batch that encodes the source itself.
     """
 
     source: Sequence[int]
@@ -347,11 +347,11 @@ class BeamSearch(Protocol):
         ...
 
     def enter(self, memory: Memory, sentences: Sequence[NewSentence]) -> None:
-        """Add sentences, whose encoded sources are ``memory``, to the batch."""
+        """Add sentences to the batch; ``memory`` contains their encoded sources."""
         ...
 
     def run(self, tokens: int) -> None:
-        """Run at least one step, until the unfinished sentences have at most ``tokens`` source tokens."""
+        """Run one or more steps, until the unfinished sentences have at most ``tokens`` source tokens."""
 
     def finished(self) -> list[list[FinishedTarget]]:
         """Return the n-best list of each sentence in the order of entry; it is empty for an
@@ -498,9 +498,9 @@ class Decoder(Protocol):
         """A function that reads several tokens of each sentence in one pass (M42).
 
         Its arguments are the tokens of each sentence of the state, at least one; the state, which has one
-        beam; and the choice. It returns the candidates after each token, the rows of a sentence adjacent. The
-        state of the step has a sentence for each row, with the state after its token; ``select`` picks the
-        one from which each sentence continues. The results equal those of steps that read one token at a
+        beam; and the choice. It returns the candidates after each token, the rows of a sentence adjacent. In
+        the resulting state, each row counts as a sentence and has the state after its token; ``select`` picks
+        the rows from which the sentences continue. The results equal those of steps that read one token at a
         time.
         """
         ...
@@ -539,8 +539,8 @@ class Decoder(Protocol):
         """A function that returns the cross-attention (target, source) of a head, or the mean of a layer.
 
         In a decoder-only model, it returns the attention to the prompt. The first two arguments are those of
-        ``attentions``. The third is the layer, from 0, or from the last layer if negative (the first layer if
-        there are fewer). The fourth is the head, or None for the mean over the heads of the layer.
+        ``attentions``. The third is the layer, counted from 0 or, if negative, from the last layer (the first
+        layer if there are too few). The fourth is the head, or None for the mean over the layer's heads.
         """
         ...
 

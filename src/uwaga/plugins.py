@@ -28,7 +28,7 @@ Value = TypeVar("Value")
 
 
 class Registry(Mapping[str, T]):
-    """The implementations of a kind by name, imported on first use.
+    """The implementations of one kind of object by name, imported on first use.
 
     Implementations added by plugins come first, then those of uwaga, then the entry points of installed
     packages.
@@ -182,5 +182,5 @@ def _load_environment_plugins() -> None:
 
 
 def _is_installed(target: str) -> bool:
-    """Return whether the package of ``module:attribute`` is installed."""
+    """Return whether the package that contains ``module:attribute`` is installed."""
     return importlib.util.find_spec(target.partition(":")[0].partition(".")[0]) is not None
