@@ -29,8 +29,8 @@ DEFAULT_LAYER = -2
 class TokenAlignment(NamedTuple):
     """The attention of each target token of a sentence to each source token.
 
-    ``weights`` (target, source) are those of the alignment head; each row sums to 1. ``maps`` (heads, target,
-    source) are those of the heads of the link model, None without a link model.
+    ``weights`` (target, source) is the attention of the alignment head; each row sums to 1. ``maps`` (heads,
+    target, source) is the attention of all heads of the link model; None without a link model.
     """
 
     weights: Floats

@@ -45,9 +45,9 @@ class ChosenModels:
     """Models chosen by name, or a chain of installed models whose files have been read and checked.
 
     Attributes:
-        names: the name of a model, or those of the members of an ensemble; empty for the bundled model, or if
+        names: the name of a model, or the names of an ensemble's members; empty for the bundled model, or if
             there are ``steps``.
-        steps: the steps of a chain of installed models, usually a single one.
+        steps: the steps of a chain of installed models, usually a single step.
     """
 
     names: tuple[str, ...] = ()

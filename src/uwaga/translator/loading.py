@@ -380,7 +380,7 @@ def with_threads(model: Module, threads: int) -> None:
     """Make a torch model compute with a given number of threads, independently of the process.
 
     torch stores the number for each calling thread, so a call sets the number and then restores the previous
-    one. (A library that torch uses stores it for the process: concurrent calls of two models may use each
+    number. (A library that torch uses stores it for the process: concurrent calls of two models may use each
     other's numbers, which changes only the time that they take.)
 
     Args:

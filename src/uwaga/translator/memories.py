@@ -71,8 +71,8 @@ class Pair:
         target: its translation.
         origin: the origin of the pair, such as the name of a file.
         key: the key of the text in its document, such as a message id.
-        before: the source text before this one in the document.
-        after: the source text after this one.
+        before: the source text before this text in the document.
+        after: the source text after this text in the document.
         created: time of the translation in ISO 8601; empty for the current time.
         properties: other information about the pair in a file, such as notes, as names and values.
     """
@@ -184,8 +184,8 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
 
     Args:
         memory: the memory, or the path of its file.
-        languages: source and target of the translator. They must equal those of the memory if both are known,
-            and a file of translations can be read only with them.
+        languages: source and target of the translator. They must equal the languages of the memory if both
+            are known, and are required to read a file of translations.
 
     Raises:
         DataError: the file is neither a memory nor a file with translations between the languages.

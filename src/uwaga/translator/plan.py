@@ -97,7 +97,7 @@ class Stage:
     """One model of a chain, prepared for the requests of a call.
 
     ``terms`` finds the glossary terms of sentences; None without a glossary. ``is_in_chain`` is True if
-    there are several models, so that warnings name the languages of each. ``drafter`` is a smaller model that
+    there are several models, so that warnings name the languages of each model. ``drafter`` is a smaller model that
     drafts during a search. ``memory`` is a translation memory whose pairs the model looks up, if it is the
     only model.
     """

@@ -37,7 +37,7 @@ class Token(NamedTuple):
 def adapt_target(
     words: Sequence[Token], source: str, target: str, placeholders: Placeholders | None
 ) -> str | None:
-    """Return the target of a similar pair with the copied pieces of a text in place of its own.
+    """Return the target of a similar pair, in which the copied pieces are replaced by those of a text.
 
     The result is None if the text and the source of the pair also differ in other parts.
 

@@ -62,7 +62,7 @@ class Request:
             text with tags or placeholders is translated without it.
         bias: weight of the draft's tokens, at least 0 and less than 0.5, as long as the translation equals
             the draft; with 0, the translation is the same as without a draft.
-        mask: number of words at the end of the draft whose tokens get no weight.
+        mask: number of words at the end of the draft whose tokens are not weighted.
         memory: a translation memory: its file; a file of translations (TMX, TSV, PO, XLIFF), which may be the
             document to translate; or an object with the method ``matches`` of
             :class:`uwaga.translator.memories.TranslationMemory`.
@@ -203,8 +203,8 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
 
     Raises:
         DataError: ``text`` is neither a string nor an iterable.
-        SettingsError: an option is unknown; or the number of prefixes or drafts is not that of the texts, or
-            one of them is not a string.
+        SettingsError: an option is unknown; or the number of prefixes or drafts differs from the number of
+            texts, or a prefix or draft is not a string.
     """
     is_single = isinstance(text, str)
     texts = [text] if isinstance(text, str) else as_list(text)

@@ -63,7 +63,7 @@ class PairStates(NamedTuple):
     tokens: Ids
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of the tokens (int32), followed by those of the keys."""
+        """Return the bytes of the tokens (int32), followed by the bytes of the keys."""
         return self.tokens.astype("<i4").tobytes() + self.keys.astype("<f2").tobytes()
 
     @classmethod

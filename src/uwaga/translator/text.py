@@ -222,7 +222,7 @@ class Passage:
         draft: a probable translation.
         examples: similar texts, each with its translation, the most similar first.
         translation: the translation, once it is assembled.
-        pieces: for each sentence, the alignment of its pieces with those of its translation, if the options
+        pieces: for each sentence, the alignment between the pieces of source and translation, if the options
             request ``alignment``.
     """
 
@@ -244,7 +244,7 @@ class Passage:
 
 
 def _with_surrounding_space(translation: Inline, content: Inline) -> Inline:
-    """Return a translation whose outer white space is replaced by that of its source."""
+    """Return a translation with the outer white space of its source instead of its own."""
     first = content[0] if content else ""
     last = content[-1] if content else ""
     parts = list(translation)

@@ -161,7 +161,7 @@ class Translator:
         return (self.languages[0], *(model.languages[1] for model in self.models))
 
     def then(self, *following: Translator) -> Translator:
-        """Return a translator that chains this translator's models and those of the following translators.
+        """Return a translator that chains the models of this translator and of the following translators.
 
         Raises:
             SettingsError: the languages of consecutive models differ, or a model needs a language that has
@@ -199,9 +199,9 @@ class Translator:
     def with_drafter(self, drafting: Translator) -> Translator:
         """Return a copy that uses the translations of a faster translator as drafts.
 
-        Searches are greedy, and the results are those of this translator without drafts: its model checks
-        several tokens of a draft in one pass. The ``draft`` of a translation gives the number of accepted
-        tokens.
+        Searches are greedy, and the results are the same as without drafts: the model of this translator
+        checks several tokens of a draft in one pass. The ``draft`` of a translation gives the number of
+        accepted tokens.
 
         Args:
             drafting: the faster translator, with a single model for the same languages.
@@ -544,7 +544,7 @@ class Translator:
         words: WordKind = "words",
         first: int = 1,
     ) -> list[WordAlignment]:
-        """Align the words of given translations with those of their sources, by forced decoding.
+        """Align the words of given texts with the words of their translations, by forced decoding.
 
         Args:
             pairs: source and target texts. Neither is split.

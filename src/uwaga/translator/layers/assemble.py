@@ -100,7 +100,7 @@ def join_sentences(
 
 
 def _parts(sentence: Sentence, target: Subwords) -> list[Part]:
-    """Return the alternative parts of a translation for a sentence, best first."""
+    """Return the alternative translations of a sentence as parts, best first."""
     if not sentence.is_searched:
         return [Part(sentence, None, sentence.copy or "")]
     return [
@@ -173,7 +173,7 @@ def _join_passage(
 
 
 def _merge_hypotheses(hypotheses: Sequence[Hypothesis], end: int) -> Hypothesis:
-    """Return one hypothesis for a text from those of its sentences; ``end`` is the end symbol."""
+    """Merge the hypotheses of a text's sentences into one; ``end`` is the end symbol."""
     if len(hypotheses) == 1:
         return hypotheses[0]
     tokens: list[int] = []
@@ -247,7 +247,7 @@ def _shift_spans(spans: Sequence[Span | None], offset: int) -> tuple[Span | None
 
 
 def _join_attentions(parts: Sequence[Attentions | None]) -> Attentions | None:
-    """Return the block-diagonal attention matrices of a text from those of its sentences."""
+    """Join the attention matrices of a text's sentences to block-diagonal matrices of the text."""
     present = [part for part in parts if part is not None]
     if not present:
         return None
@@ -259,7 +259,7 @@ def _join_attentions(parts: Sequence[Attentions | None]) -> Attentions | None:
 
 
 def _block_diagonal(matrices: Sequence[Floats | None]) -> Floats | None:
-    """Return the block-diagonal attention (..., target, source) of several sentences."""
+    """Return a block-diagonal matrix (..., target, source) of the attention of several sentences."""
     present = [matrix for matrix in matrices if matrix is not None]
     if len(present) < 2:
         return present[0] if present else None

@@ -22,7 +22,7 @@ def add_drafts(stage: Stage, passages: Sequence[Passage]) -> Decoder | None:
     """Set the drafts of the sentences of passages, from the drafts of the passages or by the model's drafter.
 
     Returns:
-        a smaller model that drafts during the search, None if there is none.
+        a smaller model that drafts during the search; None if no model does so.
     """
     undrafted_sentences: list[Sentence] = []
     for passage in passages:
@@ -60,7 +60,7 @@ def divide_draft(stage: Stage, passage: Passage, draft: TextDraft) -> None:
 def text_draft(model: Model, text: str, bias: float = 0.0, characters: int = 0) -> Draft:
     """Return the draft of a sentence, whose first ``characters`` characters have the weight ``bias``.
 
-    A text without final punctuation gets a full stop, because models end most sentences with one.
+    A full stop is added to a text without final punctuation, because models end most sentences with one.
     """
     stop = UNSPACED_STOP if base_language(model.languages[1]) in UNSPACED_LANGUAGES else STOPS[0]
     tokens = model.target.encode(text + stop if lacks_final_mark(text) else text)

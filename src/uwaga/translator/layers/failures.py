@@ -26,7 +26,7 @@ class FailedTextsError(DataError):
 
 
 class Failures:
-    """A layer that calls the next layer, and sets the translation of a text that fails to one with its error.
+    """A layer that calls the next layer and, if a text fails, stores the error in the text's translation.
 
     Args:
         layer: the next layer.

@@ -98,7 +98,7 @@ def write_translation(source: str, fragment: Fragment, parts: Sequence[Text], al
         source: the text.
         fragment: the parsed text.
         parts: the translated parts of the text.
-        alignment: whether to keep the alignment, which is that of the words between the tags.
+        alignment: whether to keep the alignment of the words between the tags.
     """
     written_parts = list(map(_write_part, parts, fragment.inlines))
     if len(parts) == 1:

@@ -88,7 +88,7 @@ class FromMemory:
 
         Args:
             text: the text.
-            threshold: the minimum score of the pairs, if it is higher than that of the call.
+            threshold: the minimum score of the pairs, if it is higher than the call's threshold.
         """
         raw_text, similar = written_text(text.content).strip(), list[MemoryMatch]()
         words: list[Token] = []
@@ -167,7 +167,7 @@ class FromMemory:
 
 
 def _join(text: Text, sentences: Mapping[Text, str]) -> None:
-    """Set the translation of a text by joining those of its sentences and the text between them."""
+    """Set the translation of a text to the joined translations of its sentences and the text between them."""
     parts = [
         part
         for sentence, after in sentences.items()
@@ -185,7 +185,7 @@ def memory_use(match: MemoryMatch, usage: MemoryUsage) -> MemoryUse:
 
 
 def _with_tags(target: str, content: Inline) -> Inline | None:
-    """Return a target with the tags of a text; None if it lacks a tag or repeats one."""
+    """Return a target with the tags of a text, or None if the target lacks or repeats a tag."""
     tags: dict[str, list[Tag]] = {}
     for part in content:
         if isinstance(part, Tag) and part.raw and (part.kind != "kept" or CODE_CHARACTER.search(part.raw)):

@@ -50,7 +50,7 @@ class Messages:
             _write(text, messages[text])
 
     def _read(self, text: Text, messages: dict[Text, dict[Tag, _Message]], in_plural: bool = False) -> None:
-        """Add the messages of a text, by tag, and those of the messages' branches to ``messages``.
+        """Add the messages of a text and of the branches of its messages to ``messages``, by text and tag.
 
         Args:
             text: a text with its placeholders as tags.

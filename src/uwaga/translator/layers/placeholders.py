@@ -1,6 +1,6 @@
 """Pieces of texts that are not translated: symbols stand for them in the model's input and output.
 
-The model copies a symbol, such as a name or a number, so that its position in the output is that of the
+The model copies a symbol, such as a name or a number, so its position in the output is the position of the
 piece. If a symbol is lost, other symbols are tried; then the first lost symbol is forced at the position with
 which its word is aligned. Pieces whose symbols are always lost are placed by alignment alone, with a warning.
 """

@@ -1,4 +1,4 @@
-"""The search for the sentences of a call: for the best translation, several distinct ones, or samples."""
+"""The search for translations of a call's sentences: the best, several distinct translations, or samples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Search = Callable[[Stage, Sequence[Sentence], SearchOptions], None]
 
 
 def choose_search(options: SearchOptions) -> Search:
-    """Return the search function for options: for the best hypothesis, several distinct texts, or samples."""
+    """Return the function that searches, as the options ask, for the best, for distinct texts, or samples."""
     if options.sample:
         return _sample
     return _search_distinct if options.nbest > 1 else search_best
@@ -122,7 +122,7 @@ def _search_distinct(stage: Stage, sentences: Sequence[Sentence], options: Searc
 
     Of hypotheses that are different segmentations of one text, only the best is kept. If fewer than ``nbest``
     texts remain, beams two, four and eight times as wide are searched for more. All alternatives are sorted
-    by score, but the first text is always that of the requested beam.
+    by score, but the first text is always the best text of the requested beam.
     """
 
     def distinct_texts(sentence: Sentence) -> dict[str, Hypothesis]:

@@ -148,7 +148,7 @@ class Candidate(NamedTuple):
     hypothesis: Hypothesis
 
     def rank(self, ranking: Ranking) -> tuple[tuple[int, int], float]:
-        """Return the sort key of a candidate, best first: its errors, then its loss normalised by length."""
+        """Return a key that sorts candidates, best first: by errors, then by loss normalised by length."""
         tokens = min(len(self.hypothesis.tokens), self.sentence.expected_tokens) + 1
         return self.errors, -self.hypothesis.log_prob / ranking.divisor(np.array([tokens])).item()
 
