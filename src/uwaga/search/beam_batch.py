@@ -49,7 +49,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class TargetPath:
-    """The tokens of a hypothesis, end symbol included; ``attention`` (target, source)."""
+    """The tokens of a hypothesis, end symbol included, with ``attention`` (target, source)."""
 
     tokens: Ids
     log_probs: Scores

@@ -1,6 +1,6 @@
 """Minimum Bayes risk decoding: select the candidate with the highest expected utility (Kumar & Byrne 2004).
 
-The most probable translation is often not a good one. MBR selects the translation with the highest expected
+The most probable translation is often not good. MBR selects the translation with the highest expected
 utility instead, ``argmax_h Σ_y p(y|x) u(h, y)``, where ``u`` measures the similarity of two texts. The sum is
 estimated from samples of equal weight, which are also the candidates (Eikema & Aziz 2020), or from an n-best
 list with its probabilities. Utilities are sacreBLEU's sentence scores, computed for all pairs at once:

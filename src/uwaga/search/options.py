@@ -23,7 +23,7 @@ MAX_SAMPLES = 1 << 16
 """Maximum number of samples of a sentence."""
 
 SearchOverrides = dict[str, Any]
-"""Some search options by name; the names are those of the fields of :class:`SearchOptions`."""
+"""Some of the fields of :class:`SearchOptions`, by name."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class SearchOptions:
         ),
     )
     """See :mod:`uwaga.search.rank`. The length includes the end symbol. A hypothesis cut by a limit competes
-    with the finished ones by its own length and log-probability, as in ``transformers``."""
+    with finished hypotheses by its length and log-probability, as in ``transformers``."""
 
     length_formula: LengthFormula = field(
         default="average",
@@ -101,8 +101,8 @@ class SearchOptions:
     )
     """False stops only when no unfinished hypothesis can still enter the n-best list (an exact bound,
     ``"never"`` in ``transformers``). ``"estimate"`` stops when the best unfinished hypothesis, ranked as if
-    it ended now, is worse than the worst of ``beam`` finished ones (False in ``transformers``; may miss a
-    better long hypothesis)."""
+    it ended now, is worse than all ``beam`` finished hypotheses (False in ``transformers``; may miss a better
+    long hypothesis)."""
 
     min_length: int = field(
         default=0,

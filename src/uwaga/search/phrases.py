@@ -45,8 +45,8 @@ class Phrases:
     Axes: ``nodes`` of the automaton, 0 its root; ``edges`` sorted by node and token; ``phrases``.
 
     Attributes:
-        first: (nodes + 1,) index of the first edge of each node. The edges of a node include those of its
-            suffixes, except those of the root.
+        first: (nodes + 1,) index of the first edge of each node. The edges of a node include the edges of
+            its suffixes, except the root.
         tokens: (edges,) ascending within a node.
         targets: (edges,) target nodes.
         serves: (edges, phrases) True if the edge leads towards an end of the phrase.

@@ -85,9 +85,9 @@ def gather(values: NDArray[Value], indices: Ids) -> NDArray[Value]:
 class FinishedHypotheses:
     """The best finished hypotheses of each sentence, best first.
 
-    Axes (sentences, slots); an empty slot has score -inf. ``nodes`` and ``depths`` are the last node of the
-    hypothesis in the trellis and its length. Among equal scores, the hypothesis that finished first or ranked
-    higher in the beam wins.
+    Axes (sentences, slots); an empty slot has score -inf. ``nodes`` are the last nodes of the hypotheses in
+    the trellis, and ``depths`` are their lengths. Among equal scores, the hypothesis that finished first or
+    ranked higher in the beam wins.
     """
 
     def __init__(self, sentences: int, slots: int) -> None:

@@ -1,13 +1,13 @@
 """The search, which returns hypotheses for sentences with any decoder.
 
-Greedy search is a beam of one. A beam step ranks the ``2 * beam`` best continuations of each sentence: those
+Greedy search has a beam of one. A beam step ranks the ``2 * beam`` best continuations of each sentence: those
 among the best ``beam`` that end are finished; the best ``beam`` that do not end continue. Sampling decodes
 ``nbest`` independent rows for each sentence. The numpy calls of a step do not increase with the number of
 rows.
 
-Unusual: sentences are decoded in order of length, and if the decoder can join states, finished ones are
-replaced by waiting ones, so that a batch stays full. A search that the decoder implements is used where it
-gives the same result. This file does not depend on what a batch does in a step, on which kind of batch
+Unusual: sentences are decoded in order of length, and if the decoder can join states, waiting sentences
+replace finished ones, so that a batch stays full. A search that the decoder implements is used where it gives
+the same result. This file does not depend on what a batch does in a step, on which kind of batch
 decodes a sentence, or on the model.
 """
 
