@@ -79,8 +79,8 @@ def resolve_isa(name: str | None = None) -> int:
     """Return the index of an instruction set.
 
     Args:
-        name: the name of the instruction set; None for the one named by ``UWAGA_ISA`` or, if the variable is
-            not set, the fastest that is supported.
+        name: the name of the instruction set; None for the set that ``UWAGA_ISA`` names or, if this variable
+            is not set, the fastest set that is supported.
     """
     requested = (name or os.environ.get(ISA_VARIABLE) or "").strip().lower()
     if not requested:

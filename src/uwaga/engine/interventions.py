@@ -31,9 +31,9 @@ class Heads:
         head: the head in the layer, counted from 1; None for all heads.
         weights: the weights that replace the attention weights. ``silent``: zeros, so that the head has no
             output (Michel 2019); ``alone``: zeros for all other heads of the layer; ``uniform``: equal
-            weights for all visible positions; ``diagonal``: weight 1 for the same position, or for the last
-            position if there is none; or an array (target, source) of one sentence, or (heads, target,
-            source).
+            weights for all visible positions; ``diagonal``: weight 1 for the same position or, if it does not
+            exist, for the last position; or an array (target, source) of one sentence, or (heads,
+            target, source).
         mask: bool (target, source) of one sentence, True for positions that may be attended to. The weights
             of these positions are rescaled to sum to 1, or are all zero if a row has no such position.
         scale: factor of the scores that replaces the model's factor, usually ``1/√d_k``; 1.0 disables scaling

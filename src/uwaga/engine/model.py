@@ -212,8 +212,7 @@ class NativeModel:
         """See :func:`uwaga.decoder.with_datastores`.
 
         Raises:
-            DataError: the width of a key differs from that of the model's features, or a token is not in the
-                vocabulary.
+            DataError: the keys are not as wide as the model's features, or a token is not in the vocabulary.
         """
         assert isinstance(memory, _core.Memory)
         with convert_errors():
