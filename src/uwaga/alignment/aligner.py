@@ -79,7 +79,7 @@ def distances(source: int, target: int) -> Floats:
 def diagonal_prior(deviations: Floats, tension: float) -> Floats:
     """Return the prior (target, source + 1) of source positions, null first (Dyer 2013 §2).
 
-    It is ``(1 - NULL_PROBABILITY) · exp(-tension · deviations) / Z`` for positions other than null.
+    The prior is ``(1 - NULL_PROBABILITY) · exp(-tension · deviations) / Z`` for positions other than null.
     """
     weights = np.exp(-tension * deviations)  # (target, source)
     weights *= (1.0 - NULL_PROBABILITY) / weights.sum(axis=1, keepdims=True)
@@ -114,7 +114,7 @@ CONCENTRATION = 0.01
 STEM_LETTERS = 4
 """Number of initial letters by which words are compared, so that inflected forms count as the same word."""
 MAX_WORDS = 200
-"""Maximum number of words of a sentence; longer sentences get no links."""
+"""Maximum number of words of a sentence; longer sentences are not aligned."""
 MAX_CELLS = 1 << 21
 MIN_PROBABILITY = 0.01
 """Minimum probability, in both directions, of a lexicon entry."""

@@ -25,8 +25,8 @@ class PieceAlignment:
 
     Attributes:
         source: span of each source piece in the source text; None for special tokens, such as the end
-            symbol, and for pieces that are not in the text. Spans are ascending; those of white space are
-            empty.
+            symbol, and for pieces that are not in the text. Spans are ascending; the spans of white space
+            are empty.
         target: span of each target piece in the translation, without the end symbol.
         weights: (target, source) alignment weights; each row sums to 1.
         copied: True if the sentence was copied instead of translated; its pieces are words, aligned one to
@@ -148,7 +148,7 @@ def _link_probabilities(
 
 
 def compose_alignments(steps: Sequence[WordAlignment | None]) -> WordAlignment | None:
-    """Return the composition of the alignments of a chain of models; None if an alignment is missing.
+    """Compose the alignments by the models of a chain; return None if an alignment is missing.
 
     The target words of each step must be the source words of the next.
     """

@@ -41,7 +41,7 @@ def check_format(path: Path) -> None:
     """Raise an error if a file name does not have the suffix of a known format.
 
     Raises:
-        SettingsError: the suffix is unknown; the message lists the known ones.
+        SettingsError: the suffix is unknown; the message lists the known suffixes.
     """
     if path.suffix.lower() not in FIGURE_SUFFIXES:
         raise SettingsError(f"{path}: the name of a figure must end in one of {', '.join(FIGURE_SUFFIXES)}")

@@ -25,7 +25,7 @@ class Cell:
     """The result of a system on a bucket.
 
     ``bleu`` is from 0 to 100; ``interval`` is the half-width of its 95% bootstrap interval, or None;
-    ``ratio`` is the length of the output divided by that of the reference.
+    ``ratio`` is the length of the output divided by the length of the reference.
     """
 
     bleu: float

@@ -26,8 +26,8 @@ from uwaga.translator.text import Passage, Sentence, Text
 class RememberedPair(NamedTuple):
     """A pair of a memory whose states were looked up.
 
-    ``score`` is its similarity to the text, in percent; ``tokens`` are the pieces of ``target`` and the end
-    symbol, each of which has a state.
+    ``score`` is the similarity of the pair to the text, in percent; ``tokens`` are the pieces of ``target``
+    and the end symbol, each of which has a state.
     """
 
     source: str

@@ -141,8 +141,8 @@ def _exp(log_prob: float) -> float:
 def split_words(text: str, words: Sequence[Word]) -> list[tuple[str, Word | None]]:
     """Split a translation into words, each with its :class:`Word`, and white space, with None.
 
-    If the words of the text differ from those of its pieces, as in a partly copied text, the result is the
-    complete text with None.
+    If the words of the text differ from the words of its pieces, as in a partly copied text, the result is
+    the complete text with None.
 
     Args:
         text: the translation.

@@ -87,7 +87,7 @@ def _shorten(text: str) -> str:
 
 
 LANGUAGES = ("en", "de", "es", "pl", "zh")
-"""Language codes of the view: English, and those of ``attention_phrases.json``."""
+"""Codes of the languages of the view: English, and the languages of ``attention_phrases.json``."""
 MAX_LEVEL = 255
 """Level of the weight 1 in 8 bits."""
 ELEMENT_ID = re.compile(r"[A-Za-z][A-Za-z0-9-]*")

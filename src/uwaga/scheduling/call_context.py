@@ -130,7 +130,7 @@ class CallContext:
         self._holder = threading.get_ident()
 
     def _release_turn(self) -> bool:
-        """End the turn of this call if this thread holds it; return True if it did."""
+        """End the turn of this call if this thread has the turn; return True if the turn was ended."""
         if self._holder != threading.get_ident():
             return False
         self._holder = 0

@@ -41,7 +41,7 @@ class Match:
 
 
 class _Words(NamedTuple):
-    """The words of a text: their spans, and their keys in one string with the offset of each key."""
+    """The words of a text: the span of each word, all keys in one string, and the offset of each key."""
 
     text: str
     spans: Sequence[tuple[int, int]]
