@@ -126,7 +126,7 @@ class Choice:
 
 
 class Memory(Protocol):
-    """Encoded sources, one row per sentence; the beams of a sentence share its row."""
+    """Encoded sources, with a row for each sentence, which all beams of the sentence share."""
 
     @property
     def sentences(self) -> int:
@@ -239,7 +239,7 @@ class Draft(NamedTuple):
 
     Attributes:
         tokens: the tokens, without the end symbol.
-        bias: at least 0 and less than 0.5: how much draft tokens are favoured while the target equals the
+        bias: amount, from 0 to less than 0.5, by which draft tokens are favoured while the target equals the
             draft. With 0, the result is the same as without a draft.
         biased: number of initial tokens that are favoured, None for all.
     """
@@ -497,8 +497,8 @@ class Decoder(Protocol):
     def verify(self) -> Verify | None:
         """A function that reads several tokens of each sentence in one pass (M42).
 
-        Its arguments are the tokens of each sentence of the state, at least one; the state, which has one
-        beam; and the choice. It returns the candidates after each token, the rows of a sentence adjacent. In
+        The arguments are at least one token for each sentence of the state; the state, which has one beam;
+        and the choice. It returns the candidates after each token, the rows of a sentence adjacent. In
         the resulting state, each row counts as a sentence and has the state after its token; ``select`` picks
         the rows from which the sentences continue. The results equal those of steps that read one token at a
         time.
@@ -527,7 +527,7 @@ class Decoder(Protocol):
     def attentions(self) -> AttentionRecorder | None:
         """A function that returns all attention matrices for given sources and targets.
 
-        Its second argument contains the decoder inputs: the start symbol, then the target without its last
+        The second argument contains the decoder inputs: the start symbol, then the target without its last
         token. The function runs a separate pass with the arithmetic of the steps, and does not affect the
         results of a search. In a decoder-only model the query and key axes are the source followed by the
         target.
@@ -554,10 +554,10 @@ class Decoder(Protocol):
 
     @property
     def recording(self) -> Callable[[bool], Decoder] | None:
-        """A function that returns a decoder that caches the encoded sources, so that they are encoded only
+        """A function that returns a decoder with a cache of encoded sources, which are thus encoded only
         once.
 
-        Its argument is whether ``attentions`` will be called; otherwise only ``cross_attention`` or
-        ``cross_attentions`` will. Results are bit-identical.
+        The argument tells whether ``attentions`` will be called; if not, only ``cross_attention`` or
+        ``cross_attentions`` will be called. Results are bit-identical.
         """
         ...
