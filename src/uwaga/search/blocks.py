@@ -64,7 +64,7 @@ class BlockCursor:
 
     @property
     def use(self) -> DraftUse:
-        """Number of proposed tokens, of accepted tokens and of passes."""
+        """The numbers of proposed tokens, accepted tokens and passes."""
         return DraftUse(self.proposed, self.accepted, self.passes)
 
 

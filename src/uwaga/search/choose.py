@@ -22,8 +22,8 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
         choice: the candidates to return; see :class:`uwaga.decoder.Choice`.
 
     Returns:
-        ``tokens`` (rows, k) and their natural ``log_probs`` (rows, k), descending, ties by the lower id, with
-        k the smaller of ``choice.count`` and the vocabulary size; then the extra tokens. Log-probabilities
+        ``tokens`` (rows, k) and their natural ``log_probs`` (rows, k), descending, ties by the lower id; k is
+        the smaller of ``choice.count`` and the vocabulary size. The extra tokens follow. Log-probabilities
         are the model's own, before any temperature: -inf for a missing candidate, whose token is arbitrary,
         and NaN in a row with a logit that is NaN or +inf.
     """
@@ -122,9 +122,9 @@ def _logsumexp(table: Table) -> Table:
 def uniforms(seed: int, source: Sequence[int], sample: int, count: int) -> NDArray[np.float64]:
     """Return uniform draws (count,) in [0, 1) for the steps of a sample of a sentence (M25).
 
-    They depend on the seed, the sentence and the index of the sample, never on the batch. The generator is
-    Philox (Salmon et al. 2011) in counter mode, keyed by a hash of the arguments, so a longer stream begins
-    with the shorter one, and equal sentences draw equal samples.
+    The draws depend on the seed, the sentence and the index of the sample, never on the batch. The generator
+    is Philox (Salmon et al. 2011) in counter mode, keyed by a hash of the arguments, so a longer stream
+    begins with the shorter stream, and equal sentences draw equal samples.
     """
     label = f"{seed} {sample} {' '.join(str(token) for token in source)}"
     digest = hashlib.blake2b(label.encode("ascii"), digest_size=16).digest()

@@ -32,7 +32,7 @@ from uwaga.search.options import SearchOptions
 from uwaga.search.rank import Ranking, StepOutcome
 
 MIN_DIVISORS = 1 << 9
-"""Minimum number of divisors computed in advance."""
+"""Minimum number of lengths whose divisors are computed in advance."""
 
 
 class DecoderBatch(Batch):

@@ -137,7 +137,7 @@ class DraftCursor:
 
     @property
     def use(self) -> DraftUse:
-        """Number of proposed tokens, of accepted tokens and of passes."""
+        """The numbers of proposed tokens, accepted tokens and passes."""
         return DraftUse(self.proposed, self.accepted, self.passes)
 
 

@@ -17,7 +17,7 @@ from uwaga.search.length_batching import map_batches
 from uwaga.search.options import SearchOptions
 
 MAX_LOG_PROBS = 1 << 24
-"""Maximum number of log-probabilities in a step."""
+"""Maximum number of log-probabilities that a step of forced decoding returns."""
 
 
 def entropy(log_probs: LogProbs) -> NDArray[np.float64]:

@@ -3,8 +3,8 @@
 With the converted options :func:`uwaga.search.search` returns the same tokens as ``transformers``. The two
 differ in these definitions:
 
-- ``max_length`` and ``min_length`` count the start symbol in ``transformers``, but not in uwaga; those of a
-  decoder-only model count its prompt (``max_total``, ``min_total``);
+- ``max_length`` and ``min_length`` count the start symbol in ``transformers``, but not in uwaga; for a
+  decoder-only model, they count the prompt too (``max_total``, ``min_total``);
 - in ``transformers`` a forced prefix counts neither in the score nor in the length (``score_forced`` False);
 - ``transformers`` ignores ``forced_bos_token_id`` if a prefix is forced; uwaga puts it before the prefix;
 - ``early_stopping`` False of ``transformers`` is ``"estimate"`` in uwaga, and ``"never"`` is False.

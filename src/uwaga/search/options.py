@@ -312,7 +312,7 @@ class SearchOptions:
         ),
     )
     """Computed by :mod:`uwaga.translator.layers.coverage`, with the ``alignment``. ``"unaligned"``
-    examines only the words that are not clearly aligned, and finds nearly as many in less time."""
+    examines only words that are not clearly aligned, and finds nearly as many omissions in less time."""
 
     batch_tokens: int = field(
         default=4096,

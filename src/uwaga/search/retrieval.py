@@ -59,8 +59,7 @@ def nearest(datastore: Datastore, features: Floats) -> Neighbours:
 
 
 def mix(log_probs: NDArray[np.float64], neighbours: Neighbours, tokens: Ids) -> None:
-    """Mix the log-probabilities (vocabulary,) of a model with p_kNN, the distribution of its neighbours, in
-    place.
+    """Mix p_kNN, the distribution of the neighbours, into a model's log-probabilities (vocabulary,) in place.
 
     ``tokens`` (entries,) are the tokens of the datastore.
     """
