@@ -97,9 +97,9 @@ class Stage:
     """One model of a chain, prepared for the requests of a call.
 
     ``terms`` finds the glossary terms of sentences; None without a glossary. ``is_in_chain`` is True if
-    there are several models, so that warnings name the languages of each model. ``drafter`` is a smaller model that
-    drafts during a search. ``memory`` is a translation memory whose pairs the model looks up, if it is the
-    only model.
+    there are several models, so that warnings name the languages of each model. ``drafter`` is a smaller
+    model that drafts during a search. ``memory`` is a translation memory whose pairs the model looks up, if
+    it is the only model.
     """
 
     model: Model

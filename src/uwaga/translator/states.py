@@ -30,7 +30,7 @@ MAX_BYTES = 100 << 20
 RADIUS_SHARE = 0.7
 """The radius of datastores, relative to the variance of the model's features.
 
-The likelihood of each pair given the other pairs is highest from 0.3 to 0.7 for the bundled model, and from
+The likelihood of each pair given the other pairs is highest with 0.3 to 0.7 for the bundled model, and with
 0.7 to 1 for Firefox's English-Portuguese model (``benchmarks/memory_radius.py``).
 """
 TEMPERATURE_SHARE = 0.1

@@ -118,7 +118,7 @@ class Translator:
 
     @property
     def model(self) -> Model:
-        """The model of a translator with a single model.
+        """The only model of the translator.
 
         Raises:
             SettingsError: the translator is a chain of several models.
@@ -282,7 +282,7 @@ class Translator:
                   ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
 
                 In a chain, search options apply to every model, except that ``nbest``, ``min_length``,
-                ``max_length``, ``start``, ``first``, ``banned`` and ``prefix`` apply only to the last.
+                ``max_length``, ``start``, ``first``, ``banned`` and ``prefix`` apply only to the last model.
 
         Returns:
             a translation for a text; for several texts, a list of translations in order. For a chain,

@@ -56,7 +56,7 @@ class Part(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The score of the hypothesis, or 0 for a copied sentence."""
+        """The score of the hypothesis; 0 for a copied sentence."""
         return 0.0 if self.hypothesis is None else self.hypothesis.score
 
 

@@ -33,7 +33,7 @@ from uwaga.translator.text import Layer, Text
 MAX_SHOWN_CODE_POINTS = 8
 """Maximum number of code points of a character in a warning."""
 MAX_SHOWN_CHARACTERS = 50
-"""Maximum number of characters in a warning."""
+"""Maximum number of unfamiliar characters that a warning lists."""
 
 
 class Characters:

@@ -8,7 +8,7 @@ from uwaga.results.translation import Translation
 from uwaga.translator.text import Layer, Text
 
 ALREADY_TRANSLATED = "the text is already in the target language"
-"""The warning of a text that is copied."""
+"""The warning about a text that is copied."""
 
 
 class Untranslated:
