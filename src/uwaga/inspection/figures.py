@@ -25,7 +25,7 @@ DOTS_PER_INCH = 150
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a given size in inches; without global state, so threads may draw figures.
+    """Return an empty figure of a given size in inches, which uses no global state, so any thread may draw.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -298,7 +298,7 @@ def draw_lengths(table: LengthTable, *, title: str = "") -> Figure:
 
 
 SHADES = ((0.05, "   "), (0.2, "░░ "), (0.4, "▒▒ "), (0.7, "▓▓ "), (float("inf"), "██ "))
-"""Characters for weights below each bound, which are readable without colours."""
+"""The upper bound of each range of weights, with characters that show the range without colours."""
 
 COLUMN_WIDTH = 3
 

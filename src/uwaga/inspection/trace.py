@@ -236,7 +236,7 @@ class _Tracer:
         return batch.hypotheses(np.zeros(1, dtype=np.int64))[0], batch.tree()
 
     def _decoder_inputs(self, hypothesis: Hypothesis) -> list[int]:
-        """Return the decoder inputs of a hypothesis: the start symbol, then the tokens."""
+        """Return the decoder inputs of a hypothesis: the start symbol, then the tokens of the hypothesis."""
         inputs = [self._start, *hypothesis.tokens][: max(len(hypothesis.token_scores), 1)]
         return inputs if self._model.max_target is None else inputs[: self._model.max_target]
 

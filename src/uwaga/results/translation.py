@@ -376,8 +376,8 @@ class Translation(JsonRecord):
     def _repr_html_(self) -> str:
         """Return HTML for notebooks.
 
-        It shows the text with improbable words coloured, the score, warnings, alternatives and, if present,
-        the attention; for a chain of models, each step. All text is escaped.
+        The HTML shows the text with improbable words coloured, the score, warnings, alternatives and, if
+        present, the attention; for a chain of models, it shows each step. All text is escaped.
         """
         from uwaga.results.html import details, escape
         from uwaga.results.views import attention_view, colour_words

@@ -21,7 +21,7 @@ from uwaga.scheduling.dynamic_batch import DynamicBatch
 from uwaga.scheduling.token_budget import TokenBudget
 
 CLOSE_SECONDS = 2.0
-"""Maximum time in seconds that the closing of a batch is delayed by threads that are waiting in the batch."""
+"""Maximum time in seconds to wait, after a batch is closed, until the threads waiting in it have returned."""
 _exiting: list[bool] = []
 """A list that is not empty once the interpreter has begun to exit; no batch is started then."""
 _abandoned: list[object] = []
@@ -112,7 +112,7 @@ def _serve(batch: RunningBatch, nice: int) -> None:
 
 
 def _close(batch: RunningBatch, thread: threading.Thread, process: int, waiting: set[int]) -> None:
-    """Close a batch and wait until the threads waiting in it have returned."""
+    """Close a batch, and wait until the threads that were waiting in the batch have returned."""
     if process != os.getpid():
         _abandoned.append(batch)
         return
