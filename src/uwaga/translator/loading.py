@@ -179,7 +179,7 @@ def load_model(name: ModelArgument, options: LoadOptions) -> Model:
 
 
 def with_draft(model: Model, options: LoadOptions) -> Model:
-    """Return a model that uses the draft model of the options; without a draft model, it is unchanged."""
+    """Return a model with the draft model that the options name; unchanged if they name no draft model."""
     if options.draft is None:
         return model
     if str(options.draft) == DRAFT_SHORTLIST:

@@ -1,4 +1,4 @@
-"""Translation with a memory, whose translations are used, or the decoder states of its similar pairs."""
+"""Translation with a memory, by its translations or by the decoder states of similar pairs."""
 
 from __future__ import annotations
 
