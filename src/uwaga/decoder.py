@@ -65,7 +65,7 @@ class Symbols:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample a token from the distribution.
+    """The settings for sampling a token from the distribution.
 
     The sampled token is the first, in order of descending probability, at which the cumulative probability
     exceeds the draw of the row.

@@ -213,7 +213,7 @@ def without_last_words(text: str, count: int) -> str:
 
 
 class DraftUse(NamedTuple):
-    """How a search used a draft.
+    """The use of a draft by a search.
 
     The search checked ``proposed`` tokens of the draft in ``passes`` passes of the model, and the model also
     chose ``accepted`` of these tokens. Without a draft, each pass decides one token.

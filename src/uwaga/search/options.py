@@ -28,7 +28,7 @@ SearchOverrides = dict[str, Any]
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search: beam size, ranking, length limits, constraints and sampling.
+    """The options of a search: beam size, ranking, length limits, constraints and sampling.
 
     Each model has its own defaults; a call overrides some of them with :meth:`changed`. Validation, the
     command-line options, the fields of the server's requests and the reference documentation are all
