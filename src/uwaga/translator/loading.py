@@ -227,7 +227,7 @@ def _load_translation_model(name: ModelArgument, options: LoadOptions) -> Model:
 
 
 def _limit_batches(options: SearchOptions, decoder: Decoder) -> SearchOptions:
-    """Return options with smaller batches if a model has a shortlist, because larger ones waste memory."""
+    """Return options with smaller batches if a model has a shortlist: larger batches would waste memory."""
     if not isinstance(decoder, NativeModel) or decoder.shortlist is None:
         return options
     max_tokens = SHORTLIST_BATCH_TOKENS if decoder.threads == 1 else THREADED_SHORTLIST_BATCH_TOKENS

@@ -247,7 +247,7 @@ def _shift_spans(spans: Sequence[Span | None], offset: int) -> tuple[Span | None
 
 
 def _join_attentions(parts: Sequence[Attentions | None]) -> Attentions | None:
-    """Join the attention matrices of a text's sentences to block-diagonal matrices of the text."""
+    """Join the attention matrices of a text's sentences into block-diagonal matrices of the text."""
     present = [part for part in parts if part is not None]
     if not present:
         return None
