@@ -85,7 +85,7 @@ def read_run_checkpoint(name: str | Path) -> Checkpoint:
 
 
 DROPOUT_SETTINGS = ("dropout", "attention_dropout", "activation_dropout", "variational")
-"""Dropout settings of a model, which a run may change because they do not affect its weights."""
+"""Dropout settings of a model. A run may change them, because they do not affect the model's weights."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class BaseCheckpoint:
     Attributes:
         name: value of ``init`` in the settings.
         checkpoint: the model, prepared for the languages of the run.
-        sha256: SHA-256 checksum of its weights.
+        sha256: SHA-256 checksum of the model's weights.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
         search: default search options of the finished model.
@@ -115,10 +115,10 @@ class BaseCheckpoint:
 
 
 def open_base(settings: Settings) -> tuple[Settings, BaseCheckpoint | None]:
-    """Read the model named by ``init``, and take the settings that it determines from it.
+    """Read the base model named by ``init``, and complete the settings with those that it determines.
 
-    These are the groups ``model`` and ``decoding``, and the languages. The run may still set dropouts in
-    ``model``, and settings in ``decoding`` if the format of the model's folder can store them.
+    The base model determines the groups ``model`` and ``decoding``, and the languages. The run may still set
+    dropouts in ``model``, and settings in ``decoding`` if the format of the model's folder can store them.
 
     Returns:
         the completed settings and the base model; without ``init``, the unchanged settings and None.
@@ -156,7 +156,7 @@ def open_base(settings: Settings) -> tuple[Settings, BaseCheckpoint | None]:
 
 
 def _read_checkpoint(name: str, is_rewritten: bool) -> Checkpoint:
-    """Return the model, after checking that it can be trained.
+    """Return the base model, after checking that it can be trained.
 
     Args:
         name: value of ``init``.
@@ -233,7 +233,7 @@ def _check_no_subword_settings(settings: Settings) -> None:
 def _limit_max_tokens(
     settings: Settings, checkpoint: Checkpoint, tokenisers: tuple[TrainingSubwords, TrainingSubwords]
 ) -> int:
-    """Return ``data.max_tokens``, reduced to what the model accepts unless the run sets it."""
+    """Return ``data.max_tokens``; if the run does not set it, it is at most the limit of the model."""
     base_settings, requested = checkpoint.settings, settings.data.max_tokens
     if getattr(base_settings, "positions", "") == "relative":
         return requested

@@ -62,9 +62,9 @@ class BatchSharding:
     def first_part_numbers(self, parts: int) -> list[int]:
         """Return the number of the first part of each local batch if batches are split into ``parts`` parts.
 
-        A batch of fewer sentences has one part for each sentence. Parts are numbered consecutively over all
-        batches of an update. The random state of a part depends on
-        its number, not on the process that computes it.
+        A batch with fewer than ``parts`` sentences has one part for each sentence. Parts are numbered
+        consecutively over all batches of an update. The random state of a part depends on its number, not on
+        the process that computes it.
         """
         starts = [0]
         for size in self.sizes:

@@ -83,7 +83,7 @@ def scoring_settings(settings: Settings) -> dict[str, Any]:
 
 
 def check_unchanged(path: Path, before: dict[str, Any], settings: Settings) -> None:
-    """Raise CheckpointError if a setting has changed that must not change within a run.
+    """Raise CheckpointError if a setting that must not change within a run has changed.
 
     Args:
         path: path of the checkpoint, for the message.
@@ -110,7 +110,7 @@ def check_unchanged(path: Path, before: dict[str, Any], settings: Settings) -> N
 
 
 def check_subword_models(run: Path, settings: Settings) -> None:
-    """Raise SettingsError if the subword models of a run were trained with other subword settings.
+    """Raise SettingsError if the subword models of a run were trained with different subword settings.
 
     This check is for runs without checkpoints, which would otherwise silently use models that contradict
     their settings.
@@ -133,7 +133,7 @@ def check_subword_models(run: Path, settings: Settings) -> None:
 
 
 def describe_changes(settings: Settings) -> list[str]:
-    """Return a line for each setting that differs from settings.yaml: ``training.steps: 10 → 15``."""
+    """Return a line such as ``training.steps: 10 → 15`` for each setting that differs from settings.yaml."""
     try:
         before = flatten(load_settings(settings.run / "settings.yaml").model_dump(mode="json"))
     except SettingsError:

@@ -1,9 +1,9 @@
 """Training checkpoints, which contain everything that a run needs to resume exactly.
 
-A checkpoint is a safetensors file, ``step-00001234.safetensors``. It contains the weights and the moments of
-the optimiser as tensors, and the position in the data and the scores so far as JSON in its header. The random
-numbers of a run are a function of its seed and its position, so no random state is stored. A checkpoint is
-written atomically, and its checksum is verified on reading.
+A checkpoint is a safetensors file, ``step-00001234.safetensors``. The model's weights and the optimiser's
+moments are stored as tensors; the position in the data and the scores so far are stored as JSON in the
+header. The random numbers of a run are a function of its seed and its position, so no random state is stored.
+A checkpoint is written atomically, and its checksum is verified on reading.
 """
 
 from __future__ import annotations
@@ -100,13 +100,13 @@ class Progress:
         step: number of updates so far.
         epoch: epoch of the next batch.
         batch: index of the next batch in its epoch.
-        best: validation scores of the best checkpoints by step; higher is better.
-        stale: number of validations since the best one.
+        best: validation score of each of the best checkpoints, by step; higher is better.
+        stale: number of validations since the one with the best score.
         settings: settings that must not change when the run is resumed (:mod:`uwaga.training.changes`).
         scoring: settings that must not change for the scores in ``best`` to be comparable.
         corpus: description of the size of the training data.
         base: checksum of the base model; empty if there is none.
-        before: scores of the base model by dev set.
+        before: scores of the base model before training, by name of the dev set.
         interrupted: whether the checkpoint was written because of an interrupt.
     """
 
@@ -136,7 +136,7 @@ def checkpoint_steps(folder: Path) -> list[int]:
 
 
 def regular_steps(folder: Path, training: TrainingSettings) -> list[int]:
-    """Return the steps of the existing checkpoints that are :func:`is_regular`, oldest first."""
+    """Return the steps of the existing checkpoints for which :func:`is_regular` is True, oldest first."""
     return [step for step in checkpoint_steps(folder) if is_regular(step, training)]
 
 
@@ -197,13 +197,13 @@ def _parse_progress(header: Mapping[str, str]) -> Progress:
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """Return the path of the newest checkpoint of a run, or None."""
+    """Return the path of the newest checkpoint of a run, or None if there is no checkpoint."""
     steps = checkpoint_steps(folder)
     return checkpoint_path(folder, steps[-1]) if steps else None
 
 
 def average_checkpoints(paths: list[Path], prefix: str = "model.") -> dict[str, Tensor]:
-    """Return the means of the weights of several checkpoints, by name of the weight without ``prefix``."""
+    """Return the mean of each weight over several checkpoints, by the weight's name without ``prefix``."""
     if not paths:
         raise CheckpointError("there are no checkpoints to average")
     total: dict[str, Tensor] = {}

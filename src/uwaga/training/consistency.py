@@ -26,7 +26,7 @@ _VISIBILITY_SECONDS = 30.0  # seconds until files of other machines must be visi
 
 
 def check_consistent(ranks: Ranks, settings: Settings, base: BaseCheckpoint | None) -> None:
-    """Raise SettingsError in all processes if the inputs of one differ from those of rank 0."""
+    """Raise SettingsError in all processes if the inputs of any process differ from those of rank 0."""
     if ranks.world == 1:
         return
     inputs_by_rank = ranks.gather(ranks.run_on_all(lambda: collect_inputs(settings, base)))

@@ -29,8 +29,8 @@ def prepare_links(
 ) -> LinkFile:
     """Return the word alignment file of a corpus.
 
-    If the settings name none, the aligner writes the alignments to ``path``, unless that file is up to date.
-    The aligner holds all words of the corpus in memory.
+    If the settings name no such file, the aligner writes the alignments to ``path``, unless that file is up
+    to date. The aligner keeps all words of the corpus in memory.
     """
     if corpus.alignment:
         return LinkFile(corpus.alignment, guided.words)
@@ -65,7 +65,7 @@ def _read_json(path: Path) -> object:
 
 
 Position = tuple[int, int]
-"""Epoch, and index of a batch in it."""
+"""The number of an epoch, and the index of a batch in this epoch."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class Corpora:
     ) -> Generator[tuple[Position, Batch], None, None]:
         """Yield the training batches of a process endlessly, from the given epoch and batch index on.
 
-        Of each group of ``world`` successive batches, process ``rank`` gets the batch with index ``rank``. It
-        is yielded with the position of the last batch in the group.
+        Of each group of ``world`` successive batches, process ``rank`` receives the batch with index
+        ``rank``, together with the position of the last batch in the group.
         """
         return prefetch(self._positioned_batches(epoch, batch_index, rank, world))
 

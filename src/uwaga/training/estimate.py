@@ -33,7 +33,7 @@ from uwaga.training.step import Updater
 from uwaga.training.validation import mean_loss, validation_decoder
 
 MAX_SECONDS = 60.0
-"""Maximum duration of an estimate, except for its last update."""
+"""Maximum number of seconds in which updates are measured; only the last update may exceed it."""
 _SAMPLE_PAIRS = 10_000  # number of pairs of the corpus that are used
 _RANDOM_LENGTH = 25  # number of tokens in a random sentence, about that of a sentence in news
 _MIN_UPDATES, _MAX_ERROR = (
@@ -50,10 +50,10 @@ class TimeEstimate:
 
     Attributes:
         seconds: total duration in seconds.
-        validation: seconds of it that are spent on validations.
+        validation: the part of these seconds that is spent on validations.
         rate: target tokens per second in the measured updates.
         updates: number of measured updates.
-        real: whether they used the corpus of the run, not random sentences.
+        real: whether the measured updates used the corpus of the run rather than random sentences.
         device: description of the device.
     """
 
@@ -128,7 +128,7 @@ def estimate_time(settings: Settings, seconds: float = MAX_SECONDS) -> TimeEstim
 
 
 def _make_model(settings: Settings, base: BaseCheckpoint | None) -> Seq2Seq:
-    """Return the model of the run; for a run with a new vocabulary, the base model with its vocabulary."""
+    """Return the model of the run; a base model keeps its vocabulary even if the run will replace it."""
     if base is not None:
         adapt = settings.adapt.model_copy(update={"vocabulary": "keep"})
         return make_initial_model(
@@ -209,7 +209,7 @@ def _random_batches(settings: Settings, size: int) -> Iterator[Batch]:
 def _sample_batches(
     settings: Settings, folder: Path, tokenisers: tuple[TrainingSubwords, TrainingSubwords] | None
 ) -> Iterator[Batch]:
-    """Yield batches of the first pairs of the corpus; train a subword model on them if there is none."""
+    """Yield batches of the first pairs of the corpus; without ``tokenisers``, train some on these pairs."""
     path = folder / "sample.tsv"
     with path.open("w", encoding="utf-8") as file:
         corpora = settings.data.resolved("train")

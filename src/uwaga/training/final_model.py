@@ -99,7 +99,7 @@ def _list_file_names(corpora: Sequence[CorpusSettings]) -> str:
 
 @dataclass(frozen=True)
 class FinalWeights:
-    """The origin of the weights of a finished model: steps of its checkpoints, and a description."""
+    """The origin of a finished model's weights: the steps of the checkpoints used, and a description."""
 
     steps: tuple[int, ...]
     origin: str
@@ -108,9 +108,9 @@ class FinalWeights:
 def load_final_weights(run: Run) -> FinalWeights:
     """Load the finished model's weights into the run's model.
 
-    The mean of the newest ``training.average`` checkpoints is validated. It is used unless its score in
-    ``training.early_stopping_metric`` is worse than that of the best checkpoint, which is used then. Both
-    scores are reported and logged.
+    The mean of the newest ``training.average`` checkpoints is validated and used. If its score in
+    ``training.early_stopping_metric`` is worse than that of the best checkpoint, that checkpoint is used
+    instead. Both scores are reported and logged.
     """
     best = _best_step(run)
     if run.training.average and (
@@ -208,7 +208,7 @@ def write_final_model(
 
 
 def trained_alignment_head(settings: Settings) -> AlignmentHead | None:
-    """Return the attention head that guided alignment trains; None without guided alignment."""
+    """Return the attention head that guided alignment trains, or None without guided alignment."""
     guided = settings.training.guided_alignment
     if guided is None:
         return None
@@ -256,8 +256,8 @@ def _make_adapter(folder: Path, settings: Settings, base: BaseCheckpoint, model:
 def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
     """Write the mean of the newest checkpoints of a run to the model folder ``out``; the run is not changed.
 
-    The checkpoints are the regular ones, which `uwaga train` averages at the end, and the newest one, even if
-    it was written because of an interrupt or a good score.
+    The averaged checkpoints are those written at regular steps, which `uwaga train` averages at the end, and
+    the newest one, even if it was written because of an interrupt or a good score.
 
     Args:
         run: folder of a run of ``uwaga train``; the corpora are not needed.
@@ -284,7 +284,7 @@ def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
 
 
 def describe_mean(steps: Sequence[int]) -> str:
-    """Return a text that describes the mean of the checkpoints of some steps."""
+    """Return a text that describes the mean of the checkpoints with the given steps."""
     if len(steps) == 1:
         return f"checkpoint of step {steps[0]}"
     return f"mean of the checkpoints of steps {', '.join(map(str, steps))}"

@@ -1,4 +1,4 @@
-"""FSDP2: each process holds a shard of every weight, gradient and moment (Zhao 2023; Rajbhandari 2020)."""
+"""FSDP2: each process stores a shard of every weight, gradient and moment (Zhao 2023; Rajbhandari 2020)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ShardedModel(nn.Module):
 
 
 class ShardedTrainableModel(TrainableModel):
-    """The shards of this process; the full weights are copied to the run's model, on the CPU, on demand."""
+    """The weight shards of this process; on demand, full weights are copied to the run's model on the CPU."""
 
     def __init__(
         self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device

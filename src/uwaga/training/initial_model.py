@@ -66,12 +66,12 @@ def replace_vocabulary(
 def remap_rows(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -> Tensor:
     """Return the rows of a table, such as embeddings, for a new vocabulary.
 
-    Special symbols and pieces of the old vocabulary keep their rows. The row of any other piece is the mean
-    of the rows of the old pieces into which it is split, by the old tokeniser that needs the fewest pieces.
+    Special symbols and pieces of the old vocabulary keep their rows. Any other piece is split by the old
+    tokeniser that needs the fewest pieces, and its row is the mean of the rows of these old pieces.
 
     Args:
         table: (old vocabulary, ...).
-        old: tokenisers of the old vocabulary; those of both sides if the sides share it.
+        old: tokenisers of the old vocabulary: one, or two if both sides share the vocabulary.
         new: tokeniser of the new vocabulary.
 
     Returns:
@@ -100,7 +100,7 @@ def remap_rows(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -
 
 
 def _split_piece(tokeniser: TrainingSubwords, piece: str) -> list[int]:
-    """Return the ids of the pieces of an old tokeniser into which it splits a new piece."""
+    """Return the ids of the pieces into which an old tokeniser splits a new piece."""
     if isinstance(tokeniser, Tokeniser):
         return tokeniser.encode_piece(piece)
     unknown, end = tokeniser.symbols.unknown, tokeniser.symbols.end
@@ -144,7 +144,7 @@ def make_initial_model(
 
 
 def learning_rate_factors(settings: Settings, model: Seq2Seq) -> dict[str, float]:
-    """Return the factors of the learning rate that ``adapt.rates`` sets, by name of the weight."""
+    """Return the learning-rate factor that ``adapt.rates`` sets for each weight, by name of the weight."""
     names, first = _weight_names(model)
     rates: dict[str, float] = {}
     for pattern, rate in settings.adapt.rates.items():

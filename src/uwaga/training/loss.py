@@ -1,4 +1,4 @@
-"""Cross-entropy losses of tokens, smoothed and computed in chunks (Szegedy 2016 §7), and of alignments."""
+"""The smoothed cross-entropy of tokens, computed in chunks (Szegedy 2016 §7), and that of alignments."""
 
 from __future__ import annotations
 

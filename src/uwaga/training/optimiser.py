@@ -1,4 +1,4 @@
-"""Adam with decoupled weight decay, and saving and restoring of its state as named tensors."""
+"""Adam with decoupled weight decay; its state is saved and restored as named tensors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def learning_rate(settings: ScheduleSettings, step: int, steps: int) -> float:
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 MULTIPLIER = "multiplier"
-"""Key in a parameter group for the factor of its learning rate."""
+"""Key under which a parameter group stores the factor of its learning rate."""
 
 
 def make_optimiser(
@@ -45,7 +45,7 @@ def make_optimiser(
     Args:
         model: model to train; weights that do not require gradients are skipped.
         settings: training settings of the run.
-        rates: factors of the learning rate by name of weight; 1 by default.
+        rates: factor of the learning rate of each weight, by name of the weight; 1 by default.
     """
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():

@@ -38,8 +38,8 @@ def keep_freed_memory() -> None:
 class Interrupt:
     """Context manager within which SIGINT and SIGTERM only set ``requested``, so that an update can finish.
 
-    A second SIGINT raises KeyboardInterrupt, unless ``ignore_repeats`` is True. This is for torchrun, which
-    forwards a signal that its processes have already received from the terminal.
+    A second SIGINT raises KeyboardInterrupt, unless ``ignore_repeats`` is True. That option is for torchrun,
+    which forwards a signal that its processes have already received from the terminal.
     """
 
     def __init__(self, ignore_repeats: bool = False) -> None:

@@ -32,9 +32,9 @@ _POLL_SECONDS = (0.001, 0.05)  # first and longest interval between two polls
 def agree_on_name(store: Store, rank: int, world: int, seconds: float = JOIN_SECONDS) -> str:
     """Return a random name on which only the current processes agree.
 
-    A store may outlive its processes: that of torchrun still contains messages from before a restart. Rank 0
-    publishes a new name, and every other rank answers with a random name. When rank 0 repeats that name, the
-    rank knows that rank 0 is running.
+    A store may outlive the processes: torchrun's store still contains messages from before a restart. Rank 0
+    publishes a new name, and every other rank answers with a random name. When rank 0 repeats this answer,
+    the other rank knows that rank 0 is running.
     """
     name, deadline = secrets.token_hex(8), time.monotonic() + seconds
 
@@ -66,7 +66,8 @@ class RankMessages:
     """Sends messages between ``world`` processes, which all receive them in the same order.
 
     ``timeout`` is the number of seconds without a heartbeat after which a process counts as lost;
-    :data:`SILENCE_SECONDS` applies instead if ``is_stopping`` returns True: this process was asked to stop.
+    :data:`SILENCE_SECONDS` applies instead once ``is_stopping`` returns True because this process was asked
+    to stop.
     """
 
     def __init__(self, store: Store, rank: int, world: int, timeout: float = 600.0) -> None:
@@ -125,8 +126,8 @@ class RankMessages:
     def connection_error(self, timed_out: bool) -> FailedElsewhereError | RankLostError:
         """Return the error to raise when a connection is lost; it names the processes that have ended.
 
-        Only one of the remaining processes gets a RankLostError, which is reported. ``timed_out`` tells
-        whether the wait for an answer has timed out.
+        Only one of the remaining processes receives a RankLostError, so that the loss is reported once.
+        ``timed_out`` tells whether the wait for an answer has timed out.
         """
         try:
             before = [self._heartbeat_count(rank) for rank in range(self.world)]

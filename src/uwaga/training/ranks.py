@@ -64,8 +64,8 @@ _BUCKET_BYTES = 25 * 2**20  # maximum size of the tensors that are summed in one
 class Ranks:
     """The processes of a run, as seen by the process with number ``rank`` of ``world``.
 
-    It is number ``local`` of the ``local_world`` processes on its machine, also counted from 0. The methods
-    that communicate are collective: all processes must call them in the same order.
+    On its machine, this process has number ``local`` of ``local_world``; numbers are counted from 0. The
+    methods that communicate are collective: all processes must call them in the same order.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Ranks:
         return self.rank == 0
 
     def thread_count(self, requested: int) -> int:
-        """Return ``requested``, or if that is 0, this process's share of the usable cores, at least 1."""
+        """Return ``requested`` or, if it is 0, this process's share of the usable cores, but at least 1."""
         return requested or max(1, usable_cores() // self.local_world)
 
     def run_on_all(self, work: Callable[[], Result]) -> Result:
@@ -163,7 +163,7 @@ class Ranks:
             self._connected = True
 
     def exchange(self, numbers: Sequence[int]) -> list[list[int]]:
-        """Return the integers of each process by rank; all processes must pass equally many."""
+        """Return the integers of each process by rank; all processes must pass equal numbers of them."""
         if self._messages is None:
             return [list(numbers)]
         local = torch.tensor(numbers, dtype=torch.int64)
@@ -223,7 +223,7 @@ SINGLE_PROCESS = Ranks()
 
 @contextlib.contextmanager
 def join_ranks(environment: Mapping[str, str] = os.environ) -> Iterator[Ranks]:
-    """Context manager for the processes started by torchrun; :data:`SINGLE_PROCESS` without torchrun."""
+    """Yield the processes of the run started by torchrun, or :data:`SINGLE_PROCESS` without torchrun."""
     world = int(environment.get("WORLD_SIZE", "1"))
     if world == 1:
         yield SINGLE_PROCESS

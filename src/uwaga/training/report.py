@@ -37,7 +37,7 @@ _BAR_WIDTH, _MIN_TERMINAL_WIDTH = 16, 100  # width of the bar, and minimum width
 
 
 class RemainingTimeColumn(ProgressColumn):
-    """A progress bar column with the remaining time, or before the first update with the elapsed time."""
+    """A progress bar column with the remaining time or, before the first update, the elapsed time."""
 
     max_refresh = None
 
@@ -96,7 +96,7 @@ class TrainingBar:
         self.bar.update(self._task, figures=figures)
 
     def restart_pace(self) -> None:
-        """Exclude the time since the last update, spent on a validation, from the pace."""
+        """Exclude the time since the last update, which was spent on a validation, from the pace."""
         self.bar.update(self._task, last=self._clock())
 
 
@@ -144,7 +144,7 @@ _REPORT_SECONDS = 30.0
 """Minimum number of seconds between two reports of averages."""
 
 ValidationPart = Literal["dev", "mean", "final", "before", "also", "after"]
-"""What a validation evaluates.
+"""The dev set and the weights that a validation evaluates.
 
 On the dev set: ``dev``, the weights at a step; ``mean``, the mean of checkpoints; ``final``, the finished
 model. On an additional dev set: ``also``, the weights at a step; ``after``, the finished model. On every dev
@@ -188,7 +188,7 @@ class Reporter:
             sys.stderr.flush()
 
     def start(self, progress: Progress) -> None:
-        """Start the log, or resume it after the step of ``progress``: records of later steps are deleted.
+        """Start the log, or resume it after the step of ``progress`` and delete the records of later steps.
 
         The results of a finished run are kept if the run is extended.
         """

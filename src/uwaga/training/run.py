@@ -139,12 +139,12 @@ class Run:
         )
 
     def score_base(self) -> None:
-        """Store the scores of the base model on every dev set in the progress, for the final comparison."""
+        """Store the base model's score on every dev set in the run's progress, for the final comparison."""
         sets = {"dev": self.corpora.dev, **self.corpora.also}
         self.progress = replace(self.progress, before=self.score_dev_sets(sets, "before"))
 
     def score_dev_sets(self, sets: Mapping[str, DevSet], part: ValidationPart) -> dict[str, float]:
-        """Return the main score of the current weights on each dev set by name; report the validations."""
+        """Validate the current weights on each dev set, report this, and return the main scores by name."""
         scores: dict[str, float] = {}
         for name, dev_set in sets.items():
             result = self.validate(f"{name}, {part}", self.beam, dev_set)
@@ -280,7 +280,7 @@ class Run:
 
 
 def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None:
-    """Load weights into a model; only one name of a tied tensor is needed, and no frozen weights.
+    """Load weights into a model; one name of a tied tensor suffices, and frozen weights may be missing.
 
     Raises:
         CheckpointError: a weight is unknown or missing, or has another shape; ``path`` is in the message.

@@ -55,7 +55,7 @@ class UpdateStats:
 
 
 class BatchPart(NamedTuple):
-    """The input of a backward pass: a batch or a part of it, and its number within the update."""
+    """The input of a backward pass: a batch or a part of a batch, and the part's number within the update."""
 
     batch: Batch
     number: int
@@ -65,7 +65,7 @@ class Updater:
     """Updates a model, dividing the batches of each update among CPU cores and processes.
 
     Each core computes the gradients of a part of a batch, which is much faster than splitting every operation
-    over the cores. Each part has a random state derived from the seed, the update and its number, and
+    over the cores. Each part has a random state derived from the seed, the update and the part's number, and
     gradients are added in a fixed order. The result therefore depends only on the settings and the numbers of
     processes and threads, and checkpoints need no random state.
     """
@@ -87,7 +87,7 @@ class Updater:
     def update(
         self, batches: Sequence[Batch], step: int, sharding: BatchSharding | None = None
     ) -> UpdateStats:
-        """Minimise the mean loss over the target tokens of all batches by one step.
+        """Update the weights once, to reduce the mean loss over the target tokens of all batches.
 
         Args:
             batches: batches of this process.
@@ -197,9 +197,9 @@ def batch_loss(
 ) -> Loss:
     """Return the loss of a batch, summed over its target tokens without padding.
 
-    With ``guided`` and links in the batch, the smoothed loss includes the alignment loss. A target token's
-    alignment is the attention of the step that predicts it, or of the next step, which reads it:
-    :attr:`GuidedAlignmentSettings.step`.
+    With ``guided`` and links in the batch, the smoothed loss includes the alignment loss. According to
+    :attr:`GuidedAlignmentSettings.step`, a target token's alignment is the attention of the step that
+    predicts the token, or of the next step, which reads it.
     """
     device = model.device
     dtype = DTYPES[precision]

@@ -1,4 +1,4 @@
-"""Hyperparameter search: runs of ``uwaga train`` whose settings Optuna samples and which it prunes."""
+"""Hyperparameter search: Optuna samples the settings of runs of ``uwaga train``, and prunes bad runs."""
 
 from __future__ import annotations
 
@@ -144,14 +144,14 @@ def _die_with_parent() -> None:
 
 STUDY_FILE = "study.db"
 CHECKSUM_ATTRIBUTE = "uwaga"
-"""Name of the study attribute with a checksum of the parameters and settings."""
+"""Name of the study attribute that contains a checksum of the parameters and settings."""
 ERROR_ATTRIBUTE = "error"
-"""Name of the attribute of a failed trial with the last line of its log."""
+"""Name of the attribute of a failed trial that contains the last line of the trial's log."""
 FINISHED_TRIAL_STATES = TrialState.COMPLETE, TrialState.PRUNED
 
 
 def open_study(folder: Path, settings: SweepSettings, metric: str, base: object) -> optuna.Study:
-    """Return the study in a folder, which is created if it does not exist.
+    """Return the study in a folder; the study is created if it does not exist.
 
     Args:
         folder: folder of the sweep.
@@ -160,7 +160,7 @@ def open_study(folder: Path, settings: SweepSettings, metric: str, base: object)
         base: settings of all runs, as JSON values.
 
     Raises:
-        SettingsError: the existing study has other parameters or other settings.
+        SettingsError: the existing study has different parameters or settings.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     description = json.dumps(
@@ -195,7 +195,7 @@ def is_exhausted(study: optuna.Study, settings: SweepSettings) -> bool:
 
 
 def finished_trials(study: optuna.Study) -> list[FrozenTrial]:
-    """Return the trials that were completed, pruned or failed, without those interrupted with the sweep."""
+    """Return the trials that were completed, pruned or failed, but not those interrupted with the sweep."""
     return [
         trial
         for trial in study.trials

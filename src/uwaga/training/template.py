@@ -24,9 +24,9 @@ _EXAMPLE_SETTINGS = {
 _FIRST_SETTINGS = ("family", "encoder_layers", "decoder_layers")
 """Names of the settings that are listed first in their group."""
 _PAIR_BYTES, _COMPRESSION_RATIO = 130, 3
-"""Average number of bytes of a sentence pair, and of bytes of text per byte of a compressed file."""
+"""Average number of bytes of a sentence pair, and average compression ratio of a file of text."""
 _PRESET_MAX_PAIRS = {"transformer-tiny": 100_000, "transformer-small": 1_000_000}
-"""Number of pairs from which the next larger preset is chosen, by preset."""
+"""Number of pairs, for each preset, from which the next larger preset is chosen."""
 _HEADER = """\
 # Settings of a training run: uwaga train THIS-FILE
 # It lists every setting with {values}. Delete those that you do not change; an unknown key is an error.
@@ -35,7 +35,7 @@ _HEADER = """\
 
 
 def preset_for(files: Sequence[Path]) -> tuple[str, int]:
-    """Return the preset for a corpus, and the approximate number of its pairs, from the sizes of the files.
+    """Return the preset for a corpus and its approximate number of pairs, estimated from the file sizes.
 
     Args:
         files: a TSV file, or two aligned files.

@@ -1,8 +1,8 @@
 """The entry point of training: :func:`train` turns settings into a model folder.
 
-Unusual: there is one call for a new run, an interrupted one and a finished one, and every process of a run
-makes it; work that needs several processes, or only one of them, goes through ``ranks``. This file does not
-depend on the model's family, the loss, or the order of the corpora; :mod:`uwaga.training.run` has the loop.
+Unusual: the same call handles a new, an interrupted and a finished run, and every process of a run makes it;
+work that needs several processes, or only one of them, goes through ``ranks``. This file does not depend on
+the model's family, the loss, or the order of the corpora; :mod:`uwaga.training.run` has the loop.
 """
 
 from __future__ import annotations

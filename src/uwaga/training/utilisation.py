@@ -65,8 +65,8 @@ def find_utilisation(
     """Return the peak speed with which the updates of a run are compared; all processes must call this.
 
     Returns:
-        None for a single process on a CPU without ``training.peak_flops``, and for a model whose operations
-        cannot be counted.
+        the peak speed; None for a single process on a CPU without ``training.peak_flops``, and for a model
+        whose operations cannot be counted.
     """
     if not settings.peak_flops and ranks.world == 1 and device.type == "cpu":
         return None

@@ -145,7 +145,7 @@ def validate(
 ) -> Validation:
     """Return the loss of a model on ``batches``, and metrics of its translations of ``pairs``.
 
-    The native engine translates in float32 if it supports the model; the scores equal those of torch except
+    If the native engine supports the model, it translates in float32, with the same scores as torch except
     for ties. The model is in training mode afterwards.
     """
     model.eval()
