@@ -27,7 +27,7 @@ def replace_layers(
         model: model, changed in place.
         names: dotted names of layers.
         make_layer: function that returns the replacement of a layer, with the same interface. It is called
-            once for a layer with two names. Tied weights stay tied if replacements share them.
+            only once for a layer with two names. Tied weights stay tied if the replacements share them.
     """
     replacements: dict[int, nn.Module] = {}
     layers = {name: model.get_submodule(name) for name in names}
@@ -49,7 +49,7 @@ def match_names(pattern: str, names: Sequence[str], key: str, noun: str) -> list
         pattern: pattern with ``*`` and ``?``, such as ``encoder.*``.
         names: names of all weights or layers.
         key: name of the setting that contains the pattern, for the message.
-        noun: what the names denote, such as ``weight``, for the message.
+        noun: noun for what the names denote, such as ``weight``, for the message.
     """
     matching = [name for name in names if fnmatchcase(name, pattern)]
     if matching:
@@ -89,9 +89,9 @@ def adapted_layers(model: nn.Module) -> dict[str, LoraLinear]:
 
 
 def simulate_int8(model: Seq2Seq) -> None:
-    """Make a Transformer round its weights and inputs as the int8 engine does, in place.
+    """Change a Transformer in place so that it rounds weights and inputs as the int8 engine does.
 
-    The weights themselves are not changed.
+    The stored weights are not changed.
     """
     if not isinstance(model, Transformer) or model.settings.self_attention == "aan":
         unsupported = "self_attention: aan" if isinstance(model, Transformer) else type(model).__name__

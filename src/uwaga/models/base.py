@@ -62,7 +62,7 @@ class Seq2Seq(nn.Module):
         """
 
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
-        """Return :meth:`features`, and the attention (sentences, target, source) that is trained to align.
+        """Return the :meth:`features`, and the attention (sentences, target, source) trained to align.
 
         In a Transformer, this is the attention of the head ``guided_head``.
 
@@ -77,7 +77,7 @@ class Seq2Seq(nn.Module):
     def training_features(self, source: Tensor, target_in: Tensor) -> Sequence[tuple[Tensor, float]]:
         """Return the decoder outputs for the loss, each with its weight in the loss.
 
-        The first output is that of :meth:`features`; a model that predicts several tokens returns more.
+        The first output is that of :meth:`features`; a model that predicts several tokens adds more.
         """
         return ((self.features(source, target_in), 1.0),)
 

@@ -26,9 +26,9 @@ from uwaga.settings import BlockSettings, DecoderOnlySettings, TransformerSettin
 
 @dataclass(frozen=True)
 class Recording:
-    """Attention weights (sentences, heads, query, key) of each layer, to which a forward pass appends.
+    """Lists to which a forward pass appends the attention weights of each layer, the lowest layer first.
 
-    The lowest layer is first.
+    Each tensor of weights is (sentences, heads, query, key).
     """
 
     encoder: list[Tensor] = field(default_factory=list)
@@ -63,7 +63,7 @@ def _crop(table: Floats | None, row: int, queries: int, keys: int) -> Floats | N
 
 
 LayerState = KeysValues | SsruState | AverageState
-"""State of a decoder layer after the earlier positions; the first axis of each tensor is rows."""
+"""State of a decoder layer after the earlier positions; the first axis of each tensor is the rows."""
 
 
 class ResidualBlock(nn.Module):
@@ -80,7 +80,7 @@ class ResidualBlock(nn.Module):
         return out
 
     def sublayer_output(self, x: Tensor, branch: Tensor, norm: nn.Module) -> Tensor:
-        """Return the residual stream after the output of a sublayer is added, (rows, positions, width)."""
+        """Return the residual stream (rows, positions, width) after adding the output of a sublayer."""
         x = x + self.dropout(branch)
         out: Tensor = x if self.is_pre_norm else norm(x)
         return out
@@ -185,8 +185,8 @@ class CausalBlock(ResidualBlock):
 class DecoderBlock(ResidualBlock):
     """A decoder block: causal self-attention, cross-attention and feed-forward.
 
-    Each has a residual connection and a norm. Self-attention may be replaced by an
-    :class:`Ssru` (M26) or :class:`AverageAttention` (M35).
+    Each sublayer has a residual connection and a norm. Self-attention may be replaced by an :class:`Ssru`
+    (M26) or :class:`AverageAttention` (M35).
     """
 
     def __init__(self, settings: TransformerSettings) -> None:
@@ -219,7 +219,7 @@ class DecoderBlock(ResidualBlock):
             x: (sentences * beams, target, width).
             past: state of the earlier positions; keys and values of self-attention are
                 (sentences * beams, heads, past, head width).
-            causal: (target, past + target) bool, or None for one new position that attends to all before it.
+            causal: (target, past + target) bool, or None for one new position that attends to all others.
             source: keys and values (sentences, heads, source, head width), mask (sentences, 1, 1, source).
             need_weights: whether to return the cross-attention weights.
             bias: bias of the self-attention scores, (heads, target, past + target), or None.

@@ -25,7 +25,7 @@ from uwaga.settings.recurrent import (
 
 
 def check_model(settings: ModelSettings) -> None:
-    """Check that the attention score that the settings name is registered; this imports torch."""
+    """Check that the attention score named in the settings is registered; this imports torch."""
     if isinstance(settings, (BahdanauSettings, LuongSettings, GnmtSettings)):
         try:
             SCORES.check(settings.score)

@@ -33,8 +33,8 @@ class PromptMemory:
     """Encoded prompts: keys and values of all tokens except the last (M21).
 
     ``last`` (sentences,) are the last tokens, which the first step reads; ``mask`` (sentences, read) is False
-    on padding; ``layers`` are keys and values (sentences, groups, read, head width) of each layer, and empty
-    if all prompts have one token.
+    on padding; ``layers`` are keys and values (sentences, groups, read, head width) of each layer. They are
+    empty if all prompts have one token.
     """
 
     last: Tensor
@@ -59,10 +59,11 @@ class PromptState:
         first: (rows,) tokens that the first step reads; None after the first step.
         positions: (rows,) positions of the next tokens.
         furthest: the largest of these positions.
-        mask: (rows, past), True at cached tokens, False at padding, also between prompt and continuation.
+        mask: (rows, past), True at cached tokens, False at padding, including that between prompt and
+            continuation.
         layers: cached keys and values of each layer, (rows, groups, past, head width).
-        cache_rows: (rows,) row of ``layers`` for each row after a draft is read (M42), because several rows
-            then share a cache until some are selected; None if no cache is shared.
+        cache_rows: (rows,) row of ``layers`` that each row uses. After a draft is read (M42), several rows
+            share a cache until some of these rows are selected; None if no cache is shared.
     """
 
     beams: int
@@ -83,7 +84,7 @@ class PromptState:
         return self.reorder(rows)
 
     def unshare(self) -> PromptState:
-        """Return the state with separate caches for each row."""
+        """Return the state with a separate cache for each row."""
         return (
             self
             if self.cache_rows is None
@@ -109,8 +110,8 @@ class PromptState:
 class DecoderOnly(Seq2Seq):
     """The decoder-only Transformer (M18), with learned or rotary positions (M37).
 
-    A source is a prompt of at least one token without an end symbol; a target is its continuation, whose
-    start symbol represents the prompt's last token.
+    A source is a prompt of at least one token without an end symbol. A target is the prompt's continuation;
+    its start symbol represents the prompt's last token.
     """
 
     def __init__(self, settings: DecoderOnlySettings, symbols: Symbols, vocabulary: int) -> None:
@@ -316,7 +317,7 @@ class DecoderOnly(Seq2Seq):
 def key_positions(mask: Tensor) -> Tensor:
     """Return the positions (rows, past) of cached tokens, counted where ``mask`` (rows, past) is True.
 
-    Padding gets :data:`PADDING_POSITION`.
+    The position of padding is :data:`PADDING_POSITION`.
     """
     return torch.where(mask, mask.cumsum(dim=1) - 1, PADDING_POSITION)
 

@@ -71,7 +71,7 @@ class Ensemble:
     join: None = None
     beam_search: None = None
     attentions: None = None
-    """Not available in an ensemble; call this method of a member instead."""
+    """Not available in an ensemble; call the method of a member instead."""
     recording: None = None
 
     @property
@@ -148,7 +148,7 @@ class Ensemble:
 
     @property
     def verify(self) -> Verify | None:
-        """See :attr:`uwaga.decoder.Decoder.verify`; None if a member lacks it."""
+        """See :attr:`uwaga.decoder.Decoder.verify`; None if a member does not support it."""
         return None if any(member.verify is None for member in self.members) else self._verify
 
     def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
@@ -160,7 +160,7 @@ class Ensemble:
         return _average_steps(steps, choice)
 
     def _all_tokens(self, choice: Choice) -> Choice:
-        """Return a copy of ``choice`` for the members, from which all tokens are requested."""
+        """Return a copy of ``choice`` that requests all tokens from the members."""
         return Choice(
             self.vocabulary,
             attention=choice.attention,

@@ -26,8 +26,8 @@ class Gnmt(Recurrent):
 
     ``a_i = attention(h^1_{i-1}, x)`` (Wu 2016 eq. 4); layer 1 reads ``[E y_{i-1}; a_i]``, layer l
     ``[h^{l-1}_i; a_i]``. From the third layer on, the input of a layer is added to its output (§3.1);
-    the encoder's first layer is bidirectional (§3.2). Only the first decoder layer runs step by step; the
-    layers above it read all contexts in one fused call each.
+    the encoder's first layer is bidirectional (§3.2). Only the first decoder layer runs step by step; each
+    layer above it reads all contexts in one fused call.
     """
 
     def __init__(

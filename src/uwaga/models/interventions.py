@@ -80,7 +80,7 @@ Model = TypeVar("Model", Transformer, DecoderOnly)
 
 
 def with_interventions(model: Model, interventions: Sequence[Intervention]) -> Model:
-    """Return a copy of a model with interventions, which shares the weights of the model.
+    """Return a copy of a model with interventions; the copy shares the weights of the model.
 
     The interventions are applied in order. The model is not changed. The copy is not thread-safe.
     """
@@ -115,7 +115,7 @@ def with_interventions(model: Model, interventions: Sequence[Intervention]) -> M
 
 
 def _replace_positions(model: DecoderOnly, replacement: Positions) -> None:
-    """Replace positions in a decoder-only model in place, both in its position table and its rotations."""
+    """Replace positions in a decoder-only model in place, both in its position table and in its rotations."""
     replacement.check(False, model.settings.max_length)
     if replacement.side == "source":
         raise SettingsError("side source: a decoder-only model has only the side target")
@@ -130,7 +130,7 @@ def _replace_positions(model: DecoderOnly, replacement: Positions) -> None:
 
 
 class _RemappedPositions(nn.Module):
-    """A function of positions that is called with other positions: p is replaced by ``replacements[p]``."""
+    """A wrapper of a function of positions, which replaces each position p by ``replacements[p]``."""
 
     def __init__(self, function: Any, replacements: tuple[int, ...]) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class _RemappedPositions(nn.Module):
 
 
 class _RemappedTable(nn.Module):
-    """A position table with other indices: index p is replaced by ``replacements[p]``."""
+    """A wrapper of a position table, which replaces each index p by ``replacements[p]``."""
 
     def __init__(self, table: nn.Module, replacements: tuple[int, ...]) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class _AttentionEdit:
         return (columns == diagonal).to(part)
 
     def _table_rows(self, table: NDArray[Any], part: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
-        """Return the entries (batch or 1, heads or 1, target, source) of a table at these rows and keys."""
+        """Return a table's entries (batch or 1, heads or 1, target, source) at the given rows and keys."""
         is_token = keys < PADDING_POSITION
         needed, width = int(rows.max()) + 1, int(keys[is_token].max()) + 1
         grows_with_target = self.heads.kind == "decoder"
@@ -229,7 +229,7 @@ class _AttentionEdit:
 
 
 class HeadScaledScore(AttentionScore):
-    """A score that is multiplied by a factor for each head."""
+    """An attention score that is multiplied by a separate factor for each head."""
 
     def __init__(self, score: AttentionScore, heads: int) -> None:
         nn.Module.__init__(self)

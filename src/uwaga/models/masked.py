@@ -23,7 +23,7 @@ PADDING_TOKEN = 0
 class MaskedHead(nn.Module):
     """The prediction head, which maps states to logits of masked tokens: ``W_emb norm(f(W h + b)) + c``.
 
-    W_emb are the embeddings, or a separate matrix without ``tie_output``.
+    W_emb is the embedding table, or a separate matrix if ``tie_output`` is False.
     """
 
     def __init__(self, settings: EncoderOnlySettings, embedding: Tensor) -> None:
@@ -91,7 +91,7 @@ class MaskedEncoder(nn.Module):
 
         Args:
             tokens: (texts, length) ids, with the special tokens that the model expects.
-            mask: (texts, length) bool, True on tokens; None where there is no padding.
+            mask: (texts, length) bool, True on tokens; None if there is no padding.
             types: (texts, length) token types; all 0 if None.
             recorded: list to which each layer's weights (texts, heads, length, length) are appended, lowest
                 first.

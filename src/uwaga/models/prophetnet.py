@@ -86,11 +86,11 @@ class StreamBlock(ResidualBlock):
 
 
 class ProphetNet(Seq2Seq):
-    """A Transformer encoder and a decoder of ``1 + ngram`` streams.
+    """A Transformer with a decoder of ``1 + ngram`` streams.
 
     Stream 0 reads the target prefix. Stream s > 0 has a learned vector instead of a token at each position,
-    and predicts the next token without the last ``s - 1`` tokens before it. Search uses stream 1; the later
-    streams train it to plan ahead and are not used afterwards.
+    and predicts the next token without reading the last ``s - 1`` tokens before it. Search uses only stream
+    1; the later streams serve to train the model to plan ahead.
 
     Raises:
         SettingsError: the sizes of the vocabularies differ; source, target and output share one table.

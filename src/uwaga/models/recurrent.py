@@ -40,7 +40,7 @@ class RecurrentMemory:
     Attributes:
         source_lengths: (sentences,) number of tokens of each source.
         initial_state: state of the decoder before the first token, each part (sentences, units). Without
-            attention, this is all that the decoder knows of the source (E3).
+            attention, the decoder knows nothing else about the source (E3).
         values: (sentences, source, width) annotations, or None without attention.
         prepared: result of ``score.prepare`` (M21), or None without attention.
         mask: (sentences, 1, source), False on padding; None if there is no padding or no attention.
@@ -255,8 +255,8 @@ def attend_memory(
 ) -> tuple[Tensor, Tensor]:
     """Return the contexts (rows, time, width) and weights (rows, time, source) of queries.
 
-    ``query`` is (rows, time, units). The beams of a sentence are treated as additional queries, so that its
-    memory is not copied.
+    ``query`` is (rows, time, units). The beams of a sentence are treated as additional queries, so that the
+    sentence's memory is not copied.
     """
     assert memory.values is not None
     assert memory.prepared is not None
@@ -326,7 +326,7 @@ class StepAttention:
 
 
 def repeat_for_beams(memory: RecurrentMemory, part: Tensor, rows: int) -> Tensor:
-    """Return ``part`` (sentences, width) with each sentence repeated for its beams, (rows, width)."""
+    """Return ``part`` (sentences, width) as (rows, width), with each sentence repeated for its beams."""
     return part if rows == memory.sentences else part.repeat_interleave(rows // memory.sentences, dim=0)
 
 
@@ -341,7 +341,7 @@ def unflatten_states(parts: Tensors) -> tuple[LstmState, ...]:
 
 
 class Maxout(nn.Module):
-    """A maxout layer, whose units are the maxima of two linear units each (Goodfellow 2013)."""
+    """A maxout layer, each unit of which is the maximum of two linear units (Goodfellow 2013)."""
 
     def __init__(self, inputs: int, units: int) -> None:
         super().__init__()

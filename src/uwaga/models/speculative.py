@@ -25,8 +25,8 @@ class RaggedState(TransformerState):
     """A decoder state whose rows, one per sentence, are at different positions.
 
     ``mask`` (rows, past) is True at the cached positions that a row uses. After draft tokens are read, there
-    is one row per token, and the rows of a sentence share caches and memory until some are selected.
-    ``row_sentences`` (rows,) is then the sentence of each row; otherwise it is None.
+    is one row per token, and the rows of a sentence share caches and memory until some of these rows are
+    selected. ``row_sentences`` (rows,) is then the sentence of each row; otherwise it is None.
     """
 
     mask: Tensor
@@ -45,7 +45,7 @@ class RaggedState(TransformerState):
         return self if self.row_sentences is None else self.select(np.arange(len(self.row_sentences)))
 
     def _rows(self, rows: Tensor, memory: TransformerMemory) -> TransformerState:
-        """Return the state of some rows, as a plain TransformerState if all are at the same position."""
+        """Return the state of some rows, as a plain TransformerState if they are all at one position."""
         cached = rows if self.row_sentences is None else self.row_sentences[rows]
         layers = tuple(
             KeysValues(layer.keys.index_select(0, cached), layer.values.index_select(0, cached))
@@ -89,7 +89,7 @@ class SpeculativeTransformer(Transformer):
         return self._read(ids, token_mask, unshared, choice)
 
     def _read(self, ids: Tensor, token_mask: Tensor, state: TransformerState, choice: Choice) -> Step:
-        """Return the step after reading ``ids`` (rows, new) where ``token_mask`` is True."""
+        """Return the step after reading those ``ids`` (rows, new) for which ``token_mask`` is True."""
         if isinstance(state, RaggedState):
             past = state.mask
         else:

@@ -65,9 +65,9 @@ class TransformerMemory:
 class TransformerState:
     """The state of a Transformer decoder.
 
-    ``layers`` has the keys and values of self-attention, each (rows, heads, position, head width), or a
-    :class:`~uwaga.models.layers.ssru.SsruState` (M26) or :class:`~uwaga.models.layers.average.AverageState`
-    (M35), for each layer. ``position`` is the number of earlier positions.
+    For each layer, ``layers`` contains keys and values of self-attention, each (rows, heads, position, head
+    width), or a :class:`~uwaga.models.layers.ssru.SsruState` (M26) or
+    :class:`~uwaga.models.layers.average.AverageState` (M35). ``position`` is the number of earlier positions.
     """
 
     memory: TransformerMemory
@@ -98,7 +98,7 @@ class TransformerState:
 class Transformer(Seq2Seq):
     """The Transformer encoder-decoder (M16).
 
-    The attention returned on request is that of the last decoder layer, averaged over heads. If
+    If attention is requested, that of the last decoder layer is returned, averaged over heads. If
     ``simulates_int8`` is True, weights and inputs of all layers are rounded as in int8 (M36).
     """
 

@@ -1,6 +1,6 @@
 """Attention: mask, softmax, weighted sum (M1, M8).
 
-Unusual: one function serves every score, with any leading axes; a query that may attend to nothing gets
+Unusual: one function serves every score, with any leading axes; a query that may attend to nothing yields
 zeros, not NaN; torch's fused kernels are used only where the weights are not needed and the kernels are
 faster. This file does not depend on heads, projections or caches, or on where keys and values come from.
 """
@@ -57,8 +57,8 @@ def attend(
         prepared: (..., source, width): ``score.prepare(keys)``.
         values: (..., source, value width).
         score: the score F.
-        mask: bool, broadcasts to (..., target, source); True where a query may attend. A masked position
-            gets weight exactly 0; a query with all positions masked gets zeros (M8).
+        mask: bool, broadcasts to (..., target, source); True where a query may attend. The weight of a masked
+            position is exactly 0; if all are masked, the context is 0 (M8).
         need_weights: whether to return the weights, computed without fused kernels.
         adjustments: bias, hook and dropout of the weights.
 

@@ -26,7 +26,7 @@ CHUNK = 2**20
 """Number of logits processed at a time on a CPU, so that they stay in its cache."""
 
 INITIAL_CANDIDATES = 256
-"""Number of most probable tokens among which a sampled token is searched first."""
+"""Number of the most probable tokens that are searched first for a sampled token."""
 
 
 def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
@@ -42,8 +42,8 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
     Returns:
         ``tokens`` (rows, k) and the model's natural ``log_probs`` (rows, k), in descending order; of equal
         candidates, the lower id is first. Log-probabilities are float64 if the logits are, otherwise float32.
-        If there are fewer than k candidates, the others have log-probability -inf and arbitrary tokens. Extra
-        tokens follow the candidates.
+        If a row has fewer than k candidates, its remaining entries are arbitrary tokens with log-probability
+        -inf. Extra tokens follow the candidates.
     """
     table = at_least_float32(logits.detach())  # (rows, vocabulary)
     rows, vocabulary = table.shape
@@ -63,7 +63,7 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
 
 
 def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: int) -> tuple[Ids, LogProbs]:
-    """Return the candidates of rows ``start`` to ``stop``; ``table`` (rows, vocabulary) has only these."""
+    """Return the candidates of rows ``start`` to ``stop``; ``table`` (rows, vocabulary) has no other rows."""
     log_probs = torch.log_softmax(table, dim=1)  # (rows, vocabulary)
     forced = None if choice.forced is None else choice.forced[start:stop]
     forced_log_probs = None if forced is None else _gather(log_probs, np.maximum(forced, 0)[:, None])
@@ -130,8 +130,8 @@ def _resolve_last_ties(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, 
 def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tuple[Ids, LogProbs]:
     """Return a token sampled for each row, (rows, 1), and its logit.
 
-    Tokens need to be sorted by probability only up to the sampled token: the most probable tokens are tried
-    first, and more of them only if a row's sample is not among them.
+    Tokens need to be sorted by probability only up to the sampled token. The most probable tokens are
+    therefore tried first, and more tokens only if a row's sample is not among them.
     """
     vocabulary = table.shape[1]
     total_mass = _mass(table, sampling.temperature) if not sampling.top_k else None
@@ -152,7 +152,7 @@ def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tu
 
 
 def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
-    """Return, for each row, the sum of probabilities divided by the largest, (rows,), in float64."""
+    """Return each row's sum of probabilities divided by the largest of them, (rows,), in float64."""
     top = table.amax(dim=1, keepdim=True)
     top = torch.where(torch.isneginf(top), 0.0, top)
     scaled = (table.double() - top) / temperature  # (rows, vocabulary)

@@ -17,7 +17,7 @@ _generator: ContextVar[torch.Generator | None] = ContextVar("dropout generator",
 
 @contextmanager
 def seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
-    """Context manager within which dropout in this thread depends only on the seed.
+    """Make dropout in this thread depend only on the seed within the block.
 
     On a CPU, other threads are not affected.
     """
@@ -55,7 +55,7 @@ class _BitDropout(torch.autograd.Function):
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
-    """Return ``x`` with random elements set to 0 and the others multiplied by ``1 / (1 - probability)``.
+    """Return ``x`` with random elements set to 0 and all others multiplied by ``1 / (1 - probability)``.
 
     On the CPU, the probability is rounded to a multiple of 2**-16, and the scale matches the rounded value.
     """
@@ -78,7 +78,7 @@ class Dropout(nn.Module):
 
 
 class SequenceDropout(nn.Module):
-    """Dropout on the vectors of a sentence, with one mask for all positions if ``shared`` (Gal 2016)."""
+    """Dropout on the vectors of a sentence; if ``shared``, one mask is used at all positions (Gal 2016)."""
 
     def __init__(self, probability: float, shared: bool) -> None:
         super().__init__()

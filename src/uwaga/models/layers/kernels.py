@@ -101,7 +101,7 @@ class _LstmCell(torch.autograd.Function):
 def energies(query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
     """Return the additive scores ``vᵀ tanh(s + h)`` (..., target, source) of all queries and keys (M2, M5).
 
-    One tensor of (..., target, source, hidden) is allocated; autograd would store another.
+    Only one tensor of (..., target, source, hidden) is allocated; autograd would store a second one.
 
     Args:
         query: s, (..., target, hidden).
@@ -145,7 +145,7 @@ class StepProduct:
     """Computes ``y_t = b_t + W x_t`` for t = 0, 1, ..., where ``x_t`` may depend on earlier ``y``.
 
     It is called with x_0, x_1, ... in order. Autograd would compute the gradient ``dy_t x_tᵀ`` of W at each
-    step and add these gradients; here, their sum is computed after the last step as one product.
+    step and add these gradients. Here, their sum is computed as one product after the last step.
 
     Args:
         base: (rows, time, out), all b_t.
@@ -170,7 +170,7 @@ class StepProduct:
 
 
 class _CollectInputs(torch.autograd.Function):
-    """Returns ``base``; the gradient of the matrix is computed from that of ``base`` and the inputs."""
+    """The identity of ``base``, whose backward pass also computes the gradient of the matrix."""
 
     @staticmethod
     def forward(ctx: Any, base: Tensor, matrix: Tensor, inputs: list[Tensor]) -> Tensor:

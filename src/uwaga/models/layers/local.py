@@ -22,8 +22,8 @@ class Window(NamedTuple):
 class MonotonicWindow(nn.Module):
     """The window of local-m attention: ``[p_t - D, p_t + D]`` with ``p_t = t``.
 
-    It ends at the ends of the sentence. If the target is longer than the source, ``p_t`` stays at the last
-    source position.
+    The window does not extend beyond the sentence. If the target is longer than the source, ``p_t`` stays at
+    the last source position.
     """
 
     def __init__(self, reach: int) -> None:
@@ -47,7 +47,7 @@ class PredictiveWindow(nn.Module):
     """The window of local-p attention, around a predicted position.
 
     ``p_t = S · sigmoid(v_pᵀ tanh(W_p h_t))``, where S is the source length (eq. 9). Weights are multiplied by
-    ``exp(-(s - p_t)² / (2 σ²))`` with ``σ = D / 2`` (eq. 10), through which p_t gets a gradient.
+    ``exp(-(s - p_t)² / (2 σ²))`` with ``σ = D / 2`` (eq. 10), through which p_t receives a gradient.
     """
 
     def __init__(self, width: int, reach: int) -> None:

@@ -54,11 +54,11 @@ class HeadOptions:
         width: width of a head; by default the width of the inputs divided by the number of heads.
         groups: number of key and value heads, each for ``heads / groups`` successive query heads (M38;
             Ainslie 2023 §2.2); 1 is multi-query attention (Shazeer 2019). As many as heads by default.
-        output_bias: whether the output projection has a bias; by default, as the other projections.
+        output_bias: whether the output projection has a bias; by default, if the other projections have one.
         scaled: whether to divide the scores by the square root of the head width.
-        scale: factor of the scores, instead of the inverse of this square root.
+        scale: factor of the scores, which replaces the inverse of this square root.
         cap: scores become ``cap tanh(score / cap)`` (M41).
-        norm: whether queries and keys of each head get an RMS norm, before or after their rotation (M41).
+        norm: RMS norm of each head's queries and keys: none, or before or after their rotation (M41).
         epsilon: epsilon of this norm.
     """
 
@@ -85,7 +85,7 @@ class MultiHeadAttention(nn.Module):
         heads: number of query heads.
         dropout: dropout probability of the attention weights in training.
         bias: whether the projections have biases.
-        options: differences of the heads from those of Vaswani 2017.
+        options: options of the heads; by default, those of Vaswani 2017.
 
     Attributes:
         edits: functions that change the attention weights after the softmax, in order; none by default.

@@ -106,13 +106,14 @@ class RelativePositions(nn.Module):
 def relative_bucket(distance: Tensor, buckets: int, max_distance: int, bidirectional: bool) -> Tensor:
     """Return the bucket of ``key position - query position`` (Raffel 2020 §2.1).
 
-    Half of the buckets of a direction are for one distance each, the other half for ranges up to
-    ``max_distance`` that increase logarithmically. Without ``bidirectional``, all later keys are in bucket 0.
+    In each direction, half of the buckets contain one distance each. The other half contain ranges of
+    distances, which grow logarithmically up to ``max_distance``. Without ``bidirectional``, all later keys
+    are in bucket 0.
 
     Args:
         distance: key position minus query position, (...).
         buckets: number of buckets of both directions together.
-        max_distance: distance with which all larger distances share a bucket.
+        max_distance: distance that shares its bucket with all larger distances.
         bidirectional: whether later keys have separate buckets.
     """
     count = buckets // 2 if bidirectional else buckets
@@ -128,7 +129,7 @@ Positions = SinusoidalPositions | LearnedPositions | RelativePositions
 
 
 def make_positions(settings: TransformerSettings, heads: int, bidirectional: bool) -> Positions:
-    """Return the layer for the positions of the source or of the target of a Transformer."""
+    """Return the layer for the positions in the source or in the target of a Transformer."""
     length, width, offset = settings.max_length, settings.width, settings.position_offset
     if settings.positions == "relative":
         return RelativePositions(heads, settings.relative_buckets, settings.relative_distance, bidirectional)
@@ -148,7 +149,7 @@ def position_vectors(positions: Positions, start: int, length: int) -> Tensor | 
 def position_bias(positions: Positions, start: int, length: int) -> Tensor | None:
     """Return the bias (heads, target, source) of scores at ``length`` positions from ``start`` on.
 
-    None for positions that are not relative.
+    The result is None for positions that are not relative.
     """
     if isinstance(positions, RelativePositions):
         bias: Tensor = positions(start, length, start + length)

@@ -1,7 +1,7 @@
 """Recurrent layers: GRU and LSTM, for sentences in one call or one step at a time (M11 to M15).
 
 Axes: ``rows`` are sentences or hypotheses, ``time`` runs along the sentence. Padding follows a sentence and
-never changes its states: results do not depend on the other sentences of a batch.
+never changes the sentence's states, so results do not depend on the other sentences of a batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Weights(NamedTuple):
 
 
 class _GatedLayer(nn.Module):
-    """Base class of GRU and LSTM layers; a torch layer holds the weights, also for single steps."""
+    """Base class of GRU and LSTM layers, whose weights belong to a torch layer, also for single steps."""
 
     layer: nn.RNNBase
 
@@ -56,7 +56,7 @@ class _GatedLayer(nn.Module):
         return linear(x, matrix, weights.input_bias if first == 0 else None)
 
     def input_product(self, projected: Tensor, first: int) -> StepProduct:
-        """Return a product that projects inputs step by step, given those that are known in advance.
+        """Return a product that adds each step's inputs to the projection of the inputs known in advance.
 
         Args:
             projected: (rows, time, gates * units) projection of the inputs before ``first``, with the bias.
@@ -65,14 +65,14 @@ class _GatedLayer(nn.Module):
         return StepProduct(projected, self.weights.inputs[:, first:])
 
     def bias_only(self, rows: int, time: int) -> Tensor:
-        """Return the bias, (rows, time, gates * units), for an :meth:`input_product` of all inputs."""
+        """Return the bias (rows, time, gates * units), the base of an :meth:`input_product` of all inputs."""
         return self.weights.input_bias.expand(rows, time, -1)
 
     def reset(self) -> None:
         """Initialise the weights.
 
-        Input matrices get Glorot-uniform values per gate, recurrent matrices variance-preserving normal
-        values, and biases zeros.
+        Input matrices are set to Glorot-uniform values per gate, recurrent matrices to variance-preserving
+        normal values, and biases to zero.
         """
         weights, units = self.weights, self.layer.hidden_size
         bound = (6.0 / (self.layer.input_size + units)) ** 0.5
@@ -167,8 +167,8 @@ class Lstm(_GatedLayer):
             lengths: (rows,) number of vectors of each sentence, without padding; None if there is no padding.
 
         Returns:
-            hidden states (rows, time, units), undefined after the length of a row, and the state after its
-            last vector.
+            hidden states (rows, time, units), which are undefined after the last vector of a row, and the
+            state after the last vector of each row.
         """
         if start is None:
             zeros = x.new_zeros(x.shape[0], self.units)
@@ -208,7 +208,7 @@ def matrix_product(matrix: Tensor, bias: Tensor, rows: int, time: int) -> StepPr
 
 
 class LstmStack(nn.Module):
-    """A stack of LSTM layers, with dropout before each except the first, and optional residuals.
+    """A stack of LSTM layers, with dropout before each layer except the first, and optional residuals.
 
     ``residual_from`` is the first layer, counted from 0, whose input is added to its output (Wu 2016 §3.1);
     None for no residuals. ``extra`` is the width of a vector that every layer reads in addition to its input.
@@ -254,8 +254,8 @@ class LstmStack(nn.Module):
 def reverse_padded(x: Tensor, lengths: Tensor, keep_last: bool = False) -> Tensor:
     """Return ``x`` (rows, time, ...) with each row reversed; the padding after its length stays in place.
 
-    If ``keep_last`` is True, the last entry of a row, the end symbol, stays in place, too. Applied twice, the
-    function returns ``x``.
+    If ``keep_last`` is True, the last entry of a row, the end symbol, also stays in place. Applying the
+    function twice gives ``x``.
     """
     positions = torch.arange(x.shape[1], device=x.device)  # (time,)
     reversed_positions = lengths[:, None] - (2 if keep_last else 1) - positions  # (rows, time)

@@ -20,7 +20,8 @@ class Rotation(NamedTuple):
 class RotaryPositions:
     """The angles of rotary positions, m θ_i for pair i at position m; there are no parameters.
 
-    Angles are always computed in float64: in float32, those of distant positions lose precision.
+    Angles are always computed in float64, because angles of distant positions would lose precision in
+    float32.
     """
 
     def __init__(self, settings: RotarySettings, head_width: int, max_length: int) -> None:

@@ -51,10 +51,10 @@ class AttentionScore(nn.Module):
         raise NotImplementedError
 
     def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
-        """Return a function from successive queries (rows, query width) to their scores (rows, source).
+        """Return a function that maps successive queries (rows, query width) to their scores (rows, source).
 
-        Its results equal those of :meth:`forward`. Subclasses override this method to make the gradients of
-        successive queries cheaper.
+        The function's results equal those of :meth:`forward`. Subclasses override this method to make the
+        gradients of successive queries cheaper.
 
         Args:
             prepared: (rows, source, width) result of :meth:`prepare`.
@@ -202,7 +202,7 @@ class JointAdditiveScore(AttentionScore):
 class ConcatScore(AttentionScore):
     """The score ``vᵀ tanh(W [s; h])`` (M5; Luong 2015 eq. 8).
 
-    The columns of W for keys are applied once per sentence, those for queries once per query.
+    The columns of W for keys are applied once per sentence, and the columns for queries once per query.
     """
 
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:

@@ -49,8 +49,8 @@ class Ssru(nn.Module):
 def scan(gates: Tensor, new: Tensor, start: Tensor) -> Tensor:
     """Return ``c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ v_t`` with ``f_t = σ(a_t)`` for all t: (rows, time, width).
 
-    Autograd would store a tensor for each operation of each step. The hand-written backward pass has one
-    operation per step, as the forward pass has.
+    Autograd would store a tensor for each operation of each step. The hand-written backward pass, like the
+    forward pass, has one operation per step.
 
     Args:
         gates: a, (rows, time, width).

@@ -12,7 +12,7 @@ from uwaga.models.layers.positions import relative_bucket
 
 
 class StreamAttention(nn.Module):
-    """Multi-stream attention: stream 0 attends to its positions up to t, as in any decoder.
+    """Multi-stream attention; at position t, stream 0 attends to its positions up to t, as in any decoder.
 
     Stream s > 0 predicts the token after position t, s tokens ahead of its context: it attends to positions
     up to ``t - (s - 1)`` of stream 0, always to the first position of stream 0, and to position t of stream
@@ -90,8 +90,8 @@ class StreamAttention(nn.Module):
 def stream_mask(streams: int, target: int, source: int, device: torch.device | str | None = None) -> Tensor:
     """Return the attention mask (streams, target, source + 1), True where a query may attend.
 
-    The last column is the stream's own position; the others are the positions of stream 0. ``target`` new
-    positions follow ``source - target`` earlier ones.
+    The last column is the position of the query in its stream; all other columns are the positions of stream
+    0. The ``target`` new positions follow ``source - target`` earlier ones.
     """
     keys = torch.arange(source, device=device)
     queries = torch.arange(source - target, source, device=device)[:, None]
