@@ -1,1 +1,1 @@
-"""Parallel corpora: readers, a memory-mapped store, and batches of a token budget in a resumable order."""
+"""Parallel corpora: readers, a memory-mapped store, and batches within a token budget in resumable order."""

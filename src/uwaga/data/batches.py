@@ -24,7 +24,7 @@ POLL_SECONDS = 0.1  # seconds between checks of whether the consumer has stopped
 
 
 def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, None]:
-    """Yield the items of an iterable, which a background thread reads up to ``depth`` items ahead.
+    """Yield the items of an iterable, from which a background thread reads up to ``depth`` items ahead.
 
     An exception in the thread is raised by this generator. Closing the generator stops the thread.
     """
@@ -96,7 +96,7 @@ class Batch:
         source_lengths: (sentences,) number of source tokens, including the end symbol.
         target_in: (sentences, target) with start symbols.
         target_out: (sentences, target) with end symbols.
-        target_lengths: (sentences,) number of tokens of both ``target_in`` and ``target_out``.
+        target_lengths: (sentences,) number of tokens of each row, equal in ``target_in`` and ``target_out``.
         pairs: (sentences,) row numbers in the mixture.
         links: (links, 3) for guided alignment: sentence, position in ``target_out``, position of the aligned
             source token.
@@ -169,11 +169,11 @@ class Batches:
         return latest[1]
 
     def count(self, epoch: int) -> int:
-        """Return the number of batches in an epoch; this arranges all its pools."""
+        """Return the number of batches in an epoch; this arranges all pools of the epoch."""
         return len(self.epoch(epoch))
 
     def has_batch(self, epoch: int, index: int) -> bool:
-        """Return whether an epoch has a batch with this index, without arranging later pools."""
+        """Return whether an epoch has a batch with this index, without arranging the pools after it."""
         return self.epoch(epoch).find(index) is not None
 
     def batch(self, epoch: int, index: int) -> Batch:
@@ -200,7 +200,7 @@ class Batches:
 
 
 def _append_end(block: Block, symbols: Symbols) -> Ids:
-    """Append the end symbol to each row, (sentences, tokens + 1), then padding."""
+    """Return the rows of a block, (sentences, tokens + 1), with an end symbol after each, then padding."""
     padded = np.full((block.tokens.shape[0], block.tokens.shape[1] + 1), symbols.pad, dtype=np.int64)
     np.copyto(padded[:, :-1], block.tokens, where=block.token_mask())
     padded[np.arange(len(padded)), block.lengths] = symbols.end

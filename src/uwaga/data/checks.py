@@ -16,7 +16,7 @@ SHIFT_THRESHOLD = 40.0
 On 320,000 aligned pairs of Multi30k and Tatoeba, the evidence stayed below 8.
 """
 EVIDENCE_DECAY = 0.2
-"""Amount subtracted for each line from the evidence, so that it does not accumulate by chance."""
+"""Amount subtracted from the evidence for each line, so that evidence does not accumulate by chance."""
 LENGTH_DEVIATION = 0.35  # standard deviation of the log-ratio of the lengths of translations
 # Maximum evidence of lengths, numbers and final punctuation marks, in nats.
 MAX_LENGTH_EVIDENCE, NUMBER_EVIDENCE, MARK_EVIDENCE = 4.0, 2.0, 1.0
@@ -34,9 +34,9 @@ Floats = NDArray[np.float64]
 class CorpusChecks:
     """Accumulates evidence about a corpus from its pairs, in order.
 
-    A shift by one line is detected by a cumulative sum test (Page 1954), which compares the score of a line
-    and its translation with that of the line and the next or previous translation. Scores are based on the
-    ratio of the lengths (Gale & Church 1993), the numbers and the final punctuation mark.
+    A shift by one line is detected by a cumulative sum test (Page 1954), which compares two scores: that of a
+    line with its own translation, and that of the line with the next or the previous translation. Scores are
+    based on the ratio of the lengths (Gale & Church 1993), the numbers and the final punctuation mark.
 
     Args:
         files: names of the corpus's files, for messages.
@@ -115,7 +115,7 @@ class CorpusChecks:
 
 
 def _features(texts: Sequence[bytes]) -> Floats:
-    """Return the log length, the encoded digit counts and the class of the final mark, (3, texts)."""
+    """Return features of texts, (3, texts): log length, encoded digit counts and class of the final mark."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     codes = np.frombuffer(b"\n".join([*texts, b""]), np.uint8)
     ends = np.cumsum(lengths + 1)

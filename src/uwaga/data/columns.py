@@ -16,7 +16,7 @@ from uwaga.settings import CorpusSettings
 Cells = tuple[bytes | str, ...]
 """Source, target and further references, as text or undecoded UTF-8."""
 NumberedRow = tuple[int, Cells | Fault]
-"""The number of a row in its file, counted from 1, and its cells, or its fault if it is unusable."""
+"""The number of a row in its file, counted from 1, and the row's cells, or its fault if it is unusable."""
 DEFAULT_COLUMNS = ("source", "target")
 BREAKS_AND_TABS = re.compile(r"[\t\r\n]+")
 """Characters that a sentence in a line of TSV cannot contain."""
@@ -31,7 +31,7 @@ def cell_text(cell: bytes | str) -> str:
 
 
 def select_columns(file: str, corpus: CorpusSettings, available: Iterable[str]) -> Sequence[str]:
-    """Return the names of the columns with source, target and further references.
+    """Return the names of the columns that contain the source, the target and further references.
 
     The names in the settings are used if given; otherwise the language codes (``en`` and ``de``, or
     nested in ``translation``, as in corpora of the Hugging Face hub), or ``source`` and ``target``.

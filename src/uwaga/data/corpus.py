@@ -1,4 +1,4 @@
-"""Streaming of the pairs of a parallel corpus, with counts of its faulty lines."""
+"""Streaming of the sentence pairs of a parallel corpus, and counting of its faulty lines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PairReader(Iterator[Pair]):
         self._pairs.close()
 
     def drop(self, fault: Fault, line: int) -> None:
-        """Count a pair that was already read as dropped; raise DataError if ``bad_lines`` is ``stop``."""
+        """Count as dropped a pair that was already read; raise DataError if ``bad_lines`` is ``stop``."""
         self.report.kept -= 1
         self._reject(fault, line)
 
@@ -106,7 +106,7 @@ def read_corpus(
             by default) and ``bad_lines`` (``skip`` by default) are used; ``DataSettings.resolve`` fills in
             the values set for all corpora. ``filters`` are not applied here, but when a store is built.
         report: report to update while the pairs are read; a new one by default.
-        links: file of word alignments, in which line n belongs to line n of the corpus; None for none.
+        links: file of word alignments, in which line n belongs to line n of the corpus, or None.
 
     Raises:
         DataError: a file is missing, binary, truncated or damaged; files have different numbers of lines; a

@@ -25,7 +25,7 @@ Links = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class LinkFile:
-    """A word alignment file, and how its words are counted; line n aligns line n of the corpus."""
+    """A word alignment file, and the way it counts words; line n aligns line n of the corpus."""
 
     path: str
     kind: WordKind
@@ -107,8 +107,8 @@ BYTE_PIECE_AFFIXES = ("<0x", ">")
 class LinkConverter:
     """Converts the word alignments of a corpus to subword alignments.
 
-    A piece gets the links of all words whose letters it contains. Letters are counted in UTF-8
-    bytes, without white space, so that any segmentation and surface form is supported. If a tokeniser's
+    A piece has the links of all words of which it contains letters. Letters are counted in UTF-8 bytes,
+    without white space, so that any segmentation and surface form is supported. If a tokeniser's
     normalisation changes the number of bytes, positions are scaled.
     """
 
@@ -164,7 +164,7 @@ def _count_word_bytes(text: str, kind: WordKind) -> list[int]:
 
 
 def word_piece_ranges(words: Sequence[int], pieces: Ids, first: int = 0) -> list[range]:
-    """Return for each word the range of positions of the pieces that contain its letters.
+    """Return, for each word, the range of positions of the pieces that contain letters of the word.
 
     Args:
         words: number of bytes of each word.

@@ -1,9 +1,8 @@
 """A mixture of stores, and the random order of an epoch's pairs.
 
 Over all epochs, the draws from a corpus go through successive permutations of its pairs. An epoch takes the
-next ``draws`` pairs of each corpus, in random order. So after any number of epochs, the numbers of times that
-two pairs of a corpus were drawn differ by at most one. Permutations are computed position by position and
-never stored.
+next ``draws`` pairs of each corpus, in random order. So after any number of epochs, one pair of a corpus has
+been drawn at most once more than another. Permutations are computed position by position and never stored.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ UnsignedInts = NDArray[np.uint64]
 
 
 def make_key(*numbers: int | Ids) -> UnsignedInts:
-    """Return an array (keys,) of hash keys; key i is computed from element i of each argument.
+    """Return an array (keys,) of hash keys, of which key i is computed from element i of each argument.
 
     Each argument is an array (keys,), or a scalar that is used for all keys.
     """
@@ -79,7 +78,7 @@ class Mixture:
     """Several stores combined, with consecutive row numbers in the order of the stores.
 
     Attributes:
-        stores: one for each corpus.
+        stores: the stores, one for each corpus.
         draws: number of pairs drawn from each store in an epoch.
     """
 
@@ -92,11 +91,11 @@ class Mixture:
         """Mix stores; by default each pair occurs once in an epoch.
 
         Args:
-            stores: one for each corpus.
+            stores: the stores, one for each corpus.
             weights: average number of times that a pair of each store occurs in an epoch; 1 by default.
             temperature: replaces ``weights``: corpora of n pairs are sampled in proportion to
                 ``n ** (1 / temperature)`` (Arivazhagan et al. 2019, section 4); 1 keeps the proportions, and
-                large values approach equal shares. An epoch has as many pairs as all corpora together.
+                large values approach equal shares. An epoch has as many pairs as all corpora have together.
         """
         self.stores = list(stores)
         sizes = [len(store) for store in self.stores]
@@ -167,7 +166,7 @@ class Mixture:
         return texts
 
     def links(self, rows: Ids) -> list[tuple[Ids, WordKind]]:
-        """Return the links (links, 2) of each given row, as source and target word, and the word kind."""
+        """Return, for each given row, the links (links, 2) of source and target words, and the word kind."""
         links = [(store.links(index), store.link_words) for store, index in self._locate(rows)]
         for store in self.stores:
             store.release_pages()

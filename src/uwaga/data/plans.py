@@ -55,7 +55,7 @@ def best_strips(source: Ids, target: Ids, budget: int) -> int:
 
 
 def _cut_into_batches(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
-    """Yield consecutive slices of ``indices``, each as long as the budget allows."""
+    """Yield consecutive slices of ``indices``, each with as many pairs as the budget allows."""
     width = np.maximum(source[indices], target[indices])  # (pairs,)
     start = 0
     while start < len(indices):
@@ -104,7 +104,7 @@ class BatchRows(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Pairs that are arranged together: row numbers in the mixture and forms of sources, each (pairs,)."""
+    """Pairs that are arranged together: their row numbers in the mixture and source forms, each (pairs,)."""
 
     pairs: Ids
     forms: Ids
@@ -135,11 +135,11 @@ class Plan(Sequence[Ids]):
     The pairs of the epoch are divided into consecutive pools, and each pool into batches of pairs of similar
     length, which are in random order. A pool is arranged when one of its batches is requested, so that
     neither time nor memory grows with the epoch. To find a batch, the batches of all earlier pools are
-    counted; ``len`` counts those of all pools.
+    counted; ``len`` counts the batches of all pools.
     """
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], size: int) -> None:
-        """Create a plan; ``key`` holds the seed and the epoch, ``size`` is the number of pairs in a pool."""
+        """Create a plan; ``key`` is the seed and the epoch, ``size`` is the number of pairs in a pool."""
         self._sides = sides
         self._key = key
         self._pool_size = size
@@ -198,12 +198,12 @@ class Plan(Sequence[Ids]):
 
 
 class StoredPlan(Plan):
-    """A plan whose batches contain the segmentations in the stores."""
+    """A plan whose batches contain the segmentations from the stores."""
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], budget: int) -> None:
         """Create a plan.
 
-        ``key`` holds the seed and the epoch; ``budget`` is the maximum number of tokens on either side of a
+        ``key`` is the seed and the epoch; ``budget`` is the maximum number of tokens on either side of a
         batch, including padding.
         """
         super().__init__(sides, key, POOL_PAIRS)
@@ -272,7 +272,7 @@ class SegmentationSampler:
         ]
 
     def draw(self, pool: Pool, seeds: tuple[int, int]) -> tuple[Column, Column]:
-        """Return sampled segmentations of a pool's sources, with forms and tags, and of its targets."""
+        """Return sampled segmentations of the sources of a pool, with forms and tags, and of its targets."""
         texts = self._mixture.texts(pool.pairs)
         form_texts = [
             text if form < 0 else surface(text, self._forms[form])
@@ -298,8 +298,8 @@ class SegmentationSampler:
 class SampledPlan(Plan):
     """A plan whose segmentations are sampled for one pool at a time.
 
-    The number of batches of a pool is computed from expected lengths, so that any batch can be found without
-    sampling the earlier pools.
+    The number of batches of a pool is computed from expected lengths, so that a batch can be found without
+    sampling the pools before it.
     """
 
     def __init__(
@@ -307,7 +307,7 @@ class SampledPlan(Plan):
     ) -> None:
         """Create a plan.
 
-        ``key`` holds the seed and the epoch; ``budget`` is the maximum number of tokens on either side of a
+        ``key`` is the seed and the epoch; ``budget`` is the maximum number of tokens on either side of a
         batch, including padding.
         """
         super().__init__(sides, key, min(POOL_PAIRS, max(MIN_SAMPLED_POOL, 2 * budget)))

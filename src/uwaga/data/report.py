@@ -1,4 +1,4 @@
-"""A report on the lines of a corpus: counts of kept and dropped lines, and why lines were dropped."""
+"""A report on the lines of a corpus: counts of kept and of dropped lines, by the reason for dropping."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CorpusReport:
     warnings: list[str] = field(default_factory=list)
 
     def add(self, fault: Fault, line: int) -> None:
-        """Record a dropped line under its fault."""
+        """Count a dropped line under its fault; the numbers of the first few lines are stored."""
         self.faults[fault] = self.faults.get(fault, 0) + 1
         first = self.lines.setdefault(fault, [])
         if len(first) < MAX_LISTED_LINES:

@@ -149,7 +149,7 @@ class JoinedColumn:
         )
 
     def _group_by_column(self, rows: Ids) -> list[tuple[int, Ids]]:
-        """Return, for each column that contains given rows, its number and their positions in ``rows``."""
+        """Return the number of each column that contains some of ``rows``, and these rows' positions."""
         numbers = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
         return [(int(number), np.flatnonzero(numbers == number)) for number in np.unique(numbers)]
 
@@ -158,7 +158,8 @@ class SurfaceForms:
     """The sources of a mixture in every surface form; form -1 is the plain text."""
 
     def __init__(self, plain: TokenRows, surface_rows: Sequence[TokenRows]) -> None:
-        """Create from the rows of the plain text and of each form; ``surface_rows`` is indexed by form."""
+        """Create the sources from rows of the plain text and of each form; ``surface_rows`` is indexed by
+        form."""
         self._columns = [*surface_rows, plain]  # so that -1 is the last
 
     def row_lengths(self, rows: Ids, forms: Ids) -> Ids:
@@ -186,7 +187,7 @@ class SurfaceForms:
 
 
 def _combine_blocks(rows: Ids, parts: Any) -> Block:
-    """Combine ``parts``, pairs of row positions and a block, into one block."""
+    """Combine ``parts``, each a pair of row positions and a block, into one block."""
     blocks = list(parts)
     width = max(part.tokens.shape[1] for _, part in blocks)
     combined = Block(np.zeros((len(rows), width), dtype=np.int64), np.empty(len(rows), dtype=np.int64))

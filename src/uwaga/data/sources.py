@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """The resolved files of a corpus, and their format; ``text`` means a source and a target file."""
+    """The resolved files of a corpus and their format; the format ``text`` is a source and a target file."""
 
     files: tuple[str, ...]
     format: str
@@ -108,7 +108,7 @@ def find_sources(corpus: CorpusSettings) -> Sources:
 
 
 def check_rereadable(sources: Sources) -> None:
-    """Check that no file is a pipe or device, because training and jobs read a corpus several times."""
+    """Check that no file is a pipe or device, because training and other jobs read a corpus several times."""
     for file in sources.files:
         if not is_url(file) and not Path(file).is_file():
             raise DataError(

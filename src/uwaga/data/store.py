@@ -85,7 +85,7 @@ class Store:
 
     @property
     def has_text(self) -> bool:
-        """True if the store contains the texts, in addition to their tokens."""
+        """True if the store contains the texts of the pairs, in addition to the tokens."""
         return SOURCE_TEXT in self._columns
 
     def side(self, side: Literal["source", "target"], form: str = "") -> Column:
@@ -133,7 +133,7 @@ class Store:
 
     @property
     def link_words(self) -> WordKind:
-        """How the alignments count words: ``words`` or ``spaces``."""
+        """The way in which the alignments count words: ``words`` or ``spaces``."""
         return "words" if self.inputs["links"][1] == "words" else "spaces"
 
     def links(self, index: int) -> Ids:

@@ -46,10 +46,10 @@ def build_store(
             the filters, the tag and the word alignments of its corpus are used.
         tokenisers: the tokenisers of the source side and of the target side.
         folder: the folder of the store.
-        settings: data settings; ``augment`` is used, and the limits that the corpus's filters do not set.
+        settings: data settings; ``augment`` and those limits that the corpus's filters do not set are used.
         keep_text: whether to store the texts, which subword sampling needs.
         progress: called repeatedly with the number of lines read.
-        log: called with a line that states why an existing store is replaced, if it is.
+        log: called if an existing store is replaced, with a line that states the reason.
     """
     check_shares(settings.augment.values())
     tag = tag_ids(tokenisers[0], pairs.corpus.tag)
@@ -137,7 +137,7 @@ class _StoreWriter:
             file.close()
 
     def write_all(self, progress: Callable[[int], None] | None) -> None:
-        """Write all pairs of the reader, and add warnings about the corpus to its report."""
+        """Write all pairs of the reader, and add warnings about the corpus to the reader's report."""
         while chunk := list(islice(self._reader, CHUNK_PAIRS)):
             self.write(chunk)
             if progress:
@@ -238,7 +238,7 @@ def _complete_filters(filters: FilterSettings, settings: DataSettings) -> Filter
 
 
 def _existing_store(folder: Path) -> Store | None:
-    """Return the store in a folder; None if there is none or it is damaged."""
+    """Return the store in a folder, or None if the store is missing or damaged."""
     try:
         return Store.open(folder)
     except DataError:

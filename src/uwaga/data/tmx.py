@@ -1,4 +1,4 @@
-"""Streaming readers of XML files that are lists of items (units of TMX, entries of TBX).
+"""Streaming readers of XML files that consist of a list of items (units of TMX, entries of TBX).
 
 The files are untrusted, and parsed by Expat. Entity declarations are rejected and external files are never
 read, so the content cannot expand (a document type is allowed but not read).
@@ -67,15 +67,15 @@ class XmlItems(ABC, Generic[Item]):
 
     @abstractmethod
     def progress(self) -> str:
-        """Return the position reached, for messages: ``after ...``."""
+        """Return the position that the parser has reached, for messages: ``after ...``."""
 
     @abstractmethod
     def damage_error(self, problem: str, line: int) -> DataError:
-        """Return the error to raise for a file that is damaged in this line."""
+        """Return the error to raise for a file that is damaged in the given line."""
 
     @abstractmethod
     def depth_error(self, problem: str, line: int) -> DataError:
-        """Return the error to raise for a file whose elements are nested too deeply in this line."""
+        """Return the error to raise for a file whose elements are nested too deeply in the given line."""
 
     @property
     def line(self) -> int:

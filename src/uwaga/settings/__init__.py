@@ -1,4 +1,4 @@
-"""Typed, closed settings. An unknown key is an error that suggests the closest known key.
+"""Typed settings. An unknown key is an error whose message suggests the closest known key.
 
 The names of the stub ``__init__.pyi`` are imported when they are used, so that translating does not import
 the settings of training.

@@ -52,7 +52,7 @@ class WordLexicon(StrictModel):
 
     @cached_property
     def translations(self) -> dict[str, dict[str, tuple[float, float]]]:
-        """The target words of each source word, with probabilities in both directions.
+        """The target words of each source word, with the probabilities in both directions.
 
         Raises:
             ModelError: the lexicon is damaged.
@@ -80,7 +80,7 @@ class WordLexicon(StrictModel):
 class LinkModel(StrictModel):
     """Two successive logistic regressions that predict word links from the attention of several heads.
 
-    :mod:`uwaga.alignment.link_evidence` computes their features.
+    :mod:`uwaga.alignment.link_evidence` computes the features of these regressions.
     """
 
     heads: tuple[tuple[PositiveInt, PositiveInt, Step], ...] = Field(
@@ -99,7 +99,7 @@ class LinkModel(StrictModel):
 
 
 class AlignmentHead(StrictModel):
-    """The cross-attention head whose alignments are best, or the mean of a layer's heads."""
+    """The cross-attention head, or the mean of a layer's heads, that gives the best alignments."""
 
     layer: PositiveInt = Field(description="layer of the decoder, from 1")
     head: PositiveInt | None = Field(
@@ -115,7 +115,7 @@ class AlignmentHead(StrictModel):
     )
 
     def __str__(self) -> str:
-        """Return layer, head or ``mean``, and step, as in ``1.2 reading``, and the number of linked heads."""
+        """Return a text such as ``1.2 reading``: layer, head or ``mean``, and step; then the linked heads."""
         suffix = "" if self.links is None else f", links by {len(self.links.heads)} heads"
         return f"{self.layer}.{self.head or 'mean'} {self.step}{suffix}"
 

@@ -202,7 +202,7 @@ class DataSettings(StrictModel):
         return self.resolve(self.train if part == "train" else self.dev)
 
     def resolve(self, corpora: list[CorpusSettings]) -> list[CorpusSettings]:
-        """Return copies of corpora with unique names, and with unset options taken from this group."""
+        """Return copies of corpora, with unique names and with unset options filled in from this group."""
         names = {corpus.name for corpus in corpora}
         resolved = []
         for corpus in corpora:
@@ -238,7 +238,7 @@ def _short_form(corpora: list[CorpusSettings]) -> list[Any]:
 
 
 def corpus_stem(file: str) -> str:
-    """Return a corpus name derived from its first file: ``news.en.gz`` for ``s3://b/news.en.gz``."""
+    """Return the name of a corpus, derived from its first file: ``news.en.gz`` for ``s3://b/news.en.gz``."""
     file_name = file.rstrip("/").rpartition("/")[2]
     return _INVALID_NAME_CHARACTERS.sub("_", file_name).strip("._")[-_MAX_NAME_LENGTH:] or "corpus"
 

@@ -72,8 +72,8 @@ class LoadOptions:
         ),
     )
     """Path of a shortlist, made by ``uwaga shortlist`` or for Marian. Translation is faster with a shortlist,
-    because only words that it lists for the tokens of a sentence are considered. None for the list in the
-    folder of a Marian model, ``"none"`` for no list. Only for the native engine."""
+    because only words that the list has for the tokens of a sentence are considered. None is the list in the
+    folder of a Marian model, ``"none"`` is no list. Only the native engine supports shortlists."""
 
     memory: MemoryMode = field(
         default="fast",
@@ -84,8 +84,8 @@ class LoadOptions:
         ),
     )
     """``fast`` copies the weights into the memory of the process, in pages of 2 MB if available. ``shared``
-    maps the file of an int8 or int4 folder, so that processes share the weights; it must not be changed while
-    in use."""
+    maps the file of an int8 or int4 folder, so that processes share the weights; the file must not be changed
+    while in use."""
 
     adapter: str | Path | None = field(
         default=None,
@@ -101,8 +101,9 @@ class LoadOptions:
             section="Computation",
         ),
     )
-    """Name of a model for the same languages whose translations are drafts (M42). ``"shortlist"`` is the
-    model itself with its shortlist, verified with its full vocabulary; it is for few sentences at a time."""
+    """Name of a model for the same languages, which drafts the translations (M42). ``"shortlist"`` drafts
+    with the model itself and its shortlist, and verifies with the full vocabulary; it is for few sentences at
+    a time."""
 
     def __post_init__(self) -> None:
         """Check all values."""

@@ -1,11 +1,11 @@
-"""Option records: dataclasses whose fields have help texts, bounds and sections as metadata.
+"""Options as dataclasses, whose fields have help texts, bounds and sections as metadata.
 
 An option is described only by its field::
 
     beam: int = field(default=5, metadata=option("Beam size; 1 is greedy and fastest", minimum=1))
 
-Its type and metadata determine how its value is checked (:func:`check_options`); the command line, the server
-and the reference are generated from them (:func:`option_fields`).
+The field's type and metadata determine how values are checked (:func:`check_options`). The command line, the
+server and the reference are generated from the fields (:func:`option_fields`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Option:
         section: heading under which help pages list the option.
         minimum: minimum value, or minimum of the elements of a sequence.
         maximum: maximum value.
-        unset: what applies if the option is not given, for help pages; empty for the option's default.
+        unset: what help pages say about an option that is not given; empty for its default.
         internal: whether only models or other options set it; if so, it is not available on the command line
             or in the server.
         kind: type of the option's values on the command line; None for the type of the field.
@@ -95,15 +95,15 @@ def option(
 
 @dataclass(frozen=True)
 class OptionField:
-    """An option of a record, with the parsed type of its field.
+    """An option: a field of a dataclass, with the parsed type of the field.
 
     Attributes:
         name: the name of the field.
-        default: its default value.
-        kinds: types of its values, without None and without the types of ``choices``: ``int``, ``float``,
-            ``str``, ``list``, ``tuple`` or ``Path``; only ``bool`` for a flag; empty if only ``choices`` are
-            allowed.
-        choices: all allowed values for fields of a ``Literal`` type; empty for others.
+        default: the default value of the option.
+        kinds: types of the option's values, without None and without the types of ``choices``: ``int``,
+            ``float``, ``str``, ``list``, ``tuple`` or ``Path``; only ``bool`` for a flag; empty if only
+            ``choices`` are allowed.
+        choices: all allowed values of a field of a ``Literal`` type; empty for other fields.
         optional: whether None is allowed.
         option: the metadata.
     """
@@ -183,7 +183,7 @@ def _read_fields(record: type[Any]) -> dict[str, OptionField]:
 
 
 def check_options(record: Any) -> None:
-    """Check the values of all options of a dataclass instance, except defaults."""
+    """Check the values of all options of a dataclass instance, except values that are the defaults."""
     for name, option_field in option_fields(record.__class__).items():
         value = getattr(record, name)
         if value is not option_field.default:
@@ -208,7 +208,7 @@ def checked_options(record: type, values: Mapping[str, Any], kind: str) -> dict[
 
 
 def _parse_annotation(annotation: Any) -> tuple[tuple[type, ...], tuple[object, ...], bool]:
-    """Return the types and choices of a field's annotation, and whether None is allowed."""
+    """Return the types and the choices in a field's annotation, and whether it allows None."""
     members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     choices = [value for member in members if get_origin(member) is Literal for value in get_args(member)]
     kinds = [get_origin(member) or member for member in members if get_origin(member) is not Literal]

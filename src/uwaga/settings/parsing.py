@@ -79,7 +79,7 @@ def _explain(kind: type[StrictModel], detail: Any) -> str:
 
 
 def _follow(kind: type[StrictModel], keys: list[str]) -> tuple[list[str], type[StrictModel]]:
-    """Return the path of a setting as users write it, and the settings class of the group that contains it.
+    """Return the path of a setting as users write it, and the settings class of the setting's group.
 
     pydantic's path, ``keys``, also contains the family of the model.
     """

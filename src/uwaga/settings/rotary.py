@@ -78,9 +78,9 @@ class RotarySettings(StrictModel):
 
     @property
     def score_factor(self) -> float:
-        """The factor of rotated queries and keys: YaRN's ``attention_factor``, otherwise 1.
+        """The factor of rotated queries and keys: ``attention_factor`` for YaRN, 1 for all other scalings.
 
-        The default is ``0.1 ln(factor) + 1`` (Peng 2023 eq. 22).
+        The default of ``attention_factor`` is ``0.1 ln(factor) + 1`` (Peng 2023 eq. 22).
         """
         if self.scaling != "yarn":
             return 1.0
@@ -99,8 +99,8 @@ class RotarySettings(StrictModel):
         - llama3: with ``original_length · θ_i / 2π`` turns, ``θ_i`` from ``high_frequency_factor`` turns on,
           ``θ_i / factor`` below ``low_frequency_factor`` turns, and a linear interpolation in between (Llama
           3.1, ``apply_scaling`` in the reference code);
-        - yarn: the same with a ramp over the pairs, from the pair with ``beta_fast`` turns to the pair with
-          ``beta_slow`` turns, rounded outwards (Peng 2023 §3.2, def. 2).
+        - yarn: an interpolation as in llama3, but with a ramp over the pairs, from the pair with ``beta_fast``
+          turns to the pair with ``beta_slow`` turns, rounded outwards (Peng 2023 §3.2, def. 2).
 
         Args:
             head_width: d.
@@ -123,7 +123,7 @@ class RotarySettings(StrictModel):
         return shares * unscaled + (1.0 - shares) * unscaled / self.factor
 
     def _unscaled_shares(self, unscaled: NDArray[np.float64], head_width: int) -> NDArray[np.float64]:
-        """Return the weight, from 0 to 1, of each unscaled frequency, (head_width / 2,) (llama3, yarn)."""
+        """Return the weight, 0 to 1, of each unscaled frequency for llama3 and yarn, (head_width / 2,)."""
         assert self.original_length is not None
         if self.scaling == "llama3":
             low, high = self.low_frequency_factor, self.high_frequency_factor

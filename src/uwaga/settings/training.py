@@ -277,7 +277,7 @@ class ParameterSettings(StrictModel):
         """The ends of the range.
 
         Raises:
-            ValueError: they are not given.
+            ValueError: the parameter is not given as a range.
         """
         if self.low is None or self.high is None:
             raise ValueError("give values, or low and high")

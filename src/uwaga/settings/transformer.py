@@ -116,7 +116,7 @@ class TransformerSettings(BlockSettings):
     def aan_sizes(self) -> list[tuple[int, int]]:
         """The input and output widths of each matrix in the feed-forward layer of average attention.
 
-        The last matrix maps back to the model's width; it is omitted if the vectors already have that width.
+        The last matrix maps back to the model's width; it is omitted if its input already has that width.
         """
         inner = self.aan_feed_forward or self.decoder_feed_forward or self.feed_forward
         widths = [self.width] + [inner] * (self.aan_layers - 1)
@@ -292,6 +292,6 @@ class ProphetNetSettings(BlockSettings):
 
     @property
     def loss_shares(self) -> tuple[float, ...]:
-        """The weight of each predicted token in the loss, the next one first: ``γ^j / Σ_i γ^i`` (Qi 2020)."""
+        """The weight in the loss of each predicted token, next token first: ``γ^j / Σ_i γ^i`` (Qi 2020)."""
         powers = [self.ngram_decay**number for number in range(self.ngram)]
         return tuple(power / sum(powers) for power in powers)

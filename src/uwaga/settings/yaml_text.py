@@ -26,7 +26,7 @@ def load_yaml(text: str) -> object:
 
     Raises:
         ValueError: the text is not YAML; it exceeds the limits of this module; or it has aliases or anchors,
-            of which a few hundred bytes can expand to gigabytes.
+            with which a few hundred bytes can expand to gigabytes.
     """
     if len(text) > MAX_YAML_LENGTH:
         raise ValueError(f"longer than {MAX_YAML_LENGTH} characters")
