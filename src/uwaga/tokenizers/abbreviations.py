@@ -18,9 +18,9 @@ class FullStops:
 
     A sentence does not end after ``titles``, nor after ``before_numbers`` if a number follows. After
     ``final``, initials and acronyms, it ends if one of the ``starters`` follows; in a language without
-    starters, after ``final`` if any capital letter follows. ``ordinals``: numbers with a full stop that are
-    ordinals, ``all`` (German *3. Mai*) or ``roman`` (Czech *Karel IV. Lucemburský*). ``marks``: further marks
-    that end sentences.
+    starters, it ends after ``final`` if any capital letter follows. ``ordinals`` tells which numbers with a
+    full stop are ordinals: ``all`` (German *3. Mai*) or ``roman`` (Czech *Karel IV. Lucemburský*). ``marks``
+    are further marks that end sentences.
     """
 
     titles: frozenset[str]
@@ -32,7 +32,7 @@ class FullStops:
 
     @cached_property
     def abbreviations(self) -> frozenset[str]:
-        """All abbreviations: titles, those before numbers, and those that may end a sentence."""
+        """All abbreviations: titles, and those that precede numbers or may end a sentence."""
         return self.titles | self.before_numbers | self.final
 
 
@@ -57,7 +57,7 @@ def _build(
 COMMON_TITLES = " dr mr mrs ms mt prof st v vs cf ca e.g i.e"
 COMMON_BEFORE_NUMBERS = " art cap fig max min n° nº no nr p pp par tab tel vol №"
 COMMON_FINAL = " corp inc jr ltd sr"
-"""Abbreviations for all languages, as many of them occur in any language of the Latin script."""
+"""Abbreviations for all languages, because many of them occur in any language in Latin script."""
 
 LANGUAGES: dict[str, FullStops] = {
     "": _build(final="co"),
@@ -349,7 +349,7 @@ SIMILAR_LANGUAGES = {
     **dict.fromkeys(("bs", "hr", "sr"), "sl"),
     **{"mk": "bg", "gl": "pt", "af": "nl", "lb": "de", "ast": "es", "mr": "hi", "ne": "hi", "et": "fi"},
 }
-"""Languages with the rules of another language."""
+"""Languages that use the rules of another language, each mapped to that language."""
 
 
 def full_stops(language: str) -> FullStops:

@@ -49,7 +49,7 @@ class ChatTemplate:
         text: the template, for Jinja2.
         special: the special tokens that the template may use, by name, such as ``bos_token``.
         family: name of the prompt that asks for a translation (:mod:`uwaga.tokenizers.prompt`).
-        location: its file, for messages.
+        location: the file of the template, for messages.
     """
 
     text: str
@@ -109,7 +109,7 @@ def _render_in_process(job: str, location: str) -> str:
 
 
 def _main() -> int:
-    """Render the template on standard input; print the prompt and the error, one of them null."""
+    """Render the template on standard input; print the prompt and the error, one of which is null."""
     seconds = int(sys.argv[1])
     try:
         from resource import RLIMIT_AS, RLIMIT_CORE, RLIMIT_CPU, setrlimit  # not on Windows

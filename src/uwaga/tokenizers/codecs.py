@@ -40,7 +40,7 @@ class SentencePieceCodec:
         words: whether the text after a special token also begins with a word.
 
     Attributes:
-        model_file: the model file, if it determines the codec completely; see :meth:`from_piece_types`.
+        model_file: the model file, if it determines the codec completely (:meth:`from_piece_types`), or None.
         special_tokens: the argument ``added``.
         strip: the argument of that name.
     """
@@ -143,7 +143,7 @@ class SentencePieceCodec:
         return {token.content: number for number, token in self.special_tokens.items()}
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text; a special token spelt in the text is one id."""
+        """Return the ids of a text; a special token spelt in the text is encoded as one id."""
         ids: list[int] = []
         for part in self._splitter.split(text):
             if isinstance(part, int):
@@ -303,7 +303,7 @@ class TokenizersCodec:
         return None if piece is None else self.number(piece)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text; a special token spelt in the text is one id."""
+        """Return the ids of a text; a special token spelt in the text is encoded as one id."""
         return self._encode_with(self._model, text)
 
     def encode_plain(self, text: str) -> list[int]:
@@ -356,9 +356,7 @@ class TokenizersCodec:
         )
 
     def add(self, tokens: Iterable[AddedToken]) -> None:
-        """Add special tokens that may be spelt in texts; those not in the vocabulary get new ids at its
-        end.
-        """
+        """Add special tokens that texts may spell; new tokens receive ids at the end of the vocabulary."""
         import tokenizers
 
         added = self.added
@@ -379,13 +377,13 @@ class TokenizersCodec:
 
 
 class BytePairCodec(TokenizersCodec):
-    """Byte-level BPE with pieces and merges in the native engine, in a tenth of the memory of the library.
+    """Byte-level BPE whose pieces and merges are in the native engine, with a tenth of the library's memory.
 
-    The library normalises a text and splits it at special tokens and into words. Its tokens are the 256
-    bytes, by value, and the special tokens.
+    The library normalises a text and splits it at special tokens and into words. To the library, the only
+    tokens are the 256 bytes, numbered by value, and the special tokens.
 
     Args:
-        splitter: the library's tokeniser: a BPE model of the letters of the bytes, without merges.
+        splitter: the library's tokeniser: a BPE model without merges, whose pieces are letters for the bytes.
         pairs: pieces and merges.
         name: the file, for messages.
     """
@@ -465,9 +463,7 @@ class BytePairCodec(TokenizersCodec):
         return None if number < 0 else number
 
     def add(self, tokens: Iterable[AddedToken]) -> None:
-        """Add special tokens that may be spelt in texts; those not in the vocabulary get new ids at its
-        end.
-        """
+        """Add special tokens that texts may spell; new tokens receive ids at the end of the vocabulary."""
         super().add(tokens)
         self._number_special_tokens()
 
@@ -491,7 +487,7 @@ def byte_level_codec(
         library: the module ``tokenizers``.
         pairs: pieces and merges.
         name: the file, for messages.
-        splitter: the library's object that splits texts into words, written with the letters of their bytes.
+        splitter: the library's object that splits texts into words, in which letters stand for bytes.
         normaliser: the library's object that normalises texts.
     """
     bpe = library.models.BPE(_byte_letters(), [], continuing_subword_prefix="", end_of_word_suffix="")
@@ -633,7 +629,7 @@ def _with_special(
 def _bert_settings(declared: TokeniserConfig, stored: Mapping[str, Any]) -> dict[str, bool | None]:
     """Return the settings of BERT's normaliser.
 
-    They come from ``tokenizer_config.json``, or else from ``tokenizer.json``, or else are the defaults.
+    Each is read from ``tokenizer_config.json`` or else from ``tokenizer.json``; otherwise, it is the default.
     """
     strip = declared.settings.get("strip_accents", stored.get("strip_accents"))
     return {

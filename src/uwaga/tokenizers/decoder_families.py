@@ -40,7 +40,8 @@ def read_decoder_tokeniser(
         folder: the model folder.
         ids: the vocabulary in the model's configuration, without an end symbol.
         ends: ids of the tokens that may end a text; chat models have a token for the end of a turn. The
-            tokeniser's end symbol is used if it is one of them or if there are none, otherwise the first.
+            tokeniser's end symbol is used if ``ends`` contains it or is empty, otherwise the first of
+            ``ends``.
         declared: the configuration of the folder's tokeniser, if already read.
     """
     declared = declared or read_tokeniser_config(folder)
@@ -94,10 +95,10 @@ def _declared_frame(
 
 
 def _read_pieces(path: Path, declared: TokeniserConfig) -> SentencePieceCodec:
-    """Read a SentencePiece model with the ids of the weights, and the tokens added after its pieces.
+    """Read a SentencePiece model, whose ids are those of the weights, and the tokens added to it.
 
-    With ``legacy``, the default, each part of a text between special tokens begins with a word; without it,
-    only the first part does.
+    With ``legacy``, the default, each part of a text between special tokens begins with a word; without
+    ``legacy``, only the first part does.
     """
     model = read_sentencepiece(path)
     size = len(model)

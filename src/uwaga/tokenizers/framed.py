@@ -14,7 +14,7 @@ from uwaga.errors import DataError, SettingsError
 from uwaga.languages.codes import same_language
 
 TokenPosition = Literal["before", "behind", "start"]
-"""Position of the language token: ``before`` the pieces, ``behind`` the end symbol, or as decoder start."""
+"""Position of the language token: ``before`` the text, ``behind`` the end symbol, or as decoder ``start``."""
 
 TAG = re.compile(r"<2([a-z]{2,3}(?:[_-][A-Za-z]{2,4})*)>")
 """Matches the tag that selects a target language in MADLAD-400 (Kudugunta 2023), but not other tags such as
@@ -43,7 +43,7 @@ class Codec(Protocol):
         ...
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text; a special token spelt out in the text is one id."""
+        """Return the ids of a text; a special token spelt in the text is encoded as one id."""
         ...
 
     def encode_plain(self, text: str) -> list[int]:
@@ -66,8 +66,8 @@ class Codec(Protocol):
 def needed_rows(codec: Codec, rows: int) -> int:
     """Return the number of pieces of a codec that need a row of the embeddings.
 
-    Added tokens whose ids are beyond the last row need none, as texts that contain them are rejected. Gemma
-    has such a token for images.
+    Added tokens whose ids are beyond the last row need no row, because texts that contain them are rejected.
+    Gemma has such a token for images.
     """
     return codec.size - sum(number >= rows for number in codec.added.values())
 
@@ -85,10 +85,10 @@ class FramedTokeniser:
         suffix: ids added after a text.
         clean: whether to remove spaces before punctuation from decoded (English) text.
         prompt_prefix: text added before every sentence, such as T5's ``translate English to German: ``.
-        languages: language tokens of a multilingual model by code; empty for others.
+        languages: language tokens of a multilingual model by code; empty for other models.
         language_position: position of the language token.
         language: code of the selected language, or None.
-        stop: text at which decoded texts are cut off and then stripped of outer white space; empty for none.
+        stop: text at which decoded texts are cut off and then stripped of outer white space, or empty.
     """
 
     codec: Codec
@@ -149,7 +149,7 @@ class FramedTokeniser:
         return self._check_embedded(self.codec.encode_plain(text), text)
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return the ids with the special tokens that the model expects around them."""
+        """Return the ids, surrounded by the special tokens that the model expects."""
         if not self.languages or self.language_position == "start":
             return [*self.prefix, *ids, *self.suffix]
         if self.language is None:
@@ -160,7 +160,7 @@ class FramedTokeniser:
         return [*self.prefix, *ids, *self.suffix, token]
 
     def language_prefix(self, text: str) -> str:
-        """Return an empty string, as ``prompt_prefix`` is added to every sentence."""
+        """Return an empty string, because ``prompt_prefix`` is added to every sentence."""
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -24,8 +24,8 @@ END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
 class MarianTokeniser:
     """The tokeniser of one side of an OPUS-MT model: SentencePiece and a vocabulary.
 
-    A text may begin with a target-language token (``>>fra<<``), which is one id. Text that spells a special
-    symbol is ordinary text.
+    A text may begin with a target-language token (``>>fra<<``), which is encoded as one id. Text that spells
+    a special symbol is ordinary text.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class MarianTokeniser:
     def language_prefix(self, text: str) -> str:
         """Return the leading target-language token of a text, or the default one, or an empty string.
 
-        It includes the space after the token, which the pieces of some models preserve.
+        The prefix includes the space after the token, which the pieces of some models preserve.
         """
         match = LANGUAGE_TOKEN.match(text)
         if match:
@@ -147,7 +147,7 @@ class MarianTokeniser:
         return to_pieces(ids, self._pieces, self._name)
 
     def _are_in_model(self, ids: Sequence[int]) -> bool:
-        """Return True if all are ids of the SentencePiece model."""
+        """Return True if all given ids are ids of the SentencePiece model."""
         return not ids or (min(ids) >= 0 and max(ids) < len(self._model))
 
 
@@ -212,7 +212,7 @@ class FramedMarianTokeniser(MarianTokeniser):
         return super().model_bytes + repr((self._before, self._after)).encode()
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return the ids with the special tokens around them."""
+        """Return the ids, surrounded by the special tokens."""
         return [*self._before, *ids, *self._after]
 
 
@@ -256,7 +256,7 @@ class SegmentedTextTokeniser:
         return [self._ids.get(piece, self._symbols.unknown) for piece in text.split(" ") if piece]
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return the ids with the special tokens around them."""
+        """Return the ids, surrounded by the special tokens."""
         return [*self._before, *ids, *self._after]
 
     def language_prefix(self, text: str) -> str:

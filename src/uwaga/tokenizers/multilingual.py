@@ -103,8 +103,8 @@ def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 def _fairseq_codec(
     model: SentencePieceModel, codes: Sequence[str], declared: TokeniserConfig
 ) -> SentencePieceCodec:
-    """Return a codec with fairseq's ids: first four special tokens, then the model's pieces except for its
-    first three, then the language tokens.
+    """Return a codec with fairseq's ids: first four special tokens, then the model's pieces without the first
+    three, then the language tokens.
     """
     special = {**SPECIAL_TOKENS, **declared.special_tokens}
     size = len(model)
@@ -116,7 +116,7 @@ def _fairseq_codec(
 
 
 def _is_mbart50(folder: Path, declared: TokeniserConfig, default: bool) -> bool:
-    """Return True for mBART-50 by the declared tokeniser class; if none is declared, return ``default``."""
+    """Return whether the declared tokeniser class is mBART-50's, or ``default`` if no class is declared."""
     name = declared.text("tokenizer_class")
     config = folder / "config.json"
     if name is None and config.exists():

@@ -1,8 +1,8 @@
 """Tokenisers of pretrained model families, read from a folder in Hugging Face format.
 
 Each ``read_..._tokeniser`` takes the folder and the vocabulary of its ``config.json``, and returns a
-:class:`TokeniserPair`. It reads ``tokenizer.json`` if present, else the older files. All raise ModelError if
-files are missing, damaged, or inconsistent with the weights.
+:class:`TokeniserPair`. It reads ``tokenizer.json`` if present, otherwise the older files. These functions
+raise ModelError if files are missing, damaged, or inconsistent with the weights.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class TokenIds:
 
 @dataclass(frozen=True)
 class TokeniserPair:
-    """The tokenisers of source and target; multilingual ones may still need a language."""
+    """The tokenisers of source and target; multilingual tokenisers may still need a language."""
 
     source: Subwords
     target: Subwords

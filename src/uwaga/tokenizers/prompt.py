@@ -28,10 +28,10 @@ class TranslationPrompt:
 
     Attributes:
         name: the name of the family.
-        models: matches the names of the models in the family.
+        models: pattern that matches the names of the models in the family.
         wording: the message, with ``{source}`` and ``{target}`` for the names of the languages,
             ``{source_code}`` and ``{target_code}`` for their codes, ``{target_in_chinese}``, and ``{text}``.
-        by_language: wordings used instead if either language has the given code, by code.
+        by_language: wordings by language code, used instead if either language has that code.
         structured: if not empty, the message is a list of one entry with these fields.
         stop: the text that ends an answer, for models without an end symbol.
         source: where the model's authors document the prompt.
@@ -148,7 +148,7 @@ PROMPTS = (
         source="card of Unbabel/TowerInstruct-7B-v0.1",
     ),
 )
-"""The families in the order in which they are tried; the last is for all chat models."""
+"""The prompts in the order in which their families are tried; the last is for all chat models."""
 
 
 def choose_prompt(names: Iterable[str]) -> TranslationPrompt:
@@ -158,7 +158,7 @@ def choose_prompt(names: Iterable[str]) -> TranslationPrompt:
 
 
 def find_prompt(name: str) -> TranslationPrompt:
-    """Return the prompt of a family, or that of chat models for an unknown name."""
+    """Return the prompt of a family, or the prompt of chat models if the name is unknown."""
     return next((prompt for prompt in PROMPTS if prompt.name == name), PROMPTS[-1])
 
 
@@ -166,8 +166,8 @@ def read_chat_template(folder: Path, declared: TokeniserConfig, names: Iterable[
     """Read the chat template of a folder in Hugging Face format; None if it has none.
 
     Args:
-        folder: contains the template in ``chat_template.jinja`` or in ``tokenizer_config.json``, there
-            possibly as one of several named templates.
+        folder: the folder, with the template in ``chat_template.jinja`` or in ``tokenizer_config.json``,
+            which may contain several named templates.
         declared: the configuration of the tokeniser.
         names: names of the model, by which the prompt of its family is chosen.
     """

@@ -31,7 +31,7 @@ class PromptTokeniser:
         template: the model's chat template; None for a model that continues the prompt itself.
         prompt: the translation prompt.
         location: the model, for messages.
-        languages: codes of source and target, None before they are selected.
+        languages: codes of the source and target languages; None before they are selected.
     """
 
     inner: FramedTokeniser
@@ -73,12 +73,12 @@ class PromptTokeniser:
         return self.inner.encode_plain(prefix + text)[prefix_length:]
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return the ids with the prompt's ids around them."""
+        """Return the ids, surrounded by the ids of the prompt."""
         before, after = self.frame
         return [*before, *ids, *after]
 
     def language_prefix(self, text: str) -> str:
-        """Return an empty string, as the prompt is added to every text."""
+        """Return an empty string, because the prompt is added to every text."""
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -100,7 +100,7 @@ class PromptTokeniser:
 
     @cached_property
     def end(self) -> int:
-        """Id of the token that ends the assistant's message, or any text if there is no chat template."""
+        """Id of the token that ends the assistant's message or, without a chat template, any text."""
         if self.template is None:
             return self.inner.symbols.end
         from uwaga.tokenizers.prompt import find_answer_end
@@ -134,10 +134,10 @@ class PromptTokeniser:
 
     @cached_property
     def _shared_prefix(self) -> tuple[str, int]:
-        """The end of the prompt, which may share tokens with the text, and its number of tokens alone.
+        """The end of the prompt before the text, and its number of tokens without the text.
 
-        It begins with the last line break before the text, as no token extends across it. Spaces before the
-        text become part of the text's first token.
+        This end may share tokens with the text. It begins with the last line break before the text, because
+        no token extends across a line break. Spaces before the text become part of the text's first token.
         """
         before, _ = self._prompt_parts
         position = len(before.rstrip("\n")) if before.endswith("\n") else before.rfind("\n")

@@ -94,7 +94,7 @@ class RowTokeniser:
         return [self.encode(text) for text in texts]
 
     def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Raise SettingsError, as tokenisers of other libraries have no reproducible sampling."""
+        """Raise SettingsError, because tokenisers of other libraries have no reproducible sampling."""
         raise SettingsError(
             "data.subword_sampling: the tokeniser of the model named by init cannot sample segmentations; "
             "set data.subword_sampling to 0, or adapt.vocabulary to new"

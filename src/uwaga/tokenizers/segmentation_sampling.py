@@ -34,7 +34,7 @@ UNIGRAM, BPE = 1, 2
 
 @dataclass(frozen=True)
 class PieceTable:
-    """Pieces by id with their scores and types, and the model type as numbered in the file."""
+    """The pieces by id, with their scores and types, and the number of the model type in the file."""
 
     pieces: tuple[str, ...]
     scores: tuple[float, ...]
@@ -100,11 +100,11 @@ def _read_varint(message: bytes, position: int) -> tuple[int, int]:
 
 
 UNKNOWN_PENALTY = 10.0
-"""Amount in nats by which the score of an unknown character is below the lowest score of a piece
+"""Amount in nats by which the score of an unknown character is below the lowest score of any piece
 (``kUnkPenalty``).
 """
 USER_DEFINED_PENALTY = 0.1
-"""Amount subtracted from the score of a user-defined piece, the best score times its length in characters."""
+"""Amount subtracted from a user-defined piece's score, which is its length times the best normal score."""
 MAX_CACHED_WORDS = 1 << 16
 MAX_CACHED_LENGTH = 64
 """Maximum characters of a word whose lattice is cached."""
@@ -200,9 +200,7 @@ class PieceSampler:
         return pieces[::-1]
 
     def _build_lattice(self, word: str) -> Lattice:
-        """Return the forward sums of a word (forward filtering, backward sampling; Kudo 2018, section
-        3.3).
-        """
+        """Return the sums of forward filtering for a word, for backward sampling (Kudo 2018, section 3.3)."""
         sums = [0.0]
         lattice: Lattice = [([], [], [])]
         for end in range(1, len(word) + 1):

@@ -3,7 +3,7 @@
 A sentence ends with a mark, closing quotes and brackets, and spaces, unless the following text shows that it
 continues: a lower-case letter (SB8), a comma (SB8a), or no space, as in numbers, acronyms and names of sites
 (SB6, SB7). Marks of scripts without spaces between sentences (``。``) or without capitals (``।``, ``؟``) need
-no space. In the standard the meaning of a full stop after an abbreviation, an initial or a number depends on
+no space. In the standard, the meaning of a full stop after an abbreviation, an initial or a number depends on
 the language; see :mod:`uwaga.tokenizers.abbreviations`.
 
 Further rules are tailored for brackets (a mark within a nearby pair of brackets ends no sentence), list items
@@ -66,16 +66,16 @@ OUTER_SIGNS = (
 ELLIPSIS = re.compile(r"\u2026|[.\u2026][.\u2026 \xa0]++")
 WORD_JOINER = re.compile(r"[/'\u2019\u2013\u2014-]")
 MAX_ABBREVIATION_CHARACTERS = 24
-"""Number of characters read before a full stop; no abbreviation is longer."""
+"""Number of characters that are read before a full stop; no abbreviation is longer."""
 MAX_BRACKET_DISTANCE = 80
 """Maximum characters between a mark and each bracket of a pair around it."""
 
 
 def split_sentences(line: str, language: str) -> list[str]:
-    """Split a line into sentences; joined, they equal the line.
+    """Split a line into sentences, which equal the line when they are joined.
 
-    Spaces after a sentence are part of it. The time is linear in the length of the line, as a bounded number
-    of characters is read around each mark.
+    Spaces after a sentence are part of it. The time is linear in the length of the line, because a bounded
+    number of characters is read around each mark.
 
     Args:
         line: text without line breaks.
@@ -181,7 +181,7 @@ def _is_in_brackets(line: str, position: int, stop: int) -> bool:
 def _find_cut_at_full_stop(
     line: str, end: re.Match[str], first: int, following: re.Match[str], stops: FullStops
 ) -> int | None:
-    """Return the end of a sentence at a full stop, by the words around it; None if it does not end there."""
+    """Return the end of a sentence at a full stop, judged by nearby words; None if it does not end there."""
     position, stop = end.start(), end.end()
     before = line[max(first, position - MAX_ABBREVIATION_CHARACTERS) : position]
     if before[-1].isspace():

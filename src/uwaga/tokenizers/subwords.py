@@ -30,7 +30,7 @@ class Subwords(Protocol):
         ...
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return the ids with the special tokens that the model expects around them."""
+        """Return the ids, surrounded by the special tokens that the model expects."""
         ...
 
     def language_prefix(self, text: str) -> str:
@@ -78,8 +78,8 @@ class TrainingSubwords(Subwords, Protocol):
 def byte_tokens(subwords: Subwords) -> range:
     """Return the ids of the pieces ``<0x80>`` to ``<0xFF>``, which spell characters that are not pieces.
 
-    Every vocabulary trained by SentencePiece has them in the order of their bytes. For other vocabularies,
-    the range is empty.
+    Every vocabulary trained by SentencePiece contains these pieces in the order of the bytes. For other
+    vocabularies, the range is empty.
     """
     ids = subwords.encode(UNASSIGNED)
     pieces = subwords.pieces(ids)

@@ -23,7 +23,7 @@ FIRST_TAG, LAST_TAG = "\U000e0020", "\U000e007f"
 
 
 def clusters(text: str) -> list[str]:
-    """Return the characters of a text, each with its marks; joined, they equal the text."""
+    """Return the characters of a text, each with its marks; joined, these strings equal the text."""
     starts = [index for index in range(1, len(text)) if not extends(text[index - 1], text[index])]
     return [text[first:last] for first, last in pairwise([0, *starts, len(text)])] if text else []
 

@@ -99,7 +99,7 @@ class Tokeniser:
 
     @classmethod
     def from_bytes(cls, model: bytes, name: str) -> Tokeniser:
-        """Return the tokeniser of a model in memory; raises ModelError as the constructor does."""
+        """Return the tokeniser of a model in memory, or raise ModelError as the constructor does."""
         return cls(model, name)
 
     @property
@@ -119,7 +119,7 @@ class Tokeniser:
 
     @property
     def normalisation(self) -> Literal["nfkc", "identity"]:
-        """Normalisation of the model file, the only change that ``decode(encode(text))`` makes.
+        """The normalisation in the model file, which is the only change that ``decode(encode(text))`` makes.
 
         ``identity`` is no normalisation. ``nfkc`` is SentencePiece's table of Unicode NFKC (compatibility
         composition), which is part of the model file and independent of the Unicode version of Python. White
@@ -156,7 +156,7 @@ class Tokeniser:
             language: a tag, its language code, or another code of that language if only one tag matches it.
 
         Raises:
-            SettingsError: the model lacks the target language; the message lists those that it has.
+            SettingsError: the model lacks the target language; the message lists the model's languages.
         """
         codes = {tag_language(tag) or tag: tag for tag in self.languages}
         matches = [tag for code, tag in codes.items() if same_language(code, language)]
@@ -176,7 +176,7 @@ class Tokeniser:
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without start and end symbols.
 
-        Each leading tag is one id.
+        Each leading tag is encoded as one id.
 
         Raises:
             DataError: the text contains a lone surrogate, or begins with the tag of a language that a
@@ -268,10 +268,10 @@ class Tokeniser:
     def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """Sample a segmentation of each text.
 
-        A unigram model samples in proportion to the probability to the power ``alpha`` (Kudo 2018, section
-        3.1: 0 is uniform, large values approach the best segmentation); a BPE model drops each merge with
-        probability ``alpha`` (Provilkov et al. 2020). The result depends only on the texts, their order,
-        ``alpha`` and ``seed``.
+        A unigram model samples segmentations in proportion to their probability to the power of ``alpha``
+        (Kudo 2018, section 3.1: 0 is uniform, large values approach the best segmentation); a BPE model drops
+        each merge with probability ``alpha`` (Provilkov et al. 2020). The result depends only on the texts,
+        their order, ``alpha`` and ``seed``.
         """
         sampler = self._sampler(alpha)
         random = Random(seed)
@@ -339,8 +339,8 @@ class Tokeniser:
         return self._encode_around_marks(text, partial(self._processor.encode, prefix=False))
 
     def _encode_around_marks(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
-        """Return the ids of a text that contains U+2581: those of the parts between these characters, and
-        those of the bytes of each such character.
+        """Return the ids of a text that contains U+2581: the ids of the parts between these characters, and
+        the ids of the bytes of each such character.
         """
         ids: list[int] = []
         for number, part in enumerate((" " + text).split(MARK)):

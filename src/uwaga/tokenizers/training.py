@@ -26,8 +26,8 @@ class _TrainingLines:
     """The training lines for SentencePiece.
 
     SentencePiece hides the exceptions of an iterator, so the original exception is stored in ``failure``. If
-    there are more than ``limit`` lines, they are sampled (algorithm R of Vitter 1985), as SentencePiece's own
-    sampling gives another result in every process.
+    there are more than ``limit`` lines, they are sampled (algorithm R of Vitter 1985), because
+    SentencePiece's sampling gives another result in every process.
     """
 
     def __init__(self, lines: Iterable[str], limit: int) -> None:
