@@ -158,8 +158,7 @@ class SurfaceForms:
     """The sources of a mixture in every surface form; form -1 is the plain text."""
 
     def __init__(self, plain: TokenRows, surface_rows: Sequence[TokenRows]) -> None:
-        """Create the sources from rows of the plain text and of each form; ``surface_rows`` is indexed by
-        form."""
+        """Create the sources from the rows of the plain text and from the rows of each form, by form."""
         self._columns = [*surface_rows, plain]  # so that -1 is the last
 
     def row_lengths(self, rows: Ids, forms: Ids) -> Ids:

@@ -99,7 +99,7 @@ class RotarySettings(StrictModel):
         - llama3: with ``original_length · θ_i / 2π`` turns, ``θ_i`` from ``high_frequency_factor`` turns on,
           ``θ_i / factor`` below ``low_frequency_factor`` turns, and a linear interpolation in between (Llama
           3.1, ``apply_scaling`` in the reference code);
-        - yarn: an interpolation as in llama3, but with a ramp over the pairs, from the pair with ``beta_fast``
+        - yarn: an interpolation as in llama3, but with a ramp over pairs, from the pair with ``beta_fast``
           turns to the pair with ``beta_slow`` turns, rounded outwards (Peng 2023 §3.2, def. 2).
 
         Args:
