@@ -21,7 +21,7 @@ _RENAME_EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 _AT_FDCWD = -100  # AT_FDCWD
 
 MAX_STEM_LENGTH = 40
-"""Maximum number of characters of a file's name in the name of its temporary file."""
+"""Maximum number of characters that the name of a temporary file takes from the name of its file."""
 
 
 @contextlib.contextmanager
@@ -29,12 +29,12 @@ def replace_file(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces ``path`` if the block ends without an error.
 
     The temporary file has a random hidden name (``file.name``) in the same folder; it is opened exclusively,
-    locked, synced, then renamed. Temporary files of killed processes are removed. A replaced file keeps its
-    mode, and a link is followed. After an error, ``path`` is unchanged.
+    locked, synced and then renamed. Temporary files of killed processes are removed. A replaced file keeps
+    its mode, and a link is followed. After an error, ``path`` is unchanged.
 
     Args:
         path: the file.
-        mode: permission bits of the file; default: those of the old file, or according to the umask.
+        mode: permission bits of the file; by default, those of the old file, or according to the umask.
     """
     temporary: Path | None = None
     target = path
@@ -105,7 +105,7 @@ def _open_temporary(target: Path, mode: int | None) -> tuple[Path, int]:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove this user's temporary files of ``target`` that are not locked: their writers were killed."""
+    """Remove this user's temporary files of ``target`` that killed writers have left, which are unlocked."""
     if not target.parent.is_dir():
         return
     name = re.compile(re.escape(f".{target.name[:MAX_STEM_LENGTH]}.") + r"[0-9a-f]{16}\.part")
@@ -135,8 +135,8 @@ def new_folder(folder: Path, error: type[UwagaError] = ModelError) -> Iterator[P
 
     An existing folder is exchanged with the new one atomically and then removed; the caller decides whether
     it may be replaced. If the system cannot exchange folders, the old one is renamed first, and restored if
-    the second rename fails. A ``kill -9`` between the two leaves both complete under hidden names
-    (``.NAME.*.old`` and ``.NAME.*.part``), and the next call first restores the old one.
+    the second rename fails. A ``kill -9`` between the two renames leaves both folders complete under hidden
+    names (``.NAME.*.old`` and ``.NAME.*.part``), and the next call first restores the old one.
 
     Temporary folders of killed writers are removed. The caller must sync the files that it writes.
 
@@ -177,7 +177,7 @@ def remove_folder(folder: Path) -> None:
 def remove_leftovers(folder: Path) -> None:
     """Remove the temporary folders of ``folder`` whose writers were killed.
 
-    A folder that was renamed and not yet replaced is restored.
+    If ``folder`` was renamed but not yet replaced, it is restored.
     """
     hidden = f".{glob.escape(folder.name)}.????????"
     for path in sorted([*folder.parent.glob(f"{hidden}.old"), *folder.parent.glob(f"{hidden}.part")]):

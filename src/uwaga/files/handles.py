@@ -1,6 +1,6 @@
 """Handles of open files and folders: locks, flags and permissions on different systems.
 
-Handles from ``os.open`` are not inherited by child processes, so no flag is needed for that.
+Handles from ``os.open`` are not inherited by child processes, so no flag is needed to prevent that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
 OTHERS_MODE = stat.S_IRWXG | stat.S_IRWXO
 """Permission bits of the group and of other users."""
 FIRST_LOCK_BYTE = 1 << 40
-"""First byte to lock on Windows, beyond any content, because locked bytes cannot be read there."""
+"""First byte to lock on Windows, beyond any content, because Windows prevents reading of locked bytes."""
 POLL_SECONDS = 0.001
 """Seconds between two attempts to lock bytes on Windows."""
 
@@ -41,7 +41,7 @@ def try_lock(handle: int) -> bool | None:
     """Try to acquire the exclusive lock of an open file or folder; closing the handle releases it.
 
     Returns:
-        True if this process now holds the lock, False if another one does, None if the system has no locks.
+        True if this process now has the lock, False if another process has it, None if there are no locks.
     """
     try:
         if fcntl is not None:
@@ -82,7 +82,7 @@ def range_lock(handle: int, start: int, length: int) -> Iterator[None]:
 
 
 def _try_bytes(handle: int, start: int, length: int) -> bool:
-    """Lock bytes of a file on Windows; return False if another process holds them."""
+    """Lock bytes of a file on Windows; return False if another process has locked them."""
     try:
         _windows_lock(handle, msvcrt.LK_NBLCK, start, length)  # type: ignore[attr-defined]
     except PermissionError:
@@ -111,7 +111,7 @@ def sync(path: Path) -> None:
 
 
 def set_mode(handle: int, path: Path, mode: int) -> None:
-    """Set the permission bits of an open file; where the system cannot do this by handle, use its path."""
+    """Set the permission bits of an open file, by its path if the system cannot do this by handle."""
     if hasattr(os, "fchmod"):
         os.fchmod(handle, mode)
     else:
@@ -121,8 +121,8 @@ def set_mode(handle: int, path: Path, mode: int) -> None:
 def make_private(path: Path) -> bool:
     """Remove all permissions of other users on a file or folder; return True if they have none afterwards.
 
-    Missing paths, symbolic links and files of other users are not changed. Nothing is changed on Windows,
-    where files have the permissions of their folder.
+    Missing paths, symbolic links and files of other users are not changed. On Windows, where files have the
+    permissions of their folder, nothing is changed.
     """
     try:
         mode = path.lstat().st_mode

@@ -60,7 +60,7 @@ class Limits:
         timeout: seconds to wait for the headers of a response, and between two blocks of its body.
         window: seconds over which the speed is measured.
         min_speed: bytes per second below which a transfer is aborted.
-        attempts: maximum number of requests of a file; each resumes the transfer at the last byte.
+        attempts: maximum number of requests for a file; each one resumes after the last byte received.
         patience: seconds without new bytes, counted over all attempts, after which no request is repeated.
         pause: seconds before the second attempt, doubled before each further one.
         parallel_files: number of files transferred at the same time.
@@ -85,7 +85,7 @@ class Limits:
 
 
 class HttpClient:
-    """A client for any number of threads, and a context manager that ends all open transfers.
+    """An HTTP client for any number of threads, and a context manager that ends all open transfers.
 
     The timeouts of httpx are per packet, so a server that sends one byte at a time would block a caller
     forever. Therefore requests run as tasks of an event loop in a thread of this client, where a deadline can
@@ -126,11 +126,11 @@ class HttpClient:
         raise CatalogueError(f"{public_url(url)}: more than {MAX_REDIRECTS} redirects")
 
     def repeat(self, call: Callable[[], Result], received_bytes: Callable[[], int] = lambda: 0) -> Result:
-        """Return the result of a request, repeated after broken transfers within the limits.
+        """Return the result of a request, which is repeated within the limits if its transfer breaks.
 
         Args:
             call: sends the request.
-            received_bytes: returns the number of bytes received so far, which a repeated request keeps.
+            received_bytes: returns the number of bytes received so far; a repeated request keeps them.
         """
         latest, last_change = received_bytes(), time.monotonic()
 
@@ -294,7 +294,7 @@ def check_url(url: str) -> str:
 
 
 def public_url(location: str) -> str:
-    """Return a URL without user, password and query, for messages and records; paths are unchanged."""
+    """Return a URL without user, password and query, for messages and metadata; paths are unchanged."""
     if not is_url(location):
         return location
     try:
@@ -312,7 +312,7 @@ def join_url(base: str, path: str) -> str:
 
 
 def read_document(client: HttpClient, location: str, max_bytes: int) -> bytes:
-    """Return the content of a small file at a URL or a local path; raise an error above ``max_bytes``."""
+    """Return the content of a small file at a URL or local path; more than ``max_bytes`` is an error."""
     if not is_url(location):
         return _read_file(location, max_bytes)
     return client.repeat(lambda: _read_body(client, location, max_bytes))
@@ -347,7 +347,7 @@ def to_json(values: object) -> bytes:
 
 
 async def _collect(body: AsyncIterator[bytes], blocks: list[bytes]) -> None:
-    """Append the next block of a body, and those that follow within :data:`COLLECT_SECONDS` seconds."""
+    """Append the next block of a body, and the blocks that follow within :data:`COLLECT_SECONDS` seconds."""
     end = time.monotonic() + COLLECT_SECONDS
     while block := await anext(body, b""):
         blocks.append(block)

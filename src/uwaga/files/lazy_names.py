@@ -11,7 +11,7 @@ from pathlib import Path
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` for a package that imports its names on first use.
 
-    The stub ``__init__.pyi`` lists the names, for this function as for type checkers.
+    The stub ``__init__.pyi`` lists the names, both for this function and for type checkers.
 
     Args:
         package: the package's ``__name__``.

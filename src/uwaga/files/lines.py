@@ -26,7 +26,7 @@ _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f"))
 class _ZstdFile(io.RawIOBase):
     """Reads Zstandard frames block by block (RFC 8878, 3.1.1); a block expands to at most 128 KiB.
 
-    The readers of zstandard either decompress all their input at once or do not detect truncated files.
+    The readers in ``zstandard`` either decompress all input at once or do not detect truncated files.
     """
 
     def __init__(self, path: str | Path, file: io.BufferedReader) -> None:
@@ -150,7 +150,7 @@ def open_compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
     """Open a stream that compresses data and writes it to ``file``, in the format of ``path``'s suffix.
 
     The suffixes are ``.gz``, ``.zst``, ``.xz`` and ``.bz2``, in upper or lower case; for other suffixes, the
-    stream is ``file`` itself. Equal content gives equal bytes.
+    stream is ``file`` itself. Equal content is compressed to equal bytes.
     """
     suffix = path.suffix.lower()
     if suffix == ".gz":
@@ -215,7 +215,7 @@ def read_lines(path: str | Path) -> Iterator[bytes | None]:
 def damage_error(path: str | Path, error: Exception, position: str) -> DataError:
     """Return the DataError for a failure to read or decompress a file.
 
-    ``position`` says where it failed, such as ``after line 7``.
+    ``position`` says where the failure occurred, such as ``after line 7``.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return DataError(f"{path}: cannot be read {position}: {error.strerror or error}")

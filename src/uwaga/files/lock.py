@@ -1,8 +1,9 @@
 """Locks on files and folders: only one process trains a run, writes the parts of a job or installs a model.
 
-The kernel releases a lock (``flock``) when its owner ends, so a process killed by ``kill -9`` leaves no lock.
-:class:`RunLock` also works between machines whose shared file system has no such locks, because its file
-names the owner. Another machine cannot see whether that owner still runs, so it asks the user.
+The kernel releases a lock (``flock``) when the process that owns it ends, so a process killed by ``kill -9``
+leaves no lock. :class:`RunLock` also works between machines whose shared file system has no such locks,
+because its file names the owner. A process on another machine cannot see whether the owner still runs, so it
+asks the user.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def file_lock(path: Path, on_wait: Callable[[], None] | None = None, wait: bool 
     Args:
         path: the path of the lock file; its folder must exist.
         on_wait: called once if another process holds the lock.
-        wait: whether to wait for the other process; if False, a lock that it holds raises BlockingIOError.
+        wait: whether to wait for the other process; if False, BlockingIOError is raised instead.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW | BINARY, 0o600)
     try:
@@ -61,7 +62,7 @@ class LockOwner:
     Attributes:
         pid: process id.
         host: name of the machine.
-        since: local time at which it acquired the lock.
+        since: local time at which the process acquired the lock.
         boot: id of the kernel's boot; empty if the system has none.
         born: start time of the process within that boot, which distinguishes it from a later process with the
             same id; empty if the system has none.
@@ -81,7 +82,7 @@ class RunLock:
 
     Args:
         run: the folder.
-        verb: what the owner does in the folder, such as ``trains``, for messages.
+        verb: verb for what the owner does in the folder, such as ``trains``, for messages.
         folder_option: the option that selects another folder, for messages.
     """
 
@@ -160,7 +161,7 @@ def is_stale(owner: LockOwner, locked: bool) -> bool:
 
     Args:
         owner: the owner in the file.
-        locked: whether this process holds the kernel's lock; False only if the file system has no locks.
+        locked: whether this process has the kernel's lock; False only if the file system has no locks.
     """
     current = current_owner()
     if owner.job and owner.job == current.job:

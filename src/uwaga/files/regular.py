@@ -1,4 +1,4 @@
-"""Opening untrusted local files, so that a pipe or device instead of a file cannot block the process."""
+"""Opening of untrusted local files; a pipe or device in place of a file cannot block the process."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ def retry(
     is_transient: Callable[[Exception], bool],
     wait: Callable[[float], object] = time.sleep,
 ) -> Result:
-    """Return the result of ``call``, which is repeated while it fails with a transient error.
+    """Return the result of ``call``, which is called again while it fails with a transient error.
 
     Args:
         call: the function to call.
         attempts: maximum number of calls.
         pause: seconds before the second attempt; each further pause is twice as long.
         is_transient: returns True if another call may succeed after the given error.
-        wait: waits for a number of seconds; a true result, such as of ``Event.wait``, ends the attempts.
+        wait: waits for a number of seconds; if it returns a true value, as ``Event.wait`` may, attempts end.
     """
     for attempt in range(1, attempts + 1):
         try:

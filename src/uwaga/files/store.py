@@ -35,20 +35,20 @@ VERSION_KEYS = (
     "lastmodified",
 )
 TIME_KEYS = ("mtime", "modified", "last_modified", "created")
-"""Keys of the version of an object's content, and of its modification time, in different stores."""
+"""Keys under which stores give an object's version (:data:`VERSION_KEYS`) and modification time."""
 FOLDER_PROTOCOLS = ("ftp", "hdfs", "sftp", "smb", "ssh", "webhdfs")
-"""Protocols whose folders must be created before a file is written; in others, folders are part of names."""
+"""Protocols that require a folder to be created before a file; otherwise, folders are part of names."""
 PERMANENT_ERRORS = (FileNotFoundError, ImportError, IsADirectoryError, PermissionError, UwagaError)
 """Errors that a repeated call would raise again."""
 Result = TypeVar("Result")
 
 
 class StoreRefusedError(DataError):
-    """An object store does not respond or denies access; nothing is known about the object."""
+    """An object store does not respond or denies access, so that nothing is known about the object."""
 
 
 class StoredFile(NamedTuple):
-    """A file in a store: its name relative to the store, with slashes, and its size in bytes."""
+    """A file in a store: the name relative to the store, with slashes, and the size in bytes."""
 
     name: str
     size: int
@@ -66,7 +66,7 @@ class FileStore(Protocol):
     name: str
 
     def files(self) -> list[StoredFile]:
-        """Return all files of a folder, sorted by name, or the single file; an empty list if none exists."""
+        """Return all files of a folder, sorted by name, or the single file; if none exists, an empty list."""
         ...
 
     def open(self, name: str) -> io.BufferedReader:
@@ -117,8 +117,8 @@ def identify(name: str | Path) -> dict[str, Any]:
 def open_stream(name: str | Path) -> io.BufferedReader:
     """Open a local file or an object for reading and, unless it is a pipe, seeking.
 
-    A failed read of an object is repeated from the same byte. Reads raise DataError if that does not help, or
-    if the object has changed.
+    A failed read of an object is repeated from the same byte. Reads raise DataError if repeating fails, too,
+    or if the object has changed.
     """
     if is_url(name):
         return io.BufferedReader(
@@ -312,7 +312,7 @@ class _RemoteFile(io.RawIOBase):
         return content
 
     def _seek_file(self) -> None:
-        """Seek the opened object to the current byte; without range requests, read up to it."""
+        """Seek to the current byte of the opened object; without range requests, read up to this byte."""
         try:
             self._file.seek(self._offset)
         except (OSError, ValueError, NotImplementedError):

@@ -1,10 +1,10 @@
 """Reading untrusted zip archives: the directory is checked before anything is decompressed.
 
 Model files (``.npz``, ``pytorch_model.bin``, Argos packages) and documents (``.docx``, ``.epub``, ``.odt``)
-are zip archives. Only stored and deflated members are read: a few hundred bytes of bzip2 or LZMA can expand
-to gigabytes that their libraries decompress at once. :mod:`zipfile` returns no more bytes of a member than
-its size in the directory, inflates them in blocks and verifies the checksum; this module limits the sizes in
-the directory.
+are zip archives. Only stored and deflated members are read, because a few hundred bytes of bzip2 or LZMA can
+expand to gigabytes, which their libraries decompress at once. :mod:`zipfile` returns no more bytes of a
+member than the directory states, inflates them in blocks and verifies the checksum. This module limits the
+sizes that the directory may state.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ZipRules:
         max_ratio: maximum uncompressed bytes per compressed byte.
         slack: uncompressed bytes of a member allowed beyond ``max_ratio``.
         folders: whether folders are included in the members.
-        problem: returns why a member is rejected, or an empty string.
+        problem: function that returns the reason to reject a member, or an empty string.
         too_many_ending: end of the message about too many members.
         locked_ending: end of the message about a link or an encrypted member.
         compression_ending: end of the message about an unsupported compression method.
@@ -118,7 +118,7 @@ class Archive:
 
         Args:
             name: the name of the member.
-            max_bytes: maximum number of bytes; default: that of the rules.
+            max_bytes: maximum number of bytes; by default, the maximum in the rules.
         """
         if name not in self.members:
             raise self._rules.error(f"{self.path}: the archive is incomplete: it lacks {quoted(name)}")
@@ -137,7 +137,7 @@ class Archive:
             )
 
     def verify_checksums(self, *names: str) -> None:
-        """Verify the checksums of members, by default of all."""
+        """Verify the checksums of the named members, or of all members if none are named."""
         for name in names or self.members:
             with self.open(name) as stream:
                 while stream.read(CHUNK):
@@ -157,7 +157,7 @@ def open_zip(path: Path, rules: ZipRules) -> Iterator[Archive]:
 
 @contextmanager
 def open_archive(path: Path, kind: str) -> Iterator[Archive]:
-    """Open a model file, and report damage as ModelError, also if the block finds it while parsing members.
+    """Open a model file, and report damage as ModelError, even if it is found when the block parses members.
 
     Args:
         path: the file.
@@ -178,7 +178,7 @@ def is_zip(path: Path) -> bool:
 
 
 class ArchiveWriter:
-    """Writes a new archive, whose members have the names and attributes of those of another archive.
+    """A writer of a new archive, whose members take names and attributes from members of another archive.
 
     Args:
         file: the file to write.
@@ -257,7 +257,7 @@ def _without_zip64(extra: bytes) -> bytes:
 
 
 class _BoundedFile(io.BufferedIOBase):
-    """A file with a maximum number of bytes per read, because :mod:`zipfile` reads the directory at once."""
+    """A file that limits the bytes of a read, because :mod:`zipfile` reads the directory in one call."""
 
     def __init__(self, file: BinaryIO, max_bytes: int) -> None:
         self._file = file
