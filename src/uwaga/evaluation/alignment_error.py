@@ -41,8 +41,8 @@ class AlignmentReport:
 
     Attributes:
         error: alignment error rate.
-        precision: proportion of the links that are possible.
-        recall: proportion of the sure links that are present.
+        precision: proportion of the evaluated links that are possible links.
+        recall: proportion of the sure links that are among the evaluated links.
         pairs: number of sentence pairs.
     """
 
@@ -109,7 +109,7 @@ def read_gold(path: Path) -> list[HandAlignment]:
     ``i?j`` for a possible link.
 
     Raises:
-        DataError: the file cannot be read, or a line has neither form.
+        DataError: the file cannot be read, or a line has neither format.
     """
     if any(re.fullmatch(rf"\d+ [0-9a-f]{{{CHECKSUM_DIGITS}}}( .*)?", line) for line in _lines(path)[:1]):
         return read_hand_alignments(path)
@@ -120,7 +120,7 @@ def read_gold(path: Path) -> list[HandAlignment]:
 
 
 def moses_links(lines: Iterable[str], name: str) -> list[frozenset[Link]]:
-    """Return the links of each line in the format of Moses, in which a line is such as ``0-0 1-2``.
+    """Return the links of each line in the format of Moses, such as ``0-0 1-2``.
 
     Raises:
         DataError: a line does not have this form; the message begins with ``name``.
@@ -135,7 +135,7 @@ def select_lines(lines: Sequence[Line], gold: Sequence[HandAlignment], name: str
     """Return the lines of a corpus that have manual alignments.
 
     Raises:
-        DataError: the corpus has no line with the number of a manual alignment; the message begins with
+        DataError: a manual alignment is for a line that the corpus does not have; the message begins with
             ``name``.
     """
     for gold_pair in gold:
@@ -186,7 +186,7 @@ def _parse_line(line: str, location: str) -> HandAlignment:
 def _links(
     links: Sequence[str], line: str, location: str, form: str
 ) -> tuple[frozenset[Link], frozenset[Link]]:
-    """Return the sure links, and the possible links including the sure links."""
+    """Return the sure links, and the possible links, which include the sure links."""
     sure, possible_only = set[Link](), set[Link]()
     for link in links:
         match = re.fullmatch(r"(\d{1,9})([-?])(\d{1,9})", link)

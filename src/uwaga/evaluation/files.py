@@ -1,4 +1,4 @@
-"""Reading of translations and references from plain or compressed files; errors name the file and line."""
+"""Reading of translations and references from plain or compressed files; errors name file and line."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ def _pick_columns(line: str, ranges: Sequence[tuple[int, int | None]]) -> tuple[
 
 
 def _parse_columns(columns: str) -> list[tuple[int, int | None]]:
-    """Return the first and last column of each range, counted from 1; None for a range up to the
-    last column.
-    """
+    """Return the first and the last column of each range, counted from 1, or None for an open end."""
     ranges: list[tuple[int, int | None]] = []
     for part in columns.split(","):
         match = re.fullmatch(r"\s*+([1-9]\d{0,8})\s*+(-?)\s*+([1-9]\d{0,8})?\s*", part)

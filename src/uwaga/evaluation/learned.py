@@ -38,7 +38,7 @@ def comet(
     """Return the COMET scores of translations, compared with the first reference of each line.
 
     Args:
-        sources: the texts that were translated, which COMET reads too.
+        sources: the texts that were translated, which COMET also reads.
         hypotheses: their translations.
         references: the references of each line.
         model: a model's name, which the package downloads if necessary, or a checkpoint's path.

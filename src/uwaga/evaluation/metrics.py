@@ -1,7 +1,7 @@
-"""BLEU, chrF and TER of a corpus, with the signatures that make them comparable.
+"""BLEU, chrF and TER of a corpus, with signatures that make the scores comparable.
 
-sacreBLEU computes them (Post 2018, "A Call for Clarity in Reporting BLEU Scores"). In this module, each line
-may have any number of references, and errors name the line.
+sacreBLEU computes the scores (Post 2018, "A Call for Clarity in Reporting BLEU Scores"). In this module, each
+line may have any number of references, and errors name the line.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def evaluate(
 
     Args:
         hypotheses: the detokenised translation of each line.
-        references: one or more references of each line; their number may vary.
+        references: one or more references of each line; lines may have different numbers of references.
         metrics: names from :data:`METRICS`.
         tokenize: tokeniser of BLEU, from :data:`TOKENIZERS`.
         lowercase: whether BLEU and chrF ignore case. TER always ignores case, as Tercom does by default.
@@ -106,7 +106,7 @@ def evaluate(
 def reference_streams(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
     """Return references as sacreBLEU's streams: stream n has the n-th reference of each line, or None.
 
-    The declared return type is that of sacreBLEU, which documents None but does not declare it.
+    The declared return type is that of sacreBLEU, which documents None but does not declare it as allowed.
 
     Raises:
         DataError: as in :func:`evaluate`.

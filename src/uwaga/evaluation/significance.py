@@ -17,10 +17,10 @@ class Comparison:
         metric: name of the metric.
         value: score of the system.
         mean: mean score of the system over the resamples.
-        interval: half-width of the 95% confidence interval of this score.
+        interval: half-width of the 95% confidence interval of ``mean``.
         baseline: score of the baseline.
         baseline_mean: mean score of the baseline over the resamples.
-        baseline_interval: half-width of the 95% confidence interval of this score.
+        baseline_interval: half-width of the 95% confidence interval of ``baseline_mean``.
         p_value: probability of a difference at least this large between equally good systems.
         signature: signature of sacreBLEU, with the number of samples (``bs``) and the seed.
     """

@@ -26,7 +26,7 @@ class TestSet:
     """One language pair of a test set.
 
     Attributes:
-        name: name of the set and language pair, such as ``wmt24:en-de``, or name of a file.
+        name: name of the test set and language pair, such as ``wmt24:en-de``, or name of a file.
         references: one or more references of each line.
         sources: the source of each line, if known.
         tokeniser: BLEU's tokeniser for the target language.
@@ -39,7 +39,7 @@ class TestSet:
 
 
 def read_catalogue_set(name: str, report: Callable[[str], object] = lambda text: None) -> TestSet:
-    """Return a test set, which is downloaded if it is not in sacreBLEU's folder.
+    """Return a test set; if it is not in sacreBLEU's folder, it is downloaded.
 
     Args:
         name: the name of a set in sacreBLEU's catalogue and a language pair, such as ``wmt24:en-de``.
