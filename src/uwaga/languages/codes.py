@@ -1,5 +1,4 @@
-"""Language codes: comparison of codes, and the codes of multilingual model families in the order of their
-tokens.
+"""Language codes: comparison of codes, and the codes of multilingual model families in token order.
 
 The families are mBART (Liu et al. 2020), mBART-50 (Tang et al. 2020), M2M-100 (Fan et al. 2020), WMT21 (Tran
 et al. 2021) and NLLB-200 (Costa-jussà et al. 2022). A model folder that lists its tokens needs none of these
@@ -85,8 +84,7 @@ of the standard variety of a macrolanguage such as Arabic or Persian."""
 
 SEPARATOR = re.compile("[-_]")
 LANGUAGE_TAG = re.compile(r"<[^<>\s]+>|>>[^<>\s]+<<")
-"""A language tag at the start of a source: ``>>deu<<`` as in OPUS-MT, ``<2de>`` as in Johnson et al.
-(2017)."""
+"""A language tag at the start of a source: ``>>deu<<`` (OPUS-MT) or ``<2de>`` (Johnson et al. 2017)."""
 SCRIPT_LETTERS = 4
 """Length of the code of a script, such as ``Latn``."""
 
@@ -131,14 +129,12 @@ CHINESE_SCRIPTS = {
 
 
 def with_script(code: str) -> str:
-    """Return a code of Chinese with its script, such as ``zh-Hant`` for ``zh-TW``, or another code
-    unchanged.
-    """
+    """Return a Chinese code with its script, such as ``zh-Hant`` for ``zh-TW``, or another code as it is."""
     return CHINESE_SCRIPTS.get(code.lower().replace("_", "-"), code)
 
 
 def with_region(code: str) -> str:
-    """Return a code of Chinese with a region, ``zh-CN`` or ``zh-TW``, or another code unchanged."""
+    """Return a Chinese code with a region, ``zh-CN`` or ``zh-TW``, or another code as it is."""
     if base_language(code) != "zh":
         return code
     return "zh-TW" if with_script(code).lower().endswith("hant") else "zh-CN"
@@ -177,13 +173,11 @@ checked."""
 
 
 def language_scripts(language: str) -> tuple[str, ...] | None:
-    """Return the possible first words of the Unicode names of a language's letters; None if it is
-    not listed.
-    """
+    """Return the first words that Unicode names of a language's letters may have, or None if unlisted."""
     return SCRIPTS.get(base_language(language))
 
 
 @lru_cache(1 << 16)
 def character_script(character: str) -> str:
-    """Return the first word of a letter's Unicode name, an empty string for other characters."""
+    """Return the first word of a letter's Unicode name, or an empty string for any other character."""
     return unicodedata.name(character, "").partition(" ")[0] if character.isalpha() else ""

@@ -20,8 +20,7 @@ from uwaga.languages.codes import base_language
 
 
 class LanguageIdentifier:
-    """A classifier of texts that returns the ISO 639 code of their language; creating one takes about a
-    second.
+    """A classifier that returns the ISO 639 code of a text's language; loading it takes about a second.
 
     Raises:
         MissingExtraError: py3langid is not installed.
@@ -76,31 +75,30 @@ class LanguageIdentifier:
 
 
 AUTO = "auto"
-"""The value of a source language that is to be detected."""
+"""The value that stands for a source language to be detected."""
 MAX_SAMPLE_CHARACTERS = 4000
 """Maximum number of characters that are examined."""
 UNDETERMINED = "und"
 """ISO 639 code of a language that cannot be detected."""
 MIN_UNEXPECTED_PROBABILITY = 0.2
-"""Minimum probability of an unexpected language; below it the language is undetermined."""
+"""Minimum probability of an unexpected language; below this, the language is undetermined."""
 MIN_TARGET_PROBABILITY = 0.8
-"""Minimum probability, among the expected languages, of the target language. Texts detected to be in the
-target language are not translated: these are 0.1 to 1 % of the two-word texts in the source language, and 83
-to 89 % of
-those in the target language."""
+"""Minimum probability, among the expected languages, of the target language. A text that is detected to be in
+the target language is not translated. Of two-word texts, this applies to 0.1 to 1 % of those in the source
+language and to 83 to 89 % of those in the target language."""
 MIN_EXPECTED_RATIO = 0.1
 """Minimum probability of the most likely expected language, relative to the most likely of all languages;
 below it, a text is in none of the expected languages. With two expected languages, 97 to 99 % of the two-word
-texts in
-one of them are detected, as are 96 % of the five-word texts, and all sentences, in another language."""
+texts in one of them are recognised as being in it; of the texts in another language, 96 % of those with five
+words, and all sentences, are recognised as foreign."""
 
 
 class DetectedLanguage(NamedTuple):
     """The most likely language of texts.
 
     Attributes:
-        language: its ISO 639 code, or :data:`UNDETERMINED` if nothing indicates a language.
-        probability: its probability.
+        language: the ISO 639 code of the language, or :data:`UNDETERMINED` if nothing indicates a language.
+        probability: the probability of the language.
     """
 
     language: str

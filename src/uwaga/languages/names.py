@@ -113,7 +113,7 @@ def public_codes(codes: Iterable[str]) -> dict[str, str]:
 
     This is the two-letter code of ISO 639 if there is one, with the script only if several scripts must be
     distinguished: ``eng_Latn`` becomes ``en``, and ``zho_Hans`` becomes ``zh-Hans`` if there is also
-        ``zho_Hant``.
+    ``zho_Hant``.
     """
     variants: dict[str, list[str]] = {}
     distinct_codes = list(dict.fromkeys(codes))
