@@ -99,7 +99,7 @@ def _parse_row(cells: Cells | Fault, line: int) -> Pair | Fault:
 def read_corpus(
     corpus: CorpusSettings, report: CorpusReport | None = None, links: LinkFile | None = None
 ) -> PairReader:
-    """Return an iterator over the pairs of a corpus, which counts its faulty lines in ``report``.
+    """Return an iterator over the pairs of a corpus, which counts faulty lines in ``report``.
 
     Args:
         corpus: settings of the corpus. ``files``, ``format``, ``columns``, ``languages`` (``src`` and ``tgt``

@@ -143,7 +143,7 @@ class Mixture:
         return max(store.longest(name) for store in self.stores for name in names)
 
     def check_contents(self, forms: Sequence[str], text: bool) -> None:
-        """Raise DataError unless all stores have these surface forms and, if ``text`` is True, texts."""
+        """Raise DataError unless all stores have these surface forms and, if ``text`` is True, the texts."""
         for store in self.stores:
             if missing := set(forms) - set(store.forms):
                 raise DataError(

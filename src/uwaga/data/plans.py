@@ -31,7 +31,7 @@ def arrange_batches(source: Ids, target: Ids, budget: int, strips: int) -> list[
     Args:
         source: (pairs,) width of each source, at most ``budget``.
         target: (pairs,) width of each target, at most ``budget``.
-        budget: maximum of the number of sentences in a batch times the width of its widest side.
+        budget: maximum product of a batch's number of sentences and the width of its widest side.
         strips: number of strips with about equally many target tokens; 0 makes one strip for each target
             length.
     """
@@ -373,7 +373,7 @@ class SampledPool(NamedTuple):
 def _cap_lengths(
     sampled: Column, stored: Sequence[NDArray[Any]], expected_width: Ids, cap: float, max_tokens: int
 ) -> Column:
-    """Replace sampled rows that are empty or longer than ``cap`` times the expected width by stored rows.
+    """Use stored rows in place of sampled rows that are empty or exceed ``cap`` times the expected width.
 
     With a cap of 1, no row exceeds its expected width, so the rows fit the planned batches.
     """

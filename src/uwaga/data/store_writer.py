@@ -42,8 +42,8 @@ def build_store(
     which contains the plain text where the form would be too long. The folder is written atomically.
 
     Args:
-        pairs: the result of ``read_corpus``, which is not read if the store is reused. Its report is updated;
-            the filters, the tag and the word alignments of its corpus are used.
+        pairs: the result of ``read_corpus``, which is not read if the store is reused. The reader's report is
+            updated; the filters, the tag and the word alignments of its corpus are used.
         tokenisers: the tokenisers of the source side and of the target side.
         folder: the folder of the store.
         settings: data settings; ``augment`` and those limits that the corpus's filters do not set are used.

@@ -36,7 +36,7 @@ MAX_BLOCKS = 32
 MAX_REDIRECTS = 5
 REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 TRANSIENT_STATUSES = (408, 425, 429, 500, 502, 503, 504)
-"""Statuses after which the same request may succeed."""
+"""HTTP statuses after which a repetition of the request may succeed."""
 Result = TypeVar("Result")
 
 
@@ -45,7 +45,7 @@ class UnreachableError(CatalogueError):
 
 
 class BrokenTransferError(CatalogueError):
-    """A transfer was interrupted; the same request may succeed."""
+    """A transfer was interrupted; a repetition of the request may succeed."""
 
 
 class NotFoundError(CatalogueError):

@@ -53,7 +53,7 @@ def journal_path(target: Path) -> Path:
 
 
 class Journal:
-    """A file that stores the results that are finished for an output file; see :func:`open_journal`.
+    """A file that stores the finished results for an output file; :func:`open_journal` opens it.
 
     The first line identifies the job. Each further line contains a checksum of all lines so far and the
     results of a batch, so a line that a killed process left incomplete is detected and removed.

@@ -37,7 +37,7 @@ VERSION_KEYS = (
 TIME_KEYS = ("mtime", "modified", "last_modified", "created")
 """Keys under which stores give an object's version (:data:`VERSION_KEYS`) and modification time."""
 FOLDER_PROTOCOLS = ("ftp", "hdfs", "sftp", "smb", "ssh", "webhdfs")
-"""Protocols that require a folder to be created before a file; otherwise, folders are part of names."""
+"""Protocols in which a file's folder must be created first; in others, folders are only part of names."""
 PERMANENT_ERRORS = (FileNotFoundError, ImportError, IsADirectoryError, PermissionError, UwagaError)
 """Errors that a repeated call would raise again."""
 Result = TypeVar("Result")

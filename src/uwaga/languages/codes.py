@@ -78,9 +78,8 @@ TWO_LETTER_CODES = {
     )
     for longer_code in other_codes.split("/")
 }
-"""The two-letter code of ISO 639 for each three-letter code and each withdrawn two-letter code, and for the
-code
-of the standard variety of a macrolanguage such as Arabic or Persian."""
+"""The two-letter code of ISO 639 for each three-letter code, each withdrawn two-letter code, and the code of
+the standard variety of a macrolanguage such as Arabic or Persian."""
 
 SEPARATOR = re.compile("[-_]")
 LANGUAGE_TAG = re.compile(r"<[^<>\s]+>|>>[^<>\s]+<<")

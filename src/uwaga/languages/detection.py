@@ -159,7 +159,7 @@ _CONFUSED_LANGUAGES = ({"da", "no", "nb", "nn"}, {"bs", "hr", "sr", "sh"}, {"id"
 def other_language(texts: Iterable[str], declared: str | None) -> str | None:
     """Return the language of texts if it clearly differs from the declared language, otherwise None.
 
-    Return None also if the declared language cannot be identified, or py3langid is not installed.
+    The result is also None if the declared language cannot be identified or py3langid is not installed.
     """
     code = base_language(declared or "")
     try:

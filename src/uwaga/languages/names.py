@@ -86,7 +86,7 @@ CODES_BY_NAME = {
 
 
 def language_code(name: str) -> str | None:
-    """Return the code of the language with an English or native name, or None for an unknown name."""
+    """Return the code of the language that has this English or native name, or None if it is unknown."""
     return CODES_BY_NAME.get(name.casefold())
 
 

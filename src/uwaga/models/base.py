@@ -48,7 +48,7 @@ class Seq2Seq(nn.Module):
     max_source: int | None
     max_target: int | None
     join: None = None
-    """Torch models decode all sentences of a batch at the same position."""
+    """Not supported, because torch models decode all sentences of a batch at the same position."""
     beam_search: None = None
     recording: None = None
 

@@ -115,7 +115,7 @@ class AlignmentHead(StrictModel):
     )
 
     def __str__(self) -> str:
-        """Return a text such as ``1.2 reading``: layer, head or ``mean``, and step; then the linked heads."""
+        """Return a text such as ``1.2 reading``: layer, head (or ``mean``), step, number of linked heads."""
         suffix = "" if self.links is None else f", links by {len(self.links.heads)} heads"
         return f"{self.layer}.{self.head or 'mean'} {self.step}{suffix}"
 

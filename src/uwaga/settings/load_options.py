@@ -72,8 +72,8 @@ class LoadOptions:
         ),
     )
     """Path of a shortlist, made by ``uwaga shortlist`` or for Marian. Translation is faster with a shortlist,
-    because only words that the list has for the tokens of a sentence are considered. None is the list in the
-    folder of a Marian model, ``"none"`` is no list. Only the native engine supports shortlists."""
+    because only words that the list has for the tokens of a sentence are considered. None selects the list in
+    the folder of a Marian model, ``"none"`` no list. Only the native engine supports shortlists."""
 
     memory: MemoryMode = field(
         default="fast",

@@ -96,9 +96,9 @@ class RotarySettings(StrictModel):
           where L is the larger of ``max_length`` and ``original_length`` (Peng 2023 §3.2 and app. B.1). L is
           a property of the model, not of a text, so the keys of earlier tokens do not change while a text
           grows;
-        - llama3: with ``original_length · θ_i / 2π`` turns, ``θ_i`` from ``high_frequency_factor`` turns on,
-          ``θ_i / factor`` below ``low_frequency_factor`` turns, and a linear interpolation in between (Llama
-          3.1, ``apply_scaling`` in the reference code);
+        - llama3: depending on the number of turns ``original_length · θ_i / 2π``, it is ``θ_i`` from
+          ``high_frequency_factor`` on, ``θ_i / factor`` below ``low_frequency_factor``, and a linear
+          interpolation in between (Llama 3.1, ``apply_scaling`` in the reference code);
         - yarn: an interpolation as in llama3, but with a ramp over pairs, from the pair with ``beta_fast``
           turns to the pair with ``beta_slow`` turns, rounded outwards (Peng 2023 §3.2, def. 2).
 

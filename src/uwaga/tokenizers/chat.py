@@ -59,7 +59,5 @@ class ChatTokeniser:
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
-        """Ids of the tokens that end the assistant's message: the template's end token and those that end any
-        text.
-        """
+        """Ids of the tokens that end the assistant's message: the template's end token and end symbols."""
         return tuple(dict.fromkeys((find_answer_end(self.inner, self.template), *self.inner.symbols.ends)))

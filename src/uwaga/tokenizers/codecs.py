@@ -42,7 +42,7 @@ class SentencePieceCodec:
     Attributes:
         model_file: the model file, if it determines the codec completely (:meth:`from_piece_types`), or None.
         special_tokens: the argument ``added``.
-        strip: the argument of that name.
+        strip: the argument ``strip``.
     """
 
     model_file: bytes | None = None
@@ -172,12 +172,12 @@ class SentencePieceCodec:
         return "".join(pieces).removeprefix(MARK).replace(MARK, " ")
 
     def piece(self, token: int) -> str | None:
-        """Return the piece of an id, or None if it has none."""
+        """Return the piece of an id, or None if the id has no piece."""
         index = -1 if token in self._other_pieces else self._piece_index(token)
         return self._other_pieces.get(token) if index < 0 else self._model.piece(index)
 
     def number(self, piece: str) -> int | None:
-        """Return the id of a piece, or None if it has none."""
+        """Return the id of a piece, or None if the piece has no id."""
         if piece in self._other_ids:
             return self._other_ids[piece]
         number = self._numbers[self._model.number(piece)]
@@ -334,13 +334,13 @@ class TokenizersCodec:
         return text
 
     def piece(self, token: int) -> str | None:
-        """Return the piece of an id, or None if it has none."""
+        """Return the piece of an id, or None if the id has no piece."""
         with self._error_handler:
             piece: str | None = self._model.id_to_token(token)
         return piece
 
     def number(self, piece: str) -> int | None:
-        """Return the id of a piece, or None if it has none."""
+        """Return the id of a piece, or None if the piece has no id."""
         with self._error_handler:
             number: int | None = self._model.token_to_id(piece)
         return number
@@ -383,7 +383,7 @@ class BytePairCodec(TokenizersCodec):
     tokens are the 256 bytes, numbered by value, and the special tokens.
 
     Args:
-        splitter: the library's tokeniser: a BPE model without merges, whose pieces are letters for the bytes.
+        splitter: the library's tokeniser, a BPE model without merges, whose pieces are letters for bytes.
         pairs: pieces and merges.
         name: the file, for messages.
     """
@@ -393,7 +393,7 @@ class BytePairCodec(TokenizersCodec):
         self._pairs = pairs
         self._size = len(pairs)
         self._numbers: dict[int, int] = {}
-        """Ids in this vocabulary of the library's special tokens, by the library's id, in their order."""
+        """The id in this vocabulary of each special token of the library, by the library's id, in order."""
         self._number_special_tokens()
 
     def _number_special_tokens(self) -> None:
@@ -449,13 +449,13 @@ class BytePairCodec(TokenizersCodec):
         return super().decode(symbols)
 
     def piece(self, token: int) -> str | None:
-        """Return the piece of an id, or None if it has none."""
+        """Return the piece of an id, or None if the id has no piece."""
         if token in self._symbols:
             return super().piece(self._symbols[token])
         return self._pairs.piece(token) or None
 
     def number(self, piece: str) -> int | None:
-        """Return the id of a piece, or None if it has none."""
+        """Return the id of a piece, or None if the piece has no id."""
         symbol = super().number(piece)
         if symbol in self._numbers:
             return self._numbers[symbol]

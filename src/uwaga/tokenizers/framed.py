@@ -17,7 +17,7 @@ TokenPosition = Literal["before", "behind", "start"]
 """Position of the language token: ``before`` the text, ``behind`` the end symbol, or as decoder ``start``."""
 
 TAG = re.compile(r"<2([a-z]{2,3}(?:[_-][A-Za-z]{2,4})*)>")
-"""Matches the tag that selects a target language in MADLAD-400 (Kudugunta 2023), but not other tags such as
+"""Pattern of the tag that selects a target language in MADLAD-400 (Kudugunta 2023), not of other tags such as
 ``<2translate>``.
 """
 MAX_LISTED_LANGUAGES = 60
@@ -55,11 +55,11 @@ class Codec(Protocol):
         ...
 
     def piece(self, token: int) -> str | None:
-        """Return the piece of an id, or None if it has none."""
+        """Return the piece of an id, or None if the id has no piece."""
         ...
 
     def number(self, piece: str) -> int | None:
-        """Return the id of a piece, or None if it has none."""
+        """Return the id of a piece, or None if the piece has no id."""
         ...
 
 

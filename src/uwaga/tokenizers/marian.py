@@ -34,7 +34,7 @@ class MarianTokeniser:
         """Create a tokeniser.
 
         Args:
-            model: splits texts into pieces.
+            model: SentencePiece model that splits texts into pieces.
             vocabulary: ids by piece; None for the model's own ids, followed by the padding symbol.
             symbols: special token ids.
             name: the file, for messages.

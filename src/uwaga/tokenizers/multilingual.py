@@ -40,7 +40,7 @@ SPECIAL_TOKENS = {
 }
 MASK_TOKEN = AddedToken("<mask>", lstrip=True)
 LANGUAGE_TOKEN = re.compile(r"([a-z]{2,3}_[A-Za-z]{2,4})|__([a-z]{2,3})__")
-"""Matches a language token: ``en_XX``, ``eng_Latn`` or ``__en__``."""
+"""Pattern of a language token: ``en_XX``, ``eng_Latn`` or ``__en__``."""
 
 
 def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:

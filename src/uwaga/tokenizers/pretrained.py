@@ -32,7 +32,7 @@ from uwaga.tokenizers.sentencepiece import read_sentencepiece
 from uwaga.tokenizers.subwords import Subwords
 
 MAX_UNUSED_ROWS = 1024
-"""Maximum number of unused embeddings after the last piece; models round their number up for speed."""
+"""Maximum number of unused embeddings after the last piece, which models add for a round number of rows."""
 
 PEGASUS_OFFSET = 103
 T5_SENTINELS = 100

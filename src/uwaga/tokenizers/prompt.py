@@ -163,7 +163,7 @@ def find_prompt(name: str) -> TranslationPrompt:
 
 
 def read_chat_template(folder: Path, declared: TokeniserConfig, names: Iterable[str]) -> ChatTemplate | None:
-    """Read the chat template of a folder in Hugging Face format; None if it has none.
+    """Return the chat template of a folder in Hugging Face format, or None if the folder has none.
 
     Args:
         folder: the folder, with the template in ``chat_template.jinja`` or in ``tokenizer_config.json``,

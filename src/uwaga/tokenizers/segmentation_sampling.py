@@ -111,7 +111,7 @@ MAX_CACHED_LENGTH = 64
 NO_MERGE = -math.inf
 
 Lattice = list[tuple[list[float], list[int], list[tuple[int, ...]]]]
-"""For each end position of a piece: cumulative probabilities, start positions and ids of the pieces."""
+"""Cumulative probabilities, start positions and ids of the pieces that end at each position of a word."""
 
 
 class PieceSampler:

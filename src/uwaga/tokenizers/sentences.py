@@ -30,7 +30,7 @@ CONTINUATION_MARKS = (
     ",:;\u037e\u055d\u060c\u060d\u07f8\u1802\u1808\u3001\ufe10\ufe11\ufe13\ufe14\ufe50\ufe51\uff0c\uff1a\uff1b"
     "\uff64"
 )
-"""UAX #29's SContinue without dashes, which also introduce direct speech."""
+"""UAX #29's SContinue, without dashes because these also introduce direct speech."""
 CLOSING = (
     r")\]}\u00bb\u2019\u201d\u203a\u2046\u207e\u208e\u2309\u230b\u232a\u3009\u300b\u300d\u300f\u3011\u3015\u3017\u3019"
     r"\u301b\u301e\u301f\ufe5a\ufe5c\ufe5e\uff09\uff3d\uff5d\uff60\uff63"
@@ -48,14 +48,14 @@ BULLETS = "\u2022\u2023\u2043\u25aa\u25cf\u25e6"
 """Signs before list items."""
 UNSPACED_MARK = re.compile(rf"[{UNSPACED_MARKS}]")
 FOLLOWING_WORD = re.compile(r"[\W_]{0,32}+(?P<word>[^\W_](?:\w|['\u2019](?=\w)){0,24})?")
-"""Matches the start of the text after a sentence: a limited number of signs, and a word."""
+"""Pattern of the start of the text after a sentence: a limited number of signs, and a word."""
 IN_BRACKETS = re.compile(r"[^()\[\]（）《》]{0,80}+[)\]）》]")
 QUOTATIVE_PARTICLE = re.compile(r"(?<=[\u300d\u300f])(?:と|って)")
 ACRONYM = re.compile(
     r"(?<![^\s\"'(\[/\u2019\u201c\u201e\u00ab-])"
     r"(?:(?:[^\W\d_]\. ?){1,8}[^\W\d_]|(?:[^\W\d_]{1,2}\.){1,8}[^\W\d_]{1,3})\Z"
 )
-"""Letters with full stops between them, such as ``U.S``, ``z. B``, ``Ph.D``."""
+"""Pattern of letters with full stops between them, such as ``U.S``, ``z. B``, ``Ph.D``."""
 ROMAN = re.compile(r"[IVXLC]{2,6}")
 LIST_ITEM = re.compile(r"(\d{1,3}|[a-z])\.")
 OUTER_SIGNS = (

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from uwaga.errors import SettingsError
 
 LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
-"""Matches a line break in a capturing group, so that ``split`` also returns the line breaks."""
+"""Pattern of a line break, with a capturing group, so that ``split`` also returns the line breaks."""
 JOINER, JOINERS = "\u200d", "\u200c\u200d"
 SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 HALFWIDTH_MARKS = "\uff9e\uff9f"

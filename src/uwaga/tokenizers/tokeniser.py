@@ -229,7 +229,7 @@ class Tokeniser:
     def language_prefix(self, text: str) -> str:
         """Return the leading tags of a text, or else the default tag, with the space after them.
 
-        If there are none, return an empty string.
+        Without such tags, the result is an empty string.
         """
         leading_tags, remainder = self._split_tags(text)
         if leading_tags and len(remainder) < len(text):
@@ -266,7 +266,7 @@ class Tokeniser:
         return rows
 
     def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Sample a segmentation of each text.
+        """Return the ids of a sampled segmentation of each text.
 
         A unigram model samples segmentations in proportion to their probability to the power of ``alpha``
         (Kudo 2018, section 3.1: 0 is uniform, large values approach the best segmentation); a BPE model drops

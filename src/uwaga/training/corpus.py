@@ -85,7 +85,7 @@ class Corpora:
         target: tokeniser of the target side; the same object if the vocabulary is joint.
         train: training batches.
         dev: the dev set.
-        also: additional dev sets by name.
+        also: the additional dev sets, by name.
         size: text with the numbers of training pairs and tokens, to detect a changed corpus.
     """
 

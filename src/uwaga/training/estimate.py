@@ -76,7 +76,7 @@ class TimeEstimate:
 def estimate_time(settings: Settings, seconds: float = MAX_SECONDS) -> TimeEstimate:
     """Estimate the duration of a run from updates measured for at most ``seconds`` seconds.
 
-    The updates use the first pairs of the corpus, or random sentences if it does not exist. No files are
+    The updates use the first pairs of the corpus, or random sentences if there is no corpus. No files are
     left behind.
     """
     settings, base = open_base(settings)

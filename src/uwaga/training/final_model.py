@@ -164,7 +164,7 @@ def write_final_model(
     card: str,
     score_stats: ScoreStats | None = None,
 ) -> None:
-    """Write the finished model of a run, or with ``adapt.lora`` its adapter, to ``folder``.
+    """Write the finished model of a run or, with ``adapt.lora``, its adapter to ``folder``.
 
     Args:
         folder: folder to create; an existing model or adapter folder is replaced.
@@ -235,7 +235,7 @@ def final_folder(settings: Settings) -> Path:
 def _without_quantisation(
     settings: Settings, model: Seq2Seq, source: Tokeniser, target: Tokeniser
 ) -> Seq2Seq:
-    """Return a copy of the model without simulated quantisation, or the model itself if it has none."""
+    """Return a copy of the model without simulated quantisation, or a model without it unchanged."""
     if settings.training.quantisation == "none":
         return model
     plain = build_model(settings.model, target.symbols, source.size, target.size)

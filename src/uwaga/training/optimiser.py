@@ -85,7 +85,7 @@ def restore_optimiser(
     """Restore the moments that :func:`optimiser_tensors` returned after ``step`` updates.
 
     Raises:
-        CheckpointError: a moment is missing, or its shape differs from that of its parameter.
+        CheckpointError: a moment is missing, or its shape differs from the shape of its parameter.
     """
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:

@@ -90,7 +90,7 @@ class Ranks:
         return requested or max(1, usable_cores() // self.local_world)
 
     def run_on_all(self, work: Callable[[], Result]) -> Result:
-        """Run ``work`` in every process and return its result; if one fails, all processes raise an error."""
+        """Run ``work`` in every process and return its result; if one process fails, all raise an error."""
         if self._messages is None:
             return work()
         failure: Exception | None = None

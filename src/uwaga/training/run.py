@@ -144,7 +144,7 @@ class Run:
         self.progress = replace(self.progress, before=self.score_dev_sets(sets, "before"))
 
     def score_dev_sets(self, sets: Mapping[str, DevSet], part: ValidationPart) -> dict[str, float]:
-        """Validate the current weights on each dev set, report this, and return the main scores by name."""
+        """Validate and report the current weights on each dev set; return the main scores by dev set name."""
         scores: dict[str, float] = {}
         for name, dev_set in sets.items():
             result = self.validate(f"{name}, {part}", self.beam, dev_set)

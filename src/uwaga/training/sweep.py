@@ -56,7 +56,7 @@ class TrialRun:
     Args:
         settings: settings file of all runs.
         values: settings of this run that differ from the file.
-        folder: folder of the run; if it contains an interrupted run, that is resumed.
+        folder: folder of the run; an interrupted run in the folder is resumed.
         metric: metric of the validations; the loss is negated, so that higher is better.
     """
 

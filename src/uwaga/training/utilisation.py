@@ -79,7 +79,7 @@ def find_utilisation(
 
 
 def count_flops(model: Seq2Seq) -> ModelFlops | None:
-    """Return the operations per token of a model, or None if torch cannot count those of a layer."""
+    """Return the operations per token of a model, or None if torch cannot count a layer's operations."""
     if any(isinstance(module, nn.RNNBase) for module in model.modules()):
         return None
     short_length_count = _count_operations(model, _SHORT_LENGTH, _SHORT_LENGTH)
