@@ -77,7 +77,7 @@ def process(inline: Inline) -> Inline:
     assert PLACEHOLDERS_ is not None
     text = Text(with_placeholders(inline, PLACEHOLDERS_), "text")
     Messages(Placeholders(Tags(CopyingModel(), True), True), PLACEHOLDERS_).translate([text])
-    return text.written()[0].inline
+    return text.spaced_translations()[0].inline
 
 
 def process_for_document(inline: Inline) -> Inline:

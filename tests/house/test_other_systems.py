@@ -66,7 +66,7 @@ def test_sentence_is_translated_without_linux_calls(tmp_path: Path) -> None:
         "assert handles.fcntl is None and handles.NO_FOLLOW == 0 and not hasattr(handles.os, 'pread')\n"
         "assert not hasattr(cpu.os, 'sched_getaffinity') and not hasattr(packing.mmap, 'MAP_PRIVATE')\n"
         "assert cpu.usable_cores() >= 1\n"
-        "uwaga_server.serve._raise_open_files()\n"
+        "uwaga_server.serve._raise_open_file_limit()\n"
         "print(uwaga.load().translate('I want to buy a car.').text)\n"
     )
     assert run(tmp_path, "-c", code).startswith("Ich ")
