@@ -23,8 +23,7 @@ class WordLexicon(StrictModel):
 
     letters: PositiveInt = Field(
         description="number of first letters by which lower-cased words are compared, so that forms of a "
-        "word "
-        "count as one"
+        "word count as one"
     )
     words: str = Field(
         description="deflated lines in base 85: a source word, then three fields for each target word: the "

@@ -214,8 +214,7 @@ class SourceSettings(StrictModel):
         1,
         le=MAX_TOKENS,
         description="number of source tokens above which a line is split into sentences; 1: any line, 0: "
-        "only "
-        "above the model's limit",
+        "only above the model's limit",
     )
     lower_capitals: bool = Field(
         False, description="lower-case source sentences of two or more words that are all in capitals"

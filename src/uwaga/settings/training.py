@@ -35,8 +35,7 @@ class AdaptSettings(StrictModel):
     vocabulary: Literal["keep", "new"] = Field(
         "keep",
         description="keep the vocabulary, or learn new subwords from data.train with the settings in text; "
-        "pieces "
-        "in both vocabularies keep their embeddings",
+        "pieces in both vocabularies keep their embeddings",
     )
     freeze: list[str] = Field(
         default_factory=list, description="name patterns of weights that are not trained, such as encoder.*"
@@ -58,8 +57,7 @@ class AdaptSettings(StrictModel):
         if self.vocabulary == "new":
             raise ValueError(
                 "vocabulary: new embeddings must be trained, but lora does not train embeddings; set "
-                "vocabulary: "
-                "keep or omit lora"
+                "vocabulary: keep or omit lora"
             )
         return self
 

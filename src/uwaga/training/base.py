@@ -51,8 +51,7 @@ def read_run_checkpoint(name: str | Path) -> Checkpoint:
     if settings.init is not None and settings.adapt.vocabulary == "keep":
         raise ModelError(
             f"{path}: its run started from {settings.init} and does not contain the tokenisers; write a "
-            "model "
-            f"folder first: `uwaga average {run} FOLDER --last 1`"
+            f"model folder first: `uwaga average {run} FOLDER --last 1`"
         )
     sides = ("joint", "joint") if settings.text.joint else ("source", "target")
     source, target = (read_tokeniser(run / "text" / f"{side}.spm") for side in sides)
@@ -173,9 +172,8 @@ def _read_checkpoint(name: str, is_rewritten: bool) -> Checkpoint:
         )
     if checkpoint.weights is None:
         raise SettingsError(
-            f"init: {checkpoint.path}: int8 weights cannot be trained; set init to the model from which "
-            "it was "
-            "converted, and convert the trained model to int8"
+            f"init: {checkpoint.path}: int8 weights cannot be trained; set init to the model from which it "
+            "was converted, and convert the trained model to int8"
         )
     if is_rewritten and not can_rewrite(checkpoint):
         raise SettingsError(

@@ -298,9 +298,8 @@ def _average_newest(
         steps = sorted({*regular_steps(folder, training), *checkpoint_steps(folder)[-1:]})
         if requested > len(steps):
             raise CheckpointError(
-                f"{folder}: has {len(steps)} checkpoints, not {requested}; average fewer checkpoints, "
-                "or keep more "
-                "of them with training.keep_last"
+                f"{folder}: has {len(steps)} checkpoints, not {requested}; average fewer checkpoints, or "
+                "keep more of them with training.keep_last"
             )
         steps = steps[-requested:]
         paths = [checkpoint_path(folder, step) for step in steps]

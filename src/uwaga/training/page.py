@@ -60,9 +60,8 @@ def format_run_report(run: Path) -> str:
     records = [values for _, values in read_records(run / METRICS_FILE)]
     if not records:
         raise DataError(
-            f"{run}: nothing is logged in {METRICS_FILE}: this is not the folder of a training run, or "
-            "the run has "
-            "just started"
+            f"{run}: nothing is logged in {METRICS_FILE}: this is not the folder of a training run, or the "
+            "run has just started"
         )
     samples = [values for _, values in read_records(run / SAMPLES_FILE)]
     parts = [

@@ -294,8 +294,7 @@ def sweep(
     if metric != "loss" and not base.training.validation_sentences:
         raise SettingsError(
             f"metric {metric}: no sentence is decoded, because training.validation_sentences is 0; set "
-            "metric: "
-            "loss, or training.validation_sentences"
+            "metric: loss, or training.validation_sentences"
         )
     folder = settings.run or base.run
     folder.mkdir(parents=True, exist_ok=True)
