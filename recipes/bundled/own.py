@@ -37,7 +37,7 @@ from workplace import (
 from uwaga import Translator
 from uwaga.search.mbr import utilities
 
-AT_ONCE, BEAM = 4096, 8
+CHUNK_SIZE, BEAM = 4096, 8
 HARD = re.compile(r"\{(phone|clock|price|mail|url|address|full|code|thousands|year)")
 FRAMES = """\
 A man with a {n}.
@@ -117,8 +117,8 @@ def translate_sentences(
 ) -> Iterable[tuple[str, str]]:
     """Yield each sentence that has a translation of known words, with this translation."""
     count = first = 0
-    for start in range(0, len(todo), AT_ONCE):
-        part = todo[start : start + AT_ONCE]
+    for start in range(0, len(todo), CHUNK_SIZE):
+        part = todo[start : start + CHUNK_SIZE]
         answers = model.translate([source for source, _ in part], beam=beam, nbest=beam, split="never")
         lists = [[hypothesis.text for hypothesis in (answer, *answer.alternatives)] for answer in answers]
         words = sorted({word for texts in lists for text in texts for word in WORD.findall(text)})

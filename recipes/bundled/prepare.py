@@ -95,7 +95,7 @@ def _content(source: str, target: str, kind: str) -> str:
     return ""
 
 
-def kind_of(kind: str, source: str, package: str) -> str:
+def refine_kind(kind: str, source: str, package: str) -> str:
     if kind == "text":
         return "manuals" if package in MANUALS else "dialogue"
     if kind == "words" and package == "iso-codes":
@@ -121,7 +121,7 @@ class Cleaning:
 
     def add_package_pair(self, raw: str, source: str, target: str, package: str) -> None:
         """Add a pair of a package, unless a rule excludes it."""
-        kind = kind_of(raw, source, package)
+        kind = refine_kind(raw, source, package)
         source, target = tidy(source, raw == "interface"), tidy(target, raw == "interface")
         pair = key(source), key(target)
         fault = reason(source, target, kind) if source and target else "empty"

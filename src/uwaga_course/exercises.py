@@ -39,7 +39,7 @@ class _BaseExercise(StrictModel):
 
 
 class WrongNumber(StrictModel):
-    """A likely wrong answer and its remark."""
+    """A common wrong answer, and the remark that is shown for it."""
 
     answer: float
     remark: Remark

@@ -383,14 +383,14 @@ class KeyChoice:
 
 
 class KeyPath:
-    """A path in a tree of messages, and whether it is translated.
+    """A path in a tree of messages.
 
     Paths are matched key by key: a path stores how far it has matched each pattern, so that its keys are not
     matched again for its descendants.
 
     Attributes:
-        selected: whether the path is translated.
-        name: its keys joined by points, such as ``menu.file.open``; None if that is too long.
+        selected: whether the messages at the path are to be translated.
+        name: its keys joined by dots, such as ``menu.file.open``; None if that is too long.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ def translate_file(
 
     prepared = translator.prepare(request or Request(""))
     options = with_languages(options or DocumentOptions(), translator)
-    settings = translator.work_settings(prepared)
+    settings = translator.translation_settings(prepared)
     in_context = prepared.memory is not None
     job = replace(document_job(source, target, options, settings), batch=batch, in_context=in_context)
     doubts: Doubts = {}

@@ -229,7 +229,7 @@ INVALID_CONFIGS = {
         "qwen3",
         {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 2, "layer_types": None},
     ),
-    r"'layer_types' contains 'sliding_attention', but no sliding window": (
+    r"'layer_types' contains 'sliding_attention', but 'sliding_window' is missing": (
         "qwen3",
         {"layer_types": ["sliding_attention"] * 3},
     ),

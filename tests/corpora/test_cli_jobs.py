@@ -254,7 +254,7 @@ def test_invalid_input_does_not_create_a_job(workspace, folders, arguments, mess
 
 
 @pytest.mark.slow
-def test_killed_job_resumes_to_identical_output(workspace, folders):
+def test_resumed_job_has_the_output_of_an_uninterrupted_one(workspace, folders):
     (workspace / "many").write_text(
         "\n".join(f"{text} {n}" for n in range(400) for text in REFERENCES), encoding="utf-8"
     )

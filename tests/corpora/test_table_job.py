@@ -127,7 +127,7 @@ def _run_and_kill(source: Path, target: Path, after: int) -> None:
 
 
 @pytest.mark.slow
-def test_killed_job_resumes_to_identical_output(tmp_path: Path) -> None:
+def test_resumed_job_has_the_output_of_an_uninterrupted_one(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("\n".join(sentences(120)) + "\n", encoding="utf-8")
     run(source, tmp_path / "whole", part_rows=2, count=1)

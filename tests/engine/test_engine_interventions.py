@@ -95,14 +95,14 @@ def check_torch(shape: TransformerSettings, seed: int) -> None:
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 10_000))
-def test_random_edits_match_torch(shape, seed):
+def test_random_interventions_match_torch(shape, seed):
     check_torch(shape, seed)
 
 
 @pytest.mark.release
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 10_000))
-def test_edits_of_200_random_seeds_match_torch(shape, seed):
+def test_interventions_of_200_random_seeds_match_torch(shape, seed):
     check_torch(shape, seed)
 
 

@@ -114,7 +114,7 @@ def test_size_and_number_of_glossaries_are_limited(state):
 
 
 def test_total_glossary_size_per_owner_is_limited(state):
-    store = open_store(state, GlossaryLimits(per_owner=1000))
+    store = open_store(state, GlossaryLimits(max_bytes=1000))
     words = {f"word{number}": "Wort" for number in range(20)}
     store.add("ann", glossary(**words))
     second = glossary()

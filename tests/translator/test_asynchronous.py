@@ -127,7 +127,7 @@ def test_completed_request_leaves_no_reference_cycles(translator: Translator) ->
     "task_state",
     [*(pytest.param(state, marks=pytest.mark.slow) for state in ("answered", "cancelled")), "running"],
 )
-def test_interpreter_exits_whatever_the_state_of_tasks(task_state: str) -> None:
+def test_interpreter_exits_regardless_of_the_state_of_tasks(task_state: str) -> None:
     count = 4 if task_state == "answered" else 100
     program = f"""
 import asyncio, uwaga

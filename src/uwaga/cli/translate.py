@@ -398,7 +398,7 @@ def open_results(
         return
     from uwaga.files.resume import journal_path, open_journal
 
-    work = translator.work_settings(request) | {
+    work = translator.translation_settings(request) | {
         "format": request.format,
         "prefix": request.prefix,
         "ignore_tags": list(request.ignore_tags),

@@ -28,8 +28,8 @@ class Block(NamedTuple):
 
     def token_mask(self) -> NDArray[np.bool_]:
         """Return a boolean mask (rows, length), False on padding."""
-        real: NDArray[np.bool_] = np.arange(self.tokens.shape[1]) < self.lengths[:, None]
-        return real
+        is_token: NDArray[np.bool_] = np.arange(self.tokens.shape[1]) < self.lengths[:, None]
+        return is_token
 
 
 class TokenRows(Protocol):

@@ -145,7 +145,7 @@ def core_edits(
         if decoder_only and intervention.kind != "decoder":
             raise SettingsError(f"a decoder-only model has no {intervention.kind} attention")
         if intervention.kind == "decoder" and getattr(settings, "self_attention", "attention") != "attention":
-            raise SettingsError("the model's decoder has no self-attention, but another layer in its place")
+            raise SettingsError("the model's decoder has another layer instead of self-attention")
         edits.append(_core_edit(intervention, heads))
     return edits
 

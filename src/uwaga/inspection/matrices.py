@@ -225,13 +225,13 @@ def _numbers(selection: Sequence[int] | str, axis_name: str, kind: str, table: F
             numbers = f"1 to {count}" if count > 1 else "1"
             words = "'last' or 'all'" if axis_name == "layer" else "'mean' or 'all'"
             raise SettingsError(
-                f"{axis_name} {number}: the model has {_size(kind, table)}; give {numbers}, {words}"
+                f"{axis_name} {number}: the model has {_describe_size(kind, table)}; give {numbers}, {words}"
             )
     return list(selection)
 
 
-def _size(kind: str, table: Floats) -> str:
-    """Return the size of a kind of attention, such as ``4 encoder layers with 8 heads``."""
+def _describe_size(kind: str, table: Floats) -> str:
+    """Describe the layers and heads of a kind of attention: ``4 encoder layers with 8 heads``."""
     layers, heads = table.shape[:2]
     nouns = {"cross": "layers with cross-attention", "encoder": "encoder layers", "decoder": "decoder layers"}
     noun = nouns[kind] if layers > 1 else nouns[kind].replace("layers", "layer")
@@ -244,4 +244,6 @@ def _kind_name(kind: str) -> str:
 
 def _inventory(recorded: Attentions) -> str:
     tables = {kind: getattr(recorded, kind) for kind in ATTENTION_KINDS}
-    return ", ".join(f"{kind}: {_size(kind, table)}" for kind, table in tables.items() if table is not None)
+    return ", ".join(
+        f"{kind}: {_describe_size(kind, table)}" for kind, table in tables.items() if table is not None
+    )

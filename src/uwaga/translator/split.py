@@ -208,7 +208,7 @@ class Segmenter:
         return Passage(before, sentences, tuple(warnings), text)
 
     def cut_translated(self, passage: Passage, split: Split, name: str) -> Passage:
-        """Split another model's translation of a passage at the passage's sentences.
+        """Split a passage that another model translated, keeping the sentence boundaries of that model.
 
         The text between the sentences is kept. The translation of a sentence is split like a line (see
         :meth:`cut`): it becomes several sentences only if it is too long for this model.

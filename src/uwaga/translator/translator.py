@@ -456,7 +456,7 @@ class Translator:
         glossary = request.glossary if last.terms is None else last.terms.glossary
         return replace(request, search=search, glossary=glossary, memory=plan.memory)
 
-    def work_settings(self, request: Request) -> dict[str, Any]:
+    def translation_settings(self, request: Request) -> dict[str, Any]:
         """Return all settings that affect the translations of a request, as JSON-compatible values.
 
         A job can be resumed only with equal settings (:func:`uwaga.files.resume.check_same_job`).

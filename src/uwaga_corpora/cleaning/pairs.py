@@ -141,7 +141,7 @@ class Side:
 
     @classmethod
     def spans(cls, codes: NDArray[np.uint32], starts: Counts, ends: Counts) -> Side:
-        """Return a side whose texts are the parts ``[starts, ends)``, (pairs,), of an array of characters."""
+        """Return a side whose text ``i`` is ``codes[starts[i]:ends[i]]``; the positions are (pairs,)."""
         edges = np.empty(2 * len(starts) + 2, np.int64)  # alternating gaps and parts
         edges[0], edges[1:-1:2], edges[2:-1:2], edges[-1] = 0, starts, ends, len(codes)
         is_part = np.arange(len(edges) - 1) % 2 == 1

@@ -155,7 +155,7 @@ class RuleWorkers:
     ) -> Iterator[tuple[LineBlock, tuple[Verdicts, Keys | None]]]:
         """Yield the blocks in order, with the results of :meth:`RuleStages.apply`.
 
-        Some blocks are submitted to the pool in advance.
+        A limited number of blocks is submitted ahead, to keep the workers busy.
         """
         if self._pool is None:
             for block, previous in stream:

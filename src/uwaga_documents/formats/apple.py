@@ -77,7 +77,9 @@ ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r"}
 def read_strings(source: DocumentSource) -> Reading:
     """Read the values of a file of key-value pairs."""
     if source.content.startswith(BINARY):
-        raise DataError(f"{source.name}: a binary property list; convert it with plutil -convert xml1")
+        raise DataError(
+            f"{source.name}: binary property lists are not supported; convert it with `plutil -convert xml1`"
+        )
     default = "utf-8"
     if b"\0" in source.content[:2]:
         default = "utf-16-be" if source.content[:1] == b"\0" else "utf-16-le"

@@ -87,5 +87,5 @@ def open_stores(settings: ServerSettings) -> Stores:
         age = limits.document_hours * 3600.0
         stored = DocumentLimits(limits.documents, limits.documents_per_client, age)
         documents = DocumentStore(engine, settings.state / "documents", stored)
-    glossaries = GlossaryStore(engine, GlossaryLimits(per_owner=limits.glossary_bytes_per_client))
+    glossaries = GlossaryStore(engine, GlossaryLimits(max_bytes=limits.glossary_bytes_per_client))
     return Stores(DatabaseUsage(engine), GlossaryCache(glossaries), documents, memories)

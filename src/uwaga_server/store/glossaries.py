@@ -49,12 +49,12 @@ class GlossaryLimits:
     Attributes:
         total: maximum number of glossaries of an owner.
         size: maximum stored size of a glossary in bytes.
-        per_owner: maximum total stored size in bytes of an owner's glossaries.
+        max_bytes: maximum total stored size in bytes of an owner's glossaries.
     """
 
     total: int = 1000
     size: int = 10 << 20
-    per_owner: int = 1 << 30
+    max_bytes: int = 1 << 30
 
 
 NO_LIMITS = GlossaryLimits()
@@ -202,8 +202,8 @@ class GlossaryStore:
         count, size = connection.execute(totals.where(GLOSSARIES.c.owner == owner_key(owner))).one()
         if count > self._limits.total:
             raise QuotaError(f"you already have {self._limits.total} glossaries; delete one first")
-        if (size or 0) > self._limits.per_owner:
-            message = f"your glossaries would have more than {self._limits.per_owner} bytes together"
+        if (size or 0) > self._limits.max_bytes:
+            message = f"your glossaries would have more than {self._limits.max_bytes} bytes together"
             raise QuotaError(f"{message}; delete one first")
 
 

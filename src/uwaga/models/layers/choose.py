@@ -167,7 +167,7 @@ def _gather(table: Tensor, tokens: Ids) -> LogProbs:
 
 
 def _sort_by_row(banned: Ids | None) -> Ids:
-    """Return the pairs (row, token) of banned tokens, sorted by row, (banned, 2)."""
+    """Return the banned (row, token) pairs, sorted by row, as an array (banned, 2)."""
     if banned is None:
         return np.zeros((0, 2), dtype=np.int64)
     if (banned[1:, 0] >= banned[:-1, 0]).all():

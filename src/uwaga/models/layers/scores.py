@@ -180,7 +180,7 @@ class AdditiveScore(AttentionScore):
 class JointAdditiveScore(AttentionScore):
     """The additive score with one matrix for the concatenated vectors: ``vᵀ tanh(W [h; s])`` (M2).
 
-    It is computed as written: every pair of a query and a key is multiplied by W, and nothing is prepared.
+    It is computed literally: W multiplies every query-key pair, and nothing is precomputed for the keys.
     """
 
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:

@@ -350,7 +350,7 @@ def _window_and_interval(reader: ConfigReader, family: Family, layers: int) -> t
     if len(global_layers) == layers:
         return None, 1
     if window is None:
-        raise ModelError(f"{reader.path}: 'layer_types' contains {LOCAL!r}, but no sliding window is stated")
+        raise ModelError(f"{reader.path}: 'layer_types' contains {LOCAL!r}, but 'sliding_window' is missing")
     interval = global_layers[0] if global_layers else 0
     if global_layers != (list(range(interval, layers + 1, interval)) if interval else []):
         raise ModelError(

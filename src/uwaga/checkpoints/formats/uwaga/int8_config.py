@@ -74,7 +74,7 @@ class LanguageTokens(StrictModel):
         return self
 
 
-class Task(StrictModel):
+class TaskPrefix(StrictModel):
     """The text that precedes each source of a language pair, as in T5."""
 
     source: Language
@@ -100,7 +100,7 @@ class Frame(StrictModel):
     strip: bool = False
     special: list[SpecialToken] = Field(default=[], max_length=1 << 16)
     languages: LanguageTokens | None = None
-    tasks: list[Task] = Field(default=[], max_length=4096)
+    tasks: list[TaskPrefix] = Field(default=[], max_length=4096)
 
 
 class Chat(StrictModel):
@@ -196,7 +196,7 @@ class QuantisedConfig(StrictModel):
         return self.vocabulary.source, self.vocabulary.target
 
     @property
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[TaskPrefix]:
         """The texts that precede sources, by language pair."""
         return [] if self.frame is None else self.frame.tasks
 
