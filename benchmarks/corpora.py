@@ -110,17 +110,18 @@ def start(folder: Path) -> dict[str, float]:
     """
     started = time.perf_counter()
     from uwaga.settings import Settings, parse
-    from uwaga.training import run, train
+    from uwaga.training import train
+    from uwaga.training.step import Updater
 
     first: list[float] = []
-    update = run.Updater.update
+    update = Updater.update
 
     def timed(self: Any, *arguments: Any) -> Any:
         result = update(self, *arguments)
         first.append(time.perf_counter() - started)
         return result
 
-    run.Updater.update = timed  # type: ignore[method-assign]
+    Updater.update = timed  # type: ignore[method-assign]
     settings = parse(Settings, run_settings(folder), "benchmark")
     shutil.rmtree(settings.run / "checkpoints", ignore_errors=True)
     train.train(settings)
