@@ -82,7 +82,8 @@ def sanitised_environment(folder, kind, portable=True):
 @pytest.mark.parametrize(
     ("portable", "count"),
     [
-        pytest.param(True, "8", marks=pytest.mark.slow),  # plain loops take ten times as long
+        pytest.param(True, "2", marks=pytest.mark.slow),  # plain loops take ten times as long
+        pytest.param(True, "8", marks=pytest.mark.release),
         pytest.param(False, "60", marks=pytest.mark.release),
     ],
 )
