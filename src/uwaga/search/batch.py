@@ -102,7 +102,7 @@ class StepBatch(Batch):
     ) -> None:
         super().__init__(decoder, options, sentences)
         self._constraints = Constraints(decoder, options, sentences)
-        self._ranking = ranking or Ranking(options.length_formula, options.length_penalty)
+        self._ranking = ranking or Ranking.from_options(options)
         self._indices: Ids = np.zeros(0, dtype=np.int64)  # the sentences being decoded
         self._state: State | None = None
 

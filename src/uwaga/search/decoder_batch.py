@@ -129,7 +129,7 @@ def _rules(
     symbols: Symbols, options: SearchOptions, pool_size: int, longest: int, streams: bool
 ) -> BeamRules:
     """Return the rules shared by all searches with the same options; their arrays are never modified."""
-    ranking = Ranking(options.length_formula, options.length_penalty)
+    ranking = Ranking.from_options(options)
     return BeamRules(
         beams=options.beam,
         pool_size=pool_size,

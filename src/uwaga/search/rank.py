@@ -34,6 +34,11 @@ class Ranking:
     formula: str
     alpha: float
 
+    @classmethod
+    def from_options(cls, options: SearchOptions) -> Ranking:
+        """Create the ranking that search options specify."""
+        return cls(options.length_formula, options.length_penalty)
+
     def divisor(self, length: Ids) -> Scores:
         """Return the divisor for each length; a length of 0 counts as 1.
 

@@ -48,7 +48,7 @@ STEM_LENGTH = 3
 """Number of first letters that the inflections of a word are assumed to share."""
 INNER_SENTENCE_END = re.compile(r"[.!?…](?=\s)|[。！？](?=.)")
 """Punctuation that ends a sentence before the end of the text."""
-MIN_LINK_PROBABILITY = 0.5
+MIN_EXTENDING_PROBABILITY = 0.5
 """Minimum probability of a link that extends the translation of a term."""
 
 
@@ -195,7 +195,7 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
     for searched, hypothesis, text in _run_searches(stage, forced_searches):
         errors = searched.count_errors(hypothesis, text)
         candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
-    ranking = Ranking(options.length_formula, options.length_penalty)
+    ranking = Ranking.from_options(options)
     for term_sentence in incomplete_sentences:
         distinct_candidates = {
             candidate.hypothesis.tokens: candidate for candidate in candidates[term_sentence.sentence]
@@ -248,7 +248,7 @@ def _run_searches(
     options = replace(stage.options, entropy=False, beam=beam, nbest=beam, length_formula="none")
     lists = search(stage.search_decoder, inputs, options)
     repair_incomplete_characters(stage, inputs, lists, options)
-    ranking = Ranking(stage.options.length_formula, stage.options.length_penalty)
+    ranking = Ranking.from_options(stage.options)
     for term_search, hypotheses in zip(searches, lists, strict=True):
         lengths = np.array([len(hypothesis.token_scores) for hypothesis in hypotheses], dtype=np.int64)
         for hypothesis, divisor in zip(hypotheses, ranking.divisor(lengths).tolist(), strict=True):
@@ -328,9 +328,9 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
         """Return the index of the outermost word of the translation, to the left or right of ``word``."""
         while True:
             next_but_one = word + 2 * step
-            if len(linked) > 1 and link_probabilities.get(word + step, 0.0) > MIN_LINK_PROBABILITY:
+            if len(linked) > 1 and link_probabilities.get(word + step, 0.0) > MIN_EXTENDING_PROBABILITY:
                 word += step
-            elif link_probabilities.get(next_but_one, 0.0) > MIN_LINK_PROBABILITY and length(
+            elif link_probabilities.get(next_but_one, 0.0) > MIN_EXTENDING_PROBABILITY and length(
                 word + step
             ) <= STEM_LENGTH < length(next_but_one):
                 word = next_but_one  # "caixa de entrada"
