@@ -139,13 +139,8 @@ def _find_cut(line: str, end: re.Match[str], first: int, stops: FullStops, has_c
     needs_space = UNSPACED_MARK.search(marks) is None
     is_ellipsis = ELLIPSIS.fullmatch(marks) is not None
     if needs_space and not end["space"]:  # SB6, SB7
-        return (
-            stop
-            if not is_ellipsis
-            and _is_kana_or_ideograph(line[position - 1])
-            and _is_kana_or_ideograph(line[stop])
-            else None
-        )
+        is_unspaced = all(map(_is_kana_or_ideograph, (line[position - 1], line[stop])))
+        return stop if is_unspaced and not is_ellipsis else None
     if (
         line[position - 1] in "([{"
         or line[stop] in CONTINUATION_MARKS
