@@ -45,19 +45,19 @@ def step_limit(
             f"{label}: the source has {source} tokens, but the model's settings allow {options.max_total} "
             "including new tokens: set max_length"
         )
-    hard_limits = [limit for limit in (options.max_length, max_target, total) if limit is not None]
-    limits = list(hard_limits)
+    hard_limit = min(options.max_length or math.inf, max_target or math.inf, total or math.inf)
+    if prefix >= hard_limit:
+        raise TextTooLongError(
+            f"{label}: the forced prefix has {prefix} tokens, but a target may have {hard_limit}: "
+            "shorten the prefix" + (" or raise max_length" if hard_limit != max_target else "")
+        )
+    limit = hard_limit
     if math.isfinite(options.max_ratio * source):
         needed = max(options.min_length, prefix + phrases) + 1
-        limits.append(max(needed, math.floor(options.max_ratio * source) + options.max_extra))
-    if not limits:
+        limit = min(limit, max(needed, math.floor(options.max_ratio * source) + options.max_extra))
+    if limit == math.inf:
         raise SettingsError("the model has no length limit: set max_length or max_ratio")
-    if hard_limits and prefix >= min(hard_limits):
-        raise TextTooLongError(
-            f"{label}: the forced prefix has {prefix} tokens, but a target may have {min(hard_limits)}: "
-            "shorten the prefix" + (" or raise max_length" if min(hard_limits) != max_target else "")
-        )
-    return min(limits)
+    return int(limit)
 
 
 def with_first_token(prefix: Sequence[int], options: SearchOptions) -> Sequence[int]:
