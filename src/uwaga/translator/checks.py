@@ -6,6 +6,7 @@ import operator
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.languages.codes import LATIN, base_language, character_script, language_scripts
@@ -23,10 +24,12 @@ MAX_PERIOD = 12
 """Maximum number of tokens of the repeated sequence in a loop."""
 MIN_REPETITIONS, MIN_REPEATED_TOKENS = 4, 12
 """Minimum number of repetitions of a loop, and minimum number of tokens of all its repetitions together."""
-MIN_MATCHING_TOKENS = min(
+LOOP_RUNS = [
     max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period for period in range(1, MAX_PERIOD + 1)
-)
-"""Minimum number of tokens in a loop that equal the token one period before."""
+]
+"""Minimum number of successive tokens in a loop that equal the token one period before, for each period."""
+MIN_LOOP_RUN = min(LOOP_RUNS)
+"""Minimum number of such tokens in any loop."""
 
 REPLACEMENT_CHARACTER = "\ufffd"
 """The character to which invalid bytes are decoded."""
@@ -88,15 +91,14 @@ def script_warning(text: str, language: str) -> str | None:
 def is_looping(tokens: Sequence[int]) -> bool:
     """Return True if a sequence of at most :data:`MAX_PERIOD` tokens is repeated many times in a row."""
     length = len(tokens)
-    if length - len(set(tokens)) < MIN_MATCHING_TOKENS:
+    if length - len(set(tokens)) < MIN_LOOP_RUN:
         return False
-    for period in range(1, min(MAX_PERIOD, length // MIN_REPETITIONS) + 1):
-        run_length = max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period
-        for index in range(
-            run_length - 1, length - period, run_length
-        ):  # any run includes one of these pairs
+    if length > 2 * MIN_LOOP_RUN and length - len(set(pairwise(tokens))) < MIN_LOOP_RUN:
+        return False  # a loop repeats pairs of tokens as well
+    for period, run in enumerate(LOOP_RUNS[: length // MIN_REPETITIONS], start=1):
+        for index in range(run - 1, length - period, run):  # any run includes one of these tokens
             if tokens[index] == tokens[index + period]:
-                if b"\x01" * run_length in bytes(map(operator.eq, tokens, tokens[period:])):
+                if b"\x01" * run in bytes(map(operator.eq, tokens, tokens[period:])):
                     return True
                 break
     return False
