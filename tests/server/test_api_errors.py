@@ -13,7 +13,7 @@ from uwaga_server.settings import DIALECTS, server_settings
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda dialect: dialect.name)
-def test_status_503_has_a_retry_after_header(dialect):
+def test_responses_with_status_503_have_a_retry_after_header(dialect):
     for kind, _, _ in _ERROR_CODES:
         problem = api_error(kind("the disk is full"))
         response = dialect.render(problem, "0123")
@@ -21,7 +21,7 @@ def test_status_503_has_a_retry_after_header(dialect):
         assert response.status_code != 503 or int(headers["retry-after"]) >= 1
 
 
-def test_health_response_while_loading_has_a_retry_after_header():
+def test_health_response_of_a_loading_server_has_a_retry_after_header():
     settings, metrics = server_settings({}, "the test"), Metrics()
     app = create_app(open_service(settings, metrics), settings, metrics)
 
@@ -34,6 +34,6 @@ def test_health_response_while_loading_has_a_retry_after_header():
     assert (response.status_code, response.headers["retry-after"]) == (503, "1")
 
 
-def test_explicit_retry_after_header_overrides_the_default():
+def test_retry_after_header_is_explicit_or_the_default_of_the_status():
     assert ApiError(503, "busy", "", retry_after=2.0).headers == {"retry-after": "2"}
     assert ApiError(400, "refused", "").headers == {}

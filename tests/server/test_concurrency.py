@@ -76,7 +76,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_request_above_the_limit_is_refused_before_its_body_is_read():
+def test_request_above_the_concurrency_limit_is_refused_before_its_body_is_read():
     async def scenario() -> None:
         app = BlockedApp()
         middleware = make_middleware(app)
@@ -106,7 +106,7 @@ def test_slow_request_bodies_do_not_block_other_requests():
     asyncio.run(scenario())
 
 
-def test_concurrency_limit_applies_to_request_bodies_that_end_together():
+def test_concurrency_limit_applies_to_requests_whose_bodies_finish_together():
     async def scenario() -> None:
         app = BlockedApp()
         middleware = make_middleware(app)
@@ -142,7 +142,7 @@ def test_clients_that_stop_reading_do_not_block_other_requests():
     asyncio.run(scenario())
 
 
-def test_requests_without_body_do_not_count_towards_the_limit():
+def test_requests_without_a_body_do_not_count_towards_the_concurrency_limit():
     async def scenario() -> None:
         app = BlockedApp()
         middleware = make_middleware(app)
@@ -155,7 +155,9 @@ def test_requests_without_body_do_not_count_towards_the_limit():
     asyncio.run(scenario())
 
 
-def test_disconnecting_while_sending_the_body_is_not_an_error(caplog: pytest.LogCaptureFixture):
+def test_client_disconnecting_while_sending_its_body_is_not_logged_as_an_error(
+    caplog: pytest.LogCaptureFixture,
+):
     async def scenario() -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             with pytest.raises(ClientDisconnect):

@@ -23,7 +23,7 @@ JSON_HEADERS = {"content-type": "application/json"}
 BODY = b'{"q": "A dog.", "source": "en", "target": "de"}'
 
 
-class Clock:
+class FakeLoop:
     """An event loop that records delayed calls and runs them on demand."""
 
     def __init__(self) -> None:
@@ -77,13 +77,13 @@ async def silent_app(scope: object, receive: object, send: object) -> None: ...
 
 def connect() -> tuple[WatchedConnection, FakeTransport, Callable[[], None]]:
     """Return a connection, its transport, and a function that runs the connection's next check."""
-    clock, transport = Clock(), FakeTransport()
+    loop, transport = FakeLoop(), FakeTransport()
     config = uvicorn.Config(silent_app, http=WatchedConnection, ws="none", log_config=None)
-    connection = WatchedConnection(config, ServerState(), {}, 1.0, clock)  # type: ignore[arg-type]
+    connection = WatchedConnection(config, ServerState(), {}, 1.0, loop)  # type: ignore[arg-type]
     connection.connection_made(transport)  # type: ignore[arg-type]
 
     def check() -> None:
-        later, clock.later = clock.later, []
+        later, loop.later = loop.later, []
         for call in later:
             call()
 
@@ -120,7 +120,7 @@ def test_connection_with_a_running_request_is_not_closed():
     assert transport.state == "open"
 
 
-def test_slow_client_is_served_and_stalled_client_disconnected():
+def test_slow_client_is_served_and_stalled_client_is_disconnected():
     connection, transport, check = connect()
     connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
     connection.pause_writing()
@@ -182,7 +182,7 @@ def test_number_of_pipelined_requests_is_limited():
     assert len(connection.pipeline) == MAX_PIPELINED
 
 
-def test_connection_releases_finished_request():
+def test_connection_releases_finished_requests():
     connection, transport, _ = connect()
     for _ in range(2):
         connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
@@ -232,11 +232,11 @@ def test_sockets_of_stalled_clients_are_closed(tmp_path: Path):
             time.sleep(1)
         silent = [open_connection(server) for _ in range(50)]
         unfinished = [open_connection(server) for _ in range(50)]
-        unread = open_connection(server)
+        nonreader = open_connection(server)
         for client in unfinished:
             client.sendall(HEAD)
-        unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        unread.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 60)
+        nonreader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        nonreader.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 60)
         assert all(client.recv(100) == b"" for client in silent)
         assert all(client.recv(100).startswith(b"HTTP/1.1 408 ") for client in unfinished)
         deadline = time.monotonic() + 60
@@ -244,7 +244,7 @@ def test_sockets_of_stalled_clients_are_closed(tmp_path: Path):
             time.sleep(0.1)
         assert count_sockets(server) == baseline
         assert httpx.post(f"{server.url}/translate", content=BODY, headers=JSON_HEADERS).status_code == 200
-        for client in (*silent, *unfinished, unread):
+        for client in (*silent, *unfinished, nonreader):
             client.close()
 
 
@@ -258,7 +258,7 @@ def test_sockets_of_stalled_clients_are_closed(tmp_path: Path):
     ],
     ids=["a long header", "many headers", "a long query", "a long name"],
 )
-def test_overlong_request_head_in_one_read_is_refused(head: bytes):
+def test_overlong_request_head_received_in_one_read_is_refused(head: bytes):
     connection, transport, _ = connect()
     connection.data_received(head)
     assert (transport.state, transport.written.split(b"\r\n")[0]) == (

@@ -45,7 +45,7 @@ def client(server: RunningServer) -> Iterator[deepl.DeepLClient]:
         deepl_client.close()
 
 
-def test_client_translations_match_python_api(client, translator):
+def test_deepl_client_translations_match_python_api(client, translator):
     results = client.translate_text(TEXTS, source_lang="EN", target_lang="DE")
     assert [result.text for result in results] == [result.text for result in translator.translate(TEXTS)]
     assert [result.billed_characters for result in results] == [len(text) for text in TEXTS]
@@ -90,7 +90,7 @@ def test_preserve_formatting_option_keeps_spaces_and_line_breaks(client):
     assert last.startswith("\t") and last.endswith(".  ")
 
 
-def test_xml_outline_is_detected_unless_switched_off(client):
+def test_xml_outline_detection_is_equivalent_to_explicit_splitting_tags(client):
     detected = client.translate_text(
         DOCUMENT, source_lang="EN", target_lang="DE", tag_handling="xml", split_sentences="nonewlines"
     ).text
@@ -110,7 +110,7 @@ def test_xml_outline_is_detected_unless_switched_off(client):
     assert explicit == detected
 
 
-def test_xml_tags_named_as_ignored_or_non_splitting_are_respected(client, translator):
+def test_ignore_tags_and_non_splitting_tags_options_are_applied(client, translator):
     options = {"source_lang": "EN", "target_lang": "DE", "tag_handling": "xml"}
     translation = client.translate_text(
         "Open the page <x>Settings now</x>.", ignore_tags=["x"], **options
@@ -138,7 +138,7 @@ def test_tags_between_sentences_are_preserved(client, text: str, expected: str):
     assert client.translate_text(text, **options).text == expected
 
 
-def test_tag_handling_preserves_xml_and_html(client):
+def test_tag_handling_preserves_xml_and_html_markup(client):
     page = "\n<!DOCTYPE html>\n<html><body><p>A man sleeps.</p></body></html>\n"
     for kind in ("xml", "html"):
         translation = client.translate_text(page, source_lang="EN", target_lang="DE", tag_handling=kind).text
@@ -167,7 +167,7 @@ def test_tag_handling_preserves_xml_and_html(client):
         ({"tag_handling": "xml", "splitting_tags": ["a"], "non_splitting_tags": ["a"]}, "both"),
     ],
 )
-def test_unsupported_options_are_refused_by_name(client, options, message):
+def test_unsupported_options_are_refused_with_a_specific_error(client, options, message):
     options = {"text": "A <b>man</b>.", "source_lang": "EN", "target_lang": "DE", **options}
     with pytest.raises(deepl.DeepLException, match=message):
         client.translate_text(**options)
@@ -217,7 +217,7 @@ def test_deepl_client_lists_supported_languages(client):
     ]
 
 
-def test_usage_counts_successful_translations(client):
+def test_usage_counts_only_successful_translations(client):
     before = client.get_usage().character.count
     client.translate_text("A man sleeps.", source_lang="EN", target_lang="DE")
     with pytest.raises(deepl.DeepLException):
@@ -241,7 +241,7 @@ def test_bilingual_glossary_is_created_used_and_deleted(client):
         client.get_glossary(glossary.glossary_id)
 
 
-def test_glossary_is_created_from_csv(client):
+def test_glossary_is_created_from_csv_and_invalid_entries_are_refused(client):
     glossary = client.create_glossary_from_csv(
         "Words", "EN", "DE", '"a car","eine Karosse",en,de\r\nx,y,fr,de\r\n'
     )
@@ -277,7 +277,7 @@ def test_multilingual_glossary_is_created_changed_and_deleted(client):
         client.get_multilingual_glossary(glossary.glossary_id)
 
 
-def test_glossaries_are_applied_in_order(client):
+def test_first_of_several_glossaries_takes_precedence(client):
     glossaries = [
         client.create_glossary("Words", "EN", "DE", {"car": translation})
         for translation in ("Karre", "Karosse")
@@ -306,7 +306,7 @@ def test_glossary_without_dictionaries_can_be_created_and_extended(client, serve
     assert client.get_multilingual_glossary_entries(glossary_id, "EN", "DE").dictionaries[0].entries
 
 
-def test_languages_of_each_resource_are_listed(server: RunningServer):
+def test_v3_languages_are_listed_for_a_required_resource(server: RunningServer):
     def listed(**parameters: str) -> httpx.Response:
         return httpx.get(f"{server.url}/v3/languages", params=parameters)
 
@@ -319,7 +319,7 @@ def test_languages_of_each_resource_are_listed(server: RunningServer):
 
 
 @pytest.mark.parametrize("sources", [{"en": ["pt"], "pt": ["en"]}, {"de": ["en", "pt"]}])
-def test_targets_with_regional_variants_are_also_accepted_without_variant(sources):
+def test_target_languages_are_listed_with_and_without_regional_variants(sources):
     languages = SimpleNamespace(
         sources=[
             SimpleNamespace(code=code, name=language_name(code), targets=targets)
@@ -365,7 +365,7 @@ def test_document_is_uploaded_translated_and_downloaded(client, translator, tmp_
         client.translate_document_get_status(deepl.DocumentHandle(handle.document_id, "0" * 64))
 
 
-def test_document_given_by_path_is_translated_with_glossary(client, tmp_path: Path):
+def test_document_given_by_path_is_translated_with_a_glossary(client, tmp_path: Path):
     glossary = client.create_glossary("Words", "EN", "DE", {"car": "Karosse"})
     source, target = tmp_path / "page.html", tmp_path / "seite.html"
     source.write_text("<p>I want to buy a <b>car</b>.</p>", encoding="utf-8")
@@ -378,7 +378,7 @@ def test_document_given_by_path_is_translated_with_glossary(client, tmp_path: Pa
     assert detected.read_text(encoding="utf-8").startswith("<p>")
 
 
-def test_untranslatable_documents_are_refused(client, tmp_path: Path):
+def test_untranslatable_documents_are_refused_or_fail(client, tmp_path: Path):
     with pytest.raises(deepl.DeepLException, match="file extension"):
         client.translate_document_upload(b"x", filename="x.exe", target_lang="DE")
     with pytest.raises(deepl.DeepLException, match="output_format"):
@@ -402,7 +402,7 @@ def test_document_already_in_the_target_language_fails(client):
     assert "Source and target language are equal" in status.error_message
 
 
-def test_unsupported_resources_are_refused(client):
+def test_unsupported_deepl_endpoints_are_refused(client):
     with pytest.raises(deepl.DeepLException, match="only translates"):
         client.rephrase_text("A man sleeps.")
     with pytest.raises(deepl.DeepLException, match="only translates"):

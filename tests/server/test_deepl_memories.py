@@ -85,7 +85,7 @@ def test_translation_memories_are_listed(client, letters):
         client.get_translation_memory("6d2f2ac5-70a6-4b2a-9d5e-5f2e9b1f7c32")
 
 
-def test_memory_segments_are_paged_and_filtered(client, letters):
+def test_translation_memory_segments_are_paged_and_filtered(client, letters):
     page = client.list_translation_memory_segments(letters, page_size=3)
     assert page.segment_count == len(PAIRS)
     rest = client.list_translation_memory_segments(letters, page_size=3, page_cursor=page.next_page_cursor)
@@ -103,7 +103,7 @@ def test_memory_segments_are_paged_and_filtered(client, letters):
         client.list_translation_memory_segments(letters, page_cursor="x")
 
 
-def test_matching_texts_are_translated_from_a_memory(client, letters):
+def test_matching_texts_are_translated_from_a_translation_memory(client, letters):
     texts = [CAR, "Open {name} with version 3.", "The weather is nice today."]
     options = {"source_lang": "EN", "target_lang": "DE"}
     plain = [result.text for result in client.translate_text(texts, **options)]
@@ -123,13 +123,15 @@ def test_matching_texts_are_translated_from_a_memory(client, letters):
 
 @pytest.mark.usefixtures("short_polling_intervals")
 def test_adjacent_texts_of_a_request_are_used_as_context(client, server):
-    with httpx.Client(base_url=server.url) as own:
-        created = own.post("/v1/memories", json={"name": "Menus", "source": "en", "target": "de"}).json()
+    with httpx.Client(base_url=server.url) as v1_client:
+        created = v1_client.post(
+            "/v1/memories", json={"name": "Menus", "source": "en", "target": "de"}
+        ).json()
         pairs = [
             {"source": "Open", "target": "Öffnen", "key": "menu", "before": "File", "after": "Close"},
             {"source": "Open", "target": "Auf"},
         ]
-        own.post(f"/v1/memories/{created['id']}/pairs", json={"pairs": pairs})
+        v1_client.post(f"/v1/memories/{created['id']}/pairs", json={"pairs": pairs})
         options = {"source_lang": "EN", "target_lang": "DE", "translation_memory": created["id"]}
         texts = client.translate_text(["File", "Open", "Close", "Open"], **options)
         assert [text.text for text in texts][1::2] == ["Öffnen", "Auf"]
@@ -137,26 +139,26 @@ def test_adjacent_texts_of_a_request_are_used_as_context(client, server):
         body = {"text": ["Open", "Open"], "source": "en", "target": "de", "memory": created["id"]}
 
         def scores(**values) -> list[float]:
-            answer = own.post("/v1/translate", json=body | values)
+            answer = v1_client.post("/v1/translate", json=body | values)
             assert answer.status_code == 200, answer.text
             return [each["memory"][0]["score"] for each in answer.json()["translations"]]
 
         assert scores() == [100, 100]
         assert scores(context={"key": "menu"}) == [101, 101]
         assert scores(context=[{"before": "File", "after": "Close"}, {"before": "File"}]) == [101, 100]
-        wrong = own.post("/v1/translate", json=body | {"context": [{"key": "menu"}]})
+        wrong = v1_client.post("/v1/translate", json=body | {"context": [{"key": "menu"}]})
         assert (wrong.status_code, wrong.json()["error"]["parameter"]) == (400, "context")
-        own.delete(f"/v1/memories/{created['id']}")
+        v1_client.delete(f"/v1/memories/{created['id']}")
 
 
-def test_memories_for_other_languages_or_unknown_ids_are_refused(client, letters):
+def test_translation_memories_of_other_languages_and_unknown_ids_are_refused(client, letters):
     other = next(memory for memory in client.list_translation_memories() if memory.name == "Other")
     for memory, message in ((other, "for these languages"), ("x", "no such translation memory")):
         with pytest.raises(deepl.DeepLException, match=message):
             client.translate_text(CAR, source_lang="EN", target_lang="DE", translation_memory=memory)
 
 
-def test_invalid_memory_thresholds_are_refused(server, letters):
+def test_invalid_translation_memory_thresholds_are_refused(server, letters):
     body = {"text": [CAR], "target_lang": "DE", "source_lang": "EN"}
     for values in (
         {"translation_memory_threshold": 75},
@@ -167,7 +169,7 @@ def test_invalid_memory_thresholds_are_refused(server, letters):
         assert "translation_memory_threshold" in answer.json()["message"]
 
 
-def test_documents_are_translated_from_a_memory(client, letters):
+def test_documents_are_translated_with_a_translation_memory(client, letters):
     output = io.BytesIO()
     client.translate_document(
         f"{CAR}\n".encode(),
@@ -181,7 +183,7 @@ def test_documents_are_translated_from_a_memory(client, letters):
     assert output.getvalue().decode() == f"{CAR_IN_GERMAN}\n"
 
 
-def test_v1_api_translates_documents_from_a_memory(server, letters):
+def test_v1_api_translates_documents_with_a_translation_memory(server, letters):
     with httpx.Client(base_url=server.url) as client:
         assert client.get("/v1/models").json()["memories"] is True
         file = {"file": ("letter.txt", f"{CAR}\n".encode())}
@@ -203,7 +205,7 @@ def short_polling_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_polling_intervals")
-def test_memory_is_imported_exported_and_deleted(client, tmp_path):
+def test_translation_memory_is_imported_exported_and_deleted(client, tmp_path):
     file = tmp_path / "pets.tmx"
     file.write_text(TMX, encoding="utf-8")
     job = client.import_translation_memory_from_filepath(file, display_name="Pets", timeout_s=60)
@@ -226,7 +228,7 @@ def test_memory_is_imported_exported_and_deleted(client, tmp_path):
 
 
 @pytest.mark.usefixtures("short_polling_intervals")
-def test_exports_can_be_downloaded_as_streams_and_files(client, letters):
+def test_translation_memory_exports_can_be_downloaded_to_files_and_as_responses(client, letters):
     job = client.get_translation_memory_job(client.create_translation_memory_export(letters).job_id)
     job = client.wait_until_translation_memory_job_done(job)
     file = io.BytesIO()
@@ -236,14 +238,14 @@ def test_exports_can_be_downloaded_as_streams_and_files(client, letters):
     assert client.get_translation_memory_job(job).status == "downloaded"
 
 
-def test_every_memory_method_of_the_deepl_client_is_called_by_a_test():
+def test_every_translation_memory_method_of_the_deepl_client_is_tested():
     calls = [name for name in dir(deepl.DeepLClient) if "translation_memor" in name and name[0] != "_"]
     text = Path(__file__).read_text(encoding="utf-8")
     assert len(calls) >= 12 and [name for name in calls if f"client.{name}(" not in text] == []
 
 
 @pytest.mark.usefixtures("short_polling_intervals")
-def test_failed_imports_create_no_memory(client):
+def test_failed_imports_create_no_translation_memory(client):
     before = [memory.name for memory in client.list_translation_memories()]
     entity = TMX.replace('SYSTEM "tmx14.dtd"', '[<!ENTITY a "b">]').replace("cat", "&a;")
     for content, message in (
@@ -260,7 +262,7 @@ def test_failed_imports_create_no_memory(client):
     assert [memory.name for memory in client.list_translation_memories()] == before
 
 
-def test_memory_uploads_require_the_token_and_the_declared_length(client):
+def test_translation_memory_uploads_require_their_token_and_declared_length(client):
     created = client.create_translation_memory_import("pets.tmx", len(TMX.encode()))
     url = created.upload_url
     assert httpx.put(url.partition("?")[0], content=TMX.encode()).status_code == 404
@@ -275,7 +277,7 @@ def test_memory_uploads_require_the_token_and_the_declared_length(client):
 
 
 @pytest.mark.usefixtures("short_polling_intervals")
-def test_clients_see_only_their_own_memories(folder, tmp_path):
+def test_clients_see_only_shared_and_their_own_translation_memories(folder, tmp_path):
     keys = tmp_path / "keys.json"
     ann, ben = (add_key(keys, name, None, None, 0) for name in ("ann", "ben"))
     file = tmp_path / "pets.tmx"
@@ -299,7 +301,7 @@ def test_clients_see_only_their_own_memories(folder, tmp_path):
             each.close()
 
 
-def test_v1_api_creates_memories_and_adds_pairs(server):
+def test_v1_api_creates_translation_memories_and_adds_pairs(server):
     with httpx.Client(base_url=server.url) as client:
         created = client.post("/v1/memories", json={"name": "Mine", "source": "en", "target": "de"})
         assert created.status_code == 201, created.text

@@ -163,7 +163,7 @@ def test_google_client_library_translates_and_detects(server: RunningServer):
         client.translate(TEXT, target_language="xx")
 
 
-def test_chinese_codes_are_converted_to_scripts_and_regions():
+def test_chinese_language_codes_are_converted_between_regions_and_scripts():
     from uwaga.languages.codes import with_region, with_script
 
     assert [with_script(code) for code in ("zh-CN", "zh_TW", "zh-HK", "zh", "pt-BR")] == [

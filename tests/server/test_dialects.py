@@ -129,7 +129,7 @@ def default_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running
         yield running
 
 
-def test_server_settings_list_all_dialects():
+def test_every_optional_dialect_has_a_test_request_under_its_name():
     assert [dialect.name for dialect in DIALECTS.values()] == ALL_DIALECTS
     assert set(REQUESTS) == set(ALL_DIALECTS) - set(DEFAULT_DIALECTS)
 
@@ -143,7 +143,7 @@ def test_requests_of_each_dialect_are_translated(server: RunningServer, name: st
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_dialects_are_disabled_by_default(default_server: RunningServer, name: str):
+def test_optional_dialects_are_disabled_by_default(default_server: RunningServer, name: str):
     assert REQUESTS[name].post(default_server.url).status_code == 404
     assert REQUESTS[name].path not in httpx.get(f"{default_server.url}/openapi.json").json()["paths"]
 
@@ -176,7 +176,7 @@ def test_responses_to_unsupported_methods_use_the_format_of_the_dialect(server: 
 
 
 @pytest.mark.slow
-def test_keys_and_limits_apply_to_all_dialects(tmp_path: Path):
+def test_api_keys_and_rate_limits_apply_to_optional_dialects(tmp_path: Path):
     file = tmp_path / "keys.json"
     keys = {name: add_key(file, name, requests_per_minute=2) for name in REQUESTS}
     with running_server(tmp_path, dialects=ALL_DIALECTS, keys=str(file)) as server:

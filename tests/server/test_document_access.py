@@ -149,7 +149,7 @@ def test_document_owner_must_send_the_document_key(client, keys, dialect: str):
 
 
 @pytest.mark.parametrize("dialect", ["v1", "deepl"])
-def test_download_url_works_only_for_translate_file(client, keys, dialect: str):
+def test_download_url_works_only_for_documents_from_translate_file(client, keys, dialect: str):
     document = store(client, dialect, keys["ann"])
     for key in {document.key, document.key.lower(), WRONG_KEY}:
         url = f"/download_file/{document.id.lower()}-{key}.secret.txt"
@@ -167,7 +167,7 @@ def test_owner_can_delete_documents_through_each_dialect(client: httpx.Client, k
         assert client.send(document.read).status_code == 404
 
 
-def test_log_contains_no_document_ids_or_keys(
+def test_log_and_metrics_contain_no_document_ids_or_keys(
     client: httpx.Client, server: RunningServer, keys, tmp_path: Path
 ):
     documents = [store(client, dialect, keys["ann"]) for dialect in STORES]

@@ -160,7 +160,7 @@ def test_document_access_requires_owner_and_key(tmp_path):
     store.remove("ann", document_id, "secret")
 
 
-def test_linked_document_requires_only_its_key(tmp_path):
+def test_linked_document_is_accessible_anonymously_but_only_with_its_key(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store, key=key_hash("secret"), linked=True)
     for owner, key in ((None, None), (None, ""), (None, "Secret"), ("ann", None), ("bob", "secret")):
@@ -184,7 +184,7 @@ def test_document_id_is_not_stored_in_plain_text(tmp_path):
 @pytest.mark.parametrize(
     "document_id", ["", "..", "../open", "0" * 31, "0" * 33, "g" * 32, "0" * 32, "\0" * 32]
 )
-def test_documents_with_invalid_ids_are_not_found(tmp_path, document_id):
+def test_invalid_and_unknown_document_ids_are_not_found(tmp_path, document_id):
     store = Documents(tmp_path)
     add(store)
     for attempt in (store.status, store.result, store.remove):
@@ -211,7 +211,7 @@ def test_uploaded_file_names_are_not_used_as_paths(tmp_path):
     assert not any("evil" in path.name or "passwd" in path.name for path in tmp_path.rglob("*"))
 
 
-def test_number_of_documents_is_limited(tmp_path):
+def test_number_of_documents_is_limited_per_owner_and_in_total(tmp_path):
     store = Documents(tmp_path, DocumentLimits(total=5, per_owner=2))
     first = add(store)
     add(store)
@@ -226,7 +226,7 @@ def test_number_of_documents_is_limited(tmp_path):
     add(store, owner="dan")
 
 
-def test_oldest_downloaded_document_is_removed_to_make_room(tmp_path):
+def test_oldest_of_the_downloaded_documents_is_removed_to_make_room(tmp_path):
     store = Documents(tmp_path, DocumentLimits(per_owner=2))
     first, second = add_translated(store), add_translated(store)
     with pytest.raises(QuotaError):
@@ -264,7 +264,7 @@ def test_owner_with_fewest_running_documents_is_served_first(tmp_path):
     assert store.claim_next().id == stored_id(other_id)
 
 
-def test_deleting_a_running_document_stops_its_worker(tmp_path):
+def test_deleting_a_running_document_stops_its_translation(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store)
     claimed = store.claim_next()
@@ -277,7 +277,7 @@ def test_deleting_a_running_document_stops_its_worker(tmp_path):
     assert not list((tmp_path / "documents").iterdir())
 
 
-def test_document_released_by_a_stopping_worker_is_resumed(tmp_path):
+def test_document_released_repeatedly_by_stopping_workers_does_not_fail(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store, b"\n\n".join(b"line %d" % index for index in range(20)))
     for _ in range(3 * MAX_ATTEMPTS):
@@ -289,7 +289,7 @@ def test_document_released_by_a_stopping_worker_is_resumed(tmp_path):
     assert store.status("ann", document_id).state != "failed"
 
 
-KILLED_WRITER_PROGRAM = """
+KILLED_WORKERS_PROGRAM = """
 import os, sys
 from pathlib import Path
 from uwaga_server.store.database import open_database
@@ -307,7 +307,7 @@ def test_document_that_kills_its_workers_fails(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store)
     subprocess.run(
-        [sys.executable, "-c", KILLED_WRITER_PROGRAM, str(tmp_path), str(MAX_ATTEMPTS)], check=True
+        [sys.executable, "-c", KILLED_WORKERS_PROGRAM, str(tmp_path), str(MAX_ATTEMPTS)], check=True
     )
     assert store.claim_next() is None
     assert store.status("ann", document_id).code == "gave_up"
@@ -383,7 +383,7 @@ def test_full_disk_leaves_no_partial_document(tmp_path):
     assert store.status("ann", document_id).state == "queued"
 
 
-def test_clean_up_removes_folder_of_killed_upload(tmp_path, monkeypatch):
+def test_clean_up_removes_the_folder_of_an_abandoned_upload(tmp_path, monkeypatch):
     store = Documents(tmp_path)
     document_id = add(store)
     (tmp_path / "documents" / ("0" * 32)).mkdir()

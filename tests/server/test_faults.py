@@ -29,7 +29,7 @@ MAX_STOP_SECONDS = 10.0
 
 
 @pytest.mark.slow
-def test_server_responds_and_stops_after_any_exception(tmp_path: Path):
+def test_server_keeps_responding_after_any_exception_and_can_be_stopped(tmp_path: Path):
     with running_server(tmp_path, (), [faulty_server.__file__]) as server:
         with httpx.Client(base_url=server.url, timeout=10) as client:
             for number in range(FAULT_COUNT):
@@ -51,7 +51,7 @@ def test_server_responds_and_stops_after_any_exception(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_full_suggestions_file_does_not_stop_server(tmp_path: Path):
+def test_full_or_unwritable_suggestions_file_does_not_stop_the_server(tmp_path: Path):
     full, folder = tmp_path / "full.jsonl", tmp_path / "folder"
     with full.open("wb") as file:
         file.truncate(64 << 20)

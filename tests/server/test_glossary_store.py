@@ -182,7 +182,7 @@ def test_stored_glossaries_are_not_kept_in_memory(state):
     assert sum(trace.size for trace in texts.traces) < 100_000
 
 
-def test_concurrent_changes_of_a_glossary_are_all_applied(state):
+def test_concurrent_changes_to_a_glossary_are_all_applied(state):
     store, saved = open_store(state), glossary()
     store.add("ann", saved)
 
@@ -204,7 +204,7 @@ def test_concurrent_changes_of_a_glossary_are_all_applied(state):
     assert len(store.get("ann", saved.id).dictionaries[0].entries) == 21
 
 
-def test_failed_change_of_a_glossary_has_no_effect(state):
+def test_failed_change_to_a_glossary_has_no_effect(state):
     store, saved = open_store(state), glossary()
     store.add("ann", saved)
     with pytest.raises(DataError):
@@ -352,7 +352,7 @@ for at in range(100000):
 
 
 @pytest.mark.slow
-def test_killed_worker_leaves_complete_glossary_and_no_lock(state):
+def test_killed_writer_leaves_a_complete_glossary_and_no_lock(state):
     store, saved = open_store(state), glossary()
     store.add("ann", saved)
     for wait in (3, 9):
@@ -394,7 +394,7 @@ def test_damaged_glossary_is_reported(tmp_path):
         (None, "://", "database: "),
     ],
 )
-def test_unwritable_store_error_names_path_and_setting(state, database, message):
+def test_errors_for_unusable_databases_name_the_cause_but_no_password(state, database, message):
     with pytest.raises((SettingsError, MissingExtraError), match=message) as error:
         open_database(None if state is None else Path(state), database)
     assert "secret" not in str(error.value)
@@ -407,7 +407,7 @@ def test_database_of_another_version_is_reported(tmp_path):
         open_database(tmp_path, None)
 
 
-def test_glossary_has_distinct_language_pairs():
+def test_dictionaries_of_a_glossary_have_distinct_valid_language_pairs():
     dictionary = Dictionary("en", "de", (GlossaryEntry("dog", ("Hund",)),))
     created = StoredGlossary.create(
         " Words ", [dictionary, replace(dictionary, target="fr", entries=(GlossaryEntry("dog", ("chien",)),))]
@@ -444,7 +444,7 @@ TERMS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl
 
 
 @given(st.dictionaries(TERMS, TERMS, min_size=1))
-def test_glossary_entries_survive_round_trip(entries):
+def test_glossary_entries_survive_a_round_trip_through_text(entries):
     glossary_entries = tuple(GlossaryEntry(source, (target,)) for source, target in entries.items())
     assert read_entries(format_entries(glossary_entries), "tsv", ("en", "de")) == glossary_entries
     assert merge_entries(glossary_entries, glossary_entries) == glossary_entries

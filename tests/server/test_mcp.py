@@ -104,7 +104,7 @@ def test_translation_tool_matches_python_api(client: McpClient, translator: uwag
     assert "<b>" in entry["text"] and "</b>" in entry["text"]
 
 
-def test_terms_of_glossary_and_call_are_combined(client: McpClient):
+def test_terms_of_a_glossary_file_and_a_tool_call_are_combined(client: McpClient):
     arguments = {"source": "en", "target": "de", "glossary": "terms.tsv", "terms": {"man": ["Kerl", "Kerls"]}}
     [entry] = client.ok("translate", text=TEXT, **arguments)["translations"]
     assert "Hündin" in entry["text"] and "Kerl" in entry["text"]
@@ -127,7 +127,7 @@ def test_language_tool_lists_and_filters_languages(client: McpClient):
     assert "available: " in client.refused("languages", source="tlh")
 
 
-def test_many_language_pairs_are_listed_by_source_language():
+def test_targets_of_many_language_pairs_are_listed_only_for_a_given_source():
     codes = tuple(f"q{first}{second}" for first in "abcdefgh" for second in "abcde")
     service = Service([ServedModel("many", ModelSettings(), codes, codes)], ModelPool(loader(1, False)))
     call = Call(ServerContext(server_settings({}, "the options"), service), Folders([]), Client(""))
@@ -140,7 +140,9 @@ def test_many_language_pairs_are_listed_by_source_language():
     assert sorted(language.targets) == sorted(codes[1:])
 
 
-def test_document_is_translated_and_not_overwritten(client: McpClient, folder: Path, tmp_path: Path):
+def test_document_is_translated_and_its_output_overwritten_only_on_request(
+    client: McpClient, folder: Path, tmp_path: Path
+):
     output = folder / "page.de.md"
     output.unlink(missing_ok=True)
     result = client.ok("translate_file", document="page.md", target="de")
@@ -158,7 +160,9 @@ def test_document_is_translated_and_not_overwritten(client: McpClient, folder: P
     (folder / "deep" / "x.md").unlink()
 
 
-def test_cancelled_call_reports_progress_and_can_be_resumed(client: McpClient, folder: Path):
+def test_document_translation_reports_progress_and_resumes_after_cancellation(
+    client: McpClient, folder: Path
+):
     lines = [f"The {number} men walk in the park." for number in range(160)]
     (folder / "long.txt").write_text("\n\n".join(lines))
     output = folder / "long.de.txt"
@@ -197,7 +201,7 @@ def test_glossaries_are_created_shown_and_listed(client: McpClient, folder: Path
     assert not (folder / "x.tsv").exists()
 
 
-def test_confirmed_translations_are_stored_in_the_memory(client: McpClient, folder: Path):
+def test_confirmed_translations_are_stored_in_the_translation_memory(client: McpClient, folder: Path):
     for path in folder.glob("deep/new.uwm*"):
         path.unlink()
     name = "deep/new.uwm"
@@ -243,7 +247,7 @@ def test_confirmed_translations_are_stored_in_the_memory(client: McpClient, fold
         path.unlink()
 
 
-OUTSIDE_PATHS = [
+REFUSED_PATHS = [
     "../secret.txt",
     "deep/../../secret.txt",
     "deep/../page.md",
@@ -272,8 +276,10 @@ OUTSIDE_PATHS = [
 ]
 
 
-@pytest.mark.parametrize("path", OUTSIDE_PATHS)
-def test_paths_outside_the_configured_folders_are_refused(client: McpClient, folder: Path, path: str):
+@pytest.mark.parametrize("path", REFUSED_PATHS)
+def test_invalid_paths_and_paths_outside_the_configured_folders_are_refused(
+    client: McpClient, folder: Path, path: str
+):
     before = sorted(folder.parent.rglob("*"))
     for arguments in ({"document": path}, {"document": "page.md", "output": path, "overwrite": True}):
         if arguments.get("output") == "":
@@ -318,7 +324,7 @@ def test_paths_outside_the_configured_folders_are_refused(client: McpClient, fol
         ("write", {}, "tools: translate, translate_file, languages, glossary"),
     ],
 )
-def test_invalid_call_error_says_how_to_fix_it(
+def test_errors_for_invalid_tool_calls_say_how_to_fix_them(
     client: McpClient, tool: str, arguments: dict[str, object], hint: str
 ):
     assert hint in client.refused(tool, **arguments)
@@ -428,7 +434,7 @@ def test_invalid_options_are_refused(tmp_path: Path):
         ({"host": "::", "public_url": "https://mcp.example"}, "add --keys"),
     ],
 )
-def test_insecure_settings_are_refused(tmp_path: Path, values: dict[str, object], hint: str):
+def test_unsupported_and_insecure_settings_are_refused(tmp_path: Path, values: dict[str, object], hint: str):
     with pytest.raises(SettingsError, match=hint):
         check_settings(server_settings(values, "the options"), Folders([tmp_path]))
     check_settings(server_settings({"host": "::1"}, "the options"), Folders([tmp_path]))
@@ -443,7 +449,7 @@ def test_insecure_settings_are_refused(tmp_path: Path, values: dict[str, object]
         (">&-", 1, "standard input or output is closed"),
     ],
 )
-def test_closing_standard_input_or_output_stops_the_server(redirection: str, status: int, message: str):
+def test_server_exits_if_its_standard_input_or_output_is_closed(redirection: str, status: int, message: str):
     command = f"{sys.executable} -m uwaga mcp {redirection}"
     result = subprocess.run(command, shell=True, stderr=-1, stdin=-3, text=True, check=False)
     assert result.returncode == status and message in result.stderr and "Traceback" not in result.stderr

@@ -102,14 +102,14 @@ def test_lone_surrogate_is_returned_unchanged(client: httpx.Client, path: str):
 def test_json_encoding_is_valid_for_any_content(content: Any):
     parsed = json.loads(json_bytes(content))
 
-    def without_constants(value: Any) -> Any:
+    def without_nonfinite(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: without_constants(item) for name, item in value.items()}
+            return {name: without_nonfinite(item) for name, item in value.items()}
         if isinstance(value, list):
-            return [without_constants(item) for item in value]
+            return [without_nonfinite(item) for item in value]
         return None if isinstance(value, float) and value - value != 0 else value
 
-    assert parsed == without_constants(content)
+    assert parsed == without_nonfinite(content)
 
 
 TEXTS = {

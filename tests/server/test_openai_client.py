@@ -105,7 +105,7 @@ def test_chat_completion_matches_python_api(client, translator: Translator):
     )
 
 
-def test_stream_equals_greedy_translation(client, translator: Translator):
+def test_streamed_completion_equals_the_greedy_translation(client, translator: Translator):
     with client.chat.completions.create(model="en-de", messages=user(TEXT), stream=True) as stream:
         pieces = [chunk.choices[0].delta.content for chunk in stream]
     assert len(pieces) > 5 and pieces[-1] is None
@@ -136,7 +136,7 @@ def test_models_are_listed_and_retrieved(client, server: RunningServer):
     assert "models" in httpx.get(f"{server.url}/v1/models").json()  # the server's own API has this path
 
 
-def test_languages_are_read_from_options_messages_or_model(client, translator: Translator):
+def test_languages_are_read_from_options_messages_or_model_name(client, translator: Translator):
     expected = translator.translate(TEXT).text
     system = {"role": "system", "content": "Translate from English to German."}
     options = {"source_lang": "English", "target_lang": "German"}
@@ -156,7 +156,7 @@ def test_languages_are_read_from_options_messages_or_model(client, translator: T
         assert completion.choices[0].message.content == expected, (model, messages, extra)
 
 
-def test_terms_in_options_are_applied(client):
+def test_glossary_terms_in_translation_options_are_applied(client):
     options = {"target_lang": "German", "terms": [{"source": "car", "target": "Wagen"}]}
     completion = client.chat.completions.create(
         model="uwaga", messages=user("I want to buy a car."), extra_body={"translation_options": options}
@@ -311,7 +311,7 @@ def test_disconnect_during_stream_stops_translation(server: RunningServer, clien
     eventually(lambda: idle in httpx.get(f"{server.url}/metrics").text)
 
 
-def test_error_during_stream_is_sent_as_the_last_event():
+def test_error_during_a_stream_is_sent_as_an_event_before_the_end():
     async def failing_pieces() -> AsyncGenerator[str, None]:
         yield "Das"
         raise ApiError(504, "deadline_exceeded", "the time is over")
@@ -365,7 +365,7 @@ def test_keys_and_rate_limits_are_enforced(tmp_path: Path):
         assert refused.value.code == "insufficient_quota"
 
 
-def test_prompts_of_maximum_size_are_refused(server: RunningServer):
+def test_huge_repetitive_prompts_are_refused(server: RunningServer):
     for part in (
         "to ",
         "from en to ",

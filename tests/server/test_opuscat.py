@@ -63,7 +63,7 @@ def server(shared_server: RunningServer) -> RunningServer:
     ],
     ids=["OmegaT", "OmegaT by briacp", "Trados", "memoQ", "Chrome", "Wordfast Classic", "Wordfast Pro", "LoopCAT"],
 )  # fmt: skip
-def test_segments_are_translated_at_all_translation_endpoints(
+def test_segments_sent_by_each_opus_cat_client_are_translated(
     server: RunningServer, translator: Translator, method: str, path: str, params: dict[str, str]
 ):
     response = httpx.request(method, f"{server.url}{path}", params=params, headers=TRADOS, timeout=60)
@@ -91,7 +91,7 @@ def test_segments_are_translated_at_all_translation_endpoints(
         ("DELETE", "TranslateJson", None, 405, {"Message": str}),
     ],
 )  # fmt: skip
-def test_other_endpoints_respond_like_opus_cat(
+def test_auxiliary_and_invalid_requests_get_the_responses_of_opus_cat(
     server: RunningServer, method: str, path: str, body: Any, status: int, shape: Any
 ):
     kwargs = {} if body is None else {"json": body}
@@ -117,7 +117,9 @@ def test_target_language_may_be_omitted_only_if_unique(tmp_path):
 
 
 @given(st.lists(st.sampled_from([TEXT, "A man sleeps.", "🙂", "a  b", "\n", "我", "", " ", "«Hello»"])))
-def test_response_segments_join_to_the_text_and_links_refer_to_them(translator: Translator, parts: list[str]):
+def test_response_segments_form_the_text_and_alignment_links_index_them(
+    translator: Translator, parts: list[str]
+):
     """The plugins' ``TagRestorer.cs`` expects segments that form the text and links as pairs of segment indices."""
     translation = translator.translate(" ".join(parts), alignment=True)
     pair: Any = translation_pair(translation)

@@ -97,10 +97,10 @@ def test_hosts_and_origins_in_settings_are_accepted():
 @pytest.mark.parametrize(
     "values", [{"host": "0.0.0.0"}, {"host": "translate.example"}, {"keys": "keys.json"}, {"cors": ["*"]}]
 )
-def test_origins_are_not_checked_on_public_servers(values: dict[str, Any]):
+def test_origins_are_not_checked_on_servers_that_are_public_or_require_keys(values: dict[str, Any]):
     assert not isinstance(check_origins(done_app, settings(**values)), OriginCheck)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
-def test_origins_are_checked_on_loopback_server_without_keys(host: str):
+def test_origins_are_checked_on_loopback_servers_without_keys(host: str):
     assert isinstance(check_origins(done_app, settings(host=host)), OriginCheck)

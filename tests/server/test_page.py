@@ -31,7 +31,7 @@ def paths() -> list[str]:
     return [f"/{path}" for path in page_files()]
 
 
-def test_index_page_links_only_existing_files(client, paths):
+def test_index_page_has_no_broken_links_or_inline_code(client, paths):
     index = client.get("/").text
     linked = re.findall(r'(?:href|src)="([^"]+)"', index)
     assert {f"/{name}" for name in linked} - {"/openapi.json"} <= set(paths)
@@ -101,7 +101,7 @@ def test_page_uses_the_attention_view_of_the_library(client):
         assert (ROOT / "src/uwaga/results" / name).read_text(encoding="utf-8") in text
 
 
-def test_page_scripts_do_not_insert_html_strings():
+def test_page_scripts_are_short_and_do_not_insert_html_strings():
     for path in (SOURCES / "src").rglob("*.ts"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text), path

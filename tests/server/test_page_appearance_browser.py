@@ -39,7 +39,7 @@ def test_page_uses_the_language_of_the_browser(browser, server, locale, code, hi
 
 
 @pytest.mark.slow
-def test_language_setting_is_stored_and_keeps_the_text(browser, server):
+def test_language_setting_persists_and_changing_it_preserves_the_text(browser, server):
     with open_server_page(browser, server, START) as page:
         page.wait_for_selector("#source")
         translation = translate_text(page, SENTENCE)

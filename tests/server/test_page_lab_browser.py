@@ -124,7 +124,7 @@ def test_laboratory_pictures_are_saved_as_svg_and_png(page):
 
 
 @pytest.mark.parametrize("target", [pytest.param("pl", marks=pytest.mark.slow), "es"])
-def test_models_unsupported_by_the_laboratory_still_show_attention(browser, server, target):
+def test_page_explains_what_it_cannot_show_of_unsupported_models(browser, server, target):
     with open_server_page(
         browser, server, f"#source=en&target={target}", expected=("Failed to load",)
     ) as page:

@@ -43,7 +43,7 @@ def open_figure(page):
     return figure
 
 
-def test_lookup_figure_shows_the_remembered_piece_of_each_piece(page):
+def test_lookup_figure_shows_the_nearest_remembered_piece_for_each_piece(page):
     figure = open_figure(page)
     rows = figure.locator(".pieces")
     pieces = rows.nth(0).locator(".piece")

@@ -21,7 +21,7 @@ PAIRS = [
 ]
 
 
-def letters(folder: Path) -> Path:
+def create_memories(folder: Path) -> Path:
     """Create memories for two language pairs in a folder."""
     folder.mkdir()
     for name, target in (("Letters", "de"), ("Cartas", "pt")):
@@ -33,7 +33,7 @@ def letters(folder: Path) -> Path:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    with running_server(tmp_path, memories=str(letters(tmp_path / "memories"))) as running:
+    with running_server(tmp_path, memories=str(create_memories(tmp_path / "memories"))) as running:
         yield running.url
 
 
@@ -43,7 +43,7 @@ def empty_server(tmp_path: Path) -> Iterator[str]:
         yield running.url
 
 
-def test_page_shows_matches_from_the_selected_memory(page, translator):
+def test_page_shows_matches_from_the_selected_translation_memory(page, translator):
     plain = translate_text(page, CAR)
     memory = page.get_by_label("Memory", exact=True)
     assert memory.locator("option").all_inner_texts() == ["none", "Letters (2)"]
@@ -101,10 +101,10 @@ def test_corrected_sentence_can_be_stored_by_keyboard(browser, empty_server):
 
 
 @pytest.mark.slow
-def test_memories_shared_by_all_clients_are_read_only(browser, tmp_path):
+def test_translation_memories_shared_by_all_clients_are_read_only(browser, tmp_path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", None, None, 0)
-    folder = str(letters(tmp_path / "memories"))
+    folder = str(create_memories(tmp_path / "memories"))
     with (
         running_server(tmp_path, memories=folder, keys=str(keys)) as server,
         open_server_page(browser, server.url, START, expected=("Failed to load",)) as page,
@@ -126,8 +126,8 @@ def test_memories_shared_by_all_clients_are_read_only(browser, tmp_path):
 
 
 @pytest.mark.slow
-def test_documents_are_translated_from_the_selected_memory(browser, tmp_path):
-    folders = {"memories": str(letters(tmp_path / "memories")), "state": str(tmp_path / "state")}
+def test_documents_are_translated_with_the_selected_translation_memory(browser, tmp_path):
+    folders = {"memories": str(create_memories(tmp_path / "memories")), "state": str(tmp_path / "state")}
     with (
         running_server(tmp_path, **folders) as server,
         open_server_page(browser, server.url, START) as page,

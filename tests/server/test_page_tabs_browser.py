@@ -108,7 +108,7 @@ def test_documents_are_uploaded_and_downloaded(page, translator, tmp_path):
 
 
 @pytest.mark.slow
-def test_document_is_translated_with_glossary(page, translator, tmp_path):
+def test_document_is_translated_with_the_glossary_of_the_page(page, translator, tmp_path):
     tab(page, "Glossary")
     add_pair(page, "car", "Karosse")
     tab(page, "Document")
@@ -154,7 +154,7 @@ def test_document_dropped_on_the_page_is_translated(page):
 
 
 @pytest.mark.slow
-def test_error_of_invalid_document_is_shown(browser, server):
+def test_error_of_an_invalid_document_is_shown(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         tab(page, "Document")
@@ -346,7 +346,7 @@ def test_page_recovers_if_server_is_unreachable_at_first(browser, server, event)
 
 
 @pytest.mark.slow
-def test_page_requests_and_checks_the_api_key(browser, tmp_path):
+def test_page_asks_for_the_api_key_and_checks_it(browser, tmp_path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", None, None, 0)
     with (

@@ -189,7 +189,7 @@ def test_choosing_another_word_continues_the_translation(page, translator, text)
     wait_for_translation(page, before)
 
 
-def test_chosen_word_survives_changes_of_settings_sentences_and_history(page, translator):
+def test_chosen_word_survives_new_settings_edits_and_restoring_from_history(page, translator):
     before = translate_text(page, TWO_SENTENCES)
     word(page, "teuer").focus()
     expect(page.locator(".others h2")).to_contain_text("expensive")
@@ -216,7 +216,7 @@ def test_chosen_word_survives_changes_of_settings_sentences_and_history(page, tr
     expect(page.locator(".word.chosen")).to_have_count(0)
 
 
-def test_why_this_word_shows_its_source_words_and_then_the_search(page):
+def test_why_this_word_button_shows_source_words_and_the_search_tree(page):
     translate_text(page, f"He sleeps.\n{TWO_SENTENCES}")
     word(page, "Auto").click()
     why = page.get_by_role("button", name="Why this word?")
@@ -265,7 +265,7 @@ def test_choosing_an_alternative_keeps_earlier_sentences(page):
     assert output(page).split(". ")[0] == first and output(page) != before
 
 
-def test_translation_continues_with_typed_words(page, translator):
+def test_translation_continues_after_typed_words(page, translator):
     translate_text(page, SENTENCE)
     word(page, "möchte").click()
     page.get_by_label("Your own words").fill("werde")
@@ -416,7 +416,7 @@ def add_term(page, source: str, target: str) -> None:
     page.get_by_role("tab", name="Text").click()
 
 
-def test_open_correction_follows_a_new_translation_and_keeps_typed_words(page):
+def test_correction_form_follows_new_translations_but_keeps_typed_words(page):
     translate_text(page, SENTENCE)
     page.get_by_role("button", name="Correct", exact=True).click()
     box = page.get_by_label("Corrected translation")
@@ -448,7 +448,7 @@ def test_open_correction_follows_a_new_translation_and_keeps_typed_words(page):
     expect(page.locator(".others")).not_to_be_visible()
 
 
-def test_keyboard_moves_between_words(page):
+def test_keyboard_moves_the_focus_between_words(page):
     translate_text(page, SENTENCE)
     page.locator("#source").focus()
     while page.evaluate("!document.activeElement.matches('.word')"):
@@ -507,7 +507,7 @@ def test_beam_size_setting_is_sent_to_the_server(page, translator):
     eventually(page, lambda: recorded[-1].get("nbest") == 2)
 
 
-def test_right_to_left_languages_are_shown_from_right_to_left(page):
+def test_texts_in_right_to_left_languages_are_shown_from_right_to_left(page):
     page.locator("#to").select_option("ar")
     translate_text(page, "Hello.")
     expect(page.locator(".output")).to_have_css("direction", "rtl")

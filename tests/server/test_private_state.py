@@ -106,7 +106,7 @@ def test_state_folder_accessible_to_others_is_logged(tmp_path, monkeypatch, capl
 
 
 @given(mode=st.integers(0, 0o777))
-def test_make_private_preserves_owner_permissions(tmp_path_factory, mode):
+def test_make_private_keeps_only_the_permissions_of_the_owner(tmp_path_factory, mode):
     path = tmp_path_factory.mktemp("modes") / "file"
     path.touch()
     path.chmod(mode)

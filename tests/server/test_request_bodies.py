@@ -156,7 +156,7 @@ def test_document_uploads_may_exceed_the_usual_size_limit(server: RunningServer,
 
 
 @pytest.mark.parametrize("path", ["/v2/glossaries", "/v3/glossaries"])
-def test_glossary_uploads_may_exceed_the_usual_size_limit(server: RunningServer, path: str):
+def test_only_multipart_glossary_uploads_may_exceed_the_usual_size_limit(server: RunningServer, path: str):
     entries = "".join(f"term {number}\tBegriff {number} {'x' * 500}\n" for number in range(4000))
     fields = {"name": "terms", "source_lang": "en", "target_lang": "de", "entries": entries}
     fields["entries_format"] = "tsv"
@@ -178,7 +178,7 @@ def test_glossary_uploads_may_exceed_the_usual_size_limit(server: RunningServer,
 @pytest.mark.parametrize(
     "path", ["/translate", "/translate_file", "/v1/documents", "/v2/document", "/v2/translate"]
 )
-def test_forms_in_other_charsets_are_refused(server: RunningServer, path: str, charset: str):
+def test_forms_with_a_charset_other_than_utf_8_are_refused(server: RunningServer, path: str, charset: str):
     field = '--x\r\nContent-Disposition: form-data; name="q-"\r\n\r\n' + "x" * 2000 + "-\r\n--x--\r\n"
     headers = {"content-type": f"multipart/form-data; boundary=x; charset={charset}"}
     response = httpx.post(f"{server.url}{path}", content=field.encode(), headers=headers, timeout=10)

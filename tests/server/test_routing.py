@@ -72,7 +72,7 @@ def test_disallowed_method_error_lists_allowed_methods():
         assert error.value.headers["allow"] == ", ".join(allowed)
 
 
-def test_unknown_paths_are_refused_and_trailing_slash_redirected():
+def test_unknown_paths_are_refused_and_a_trailing_slash_is_redirected():
     for path in ("/", "/v1", "/v1/parts/x/y", "/v1/parts/x/"):
         with pytest.raises(ApiError) as error:
             send("GET", path)

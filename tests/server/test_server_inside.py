@@ -36,7 +36,7 @@ TEXT = "I want to buy a car."
 
 
 @pytest.fixture(scope="module")
-def portable():
+def portable_kernels():
     """Use the portable kernels, which are the same in Python, the server and WebAssembly."""
     before = os.environ.get("UWAGA_ISA")
     os.environ["UWAGA_ISA"] = "portable"
@@ -47,7 +47,7 @@ def portable():
 
 
 @pytest.fixture(scope="module")
-def server(portable, tmp_path_factory):
+def server(portable_kernels, tmp_path_factory):
     """A server with the bundled model, a chain from English via German to Polish, and a recurrent model."""
     folder = tmp_path_factory.mktemp("server")
     words = tiny.tokeniser()
@@ -64,7 +64,7 @@ def server(portable, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def translator(portable):
+def translator(portable_kernels):
     return uwaga.load(device="cpu", threads=1)
 
 
@@ -224,7 +224,7 @@ def test_overflowing_activations_cause_no_server_error(server):
 
 
 @pytest.mark.slow
-def test_torch_and_matplotlib_are_not_imported():
+def test_tracing_does_not_import_torch_or_matplotlib():
     program = (
         "import sys, uwaga; from uwaga.inspection import TraceParts, trace;"
         "import uwaga_server.dialects.v1_inside;"

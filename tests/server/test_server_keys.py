@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from uwaga.errors import SettingsError
-from uwaga_server import auth as module
+from uwaga_server import auth
 from uwaga_server.api_errors import ApiError
 from uwaga_server.auth import Client, KeyRing, add_key, read_keys, remove_key, rotate_key
 from uwaga_server.limits import GROUP_SIZE, RateLimiter
@@ -37,9 +37,9 @@ def test_wrong_api_keys_are_refused(tmp_path: Path, change):
 def test_key_digests_are_compared_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, compared = tmp_path / "keys.json", []
     key = add_key(path, "ann")
-    compare_digest = module.hmac.compare_digest
+    compare_digest = auth.hmac.compare_digest
     monkeypatch.setattr(
-        module.hmac,
+        auth.hmac,
         "compare_digest",
         lambda first, second: compared.append(len(second)) or compare_digest(first, second),
     )
@@ -52,7 +52,7 @@ def test_key_digests_are_compared_in_full(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_changes_to_the_key_file_are_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "RECHECK_INTERVAL", 0.0)
+    monkeypatch.setattr(auth, "RECHECK_INTERVAL", 0.0)
     path = tmp_path / "keys.json"
     first = add_key(path, "ann", requests_per_minute=5, characters=9)
     ring = KeyRing(path, Client("", 60, 1000))

@@ -257,7 +257,7 @@ def test_models_are_described_without_loading(tmp_path: Path):
         read_served_models([ModelSettings(name=str(damaged))])
 
 
-def test_missing_model_error_suggests_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_missing_model_error_suggests_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     missing, _ = read_served_models([ModelSettings(name="en-pt"), ModelSettings(name="bundled")])
     assert "uwaga models download en-pt" in missing.problem
@@ -265,7 +265,7 @@ def test_missing_model_error_suggests_download(tmp_path: Path, monkeypatch: pyte
         read_served_models([ModelSettings(name="en-pt")])
 
 
-def test_errors_in_server_settings_name_the_key():
+def test_errors_in_server_settings_name_the_setting():
     assert server_settings({"models": ["bundled", {"name": "en-pt"}]}, "here").models[1].name == "en-pt"
     with pytest.raises(SettingsError, match=r"here: unknown setting 'ports'; did you mean 'port'"):
         server_settings({"ports": 1}, "here")
@@ -274,7 +274,7 @@ def test_errors_in_server_settings_name_the_key():
     assert uwaga.__version__
 
 
-def test_failed_request_cancels_its_other_texts():
+def test_failed_request_cancels_the_translation_of_its_other_texts():
     """The request in one language fails, so the texts in the other language are cancelled."""
     cancelled: list[str] = []
 

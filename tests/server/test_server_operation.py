@@ -105,14 +105,14 @@ def test_slow_and_silent_clients_do_not_block_other_clients(tmp_path: Path):
         slow = open_connection(server)
         complete = request_bytes(TEXT)
         slow.sendall(complete[:-10])
-        unread = open_connection(server)
-        unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        unread.sendall(
+        nonreader = open_connection(server)
+        nonreader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        nonreader.sendall(
             b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 60
         )  # does not read the responses
         assert post(server).status_code == 200  # while these connections are open
         assert b" 408 " in slow.recv(4096)
-        for client in (*idle, slow, unread):
+        for client in (*idle, slow, nonreader):
             client.close()
 
 

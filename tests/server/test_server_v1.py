@@ -208,7 +208,9 @@ def test_response_contains_the_requested_parts(server: RunningServer, translator
     ]
 
 
-def test_glossary_format_and_ignored_tags_are_applied(server: RunningServer, translator: uwaga.Translator):
+def test_html_format_ignored_tags_and_glossary_are_applied(
+    server: RunningServer, translator: uwaga.Translator
+):
     url, terms = f"{server.url}/v1/translate", {"car": "Karre"}
     body = {"text": TEXTS[1], "source": "en", "target": "de"}
     [translation] = httpx.post(url, json={**body, "glossary": terms}).json()["translations"]

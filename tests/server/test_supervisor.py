@@ -53,7 +53,7 @@ def test_worker_with_closed_pipe_is_considered_dead():
 
 
 @given(responses=st.lists(st.booleans(), max_size=40), timeout=st.integers(1, 6))
-def test_unresponsive_worker_is_replaced_after_timeout(responses, timeout):
+def test_unresponsive_worker_is_considered_dead_after_the_timeout(responses, timeout):
     worker, clock = FakeWorker(), 0.0
     check, last_response = WorkerCheck(worker), 0.0
     with pytest.MonkeyPatch.context() as patch:

@@ -46,8 +46,10 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def closed_server(tmp_path_factory: pytest.TempPathFactory, keys: dict[str, str]) -> Iterator[RunningServer]:
-    folder = tmp_path_factory.mktemp("closed")
+def protected_server(
+    tmp_path_factory: pytest.TempPathFactory, keys: dict[str, str]
+) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("protected")
     with running_server(folder, dialects=DIALECTS, state=str(folder / "state"), keys=keys["file"]) as running:
         yield running
 
@@ -104,12 +106,12 @@ def test_weblate_settings_check_passes(server: RunningServer):
 @pytest.mark.parametrize(
     "text", ["Open [X5X] now.", "There are [X10X] cars in [X24X].", "[X0X] sleeps.", "[X0X][X7X]"]
 )
-def test_weblate_placeholders_survive_libretranslate(server: RunningServer, text: str):
+def test_weblate_placeholders_survive_the_libretranslate_dialect(server: RunningServer, text: str):
     [translation] = post(server, "/translate", **weblate_libretranslate([text]))["translatedText"]
     assert sorted(re.findall(r"\[X\d+X\]", translation)) == sorted(re.findall(r"\[X\d+X\]", text))
 
 
-def test_weblate_batch_is_translated_by_deepl_dialect(server: RunningServer):
+def test_weblate_batch_is_translated_by_the_deepl_dialect(server: RunningServer):
     texts = ['Open <x id="5"></x> the car.', TEXT, '<x id="0"></x>']
     kwargs = weblate_deepl(texts, context="A shop", model_type="prefer_quality_optimized")
     results = [translation["text"] for translation in post(server, "/v2/translate", **kwargs)["translations"]]
@@ -117,7 +119,7 @@ def test_weblate_batch_is_translated_by_deepl_dialect(server: RunningServer):
     assert results[0].count('<x id="5"></x>') == 1
 
 
-def test_weblate_glossary_is_created_and_listed(server: RunningServer):
+def test_weblate_glossary_is_created_applied_and_deleted(server: RunningServer):
     pairs = httpx.get(f"{server.url}/v2/glossary-language-pairs").json()["supported_languages"]
     assert ("EN", "DE") in {(pair["source_lang"].upper(), pair["target_lang"].upper()) for pair in pairs}
     glossary = {
@@ -150,7 +152,7 @@ def test_weblate_glossary_is_created_and_listed(server: RunningServer):
     ],
 )
 def test_weblate_requests_get_the_expected_status_codes_and_messages(
-    closed_server: RunningServer,
+    protected_server: RunningServer,
     keys: dict[str, str],
     path: str,
     make: Any,
@@ -159,7 +161,7 @@ def test_weblate_requests_get_the_expected_status_codes_and_messages(
 ):
     """Weblate reads a message from ``error`` or ``message`` and continues or pauses by the status."""
     responses = [
-        httpx.post(f"{closed_server.url}{path}", timeout=60, **make([TEXT, TEXT], key=keys.get(key, "")))
+        httpx.post(f"{protected_server.url}{path}", timeout=60, **make([TEXT, TEXT], key=keys.get(key, "")))
         for _ in range(2)
     ]
     last = responses[-1]
@@ -168,7 +170,7 @@ def test_weblate_requests_get_the_expected_status_codes_and_messages(
         assert isinstance(last.json()["error" if path == "/translate" else "message"], str)
 
 
-def test_weblate_unsupported_language_is_refused(server: RunningServer):
+def test_unsupported_language_requested_by_weblate_is_refused(server: RunningServer):
     response = httpx.post(f"{server.url}/translate", **weblate_libretranslate([TEXT], "tlh"))
     assert (response.status_code, response.json()["error"]) == (400, "tlh is not supported")
     response = httpx.post(f"{server.url}/v2/translate", **weblate_deepl([TEXT], "TLH"))
@@ -186,7 +188,7 @@ MASTODON_POST = (
 )
 
 
-def test_mastodon_languages_are_listed(server: RunningServer):
+def test_languages_are_listed_for_mastodon(server: RunningServer):
     listed = httpx.get(f"{server.url}/languages", headers={"content-type": "application/json"}).json()
     assert {language["code"]: language["targets"] for language in listed} == {"en": ["de"], "de": []}
 
@@ -200,18 +202,22 @@ def test_mastodon_post_keeps_its_markup(server: RunningServer):
     assert translations[2] == "<p>🙂</p>"
 
 
-def test_mastodon_detects_language_of_each_text(server: RunningServer):
+def test_language_of_each_mastodon_text_is_detected(server: RunningServer):
     body = post(server, "/translate", **mastodon([MASTODON_POST, f"<p>{TEXT}</p>"], "auto"))
     assert len(body["translatedText"]) == len(body["detectedLanguage"]) == 2
     assert [detection["language"] for detection in body["detectedLanguage"]] == ["en", "en"]
 
 
-def test_mastodon_requests_get_the_expected_status_codes(closed_server: RunningServer, keys: dict[str, str]):
+def test_mastodon_requests_get_the_expected_status_codes(
+    protected_server: RunningServer, keys: dict[str, str]
+):
     """Mastodon treats 403 as quota exceeded, 429 as too many requests, and others as unexpected."""
     for key, expected in ((None, 400), ("wrong", 403), ("small", 403), ("usual", 200)):
         kwargs = mastodon([f"<p>{TEXT}</p>"], key=key and keys[key])
-        assert status(closed_server, "/translate", **kwargs) == expected, key
-    statuses = [status(closed_server, "/translate", **mastodon([TEXT], key=keys["slow"])) for _ in range(2)]
+        assert status(protected_server, "/translate", **kwargs) == expected, key
+    statuses = [
+        status(protected_server, "/translate", **mastodon([TEXT], key=keys["slow"])) for _ in range(2)
+    ]
     assert statuses[-1] == 429
 
 
@@ -220,26 +226,27 @@ def test_mastodon_sample_sets_the_required_variables():
     assert names == ["LIBRE_TRANSLATE_ENDPOINT", "LIBRE_TRANSLATE_API_KEY"]
 
 
-def test_zotero_translates_with_libretranslate(
-    server: RunningServer, closed_server: RunningServer, keys: dict[str, str]
+def test_zotero_translates_with_the_libretranslate_dialect(
+    server: RunningServer, protected_server: RunningServer, keys: dict[str, str]
 ):
     body = {"q": TEXT, "source": "en", "target": "de", "format": "text"}
     assert post(server, "/translate", json=body) == {"translatedText": GERMAN}
     assert (
-        post(closed_server, "/translate", json=body | {"api_key": keys["usual"]})["translatedText"] == GERMAN
+        post(protected_server, "/translate", json=body | {"api_key": keys["usual"]})["translatedText"]
+        == GERMAN
     )
-    assert status(closed_server, "/translate", json=body) == 400
-    assert status(closed_server, "/translate", json=body | {"api_key": "wrong"}) == 403
+    assert status(protected_server, "/translate", json=body) == 400
+    assert status(protected_server, "/translate", json=body | {"api_key": "wrong"}) == 403
 
 
-def test_zotero_translates_with_deeplx(
-    server: RunningServer, closed_server: RunningServer, keys: dict[str, str]
+def test_zotero_translates_with_the_deeplx_dialect(
+    server: RunningServer, protected_server: RunningServer, keys: dict[str, str]
 ):
     body = json.dumps({"text": TEXT, "source_lang": "EN", "target_lang": "DE"})
     kwargs = {"content": body, "headers": {"content-type": "application/json; charset=utf-8"}}
     assert post(server, "/deeplx/translate", **kwargs)["data"] == GERMAN
-    assert post(closed_server, f"/deeplx/{keys['usual']}/translate", **kwargs)["data"] == GERMAN
-    assert status(closed_server, "/deeplx/translate", **kwargs) == 401
+    assert post(protected_server, f"/deeplx/{keys['usual']}/translate", **kwargs)["data"] == GERMAN
+    assert status(protected_server, "/deeplx/translate", **kwargs) == 401
 
 
 @pytest.mark.parametrize(
@@ -275,14 +282,14 @@ def omegat(text: str, target: str = "DE-DE") -> dict[str, str]:
 @pytest.mark.parametrize(
     "text", [TEXT, "A man <g1>sleeps</g1>.", "Open <x1/> the <g2>new</g2> car.", "<e0/>A man<f1>"]
 )
-def test_opus_cat_plugin_for_omegat_keeps_tags(server: RunningServer, text: str):
+def test_tags_from_the_opus_cat_plugin_for_omegat_are_preserved(server: RunningServer, text: str):
     response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params=omegat(text), timeout=60)
     translation = response.json()["translation"]
     assert re.findall("<[^>]+>", translation) == re.findall("<[^>]+>", text)
     assert "&" not in translation
 
 
-def test_omegat_html_characters_are_preserved(server: RunningServer):
+def test_special_html_characters_from_omegat_are_preserved(server: RunningServer):
     text = "Open https://example.org/?a=1&b=2 in <g1>the car</g1>."
     response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params=omegat(text), timeout=60)
     assert "https://example.org/?a=1&b=2" in response.json()["translation"]

@@ -98,7 +98,7 @@ def test_texts_without_lookups_get_only_a_translation(clients: list[httpx.Client
     assert client.post(path, json={"text": ""}).json()["pairs"] == []
 
 
-def test_clients_search_only_their_own_memories(clients: list[httpx.Client]):
+def test_clients_cannot_search_translation_memories_of_other_clients(clients: list[httpx.Client]):
     ann, bob, _ = clients
     created = ann.post("/v1/memories", json={"name": "Mine", "source": "en", "target": "de"}).json()
     path = f"/v1/memories/{created['id']}"
@@ -126,7 +126,7 @@ def test_invalid_requests_are_refused(clients: list[httpx.Client], body, status:
     assert (refused.status_code, refused.json()["error"]["code"]) == (status, code)
 
 
-def test_unknown_memories_and_languages_without_a_model_are_refused(clients: list[httpx.Client]):
+def test_unknown_translation_memories_and_languages_without_a_model_are_refused(clients: list[httpx.Client]):
     client = clients[0]
     unknown = client.post("/v1/memories/x/look-up", json={"text": TEXT})
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "not_found")
@@ -134,7 +134,9 @@ def test_unknown_memories_and_languages_without_a_model_are_refused(clients: lis
     assert (portuguese.status_code, portuguese.json()["error"]["code"]) == (400, "unsupported_language")
 
 
-def test_lookups_require_a_key_and_count_as_usage(clients: list[httpx.Client], server: RunningServer):
+def test_lookups_require_a_key_and_count_towards_the_quota(
+    clients: list[httpx.Client], server: RunningServer
+):
     poor = clients[2]
     path = memory_path(poor)
     assert httpx.post(server.url + path, json={"text": TEXT}).status_code == 401

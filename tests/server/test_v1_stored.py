@@ -137,7 +137,7 @@ def test_document_is_uploaded_translated_and_deleted(clients: list[httpx.Client]
     assert ann.get(path).status_code == 404
 
 
-def test_deepl_document_is_deleted_by_either_api(clients: list[httpx.Client]):
+def test_deepl_document_can_be_deleted_through_either_api(clients: list[httpx.Client]):
     ann, bob, _ = clients
     deepl = {"authorization": ann.headers["authorization"].replace("Bearer", "DeepL-Auth-Key")}
     for by_v1 in (True, False):
@@ -172,7 +172,7 @@ def test_invalid_documents_are_refused(clients: list[httpx.Client], fields, name
     assert code in (None, response.json()["error"]["code"])
 
 
-def test_document_beyond_quota_is_refused(clients: list[httpx.Client]):
+def test_documents_and_texts_beyond_the_quota_are_refused(clients: list[httpx.Client]):
     poor = clients[2]
     created = poor.post("/v1/documents", data={"target": "de"}, files={"file": ("x.txt", "\n\n".join(LINES))})
     assert created.json()["error"]["code"] == "quota_exceeded", created.text
