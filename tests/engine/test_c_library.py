@@ -96,7 +96,7 @@ def test_c_library_translations_match_python(library, folders, dtype, options):
 
 @pytest.mark.parametrize("precision", ["int8", "int4"])
 @pytest.mark.parametrize("kind", [*PAIRS, "pegasus"])
-def test_multilingual_translations_match_python_api(library, tmp_path, monkeypatch, kind, precision):
+def test_translations_by_multilingual_models_match_python(library, tmp_path, monkeypatch, kind, precision):
     monkeypatch.setitem(MODEL_KINDS, kind, (MODEL_KINDS[kind][0], older_format))
     model_folder(tmp_path / "m", kind)
     folder = tmp_path / "q"
@@ -125,7 +125,7 @@ def test_multilingual_translations_match_python_api(library, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_recurrent_translations_match_python(library, name, tmp_path):
+def test_translations_by_recurrent_models_match_python(library, name, tmp_path):
     shape, tokeniser = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
     model = build_model(shape, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
     save_model(
@@ -177,7 +177,7 @@ TRANSFORMERS = [
 
 @pytest.mark.parametrize("variant", TRANSFORMERS)
 @pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8", "int8 folder"])
-def test_transformer_variants_match_python(library, tmp_path, variant, stored):
+def test_results_of_transformer_variants_match_python(library, tmp_path, variant, stored):
     shape = tiny.TINY.model_copy(update=variant)
     shared = variant["tie"] == "embeddings"
     source = tiny.tokeniser("source")
@@ -234,7 +234,7 @@ def check_marian(library, folder, options, **load_options):
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "intgemm8", "intgemm16"])
 @pytest.mark.parametrize(("shared", "common"), [(True, 40), (True, None), (False, 40)])
-def test_firefox_models_match_python(library, tmp_path, kind, shared, common):
+def test_results_of_firefox_models_match_python(library, tmp_path, kind, shared, common):
     write_student(tmp_path, kind, shared=shared, common=common)
     check_marian(library, tmp_path, {"beam": 1})
     check_marian(library, tmp_path, {"beam": 4, "nbest": 2}, dtype="float32")
@@ -257,7 +257,7 @@ MARIAN = [
 
 
 @pytest.mark.parametrize("options", MARIAN)
-def test_marian_variants_match_python(library, tmp_path, options):
+def test_results_of_marian_variants_match_python(library, tmp_path, options):
     write_random(tmp_path, options)
     (tmp_path / "config.yml").write_text(
         "beam-size: 3\nnormalize: 0.6\nmax-length-factor: 2.5\nallow-unk: true\n"
@@ -301,7 +301,7 @@ def test_target_language_is_selected_by_option_or_tag(library, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["control_symbols", "user_defined_symbols"])
-def test_language_tags_are_single_tokens(library, tmp_path, kind):
+def test_language_tags_are_tokenised_as_in_python(library, tmp_path, kind):
     tokeniser = Tokeniser(
         sentencepiece(pad_id=3, **{kind: ["<2de>", ">>fra<<", "<formal>", "<other tag>"]}), "words"
     )
@@ -353,7 +353,7 @@ def _edit_file(folder, pattern, change):
         ("config.yml", lambda raw: b"word-penalty: 0.5\n", "word-penalty = 0.5 is not supported"),
     ],
 )
-def test_damaged_marian_files_are_rejected(library, tmp_path, pattern, change, message):
+def test_damaged_or_unsupported_marian_files_are_rejected(library, tmp_path, pattern, change, message):
     write_student(tmp_path)
     (tmp_path / "config.yml").write_text("beam-size: 1\n")
     _edit_file(tmp_path, pattern, change)
@@ -363,7 +363,7 @@ def test_damaged_marian_files_are_rejected(library, tmp_path, pattern, change, m
 
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 4, "nbest": 4}])
-def test_byte_tokens_of_outputs_form_whole_characters(library, options):
+def test_translations_with_byte_tokens_match_python(library, options):
     """Results equal Python's; ``tests/translator/test_characters.py`` shows that invalid bytes occur."""
     texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
     check_answers(library.open(BUNDLED), uwaga.load(threads=1), texts, options)
@@ -558,7 +558,7 @@ def test_cmake_and_pkg_config_find_the_library(built, tmp_path):
 
 @pytest.mark.release
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
-def test_c_library_passes_under_sanitizers(tmp_path, sanitizer, int8_folder):
+def test_c_library_runs_without_sanitizer_errors(tmp_path, sanitizer, int8_folder):
     program = build_sanitised_check(tmp_path / "check", sanitizer)
     output = run(program, "load", int8_folder, "4", "48")
     assert output.startswith("wrong 0 ") and "cancelled 0" not in output
@@ -586,7 +586,7 @@ def test_header_has_at_most_twenty_functions():
     assert sum(line.startswith("UWAGA_API") for line in header.splitlines()) <= 20
 
 
-def test_model_info_is_json(library):
+def test_model_info_is_json_with_the_requested_precision(library):
     model = library.open(BUNDLED, dtype="int8", threads=2)
     assert json.loads(json.dumps(model.info))["precision"] == "int8"
     model.close()

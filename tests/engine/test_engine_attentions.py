@@ -59,7 +59,7 @@ def check_equal(actual: list[Attentions], expected: list[Attentions], bound: flo
 def test_M10_recorded_attentions_match_torch(shape, seed):
     model = random_model(shape, seed)
     sources = sentences(3, seed)
-    inputs = [[SYMBOLS.start, *attentions] for attentions in sentences(3, seed + 1)]
+    inputs = [[SYMBOLS.start, *target] for target in sentences(3, seed + 1)]
     actual, expected = native_model(model).attentions(sources, inputs), model.attentions(sources, inputs)
     check_equal(actual, expected)
     for attentions in (*actual, *expected):
@@ -114,8 +114,7 @@ def test_attentions_in_torch_do_not_depend_on_padding():
         batch_attentions = model.record(SOURCES, INPUTS)
         check_equal(model.attentions(SOURCES * 9, INPUTS * 9), batch_attentions * 9, 1e-5)
         separate = [
-            model.attentions([attentions], [inputs])[0]
-            for attentions, inputs in zip(SOURCES, INPUTS, strict=True)
+            model.attentions([source], [inputs])[0] for source, inputs in zip(SOURCES, INPUTS, strict=True)
         ]
         check_equal(batch_attentions, separate, 1e-5)
         for attentions in batch_attentions:
@@ -146,9 +145,11 @@ def test_recording_attention_does_not_change_steps(precision):
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000), st.sampled_from(PRECISIONS), st.integers(1, 3))
 @example(BASE, 0, "float32", 1)
-def test_recording_one_cross_attention_head_equals_recording_all_heads(shape, seed, precision, threads):
+def test_recording_one_cross_attention_head_gives_the_same_values_as_recording_all(
+    shape, seed, precision, threads
+):
     engine = native_model(random_model(shape, seed), precision, threads=threads)
-    sources, inputs = sentences(5, seed), [[SYMBOLS.start, *result] for result in sentences(5, seed + 1)]
+    sources, inputs = sentences(5, seed), [[SYMBOLS.start, *target] for target in sentences(5, seed + 1)]
     all_attentions = [result.cross for result in engine.attentions(sources, inputs)]
     layers, heads = all_attentions[0].shape[:2]
     for layer in range(-2, layers):
@@ -162,7 +163,7 @@ def test_recording_one_cross_attention_head_equals_recording_all_heads(shape, se
     assert all(map(np.array_equal, repeated, engine.cross_attention(sources, inputs, 0, 0)))
 
 
-def test_M10_recording_one_head_in_torch_equals_recording_all_heads():
+def test_M10_recording_one_head_in_torch_gives_the_same_values_as_recording_all():
     for model in (MODEL, SSRU, RELATIVE):
         all_attentions = [result.cross for result in model.attentions(SOURCES, INPUTS)]
         for layer, head in ((0, 1), (1, None), (-2, 0), (-9, None)):
@@ -172,7 +173,7 @@ def test_M10_recording_one_head_in_torch_equals_recording_all_heads():
                 assert np.array_equal(result, select_head(cross, layer, head))
 
 
-def test_nonexistent_heads_are_rejected():
+def test_nonexistent_layers_and_heads_are_rejected():
     for model in (MODEL, native_model(MODEL)):
         for layer, head, message in ((2, 0, "layer 3"), (0, 2, "head 3"), (0, -1, "head 0")):
             with pytest.raises(SettingsError, match=message):

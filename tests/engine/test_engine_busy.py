@@ -52,7 +52,7 @@ def run_program(*settings, target="workers"):
 
 
 @pytest.mark.slow
-def test_threads_that_start_late_are_skipped():
+def test_engine_does_not_wait_for_threads_that_start_late():
     """Teams of threads shrink and grow, do not wait for threads that start late, and pass on errors."""
     assert run_program(f"BUILD={ROOT / 'build' / 'workers'}", "OPTIMISE=-O2") >= EXPECTED_LINES
 
@@ -113,7 +113,7 @@ def test_results_do_not_depend_on_how_busy_the_cores_are(busy_cores):
 
 
 @pytest.mark.slow
-def test_results_of_prompts_do_not_depend_on_how_busy_the_cores_are(busy_cores):
+def test_results_for_prompts_do_not_depend_on_how_busy_the_cores_are(busy_cores):
     model = random_decoder(DECODER_ONLY, spread=2.0, vocabulary=97)
     sources = prompts(12, seed=2, max_length=50, vocabulary=97)
     tokens = np.arange(12)

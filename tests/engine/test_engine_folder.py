@@ -1,4 +1,4 @@
-"""int8 folders: agreement with quantisation in memory, and rejection of damaged folders."""
+"""int8 model folders: agreement with quantisation in memory, and rejection of damaged folders."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def check_load_fails(folder, *words):
         assert word in message
 
 
-def test_int8_folder_gives_the_same_results_as_quantising_in_memory(folder):
+def test_int8_model_folder_gives_the_same_results_as_quantising_in_memory(folder):
     from uwaga.translator import Translator
 
     engine = native_model(MODEL, "int8", keep=("output",))
@@ -81,7 +81,7 @@ def test_weight_file_is_valid_safetensors(folder):
     assert all(np.array_equal(expected[name], actual[name].values) for name in expected)
 
 
-def test_truncated_weights_are_rejected(folder):
+def test_truncated_and_missing_weight_files_are_rejected(folder):
     path = folder / WEIGHTS
     content = path.read_bytes()
     for size in (0, 7, 100, len(content) // 2, len(content) - 1):
@@ -135,7 +135,7 @@ def edit_config(folder, *keys, value):
         (("tokenisers",), "bpe", ["tokenisers"]),
     ],
 )
-def test_config_is_checked_against_the_files(folder, keys, value, words):
+def test_invalid_and_mismatched_configs_are_rejected(folder, keys, value, words):
     edit_config(folder, *keys, value=value)
     check_load_fails(folder, *words)
 
@@ -168,13 +168,13 @@ def test_non_finite_values_are_rejected(folder, name, value):
     check_load_fails(folder, WEIGHTS, name.split(":")[0], "not finite")
 
 
-def test_wrong_shapes_are_rejected(folder):
+def test_weights_with_wrong_shapes_are_rejected(folder):
     name = "decoder.0.cross_attention.query:panels"
     rewrite_weights(folder, lambda tensors: tensors.__setitem__(name, np.zeros(64, np.int8)))
     check_load_fails(folder, WEIGHTS)
 
 
-def test_int8_folder_requires_the_engine(folder):
+def test_int8_models_require_the_native_engine_and_cannot_be_requantised(folder):
     with pytest.raises(SettingsError, match="int4 need the native engine"):
         uwaga.load(folder, engine="torch")
     with pytest.raises(SettingsError, match="float32 requires the original model"):
@@ -197,7 +197,7 @@ def test_quantise_overwrites_only_quantised_models(original, tmp_path):
     assert "spread" not in json.loads((tmp_path / "twice" / CONFIG).read_text())["weights"]
 
 
-def test_quantised_marian_folder_gives_the_same_results_as_loading_in_int8(tmp_path):
+def test_quantised_marian_model_gives_the_same_results_as_loading_in_int8(tmp_path):
     make_marian(tmp_path / "marian")
     report = quantise(tmp_path / "marian", tmp_path / "int8", sample=tiny.ENGLISH)
     assert report.sentences == len(tiny.ENGLISH)
@@ -207,7 +207,7 @@ def test_quantised_marian_folder_gives_the_same_results_as_loading_in_int8(tmp_p
     assert loaded.translate(tiny.ENGLISH) == expected.translate(tiny.ENGLISH)
 
 
-def test_folder_with_tokenizer_json_is_quantised(tmp_path):
+def test_model_with_tokenizer_json_can_be_quantised(tmp_path):
     pytest.importorskip("transformers")
     from fairseq_folders import model_folder
 
@@ -218,7 +218,7 @@ def test_folder_with_tokenizer_json_is_quantised(tmp_path):
     assert loaded.translate(tiny.ENGLISH, beam=3) == expected.translate(tiny.ENGLISH, beam=3)
 
 
-def test_convert_reports_agreement(original, tmp_path, capsys):
+def test_convert_command_reports_agreement_with_the_original_model(original, tmp_path, capsys):
     (tmp_path / "sample").write_text("\n".join(tiny.ENGLISH) + "\n")
     out = tmp_path / "int8"
     for arguments in (
@@ -237,7 +237,7 @@ def test_convert_reports_agreement(original, tmp_path, capsys):
 
 
 def test_models_translate_without_torch(folder, original, tmp_path):
-    """A float folder, an int8 folder and the bundled model translate where torch cannot be imported."""
+    """Float32 models, int8 models and the bundled model translate where torch cannot be imported."""
     make_marian(tmp_path / "marian")
     quantise(tmp_path / "marian", tmp_path / "marian8")
     code = (

@@ -26,7 +26,7 @@ TEXT = "twenty one"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Create an int8 folder and a shortlist of the same model."""
+    """Create an int8 model folder and a shortlist of the same model."""
     folder = tmp_path_factory.mktemp("hostile")
     make_files(MODEL, folder)
     return folder
@@ -45,7 +45,7 @@ def python(*arguments, seconds=120, **variables):
 
 
 @pytest.mark.parametrize("examples", [10, pytest.param(200, marks=pytest.mark.release)])
-def test_damaged_files_load_unchanged_or_are_rejected(files, tmp_path, examples):
+def test_damaged_model_files_load_or_raise_an_error_that_names_them(files, tmp_path, examples):
     script = SUPPORT / "hostile_files.py"
     process = python(script, files / "int8", MODEL, files / "list", tmp_path / "scratch", examples)
     assert process.returncode == 0, (process.stdout + process.stderr)[-4000:]

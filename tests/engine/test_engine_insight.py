@@ -122,7 +122,7 @@ def test_recorded_activations_match_torch_and_single_steps(shape, seed):
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-def test_low_precision_attention_weights_equal_those_of_single_steps(precision):
+def test_low_precision_activations_equal_separately_recorded_attention(precision):
     engine = native_model(MODEL, precision)
     arrays, [attentions] = engine.insight(SOURCE, INPUTS), engine.attentions([SOURCE], [INPUTS])
     for layer in range(2):
@@ -161,7 +161,7 @@ def test_activations_of_decoder_only_models_include_attention():
     assert np.array_equal(arrays["decoder.2.weights"], attentions.decoder[1])
 
 
-def test_invalid_requests_are_rejected():
+def test_invalid_activation_requests_are_rejected():
     engine = native_model(MODEL)
     with pytest.raises(
         SettingsError, match=r"no array has the name 'cross.3'; the model has encoder.embedding"

@@ -71,13 +71,13 @@ def int4_and_int8_engines(model, isa=None, threads=1, keep=()):
 
 
 @pytest.mark.parametrize("isa", available_isas())
-def test_M43_steps_equal_int8_with_the_same_weights(isa):
+def test_M43_int4_steps_equal_int8_steps_with_the_same_weights(isa):
     for keep in ((), ("output", "decoder.1.*")):
         for int4, int8 in step_both(*int4_and_int8_engines(MODEL, isa, keep=keep), sentences(5), 4):
             assert np.array_equal(int4.log_probs, int8.log_probs)
 
 
-def test_M43_decoder_only_search_equals_int8_with_the_same_weights():
+def test_M43_decoder_only_search_in_int4_equals_int8_with_the_same_weights():
     model = random_decoder(DecoderOnlySettings(layers=2, width=64, heads=4, max_length=40), vocabulary=97)
     prompts = sentences(6, seed=3, vocabulary=97)
     int4_results, int8_results = (
@@ -97,7 +97,7 @@ def test_log_probs_of_extra_tokens_equal_those_of_all_tokens():
     assert np.abs(log_probs - extra_log_probs).max() < 2e-6
 
 
-def test_M43_results_do_not_depend_on_batch_and_threads():
+def test_M43_results_do_not_depend_on_the_batch_or_the_thread_count():
     sources = sentences(60, seed=1, max_length=30, vocabulary=97)
     single = native_model(MODEL, "int4")
     expected = [search(single, inputs([source]), OPTIONS)[0] for source in sources]
@@ -108,7 +108,7 @@ def test_M43_results_do_not_depend_on_batch_and_threads():
         )
 
 
-def test_M43_shortlisted_search_equals_int8_with_the_same_weights():
+def test_M43_int4_search_with_a_shortlist_equals_int8_with_the_same_weights():
     rng = np.random.default_rng(0)
     lists = [np.sort(rng.choice(97, 9, replace=False)) for _ in range(97)]
     shortlist = Shortlist(
@@ -118,11 +118,11 @@ def test_M43_shortlisted_search_equals_int8_with_the_same_weights():
         vocabulary=97,
     )
     sources = sentences(8, seed=2, vocabulary=97)
-    tokens, int8_results = (
+    int4_results, int8_results = (
         search(engine.with_shortlist(shortlist), inputs(sources), OPTIONS)
         for engine in int4_and_int8_engines(MODEL)
     )
-    assert tokens == int8_results
+    assert int4_results == int8_results
 
 
 @pytest.mark.numerical
@@ -147,7 +147,7 @@ def test_M43_keeping_matrices_in_int8_reduces_the_error():
 
 @pytest.mark.numerical
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (33, 70), (64, 256), (5, 1000)])
-def test_M43_rounding_errors_are_at_most_half_a_quantisation_step(outputs, inputs):
+def test_M43_root_mean_square_rounding_errors_are_at_most_half_a_step(outputs, inputs):
     """The step belongs to the grid that spans the group: an integer multiple of the output's scale."""
     rng = np.random.default_rng(inputs)
     weight = rng.normal(size=(outputs, inputs)) * np.exp(rng.normal(size=(outputs, 1)))
@@ -161,8 +161,8 @@ def test_M43_rounding_errors_are_at_most_half_a_quantisation_step(outputs, input
         steps = np.clip(np.ceil(np.ptp(group, axis=1) / 15 / scales[:outputs] - 1e-4), 1, 16)
         half_step = steps * scales[:outputs] / 2
         assert (errors[:, first : first + GROUP] ** 2).mean(1).max() <= (half_step**2).max() * 1.001
-        mean = np.sqrt((errors[:, first : first + GROUP] ** 2).mean(1))
-        assert (mean <= half_step * 1.001).all()
+        root_mean_square = np.sqrt((errors[:, first : first + GROUP] ** 2).mean(1))
+        assert (root_mean_square <= half_step * 1.001).all()
 
 
 @pytest.mark.numerical
@@ -223,7 +223,7 @@ def folder(original, tmp_path):
     return tmp_path / "int4"
 
 
-def test_M43_int4_folder_gives_the_same_results_as_quantising_in_memory(original, tmp_path, capsys):
+def test_M43_int4_model_folder_gives_the_same_results_as_quantising_in_memory(original, tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["convert", "--int4", str(original), str(tmp_path / "made")])
     assert end.value.code == 0
@@ -241,7 +241,7 @@ def test_M43_int4_folder_gives_the_same_results_as_quantising_in_memory(original
     assert end.value.code == 1
 
 
-def test_M43_int4_folder_stores_kept_matrices_in_int8(folder):
+def test_M43_int4_model_folder_stores_kept_matrices_in_int8(folder):
     formats = {name: matrix.format for name, matrix in read_quantised(folder).packed.matrices.items()}
     assert {name for name, format_ in formats.items() if format_ == "int8"} == {"output"}
     assert set(formats.values()) == {"int4", "int8"}
@@ -312,7 +312,7 @@ def test_M43_damaged_weights_are_rejected(folder, change, words):
         (lambda config: config["model"].update(feed_forward=2**40), ["config.json", "feed_forward must be"]),
     ],
 )
-def test_M43_config_is_checked_against_the_files(folder, change, words):
+def test_M43_invalid_and_mismatched_configs_are_rejected(folder, change, words):
     edit_config(folder, change)
     with pytest.raises(ModelError) as error:
         uwaga.load(folder)

@@ -102,12 +102,12 @@ def test_random_interventions_match_torch(shape, seed):
 @pytest.mark.release
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 10_000))
-def test_interventions_of_200_random_seeds_match_torch(shape, seed):
+def test_200_random_interventions_match_torch(shape, seed):
     check_torch(shape, seed)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_empty_list_of_edits_changes_nothing(precision):
+def test_empty_and_neutral_edits_do_not_change_results(precision):
     plain = native_model(MODEL, precision)
     unchanged = (
         plain.with_interventions(),
@@ -172,7 +172,7 @@ def test_edits_replace_mask_or_scale_attention_weights():
     np.testing.assert_allclose(attentions.cross[1, 1], 1 / len(source), atol=1e-6)
 
 
-def test_successive_edits_accumulate_and_share_encoded_sources():
+def test_successive_edits_accumulate_with_cached_sources():
     plain = native_model(MODEL).caching_sources()
     edited_twice = plain.with_interventions(EDITS[0]).with_interventions(*EDITS[1:])
     assert step_scorer(edited_twice)(PAIRS) == step_scorer(native_model(MODEL).with_interventions(*EDITS))(

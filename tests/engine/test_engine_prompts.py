@@ -106,11 +106,11 @@ def test_M18_search_matches_torch(search_kind):
         search(model, inputs(PROMPTS[:40]), OPTIONS[search_kind]) for model in (engine(), MODEL)
     )
     for nbest, expected_nbest in zip(engine_results, torch_results, strict=True):
-        assert [search_kind.tokens for search_kind in nbest] == [
-            search_kind.tokens for search_kind in expected_nbest
+        assert [hypothesis.tokens for hypothesis in nbest] == [
+            hypothesis.tokens for hypothesis in expected_nbest
         ]
-        scores = [search_kind.score for search_kind in expected_nbest]
-        np.testing.assert_allclose([search_kind.score for search_kind in nbest], scores, **tolerance(scores))
+        scores = [hypothesis.score for hypothesis in expected_nbest]
+        np.testing.assert_allclose([hypothesis.score for hypothesis in nbest], scores, **tolerance(scores))
 
 
 def engine_without_spreading(model):
@@ -167,7 +167,9 @@ def test_int8_and_bfloat16_results_are_close_to_float32(name):
     st.lists(st.integers(0, 96), max_size=3),
     st.integers(1, 3),
 )
-def test_prompt_blocks_equal_token_by_token_steps(name, precision, prompt, continuation, threads):
+def test_reading_a_prompt_in_blocks_equals_reading_it_token_by_token(
+    name, precision, prompt, continuation, threads
+):
     model = engine(precision, threads, 1, name)
     state = model.start(model.encode([PROMPTS[0], prompt]), 1)
     for token in (SYMBOLS.start, *continuation):
@@ -180,7 +182,7 @@ def test_prompt_blocks_equal_token_by_token_steps(name, precision, prompt, conti
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["gpt2", "gemma2"])
-def test_prompts_of_several_blocks_equal_separate_prompts(name, precision):
+def test_prompts_of_several_blocks_give_the_same_results_as_separate_prompts(name, precision):
     """A thread processes blocks of 256 tokens; prompts start, continue and end in any of them."""
     shape = MODELS[name].settings.model_copy(update={"max_length": 700, "layers": 2})
     model = random_decoder(shape, vocabulary=97)
@@ -201,7 +203,7 @@ def test_prompts_of_several_blocks_equal_separate_prompts(name, precision):
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", ["gpt2", "gemma2", "gemma3"])
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_prompts_with_shared_prefixes_equal_separate_prompts(name, precision):
+def test_prompts_with_shared_prefixes_give_the_same_results_as_separate_prompts(name, precision):
     """Prompts may have nested prefixes of any length, be equal, or be prefixes of other prompts."""
     rng = np.random.default_rng(6)
     shape = MODELS[name].settings.model_copy(update={"max_length": 200})
@@ -307,7 +309,7 @@ def test_prefix_cache_size_is_limited():
             assert model._core.kept_tokens == tokens
 
 
-def test_threads_share_cached_prefixes():
+def test_threads_that_share_cached_prefixes_give_equal_results():
     model = MODELS_WITH_SHARED_PREFIXES["qwen3"]
     shared = native_decoder(model, "int8", 2)
     rng = np.random.default_rng(8)
@@ -338,7 +340,7 @@ def test_M21_results_do_not_depend_on_the_batch(name, precision, search_kind):
         assert results == [expected[index] for index in order]
 
 
-def test_M21_encoded_prompts_can_be_started_repeatedly():
+def test_M21_encoded_prompts_can_be_reused():
     model = engine()
     memory = model.encode(PROMPTS[:3])
     assert memory.sentences == 3
@@ -385,7 +387,7 @@ def test_model_is_thread_safe():
     assert all(results[start] == expected[start::4] for start in range(4))
 
 
-def test_exceeding_the_number_of_positions_raises_an_error():
+def test_number_of_positions_limits_prompts_and_continuations():
     model = engine()
     with pytest.raises(TextTooLongError, match=r"prompt 2: 41 tokens, .*at most 40"):
         model.encode([[1], [1] * 41])
@@ -408,7 +410,7 @@ def test_invalid_prompts_are_rejected():
     assert search(model, inputs([]), OPTIONS["greedy"]) == []
 
 
-def test_unsupported_settings_are_rejected():
+def test_unsupported_settings_and_shortlists_are_rejected():
     for name, value in (("sinusoids", "halves"), ("decoder_heads", 2), ("output_scale", True)):
         with pytest.raises(SettingsError, match=f"unknown setting '{name}'"):
             parse(DecoderOnlySettings, GPT2.model_dump() | {name: value}, "config.json")

@@ -76,7 +76,7 @@ def test_log_probs_of_all_instruction_sets_match_torch(isa):
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", VARIANTS)
-def test_recurrent_search_matches_torch(name):
+def test_search_with_recurrent_models_matches_torch(name):
     model = random_model(VARIANTS[name], spread=2.0)
     engine, sources = native_model(model), sentences(12)
     for options in OPTIONS:
@@ -134,7 +134,7 @@ def test_validation_during_training_runs_on_the_engine():
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
 @pytest.mark.parametrize("name", VARIANTS)
-def test_results_do_not_depend_on_batch_and_threads(name, precision):
+def test_results_do_not_depend_on_the_batch_or_the_thread_count(name, precision):
     model = random_model(VARIANTS[name])
     sources = sentences(60, seed=1)
     tokens = np.random.default_rng(0).integers(0, model.vocabulary, (4, len(sources)))
@@ -184,8 +184,8 @@ def test_recorded_attention_equals_stepwise_attention(shape, seed, precision):
             np.testing.assert_array_equal(cross_attention, select_head(attentions.cross, -1, head))
     expected = model.attentions(sources, INPUTS)
     if precision == "float32":
-        for cross_attention, expected_attentions in zip(recorded, expected, strict=True):
-            np.testing.assert_allclose(cross_attention.cross, expected_attentions.cross, atol=1e-4, rtol=0)
+        for attentions, expected_attentions in zip(recorded, expected, strict=True):
+            np.testing.assert_allclose(attentions.cross, expected_attentions.cross, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -248,7 +248,7 @@ def test_weight_shapes_match_torch(name):
 
 
 @pytest.mark.parametrize("name", ["encoder.0.back.states", "score.query", "read_out", "decoder.0.inputs"])
-def test_wrong_shapes_are_rejected(name):
+def test_missing_and_wrongly_shaped_weights_are_rejected(name):
     shape = VARIANTS["bahdanau"]
     model, packed = random_model(shape), pack(shape, (23, 23), weights_of(shape).__getitem__)
     packed.matrices[name] = packed.matrices["bridge"] if name == "read_out" else packed.matrices["output"]

@@ -40,7 +40,7 @@ def folders(tmp_path_factory):
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SETTINGS)
-def test_int8_folder_gives_the_same_results_as_quantising_in_memory(folders, name, tmp_path):
+def test_int8_model_folder_gives_the_same_results_as_quantising_in_memory(folders, name, tmp_path):
     folder, models = folders
     quantise(folder / name, tmp_path / "int8", ("output",))
     engine = native_model(models[name], "int8", keep=("output",))
@@ -52,7 +52,7 @@ def test_int8_folder_gives_the_same_results_as_quantising_in_memory(folders, nam
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SETTINGS)
-def test_folder_loaded_by_the_engine_matches_torch(folders, name):
+def test_model_folder_loaded_by_the_engine_translates_as_in_torch(folders, name):
     folder = folders[0] / name
     engine_translator, torch_translator = uwaga.load(folder), uwaga.load(folder, engine="torch")
     assert isinstance(engine_translator.decoder, NativeModel)
@@ -63,7 +63,7 @@ def test_folder_loaded_by_the_engine_matches_torch(folders, name):
 
 
 @pytest.mark.slow
-def test_folders_translate_and_align_without_torch(folders, tmp_path):
+def test_recurrent_models_translate_and_align_without_torch(folders, tmp_path):
     quantise(folders[0] / "luong", tmp_path / "int8")
     script = (
         "import sys; sys.modules['torch'] = None; import uwaga\n"
@@ -99,7 +99,7 @@ def test_wrong_configuration_is_rejected(folders, tmp_path, keys, value, words):
     assert all(word in str(error.value) for word in [str(tmp_path / "int8"), *words])
 
 
-def test_wrong_configuration_of_a_float32_folder_is_rejected(folders, tmp_path):
+def test_wrong_configuration_of_a_float32_model_is_rejected(folders, tmp_path):
     shutil.copytree(folders[0] / "luong", tmp_path / "m")
     path = tmp_path / "m" / CONFIG
     config = json.loads(path.read_text())
@@ -109,7 +109,7 @@ def test_wrong_configuration_of_a_float32_folder_is_rejected(folders, tmp_path):
         uwaga.load(tmp_path / "m")
 
 
-def test_int8_weights_loaded_from_a_folder_equal_packed_weights(folders, tmp_path):
+def test_int8_model_folder_gives_the_same_attention_as_quantising_in_memory(folders, tmp_path):
     folder, models = folders
     quantise(folder / "gnmt", tmp_path / "int8")
     loaded, packed = uwaga.load(tmp_path / "int8").decoder, native_model(models["gnmt"], "int8")

@@ -215,7 +215,7 @@ def test_results_of_a_sentence_do_not_depend_on_joins_and_selections(seed):
     def enter(count):
         texts = [SOURCES[index] for index in rng.integers(0, len(SOURCES), count)]
         return model.start(model.encode(texts), beams), [
-            model.start(model.encode([source_or_state]), beams) for source_or_state in texts
+            model.start(model.encode([source]), beams) for source in texts
         ]
 
     state, separate = enter(int(rng.integers(1, 6)))
@@ -223,9 +223,9 @@ def test_results_of_a_sentence_do_not_depend_on_joins_and_selections(seed):
         tokens = rng.integers(4, VOCABULARY, len(separate) * beams)
         choice = random_choice(rng, len(tokens))
         joint_step = model.step(tokens, state, choice(0, len(tokens)))
-        for index, source_or_state in enumerate(separate):
+        for index, separate_state in enumerate(separate):
             rows = slice(index * beams, (index + 1) * beams)
-            single = model.step(tokens[rows], source_or_state, choice(rows.start, rows.stop))
+            single = model.step(tokens[rows], separate_state, choice(rows.start, rows.stop))
             assert np.array_equal(single.tokens, joint_step.tokens[rows])
             assert np.array_equal(single.log_probs, joint_step.log_probs[rows])
             width = single.attention.shape[1]
@@ -235,7 +235,7 @@ def test_results_of_a_sentence_do_not_depend_on_joins_and_selections(seed):
         if rng.integers(3) == 0:
             selected = rng.permutation(len(separate))[: int(rng.integers(1, len(separate) + 1))]
             state = state.select(selected)
-            separate = [separate[source_or_state] for source_or_state in selected]
+            separate = [separate[index] for index in selected]
         if rng.integers(3) == 0:
             added_state, added = enter(int(rng.integers(1, 4)))
             state, separate = model.join(state, added_state), separate + added
@@ -266,7 +266,7 @@ def test_forced_tokens_outside_the_shortlist_are_scored(precision):
             assert set(best.tokens[2:]) <= set(allowed.tolist())
 
 
-def test_bans_and_samples_use_only_shortlisted_tokens():
+def test_steps_with_bans_or_sampling_choose_only_shortlisted_tokens():
     model, text = engine_with_shortlist(), SOURCES[:1]
     allowed = model.shortlist.allowed_tokens(text[0])
     state, tokens = state_after_tokens(model, text)
@@ -328,19 +328,19 @@ def test_invalid_shortlists_are_rejected():
     offsets = first.copy()
     offsets[5] = offsets[-1] + 1
     invalid = {
-        "no common": arrays(common=[]),
-        "common beyond": arrays(common=[3, VOCABULARY]),
-        "common below": arrays(common=[-1, 3]),
-        "common falls": arrays(common=[4, 3]),
-        "common twice": arrays(common=[3, 3]),
-        "targets fall": arrays(targets=descending),
-        "target beyond": arrays(targets=too_large),
-        "target below": arrays(targets=negative),
-        "offsets fall": arrays(first=offsets),
-        "does not start at 0": arrays(first=[1, *first[1:]]),
-        "does not reach the end": arrays(first=[*first[:-1], first[-1] - 1]),
-        "goes beyond the end": arrays(first=[*first[:-1], first[-1] + 1]),
-        "no places": arrays(first=[]),
+        "no common tokens": arrays(common=[]),
+        "common token too large": arrays(common=[3, VOCABULARY]),
+        "negative common token": arrays(common=[-1, 3]),
+        "descending common tokens": arrays(common=[4, 3]),
+        "repeated common token": arrays(common=[3, 3]),
+        "descending targets": arrays(targets=descending),
+        "target too large": arrays(targets=too_large),
+        "negative target": arrays(targets=negative),
+        "descending offsets": arrays(first=offsets),
+        "first offset not 0": arrays(first=[1, *first[1:]]),
+        "last offset too small": arrays(first=[*first[:-1], first[-1] - 1]),
+        "last offset too large": arrays(first=[*first[:-1], first[-1] + 1]),
+        "no offsets": arrays(first=[]),
     }
     for name, arguments in invalid.items():
         with pytest.raises(ModelError):

@@ -119,7 +119,7 @@ def flags_of(commands):
 
 
 @pytest.mark.slow
-def test_tests_and_extension_use_the_same_flags(tmp_path):
+def test_tests_and_extension_use_the_same_compiler_flags(tmp_path):
     """The builds of the extension and of the tests use the same flags for all kernel files."""
     pytest.importorskip("nanobind")
     cmake = shutil.which("cmake") or shutil.which("cmake", path=Path(sys.executable).parent)

@@ -186,7 +186,7 @@ def model_with_nan(token):
 
 def test_nan_affects_only_the_search_it_occurs_in():
     engine, options = model_with_nan(7), SearchOptions(beam=2)
-    valid_sources = [[sources for sources in sentences(12, seed) if 7 not in sources] for seed in range(6)]
+    valid_sources = [[source for source in sentences(12, seed) if 7 not in source] for seed in range(6)]
     invalid_sources = [[(8, 7, 2), *sentences(4, seed)] for seed in range(3)]
     shared = ModelBatch(engine, small_budget)
     functions = [
@@ -215,7 +215,7 @@ class FailingToy(RecurrentToy):
 def test_exceptions_affect_only_the_search_they_occur_in():
     toy, options = FailingToy(VOCABULARY_SIZE), SearchOptions(beam=2)
     shared = ModelBatch(toy, small_budget)
-    valid_sources = [[sources for sources in sentences(5, seed) if 7 not in sources] for seed in range(4)]
+    valid_sources = [[source for source in sentences(5, seed) if 7 not in source] for seed in range(4)]
     functions = [
         lambda decoder, sources=sources: search(decoder, inputs(sources), options)
         for sources in valid_sources
@@ -226,7 +226,7 @@ def test_exceptions_affect_only_the_search_they_occur_in():
     assert is_empty(shared)
 
 
-def test_short_search_starts_immediately_during_a_long_one():
+def test_short_search_does_not_wait_for_a_long_one():
     """During a long search, a short search takes only a few more steps than it has tokens.
 
     Steps during waits of Python threads for each other are counted too, and there are many on a busy machine,

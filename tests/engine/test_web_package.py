@@ -99,7 +99,7 @@ def test_webassembly_translations_match_the_portable_kernels(portable, int8_fold
     check_translations(BUNDLED if dtype == "float32" else int8_folder, TEXTS[:8], options)
 
 
-def test_int4_folder_translates_as_in_python(portable, tmp_path):
+def test_int4_model_translates_as_in_python(portable, tmp_path):
     tokeniser = tiny.tokeniser()
     model = build_model(tiny.TINY, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
     save_model(
@@ -153,7 +153,9 @@ def test_firefox_model_translations_match_the_portable_kernels(portable, tmp_pat
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", PAIRS)
-def test_multilingual_translations_match_the_portable_kernels(portable, tmp_path, monkeypatch, kind):
+def test_translations_by_multilingual_models_match_the_portable_kernels(
+    portable, tmp_path, monkeypatch, kind
+):
     monkeypatch.setitem(MODEL_KINDS, kind, (MODEL_KINDS[kind][0], older_format))
     model_folder(tmp_path / "m", kind)
     quantise(tmp_path / "m", tmp_path / "q", check=False)
@@ -163,13 +165,13 @@ def test_multilingual_translations_match_the_portable_kernels(portable, tmp_path
     check_answers(model, translator, TEXTS[:8], {"beam": 2})
 
 
-def test_recurrent_translations_match_the_portable_kernels(portable, tmp_path):
+def test_translations_by_a_recurrent_model_match_the_portable_kernels(portable, tmp_path):
     check_recurrent_model("bahdanau-conditional", tmp_path, tiny.ENGLISH)
 
 
 @pytest.mark.release
 @pytest.mark.parametrize("name", [name for name in VARIANTS if not name.startswith(("cho", "sutskever"))])
-def test_attention_of_recurrent_models_matches_the_portable_kernels(portable, name, tmp_path):
+def test_results_of_recurrent_models_with_attention_match_the_portable_kernels(portable, name, tmp_path):
     check_recurrent_model(name, tmp_path, PREFIXES[:100])
 
 
@@ -263,7 +265,7 @@ console.log(JSON.stringify(codes));
 
 
 @pytest.mark.release
-def test_damaged_model_files_raise_errors(tmp_path):
+def test_damaged_models_translate_or_raise_errors_with_codes(tmp_path):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     folders = json.dumps([str(folder) for folder in damaged_models.make(tmp_path, 90)])
@@ -308,7 +310,7 @@ console.log(JSON.stringify({ models: length, full, refused, seen: seen.at(-1), t
 
 
 @pytest.mark.release
-def test_running_out_of_memory_raises_and_open_models_still_translate():
+def test_running_out_of_memory_raises_an_error_and_open_models_still_translate():
     """A page may use 4 GiB; addresses above 2 GiB are negative in JavaScript."""
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
@@ -423,7 +425,7 @@ def test_translations_of_500_sentences_in_a_page_match_python(portable, site):
                     ]
 
 
-def test_committed_package_equals_its_sources(tmp_path):
+def test_committed_javascript_equals_a_new_build(tmp_path):
     if shutil.which("node") is None or not (ROOT / "page/node_modules/esbuild").is_dir():
         pytest.skip("node or the page's tools are not installed: npm --prefix page ci")
     subprocess.run(["node", ROOT / "web/build.mjs", tmp_path], check=True, cwd=ROOT / "web")
@@ -437,7 +439,7 @@ def test_wasm_module_size_is_at_most_245_kilobytes():
 
 
 @pytest.mark.release
-def test_committed_module_equals_its_sources(tmp_path):
+def test_committed_wasm_module_equals_a_new_build(tmp_path):
     if shutil.which("em++") is None:
         pytest.skip("emscripten is not installed: apt-get install emscripten node-acorn")
     built, build = tmp_path / "uwaga.wasm", ROOT / "build" / "web"

@@ -91,7 +91,7 @@ def test_M21_continuations_do_not_depend_on_batch_or_threads(folder, precision, 
         assert generator.generate(PROMPTS[::-1], batch_tokens=8, **options) == expected[::-1]
 
 
-def test_M42_draft_model_must_have_the_same_vocabulary(folder, converted, tmp_path):
+def test_M42_draft_model_keeps_continuations_and_requires_the_same_vocabulary(folder, converted, tmp_path):
     plain, drafted = uwaga.load(folder), uwaga.load(folder, draft=converted)
     expected = plain.generate(PROMPTS, beam=1, max_length=20)
     continuations = drafted.generate(PROMPTS, max_length=20)
@@ -163,7 +163,7 @@ def test_M18_stored_weights_of_all_variants_are_read(tmp_path, variant):
 
 @pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize("message", gpt2_folders.UNSUPPORTED)
-def test_invalid_folders_are_rejected_as_with_torch(tmp_path, message):
+def test_unsupported_gpt2_settings_are_rejected(tmp_path, message):
     gpt2_folders.make(tmp_path / "bad")
     edit_config(tmp_path / "bad", **gpt2_folders.UNSUPPORTED[message])
     with pytest.raises(ModelError, match=message):
@@ -230,7 +230,7 @@ def test_unsupported_options_are_rejected(folder, converted, tmp_path):
             load(tmp_path / name)
 
 
-def test_int8_folder_gives_the_same_results_as_quantising_in_memory(folder, converted):
+def test_int8_model_folder_gives_the_same_results_as_quantising_in_memory(folder, converted):
     assert json.loads((converted / CONFIG).read_text())["weights"]["spread"] is True
     loaded = uwaga.load(converted)
     assert isinstance(loaded, uwaga.TextGenerator)
@@ -255,7 +255,7 @@ def copy_with_config(folder, path, **values):
     return path
 
 
-def test_damaged_int8_folders_are_rejected(converted, tmp_path):
+def test_damaged_int8_model_folders_are_rejected(converted, tmp_path):
     model = json.loads((converted / CONFIG).read_text())["model"]
     for number, (values, message) in enumerate(
         (

@@ -101,7 +101,7 @@ def test_each_filling_replaces_its_mask(filler):
 
 
 @pytest.mark.numerical
-def test_M17_states_match_transformers(peer, filler):
+def test_M17_hidden_states_match_transformers(peer, filler):
     _, model, tokeniser = peer
     for text, encoding in zip(TEXTS, filler.encode(TEXTS), strict=True):
         batch = tokeniser(text, return_tensors="pt")
@@ -187,7 +187,7 @@ def run(*arguments, lines=None):
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_fill_command_fills_texts_and_lines(peer, filler):
+def test_fill_command_reads_an_argument_or_standard_input(peer, filler):
     gaps = filler.fill(TEXTS[1], k=2)
     expected = "".join(
         "\t".join(f"{filling.token} {filling.probability:.4f}" for filling in gap) + "\n" for gap in gaps

@@ -83,7 +83,7 @@ REPEATING = ["A dog sees a dog sees a", "Where is the dog? Where is", "of of of"
         {"max_length": 12, "max_new_tokens": 5},
     ],
 )
-def test_M24_lengths_and_ngrams_count_the_prompt_as_in_transformers(peer, tmp_path, settings):
+def test_M24_length_and_ngram_limits_include_the_prompt_as_in_transformers(peer, tmp_path, settings):
     """``max_length``, ``min_length`` and ``no_repeat_ngram_size`` of a folder include the prompt."""
     folder, _, tokeniser = peer
     copied = shutil.copytree(folder, tmp_path / "model")

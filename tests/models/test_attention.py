@@ -174,7 +174,7 @@ def test_M10_heads_are_concatenated_in_order() -> None:
     torch.testing.assert_close(out, torch.cat(heads, -1) @ attention.output.weight.T)
 
 
-def test_invalid_scores_are_rejected() -> None:
+def test_invalid_attention_scores_are_rejected() -> None:
     with pytest.raises(SettingsError, match=r"'cosine'.*scaled_dot"):
         make_score("cosine", 4, 4)
     with pytest.raises(SettingsError, match="equal width, not 4 and 5"):

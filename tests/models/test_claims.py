@@ -24,7 +24,7 @@ def test_M7_gradient_of_scaled_scores_does_not_depend_on_width() -> None:
 
 
 @pytest.mark.numerical
-def test_M7_softmax_jacobian_matches_experiment() -> None:
+def test_M7_softmax_jacobian_matches_the_formula() -> None:
     """``∂w_i / ∂f_j = w_i ([i = j] - w_j)``, which is 0 where one weight is 1."""
     scores = torch.randn(5, dtype=torch.float64)
     weights = masked_softmax(scores, None)
@@ -72,7 +72,7 @@ def test_M30_document_weight_increases_with_similarity() -> None:
     torch.testing.assert_close(weights, scaled / scaled.sum(dim=(-1, -2), keepdim=True))
 
 
-def test_M30_training_increases_similarity_of_useful_documents() -> None:
+def test_M30_loss_gradient_raises_the_similarity_of_useful_documents() -> None:
     """The loss decreases when the similarity of the document that contains the answer increases."""
     attend_evidence = experiment("marge").attend_evidence
     answer = torch.tensor([[[1.0, 0.0]]])
@@ -99,7 +99,7 @@ def test_dot_additive_and_reversal_experiments_return_valid_accuracies() -> None
     assert 0.0 <= sentence_accuracy <= token_accuracy <= 1.0
 
 
-def test_M3_longer_key_gets_higher_score_at_same_angle() -> None:
+def test_M3_longer_key_at_the_same_angle_gets_a_higher_score() -> None:
     """A dot product, unlike cosine similarity, depends on lengths."""
     query = torch.tensor([[2.0, 1.0]])
     keys = torch.tensor([[2.0, 1.0], [4.0, 2.0]])

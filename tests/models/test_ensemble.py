@@ -142,7 +142,7 @@ def test_ensemble_members_with_different_tokenisers_are_rejected(folders: dict[s
 
 
 @pytest.mark.parametrize("name", list(VARIANTS))
-def test_models_of_all_families_survive_saving_and_loading(name: str, tmp_path: Path) -> None:
+def test_saving_and_loading_does_not_change_models_of_any_recurrent_family(name: str, tmp_path: Path) -> None:
     settings = VARIANTS[name]
     model = build_model(settings, JOINT.symbols, JOINT.size, JOINT.size).eval()
     save_model(
@@ -155,7 +155,9 @@ def test_models_of_all_families_survive_saving_and_loading(name: str, tmp_path: 
         assert loaded.model(source, target).equal(model(source, target))
 
 
-def test_config_with_sizes_unlike_the_weights_is_rejected(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_config_with_sizes_that_do_not_match_the_weights_is_rejected(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
     for key, value in (("hidden", 5000), ("hidden", 17), ("embedding", 100_000)):
         folder = tmp_path / f"{key}{value}"
         folder.mkdir()

@@ -53,7 +53,7 @@ def test_M34_untrained_adapters_have_no_effect_and_merging_is_exact() -> None:
     )
 
 
-def test_M34_invalid_targets_are_rejected() -> None:
+def test_M34_invalid_adapter_targets_and_models_are_rejected() -> None:
     with pytest.raises(
         SettingsError, match=r"adapt\.lora\.targets: 'q_proj' matches no linear layer .* choose"
     ):

@@ -48,7 +48,7 @@ def compare_engine(shape: TransformerSettings) -> tuple[bool, float, float]:
 
 
 @pytest.mark.numerical
-def test_M36_model_with_rounded_weights_matches_int8_engine() -> None:
+def test_M36_model_with_rounded_weights_matches_the_int8_engine() -> None:
     """A different order of summation can occasionally round a number to another integer.
 
     In a narrow model this is rare enough that most log-probabilities equal the engine's.
@@ -81,7 +81,7 @@ def all_variants(width: int, heads: int) -> list[TransformerSettings]:
     ]
 
 
-def test_M36_models_that_int8_engine_cannot_run_are_rejected() -> None:
+def test_M36_models_that_the_int8_engine_cannot_run_are_rejected() -> None:
     recurrent = build_model(
         LuongSettings(embedding=8, hidden=8),
         random_model(

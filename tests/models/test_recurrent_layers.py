@@ -110,7 +110,7 @@ def test_M12_reversing_a_sequence_twice_restores_it() -> None:
         assert reverse_padded(reverse_padded(ids, lengths, keep_last), lengths, keep_last).equal(ids)
 
 
-def test_variational_dropout_shares_mask_across_positions() -> None:
+def test_variational_dropout_shares_the_mask_across_positions() -> None:
     torch.manual_seed(7)
     ones = torch.ones(4, 6, 50)
     shared = SequenceDropout(0.4, True)(ones)

@@ -46,7 +46,7 @@ def test_M20_steps_match_teacher_forcing(name: str) -> None:
 
 @pytest.mark.numerical
 @each_variant
-def test_results_do_not_depend_on_batch(name: str) -> None:
+def test_results_do_not_depend_on_the_batch(name: str) -> None:
     model = make(VARIANTS[name]).double()
     with torch.no_grad():
         expected = model(torch.tensor([[9, 10, 2]]), TARGET[1:, :3])

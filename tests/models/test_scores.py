@@ -29,7 +29,7 @@ VECTOR = torch.tensor([1.0, -1.0])
 
 
 def set_weights(score: torch.nn.Module) -> None:
-    """Set W or W1 (for keys) to MATRIX, W2 (for queries) to the identity, and v to V."""
+    """Set W or W1 (for keys) to MATRIX, W2 (for queries) to the identity, and v to VECTOR."""
     identity = torch.eye(2)
     with torch.no_grad():
         if hasattr(score, "vector"):
@@ -69,7 +69,7 @@ def test_M2_to_M7_scores_match_hand_calculation(name: str) -> None:
 
 
 @pytest.mark.parametrize("other", ["additive_joint", "concat"])
-def test_M2_forms_with_one_joint_weight_match_the_additive_score(other: str) -> None:
+def test_M2_scores_with_one_joint_weight_match_the_additive_score(other: str) -> None:
     """``vᵀ tanh(W [h; s])`` is ``vᵀ tanh(W1 h + W2 s)`` where W = [W1 W2]."""
     torch.manual_seed(0)
     additive, joined = AdditiveScore(4, 3), make_score(other, 4, 3)

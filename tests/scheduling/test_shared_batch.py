@@ -181,7 +181,7 @@ def test_shared_translator_keeps_languages_and_score_statistics(
     assert shared.align(pairs) == translator.align(pairs)
 
 
-def test_concurrent_pivot_translations_share_batches_and_equal_separate_calls(
+def test_concurrent_pivot_translations_equal_separate_calls(
     translator: Translator, models: ModelBatches
 ) -> None:
     backward = Translator(replace(translator.model, languages=("de", "en")))
@@ -329,7 +329,7 @@ while not shared.decoder.shared.waiting:
     assert run(code)[0] == 0
 
 
-def test_ctrl_c_stops_waiting_without_stopping_the_batch() -> None:
+def test_ctrl_c_stops_the_waiting_call_but_not_the_batch() -> None:
     code = """
 stopped = threading.Event()
 def press():  # again if Python was in a callback, where it ignores exceptions

@@ -51,14 +51,14 @@ def steps(draw, sampling=st.just(None)):
     pairs = st.tuples(st.integers(0, rows - 1), st.integers(0, vocabulary - 1))
     banned = draw(st.none() | st.lists(pairs, min_size=1, max_size=30))
     forced = draw(st.none() | st.lists(st.integers(-1, vocabulary - 1), min_size=rows, max_size=rows))
-    shape = draw(sampling)
-    if shape is not None:
-        shape = dataclasses.replace(shape, uniform=random.random(rows))
+    options = draw(sampling)
+    if options is not None:
+        options = dataclasses.replace(options, uniform=random.random(rows))
     return logits, Choice(
-        count=1 if shape else draw(st.integers(1, vocabulary + 3)),
+        count=1 if options else draw(st.integers(1, vocabulary + 3)),
         banned=None if banned is None else np.array(banned, dtype=np.int64),
         forced=None if forced is None else np.array(forced, dtype=np.int64),
-        sampling=shape,
+        sampling=options,
         renormalise=draw(st.booleans()),
         extra_tokens=draw(extra_token_lists(rows, vocabulary)),
     )
@@ -69,7 +69,7 @@ def extra_token_lists(rows, vocabulary):
     return st.none() | st.lists(tokens, min_size=rows, max_size=rows).map(np.array)
 
 
-shapes = st.builds(
+sampling_options = st.builds(
     Sampling,
     uniform=st.just(np.zeros(0)),
     temperature=st.sampled_from([0.3, 1.0, 2.5]),
@@ -105,31 +105,31 @@ def test_M24_candidate_tokens_match_the_definition(case):
         assert (log_probs[row, count:] == -np.inf).all()
 
 
-def assert_twin_equals(logits, choice, device):
+def assert_torch_equals_numpy(logits, choice, device):
     tokens, log_probs = choose(logits, choice)
-    twin_tokens, twin_log_probs = torch_choice.choose(torch.tensor(logits, device=device), choice)
-    assert twin_tokens.dtype == np.int64
-    assert twin_log_probs.dtype == np.float32
+    torch_tokens, torch_log_probs = torch_choice.choose(torch.tensor(logits, device=device), choice)
+    assert torch_tokens.dtype == np.int64
+    assert torch_log_probs.dtype == np.float32
     finite = log_probs > -np.inf
-    assert ((twin_log_probs > -np.inf) == finite).all()
-    assert (twin_tokens[finite] == tokens[finite]).all()
-    assert twin_log_probs[finite] == pytest.approx(log_probs[finite], abs=2e-5)
+    assert ((torch_log_probs > -np.inf) == finite).all()
+    assert (torch_tokens[finite] == tokens[finite]).all()
+    assert torch_log_probs[finite] == pytest.approx(log_probs[finite], abs=2e-5)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@given(case=steps(st.none() | shapes))
+@given(case=steps(st.none() | sampling_options))
 def test_torch_token_choice_matches_the_reference(case, device):
-    assert_twin_equals(*case, device)
+    assert_torch_equals_numpy(*case, device)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("chunk", [1, 70, 1000])
-@given(case=steps(st.none() | shapes))
+@given(case=steps(st.none() | sampling_options))
 def test_torch_token_choice_is_independent_of_chunk_size(case, chunk, device):
     before = torch_choice.CHUNK
     torch_choice.CHUNK = chunk
     try:
-        assert_twin_equals(*case, device)
+        assert_torch_equals_numpy(*case, device)
     finally:
         torch_choice.CHUNK = before
 
@@ -141,7 +141,9 @@ def test_torch_token_choice_samples_from_the_tail_of_a_large_vocabulary(scale, t
     """Flat distributions need more than the candidates that are tried first; at scale 0 all logits tie."""
     random = np.random.default_rng(7)
     logits = (random.normal(size=(50, 3000)) * scale).astype(np.float32)
-    assert_twin_equals(logits, Choice(1, sampling=Sampling(random.random(50), 1.0, top_k, top_p)), device)
+    assert_torch_equals_numpy(
+        logits, Choice(1, sampling=Sampling(random.random(50), 1.0, top_k, top_p)), device
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

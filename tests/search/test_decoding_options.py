@@ -141,7 +141,7 @@ def test_M24_length_formulas_match_hand_calculation():
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.4, -2.5])
-def test_length_divisors_are_bit_for_bit_those_of_the_c_library(alpha):
+def test_length_divisors_are_bit_identical_to_those_of_c_pow(alpha):
     """NumPy's ``**`` differs from C's ``pow`` on processors with AVX-512."""
     lengths = np.arange(1, 2000)
     assert Ranking("average", alpha).divisor(lengths).tolist() == [math.pow(n, alpha) for n in lengths]

@@ -41,7 +41,7 @@ def test_start_option_replaces_the_start_symbol(kind, overrides):
     assert results != search(kind(9), inputs(SOURCES), options)
 
 
-def test_stream_uses_start_option():
+def test_stream_uses_the_start_option():
     options = SearchOptions(beam=1, max_length=9, start=OTHER_START)
     events = list(stream(RecurrentToy(9), inputs(SOURCES), options))
     expected = search(
@@ -51,7 +51,7 @@ def test_stream_uses_start_option():
         assert [e.token for e in events if e.sentence == number][:-1] == list(hypothesis.tokens)
 
 
-def test_forced_targets_are_scored_from_start_option():
+def test_start_option_applies_to_scores_of_forced_targets():
     options = SearchOptions(beam=1, max_length=9, start=OTHER_START)
     decoder = RecurrentToy(9)
     for source, [best] in zip(SOURCES, search(decoder, inputs(SOURCES), options), strict=True):
@@ -64,7 +64,7 @@ def test_forced_targets_are_scored_from_start_option():
         assert scores != pytest.approx(step_scorer(decoder)([pair])[0], abs=1e-3)
 
 
-def test_translator_scores_and_attends_from_start_option():
+def test_translator_applies_the_start_option_to_scores_and_attention():
     tokeniser = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, tokeniser, tokeniser)
     options = dataclasses.replace(tiny.SEARCH, start=40, beam=1)
@@ -83,13 +83,13 @@ def test_translator_scores_and_attends_from_start_option():
     assert plain[0].log_prob != pytest.approx(stepwise[0].log_prob, abs=1e-2)
 
 
-def test_start_option_must_be_a_token():
+def test_start_option_must_be_a_token_of_the_vocabulary():
     with pytest.raises(SettingsError, match="start: token 9 is outside the vocabulary of 9"):
         search(RecurrentToy(9), inputs(SOURCES), SearchOptions(start=9))
     with pytest.raises(SettingsError, match="start must be a whole number, 0 or more, not -1"):
         SearchOptions(start=-1)
 
 
-def test_generation_config_contains_start_option():
+def test_generation_config_contains_the_start_option():
     config = to_generation_config(SearchOptions(start=OTHER_START), RecurrentToy(9).symbols, 20)
     assert config["decoder_start_token_id"] == OTHER_START

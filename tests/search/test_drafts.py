@@ -107,7 +107,7 @@ def test_M42_drafts_do_not_change_continuations(data):
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("shared_width", [1, 384])
-def test_M42_thread_count_does_not_change_results(threads, shared_width):
+def test_M42_drafts_do_not_change_results_for_any_thread_count(threads, shared_width):
     engine = native_model(random_model(SHAPE, spread=2.0), "int8", threads, shared_width=shared_width)
     expected = search(engine, inputs(SOURCES), GREEDY)
     drafts = [Draft(nbest[0].tokens) for nbest in expected]
@@ -381,7 +381,7 @@ def test_M42_invalid_drafts_are_rejected():
 
 
 @given(st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(0, 5), max_size=60))
-def test_M42_draft_cursor_stays_within_its_draft(draft, decided):
+def test_M42_draft_cursor_never_accepts_more_tokens_than_it_proposes(draft, decided):
     cursor = DraftCursor(draft)
     for token in decided:
         proposal = cursor.proposal(len(decided))
@@ -420,7 +420,7 @@ def test_M42_draft_resumes_after_differing_tokens(prefix_length, suffix_length, 
 
 
 @given(st.lists(st.integers(0, 3), max_size=8), st.lists(st.integers(0, 3), max_size=8))
-def test_M42_draft_resumes_by_edit_distance(draft, target):
+def test_M42_draft_cursor_computes_edit_distances(draft, target):
     @cache
     def distance(target_length, draft_length):
         if not target_length or not draft_length:

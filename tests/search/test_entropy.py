@@ -83,7 +83,7 @@ def test_entropies_of_the_engine_match_torch():
         )
 
 
-def test_entropies_change_nothing_else_and_do_not_depend_on_the_batch():
+def test_entropies_do_not_change_other_results_or_depend_on_the_batch():
     decoder = models.native_model(models.random_model(SHAPE, seed=1))
     sources = models.sentences(7, seed=1)
     plain = search(decoder, inputs(sources), OPTIONS)

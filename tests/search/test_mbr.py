@@ -65,7 +65,7 @@ def test_bleu_utility_matches_hand_calculation() -> None:
 def test_M31_expected_utility_is_the_weighted_sum(metric: str, texts: list[str], data: st.DataObject) -> None:
     weights = data.draw(st.lists(st.integers(1, 9), min_size=len(texts), max_size=len(texts)))
     total = sum(weights)
-    brute = [
+    weighted_sums = [
         sum(
             weight / total * sacrebleu_score(text, reference, metric)
             for reference, weight in zip(texts, weights, strict=True)
@@ -73,7 +73,7 @@ def test_M31_expected_utility_is_the_weighted_sum(metric: str, texts: list[str],
         for text in texts
     ]
     expected = expected_utilities(texts, weights, metric)
-    assert expected == pytest.approx(brute, abs=1e-9)
+    assert expected == pytest.approx(weighted_sums, abs=1e-9)
     ranked, ranked_utilities = zip(*rank_by_utility(texts, weights, metric), strict=True)
     assert list(ranked_utilities) == sorted((expected[index] for index in ranked), reverse=True)
     assert sorted(texts[index] for index in ranked) == sorted(set(texts))

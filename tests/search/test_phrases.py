@@ -147,7 +147,7 @@ def test_M27_search_stops_at_the_requested_number_of_hypotheses(seed, phrases, b
 
 
 @given(phrase_lists, st.integers(1, 16), st.none() | st.just(1.5))
-def test_M27_bank_sizes_count_the_hypotheses_selected_from_each_bank(phrases, beams, bonus):
+def test_M27_last_bank_size_is_the_number_of_hypotheses_selected_from_it(phrases, beams, bonus):
     compiled = Phrases(phrases, None, bonus)
     count = 1 if bonus is not None else compiled.total + 1
     banks = Banks([compiled], beams, 30)

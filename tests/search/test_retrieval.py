@@ -134,7 +134,7 @@ def test_M44_engine_steps_match_the_numpy_reference(data):
 
 
 @pytest.mark.parametrize("make", [lambda model: model, lambda model: Ensemble([model, model])])
-def test_M44_torch_models_and_ensembles_match_the_retrieval_reference(make):
+def test_M44_retrieval_with_torch_models_and_ensembles_matches_the_engine(make):
     model = random_model(SHAPE, 3, spread=2.0)
     decoder, sources = make(model), sentences(6, 3)
     engine = native_model(model)
@@ -167,7 +167,7 @@ def test_M44_decoder_features_of_torch_and_engine_are_equal():
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_M44_remembered_sentence_is_repeated_and_dissimilar_one_is_ignored(beam):
+def test_M44_stored_translations_are_repeated_and_distant_neighbours_are_ignored(beam):
     engine, sources = native_model(random_model(SHAPE, 1, spread=2.0)), sentences(5, 1)
     plain = search(engine, inputs(sources), SearchOptions(beam=beam, max_length=20))
     rng = np.random.default_rng(0)
@@ -185,7 +185,7 @@ def test_M44_remembered_sentence_is_repeated_and_dissimilar_one_is_ignored(beam)
     assert search(engine, inputs(sources, datastores=far), search_options) == plain
 
 
-def test_shared_batches_are_bit_identical_to_separate_searches():
+def test_searches_with_datastores_give_equal_results_in_a_shared_batch():
     engine, sources = native_model(random_model(SHAPE, 2, spread=2.0), threads=2), sentences(30, 2)
     datastores = datastores_for(engine, 30, 2)
     search_options = SearchOptions(beam=2, max_length=15)
@@ -198,7 +198,7 @@ def test_shared_batches_are_bit_identical_to_separate_searches():
         batches.close()
 
 
-def test_datastores_that_do_not_fit_the_model_are_refused():
+def test_invalid_datastores_are_rejected():
     engine = native_model(random_model(SHAPE))
     memory = engine.encode(sentences(1))
     good = Datastore(np.zeros((2, 16), np.float16), np.array([4, 5]), 1.0, 1.0)

@@ -127,7 +127,7 @@ def test_waiting_sentences_enter_a_batch_in_progress(monkeypatch):
     "changes",
     [{"sample": True, "nbest": 2, "seed": 1}, {"no_repeat_ngram": 2}, {"attention": True}],
 )
-def test_options_unsupported_by_the_engine_use_numpy_search(monkeypatch, changes):
+def test_searches_with_options_unsupported_by_the_engine_run_in_numpy(monkeypatch, changes):
     engine = native_model(random_model(SHAPE, spread=2.0))
     monkeypatch.setattr(DecoderBatch, "step", lambda self: pytest.fail("the engine searched"))
     assert search(engine, inputs(sentences(3)), SearchOptions(beam=2, **changes))
@@ -202,7 +202,7 @@ def test_native_core_rejects_invalid_search_rules(changes):
         native_model(random_model(SHAPE)).beam_search(replace(RULES, **changes))
 
 
-def test_native_core_rejects_arguments_that_do_not_fit_the_memory():
+def test_native_core_rejects_sentences_that_do_not_match_the_encoded_sources():
     engine = native_model(random_model(SHAPE))
     sources = sentences(2)
     memory = engine.encode(sources)

@@ -108,14 +108,14 @@ def test_M24_nbest_hypotheses_are_distinct_and_sorted():
         assert hypotheses[0] == first
 
 
-def test_M24_early_stopping_ends_at_beam_finished_hypotheses():
+def test_M24_early_stopping_reduces_the_number_of_steps():
     early, late = RecurrentToy(8, seed=4, end_bias=1.0), RecurrentToy(8, seed=4, end_bias=1.0)
     search(early, inputs(SOURCES), SearchOptions(beam=4, early_stopping=True))
     search(late, inputs(SOURCES), SearchOptions(beam=4, early_stopping=False))
     assert early.calls["step"] < late.calls["step"]
 
 
-def test_M24_exact_bound_stops_earlier_for_smaller_nbest():
+def test_M24_exact_stopping_ends_earlier_for_a_smaller_nbest_list():
     """The best hypothesis is known earlier than the six best hypotheses."""
     best_only, six_best = RecurrentToy(8, seed=4, end_bias=1.0), RecurrentToy(8, seed=4, end_bias=1.0)
     exact = SearchOptions(beam=6, early_stopping=False, length_formula="none")
@@ -143,14 +143,14 @@ def test_M22_truncation_is_reported(beam):
     assert len(hypothesis.tokens) == 4
 
 
-def test_M22_hypothesis_that_ends_at_the_length_limit_is_not_truncated():
+def test_M22_hypothesis_is_truncated_only_if_its_end_symbol_exceeds_the_limit():
     ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), dataclasses.replace(GREEDY, max_length=3))
     assert (hypothesis.tokens, hypothesis.truncated) == ((4, 5), False)
     ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), dataclasses.replace(GREEDY, max_length=2))
     assert (hypothesis.tokens, hypothesis.truncated) == ((4, 5), True)
 
 
-def test_M22_hypothesis_ended_by_the_length_limit_is_truncated():
+def test_M22_hypothesis_with_a_forced_end_symbol_is_truncated():
     options = dataclasses.replace(GREEDY, max_length=2, force_end=True)
     ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), options)
     assert hypothesis.tokens == (4,)
@@ -166,7 +166,7 @@ def test_min_length_overrides_max_ratio():
     assert not hypothesis.truncated
 
 
-def test_search_never_generates_special_symbols():
+def test_search_never_generates_start_or_padding_symbols_or_banned_tokens():
     decoder = RecurrentToy(6, seed=1, end_bias=-9.0)
     decoder.outward[:, :4] *= 3.0  # the special symbols would often be the most probable
     tokens = {

@@ -81,8 +81,8 @@ def test_M25_log_probs_do_not_depend_on_sampling_options():
 def test_M25_sampling_from_one_candidate_equals_greedy_search():
     decoder = RecurrentToy(8, seed=3, end_bias=0.5)
     ((greedy,),) = search(decoder, inputs([[9, 2]]), SearchOptions(beam=1))
-    for shape in ({"top_k": 1}, {"temperature": 1e-4}, {"top_p": 1e-6}):
-        (samples,) = search(decoder, inputs([[9, 2]]), SearchOptions(sample=True, nbest=4, **shape))
+    for options in ({"top_k": 1}, {"temperature": 1e-4}, {"top_p": 1e-6}):
+        (samples,) = search(decoder, inputs([[9, 2]]), SearchOptions(sample=True, nbest=4, **options))
         assert {sample.tokens for sample in samples} == {greedy.tokens}
 
 

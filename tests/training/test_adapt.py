@@ -183,7 +183,7 @@ def run_main(*arguments: object) -> int:
     return int(error.value.code or 0)
 
 
-def test_adapter_of_another_model_is_rejected(base: Path, tmp_path: Path) -> None:
+def test_damaged_adapters_and_adapters_of_other_models_are_rejected(base: Path, tmp_path: Path) -> None:
     model, run = base / "run" / "model", f"../{tmp_path.name}/run"
     adapter = train(adapt_settings(base, model, run, steps=2, adapt=LORA))
     other = train(adapt_settings(base, model, f"{run}2", steps=2))
@@ -226,7 +226,7 @@ def test_checkpoint_of_a_training_run_can_be_adapted(base: Path, tmp_path: Path)
     assert uwaga.load(folder, device="cpu").translate("abc", max_length=5) is not None
 
 
-def test_invalid_settings_are_rejected(base: Path, tmp_path: Path) -> None:
+def test_invalid_adaptation_settings_are_rejected(base: Path, tmp_path: Path) -> None:
     model, run = base / "run" / "model", f"../{tmp_path.name}/run"
     run_main("convert", "--int8", model, tmp_path / "int8")
     cases: list[tuple[str, dict[str, Any]]] = [

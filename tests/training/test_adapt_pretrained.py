@@ -178,7 +178,7 @@ def test_adapted_t5_model_is_written_in_t5_format(tmp_path: Path, monkeypatch: p
     assert transformers.T5ForConditionalGeneration.from_pretrained(folder) is not None
 
 
-def test_M34_marian_adapter_merges_into_marian_format(tmp_path: Path) -> None:
+def test_M34_adapter_of_a_marian_model_is_merged_with_its_base_model(tmp_path: Path) -> None:
     make(tmp_path / "marian")
     write_corpus(
         tmp_path, [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]
@@ -243,7 +243,7 @@ def test_marian_model_with_new_vocabulary_is_written_in_uwaga_format(tmp_path: P
     assert uwaga.load(folder, device="cpu").translate("a car", max_length=4) is not None
 
 
-def test_settings_unsupported_by_other_model_formats_are_rejected(tmp_path: Path) -> None:
+def test_settings_unsupported_by_the_marian_format_are_rejected(tmp_path: Path) -> None:
     make(tmp_path / "marian")
     write_corpus(tmp_path, ["a car\tein Auto"])
     for message, changes in (

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_changed_settings_are_rejected_with_both_values(folder: Path) -> None:
+def test_error_for_forbidden_settings_changes_shows_old_and_new_values(folder: Path) -> None:
     train(toy_settings(folder, steps=4))
     before = {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
     values = toy_values(folder, steps=4, label_smoothing=0.3)
@@ -62,7 +62,9 @@ def test_number_of_steps_cannot_change_if_the_schedule_depends_on_it(folder: Pat
         train(toy_settings(folder, steps=6, schedule=cosine))
 
 
-def test_changed_settings_are_written_on_resume(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_permitted_settings_changes_are_logged_and_saved_on_resume(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     train(toy_settings(folder, steps=10, save_every=10))
     (folder / "moved.tsv").write_bytes((folder / "train.tsv").read_bytes())
     values = toy_values(folder, steps=15, save_every=10, validate_every=3, patience=50)

@@ -146,7 +146,7 @@ def test_M18_target_log_probs_depend_on_the_source() -> None:
             torch.testing.assert_close(log_probs[row, :length], expected, **tolerance(expected))
 
 
-def test_invalid_settings_are_rejected_with_a_remedy(tmp_path: Path) -> None:
+def test_invalid_decoder_only_settings_are_rejected(tmp_path: Path) -> None:
     raw = toy_decoder_values(tmp_path, 5, SMALL)
     with pytest.raises(SettingsError, match=r"one vocabulary; set text.joint: true"):
         parse(Settings, raw | {"text": {"joint": False}}, "toy")

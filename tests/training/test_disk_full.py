@@ -37,7 +37,7 @@ def run(folder: Path, limit: int) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [1000, 60_000])
-def test_full_disk_is_reported_and_run_resumes(
+def test_full_disk_is_reported_and_training_resumes_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     write_reversal_corpus(tmp_path, pairs=60)

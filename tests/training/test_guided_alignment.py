@@ -123,7 +123,7 @@ def test_guided_alignment_head_does_not_change_outputs() -> None:
 
 
 @pytest.mark.parametrize(("layer", "head"), [(3, None), (1, 3)])
-def test_missing_layer_or_head_is_rejected(layer, head) -> None:
+def test_nonexistent_layer_or_head_is_rejected(layer, head) -> None:
     with pytest.raises(SettingsError, match=r"guided_alignment\.(layer: 3|head: 3), but the"):
         guided_head(make_model(), layer, head)
 
@@ -207,7 +207,7 @@ def test_guided_alignment_head_learns_alignments(tmp_path: Path) -> None:
     assert errors["guided"] < errors["plain"]
 
 
-def test_corpora_without_alignment_file_are_aligned(tmp_path: Path) -> None:
+def test_corpora_without_an_alignment_file_are_aligned(tmp_path: Path) -> None:
     values = spelled_values(tmp_path, steps=2, save_every=2, validate_every=2, guided_alignment={})
     values["data"]["train"] = [str(tmp_path / "train.tsv")]
     settings = parse(Settings, values, "toy")
@@ -219,7 +219,7 @@ def test_corpora_without_alignment_file_are_aligned(tmp_path: Path) -> None:
     assert links.stat().st_mtime_ns == before
 
 
-def test_incompatible_settings_are_rejected(tmp_path: Path) -> None:
+def test_incompatible_guided_alignment_settings_are_rejected(tmp_path: Path) -> None:
     values = spelled_values(tmp_path, guided_alignment={})
     del values["training"]["guided_alignment"]
     with pytest.raises(SettingsError, match="an alignment is given but not used"):

@@ -24,7 +24,7 @@ from uwaga.training.train import train
 
 
 def toy_corpora_values(folder: Path, **training: Any) -> dict[str, Any]:
-    """Write toy corpora with tags ``<2rev>`` and ``>>eng<<`` and without tag; return settings for them."""
+    """Write toy corpora with tags ``<2rev>`` and ``>>eng<<`` and without a tag; return settings for them."""
     write_reversal_corpus(folder, pairs=300)
     rng = random.Random(3)
     words = ["".join(rng.choices("abcdefghijkl", k=rng.randint(1, 5))) for _ in range(140)]
@@ -172,7 +172,7 @@ def test_corpus_settings_that_affect_weights_cannot_change(tmp_path: Path) -> No
             check_unchanged(path, before, changed(number, **change))
 
 
-def test_remote_corpora_are_read_and_errors_reported(tmp_path: Path, monkeypatch) -> None:
+def test_remote_corpora_are_read_and_read_errors_are_reported(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("uwaga.files.store.PAUSE", 0.001)
     values = toy_corpora_values(tmp_path, steps=3, save_every=3, validate_every=3)
     memory = fsspec.filesystem("memory")

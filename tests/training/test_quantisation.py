@@ -17,7 +17,7 @@ from uwaga.translator.text import TokenPair
 
 
 def int8_error(model: Path, dev: Path) -> tuple[float, float]:
-    """Return the increase of the loss per token by int8, and the mean change of log-probabilities."""
+    """Return the increase in loss per token due to int8, and the mean change of the log-probabilities."""
     checkpoint = formats.read(model)
     pairs = [line.split("\t") for line in dev.read_text().splitlines()]
     sides = checkpoint.source, checkpoint.target

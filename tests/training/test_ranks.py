@@ -40,7 +40,7 @@ def run_ranks(work: Callable[[Ranks], Any], world: int = WORLD) -> list[Any]:
         return list(pool.map(run_rank, range(world)))
 
 
-def test_run_on_all_and_gather_return_results_of_all_ranks() -> None:
+def test_run_on_all_returns_the_local_result_and_gather_all_results() -> None:
     assert run_ranks(lambda ranks: ranks.run_on_all(lambda: ranks.rank**2)) == [0, 1, 4]
     assert (
         run_ranks(lambda ranks: ranks.gather({"rank": ranks.rank})) == [[{"rank": n} for n in range(3)]] * 3
@@ -164,7 +164,7 @@ def test_stopping_process_does_not_wait_for_unresponsive_processes() -> None:
         local.close()
 
 
-def test_broken_connection_error_names_the_ended_process_once() -> None:
+def test_error_for_a_broken_connection_names_the_ended_process_once() -> None:
     store = HashStore()
     messages = [RankMessages(store, rank, 3) for rank in range(3)]
     messages[1].close()
@@ -212,7 +212,7 @@ def test_single_process_does_not_communicate(tmp_path: Path) -> None:
     check_shared_folder(SINGLE_PROCESS, tmp_path)
 
 
-def test_missing_store_error_names_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_for_a_missing_store_mentions_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     with (
         pytest.raises(RankLostError, match="start all processes with torchrun"),
@@ -246,7 +246,7 @@ def test_differences_between_processes_are_reported(tmp_path: Path) -> None:
         )
 
 
-def test_process_without_access_to_run_folder_is_rejected(
+def test_process_without_access_to_the_run_folder_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("uwaga.training.consistency._VISIBILITY_SECONDS", 0.3)

@@ -81,7 +81,7 @@ def test_run_killed_three_times_is_bit_identical_to_an_uninterrupted_one(tmp_pat
 
 
 @pytest.mark.slow
-def test_ctrl_c_writes_checkpoint_and_reports_it(tmp_path: Path) -> None:
+def test_ctrl_c_writes_a_checkpoint_and_reports_it(tmp_path: Path) -> None:
     prepare(tmp_path)
     run = tmp_path / "stopped"
     process = start_training(tmp_path, "stopped")

@@ -85,7 +85,7 @@ def test_two_processes_match_a_single_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.release
-def test_four_processes_with_fsdp_or_changed_counts_match_a_single_process(tmp_path: Path) -> None:
+def test_fsdp_and_changed_process_counts_match_a_single_process(tmp_path: Path) -> None:
     settings = prepare(tmp_path, **EXACT_SETTINGS | {"clip": 0.5, "steps": 12, "keep_last": 9})
     train(settings)
     run_to_end(tmp_path, 4, "run=four")
@@ -129,7 +129,7 @@ def test_restarted_run_is_bit_identical_to_an_uninterrupted_one(tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_ctrl_c_writes_checkpoint_and_stops_all_processes(tmp_path: Path) -> None:
+def test_ctrl_c_writes_a_checkpoint_and_stops_all_processes(tmp_path: Path) -> None:
     prepare(tmp_path, accumulate=2, steps=4000)
     process = launch(tmp_path, 2, *TRAIN)
     wait_for_step(process, tmp_path, 3)

@@ -15,7 +15,7 @@ from uwaga.training.optimiser import learning_rate
     warmup=st.integers(0, 50),
     steps=st.integers(51, 500),
 )
-def test_learning_rate_rises_to_the_peak_and_falls(kind: str, warmup: int, steps: int) -> None:
+def test_learning_rate_rises_to_the_peak_and_then_never_increases(kind: str, warmup: int, steps: int) -> None:
     settings = ScheduleSettings(kind=kind, peak=0.5, warmup=warmup, floor=0.01)
     rates = [learning_rate(settings, step, steps) for step in range(1, steps + 1)]
     assert all(0 < rate <= 0.5 + 1e-12 for rate in rates)

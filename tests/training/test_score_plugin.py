@@ -21,7 +21,7 @@ def uwaga(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_attention_score_of_a_plugin_is_trained_stored_and_loaded(
+def test_model_with_a_plugin_attention_score_is_trained_stored_and_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forget_plugins(monkeypatch, SCORES)

@@ -71,7 +71,7 @@ def table(folder: Path) -> list[dict[str, str]]:
         ({"parameters": {"a": {"values": [1]}}, "trails": 3}, "did you mean 'trials'"),
     ],
 )
-def test_error_in_sweep_settings_names_the_key(values: dict[str, Any], message: str) -> None:
+def test_invalid_sweep_settings_are_rejected(values: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         parse(SweepSettings, values, "sweep.yaml")
 

@@ -200,7 +200,7 @@ def test_full_disk_leaves_only_complete_older_checkpoints(
     read_checkpoint(older)
 
 
-def test_deleted_file_is_not_reported_as_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleted_file_is_not_reported_as_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = checkpoint.save_file
 
     def save_and_delete(tensors: dict[str, torch.Tensor], path: str, metadata: dict[str, str]) -> None:
@@ -226,7 +226,7 @@ def test_invalid_corpora_and_devices_are_reported(folder: Path) -> None:
             train(toy_settings(folder, device="cuda"))
 
 
-def test_checkpoint_with_other_vocabulary_is_rejected(folder: Path) -> None:
+def test_checkpoint_with_another_vocabulary_is_rejected(folder: Path) -> None:
     settings = toy_settings(folder, steps=5)
     train(settings)
     path = checkpoint_path(settings.run / "checkpoints", 5)
@@ -239,7 +239,7 @@ def test_checkpoint_with_other_vocabulary_is_rejected(folder: Path) -> None:
         train(toy_settings(folder, steps=6))
 
 
-def test_initial_weights_have_the_published_scale() -> None:
+def test_initial_embeddings_have_the_published_scale() -> None:
     settings = toy_settings(Path("x")).model
     torch.manual_seed(0)
     model = Transformer(settings, Symbols(2, 3, 0, 1), 5000, 5000)
