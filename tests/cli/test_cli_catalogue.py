@@ -105,14 +105,14 @@ def test_unreleased_status_is_shown_before_download(server):
     assert "fr to en, 5.0 kB, not released (Nightly)" in fail("download", "fr-en")
 
 
-def test_download_without_terminal_requires_yes_option(server):
+def test_download_without_a_terminal_requires_the_yes_option(server):
     text = fail("download", "en-pt")
     assert "--yes" in text and "Mozilla Public License" in text
     assert [path for path, _ in server.requests] == ["/models.json"]
 
 
 @pytest.mark.parametrize("answer", ["y", pytest.param("n", marks=pytest.mark.slow)])
-def test_licence_prompt_is_shown_on_terminal(server, answer):
+def test_download_on_a_terminal_asks_to_accept_the_licence(server, answer):
     """A pseudo-terminal shows the progress bar and the prompt; standard output contains only the path."""
     controller, terminal = pty.openpty()
     words = [sys.executable, "-m", "uwaga", "models", "download", "en-pt"]
@@ -147,7 +147,7 @@ def test_licence_prompt_is_shown_on_terminal(server, answer):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (("download", "en-pz"), "did you mean en-pt"),
         (("download", "en_PT"), "--yes"),  # the code is recognised
@@ -169,8 +169,8 @@ def test_licence_prompt_is_shown_on_terminal(server, answer):
         (("remove", "firefox-en-pt-small"), "no installed model"),
     ],
 )
-def test_catalogue_errors_suggest_fixes(server, words, says):
-    assert says in fail(*words)
+def test_catalogue_errors_suggest_fixes(server, words, message):
+    assert message in fail(*words)
 
 
 def test_missing_or_unknown_arguments_exit_with_2(server):
@@ -182,7 +182,7 @@ def test_missing_or_unknown_arguments_exit_with_2(server):
     assert "no such folder to look" in fail("runs")
 
 
-def test_catalogue_help_has_examples(server):
+def test_help_of_models_commands_has_examples(server):
     for words in (("-h",), ("list", "-h"), ("download", "--help"), ("remove", "-h"), ("path", "-h")):
         text = succeed(*words)
         assert "Examples" in text and "uwaga models" in text
@@ -296,7 +296,7 @@ def test_catalogue_functions_work_as_shown_in_the_guide(server):
         catalogue.path(TINY)
 
 
-def test_opus_mt_is_listed_by_language_pair(server):
+def test_opus_mt_models_are_listed_by_language_pair(server):
     """Run in a new process, since ``huggingface_hub`` reads the address of the hub when it is imported."""
     card = {
         "id": "Helsinki-NLP/opus-mt-en-de",

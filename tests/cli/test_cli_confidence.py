@@ -52,7 +52,7 @@ def test_copied_text_is_printed_without_colours():
     assert confident_text(Translation("12", 0.0, (), ()), colours=True) == "12"
 
 
-def test_colours_are_shown_on_terminal_unless_no_color_is_set(monkeypatch, tmp_path):
+def test_colours_are_shown_on_a_terminal_unless_no_color_is_set(monkeypatch, tmp_path):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert shows_colours(None)

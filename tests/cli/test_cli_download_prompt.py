@@ -88,12 +88,12 @@ def test_error_after_declined_download_names_the_download_command(server, monkey
     assert server.requests == [] and not models_home().exists()
 
 
-def test_prompt_is_not_shown_without_terminal(server):
+def test_download_prompt_is_not_shown_without_a_terminal(server):
     result = CliRunner().invoke(app, ["translate", "--from", "qaa", "--to", "en", "Hi"], input="y\ny\n")
     assert result.exit_code == 1 and "`uwaga models download qaa-en`" in result.stderr
     assert server.requests == [] and "[y/N]" not in result.stderr
 
 
-def test_installed_name_takes_precedence_over_language_pair(server, tmp_path):
+def test_installed_model_named_like_a_language_pair_takes_precedence(server, tmp_path):
     write_student(models_home() / "qaa-en", seed=5)
     assert uwaga.load("qaa-en").languages == ("en", "de")  # as its files state

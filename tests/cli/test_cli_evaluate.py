@@ -90,7 +90,7 @@ def test_tsv_rows_may_have_different_reference_counts(folder):
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
-def test_compressed_files_are_read_or_rejected(folder, suffix):
+def test_compressed_files_are_read_and_truncated_ones_rejected(folder, suffix):
     import zstandard
 
     pack = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.compress}[suffix]
@@ -127,7 +127,7 @@ def test_against_option_compares_systems(folder):
     assert [row["value"] for row in document["comparison"]] == [row["value"] for row in document["scores"]]
 
 
-def test_errors_name_unreadable_files(folder):
+def test_errors_explain_unreadable_or_mismatched_files(folder):
     write("short.de", REFERENCES[:1])
     write("empty.de", [])
     Path("binary").write_bytes(bytes(range(256)))

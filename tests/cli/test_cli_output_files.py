@@ -40,7 +40,7 @@ def test_output_compression_is_chosen_by_file_suffix(tmp_path, suffix):
         assert path.read_bytes()[:10] == first[:10]  # without time and name
 
 
-def test_missing_zstandard_fails_early(tmp_path, monkeypatch):
+def test_missing_zstandard_is_reported_before_output_is_written(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
     expected_error = pytest.raises(MissingExtraError, match=r"x\.zst: writing zstd files needs zstandard")
     with expected_error, lines.open_output(tmp_path / "x.zst"):

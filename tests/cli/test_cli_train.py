@@ -181,7 +181,7 @@ def test_estimate_writes_no_files(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_set_option_changes_preset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_set_option_changes_values_of_the_preset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal_corpus(tmp_path)
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=1) | {"model": "luong-small"}))

@@ -228,11 +228,11 @@ def test_error_messages_fit_on_one_line(run, arguments, words):
     assert words in errors[0]
 
 
-def test_unknown_number_format_is_a_usage_error(run):
+def test_unknown_dtype_is_a_usage_error(run):
     assert "'int3' is not one of 'auto', 'float32'" in run("translate", "a", "--dtype", "int3", code=2).stderr
 
 
-def test_lines_before_invalid_line_are_written(run, tmp_path, translator, monkeypatch):
+def test_lines_before_an_invalid_line_are_written(run, tmp_path, translator, monkeypatch):
     content = b"Hi\nThe dog.\nna\xefve\nnever reached\n"
     for arguments, stdin in (([], content), (["-i", tmp_path / "in"], None)):
         (tmp_path / "in").write_bytes(content)
@@ -326,7 +326,7 @@ def test_number_of_lines_read_ahead_is_bounded():
     assert len(produced) < 8 * lines.CHUNK_LINES
 
 
-def test_lines_are_translated_while_pipe_is_open(folder):
+def test_lines_are_translated_while_the_pipe_is_open(folder):
     command = [sys.executable, "-m", "uwaga", "translate", "--model", str(folder), "--device", "cpu"]
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
     with subprocess.Popen(
@@ -426,7 +426,7 @@ def test_infinite_score_is_null_in_json():
 
 
 @pytest.mark.parametrize("verb", ["translate", "score"])
-def test_translate_help_has_examples(verb):
+def test_help_of_translate_and_score_has_examples(verb):
     result = CliRunner().invoke(app, [verb, "--help"])
     assert result.exit_code == 0
     assert result.output.count(f"uwaga {verb}") >= 4

@@ -113,7 +113,9 @@ SOURCES = [f"I want {number} cars." for number in range(6)]
         ("out.de", ["--stream"], signal.SIGKILL),
     ],
 )
-def test_interrupted_command_resumes_to_identical_output(folder, tmp_path, name, options, signal_number):
+def test_resumed_command_gives_the_output_of_an_uninterrupted_one(
+    folder, tmp_path, name, options, signal_number
+):
     options = [*options, "--beam", "1", "-o", tmp_path / name]
     links = [] if options[0] == "--stream" else ["--alignments", tmp_path / "links"]
     process = start_translation(folder, tmp_path, SOURCES[:3], *options, *links)

@@ -151,7 +151,7 @@ def test_model_option_requires_a_value():
         ["merge", "adapter"],
     ],
 )
-def test_existing_folders_are_replaced_only_with_force(arguments, tmp_path):
+def test_folders_with_unrelated_files_are_not_replaced_even_with_force(arguments, tmp_path):
     (tmp_path / "file").write_text("kept")
     result = CliRunner().invoke(app, [*arguments, str(tmp_path)])
     assert result.exit_code == 1 and "add --force" in result.output

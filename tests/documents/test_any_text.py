@@ -44,7 +44,7 @@ FILE_NAMES = [
 @pytest.mark.parametrize("name", ["text", "html", "xml", "markdown"])
 @given(TEXTS)
 @example("a\r\n")
-def test_strings_of_all_formats_survive_round_trip(name, text):
+def test_strings_in_all_formats_survive_round_trip(name, text):
     try:
         fragment = read_fragment(text, name)
     except UwagaError:
@@ -55,7 +55,7 @@ def test_strings_of_all_formats_survive_round_trip(name, text):
 
 @pytest.mark.parametrize("name", FILE_NAMES)
 @given(TEXTS)
-def test_arbitrary_document_is_read_or_raises_uwaga_error(name, text):
+def test_arbitrary_document_is_read_or_rejected_with_a_uwaga_error(name, text):
     read = find_format(Path(name)).read
     data = text.encode("utf-8", "surrogatepass")
     try:

@@ -29,7 +29,7 @@ def test_markdown_document_keeps_its_markup(tmp_path, capsys):
     ]
 
 
-def test_force_option_replaces_output(tmp_path, capsys):
+def test_existing_output_is_replaced_only_with_force(tmp_path, capsys):
     source, target = tmp_path / "a.txt", tmp_path / "b.txt"
     source.write_text("A dog sleeps.\n")
     target.write_text("kept")
@@ -60,7 +60,7 @@ def test_source_language_is_detected(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "options", "says"),
+    ("name", "content", "options", "message"),
     [
         ("a.xyz", "x", (), "unknown file type"),
         ("a.csv", "a,b\n", (), "--columns"),
@@ -70,11 +70,13 @@ def test_source_language_is_detected(tmp_path, capsys):
         ("a.txt", "x", ("--encoding", "klingon"), "encoding"),
     ],
 )
-def test_translate_file_errors_are_reported_without_traceback(tmp_path, capsys, name, content, options, says):
+def test_translate_file_errors_are_reported_without_traceback(
+    tmp_path, capsys, name, content, options, message
+):
     (tmp_path / name).write_text(content)
     assert run("translate-file", tmp_path / name, tmp_path / "out", *options) == 1
     error = capsys.readouterr().err
-    assert says in error and "Traceback" not in error
+    assert message in error and "Traceback" not in error
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 

@@ -57,7 +57,7 @@ def test_interrupted_job_resumes_without_repeating_texts(document, limit):
     assert sorted(path.name for path in document.iterdir()) == ["a.txt", "b.txt"]
 
 
-def test_texts_of_truncated_journal_are_translated_again(document):
+def test_texts_missing_from_a_truncated_journal_are_translated_again(document):
     with pytest.raises(KeyboardInterrupt):
         run_document_job(job(document), InterruptedModel(21))
     path = journal_path(document / "b.txt")
@@ -70,7 +70,7 @@ def test_texts_of_truncated_journal_are_translated_again(document):
         (document / "b.txt").unlink()
 
 
-def test_changed_input_or_settings_are_rejected(document):
+def test_resuming_with_changed_input_or_settings_is_rejected(document):
     with pytest.raises(KeyboardInterrupt):
         run_document_job(job(document, model="one"), InterruptedModel(20))
     with pytest.raises(SettingsError, match="model = 'one', but is now requested with 'two'"):
@@ -144,7 +144,7 @@ def test_file_name_determines_the_format():
     assert len(DOCUMENT_FORMATS) == 19
 
 
-def test_unencodable_character_is_reported(document):
+def test_undecodable_bytes_and_unencodable_characters_are_reported(document):
     (document / "a.txt").write_bytes("Müll".encode("latin-1"))
     with pytest.raises(DataError, match="line 1, byte 2 of the file is not valid utf-8"):
         run_document_job(document_job(document / "a.txt", document / "b.txt"), identity)

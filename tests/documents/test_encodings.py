@@ -67,7 +67,7 @@ def test_files_of_random_bytes_are_read_or_rejected():
             can_read("a.txt", rng.randbytes(size), DocumentOptions(encoding=encoding))
 
 
-def test_declared_codecs_that_are_not_text_encodings_are_rejected():
+def test_only_declared_text_encodings_are_accepted():
     for name in ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "rot13", "base64"):
         with pytest.raises(UwagaError, match="is not a known text encoding"):
             normalise_encoding(name, "a.html")

@@ -62,7 +62,7 @@ def normalised_words(inlines):
 
 
 @given(DOCUMENT)
-def test_written_document_is_parsed_into_the_same_texts(text):
+def test_translated_markdown_document_is_parsed_into_the_same_texts(text):
     changed = render("a.md", text.encode(), swap_case)
     assert normalised_words(texts("a.md", changed)) == normalised_words(
         swap_case(texts("a.md", text.encode()))
@@ -181,7 +181,7 @@ def test_markdown_dialect_syntax_is_not_sent_to_the_model():
     ]
 
 
-def test_translated_link_titles_stay_inside_quotes():
+def test_translated_titles_and_labels_stay_inside_their_delimiters():
     document = b'![a](b "c")\n\n!!! note "d"\n\n:::tip[e]\n:::\n'
     rendered = render("a.md", document, lambda inlines: [('"x" [y]',) for _ in inlines]).decode()
     assert rendered.startswith('!["x" \\[y\\]](b "&quot;x&quot; [y]")')

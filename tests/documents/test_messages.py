@@ -100,7 +100,7 @@ APPLE = '/* A "comment"; */\n"key one" = "It\\"s \\n here";\n// other\nbare.key 
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be"])
-def test_apple_strings_are_translated_or_rejected(encoding):
+def test_apple_strings_are_translated_and_malformed_lines_rejected(encoding):
     rendered = check_laws("a.strings", APPLE.encode(encoding)).decode(encoding)
     assert rendered == APPLE.replace('It\\"s \\n here', 'iT\\"S \\n HERE').replace("Value %@", "vALUE %@")
     with pytest.raises(DataError, match="line 2"):
@@ -108,7 +108,7 @@ def test_apple_strings_are_translated_or_rejected(encoding):
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_apple_property_list_is_translated_or_rejected(mark):
+def test_apple_property_list_is_translated_and_other_content_rejected(mark):
     text = (
         b'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" '
         b'"http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n<plist version="1.0">\n<dict>\n\t<key>menu.open</key>\n'

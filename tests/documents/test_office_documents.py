@@ -128,7 +128,7 @@ def test_names_of_table_columns_are_unchanged(tmp_path):
     assert b"<t>Name</t>" in changed and b">sOME TEXT </t>" in changed and b"<rPr><b/></rPr>" in changed
 
 
-def test_open_document_texts_and_notes_are_translated(tmp_path):
+def test_opendocument_texts_and_notes_are_translated(tmp_path):
     content = odt(
         '<text:h>A head</text:h><text:p>Some <text:span text:style-name="T1">bold</text:span> text<text:note>'
         "<text:note-body><text:p>A note</text:p></text:note-body></text:note> here<text:s text:c='2'/></text:p>"
@@ -319,7 +319,7 @@ def workbook(sheet, strings):
         ("<c><v>1</v></c>", []),
     ],
 )  # fmt: skip
-def test_cell_texts_named_by_formulas_lists_or_filters_are_copied(tmp_path, sheet, copied):
+def test_cell_texts_referenced_by_formulas_lists_or_filters_are_copied(tmp_path, sheet, copied):
     strings = ["Open", "Closed", "Red shoes", "Other"]
     content = workbook(sheet, strings)
     assert model_texts(tmp_path, "a.xlsx", content) == [words for words in strings if words not in copied]
@@ -378,7 +378,7 @@ def test_content_controls_contain_their_translation(tmp_path):
     assert b"<dc:title>mY TITLE</dc:title><dc:creator>Ann<" in changed["docProps/core.xml"]
 
 
-def test_alternative_texts_and_ruby_in_word_are_translated(tmp_path):
+def test_alternative_texts_and_ruby_bases_in_word_are_translated(tmp_path):
     picture = '<w:r><w:drawing><wp:docPr xmlns:wp="p" id="1" name="Picture 1" descr="A &quot;red&quot; car" title="Car"/></w:drawing></w:r>'
     ruby = "<w:r><w:ruby><w:rt><w:r><w:t>dry</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>driver</w:t></w:r></w:rubyBase></w:ruby></w:r>"
     body = f"<w:p>{picture}</w:p><w:p><w:r><w:t>The </w:t></w:r>{ruby}<w:r><w:t> is here</w:t></w:r>{picture}</w:p>"
@@ -412,7 +412,7 @@ def test_only_fixed_texts_of_slide_masters_are_translated(tmp_path):
     assert model_texts(tmp_path, "a.pptx", content) == ["Confidential"]
 
 
-def test_cells_and_frames_of_open_document_are_translated(tmp_path):
+def test_cells_and_frames_of_opendocument_spreadsheets_are_translated(tmp_path):
     cell = "<table:table-cell{}><text:p>{}</text:p></table:table-cell>"
     body = (
         cell.format("", "Open")

@@ -141,7 +141,7 @@ SEGMENTS = (
         ('<target state="new"><mrk mtype="seg" mid="1">Eins.</mrk></target>', "oNE."),
     ],
 )  # fmt: skip
-def test_segments_with_any_form_of_target_are_translated(target, first):
+def test_only_segments_without_a_finished_target_are_translated(target, first):
     document = file(SEGMENTS.format(target))
     assert [plain_text(text) for text in texts("a.sdlxliff", document)] == (
         ["One."] if first == "oNE." else []

@@ -148,6 +148,6 @@ def test_ruby_symbols_are_not_translated():
     assert "yes: sURE" in rendered and '"no": nEVER' in rendered
 
 
-def test_language_code_that_reads_as_boolean_is_quoted():
+def test_language_code_that_reads_as_a_boolean_is_quoted():
     rendered = render("a.yml", b"en:\n  a: It\n", identity, DocumentOptions(source="en", target="no"))
     assert list(yaml.safe_load(rendered)) == ["no"]

@@ -67,7 +67,7 @@ def test_adapter_is_kept_only_if_it_improves_the_scores(memory, model, tmp_path)
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"adapter"}
 
 
-def test_command_line_prints_the_scores_and_leaves_no_files(memory, model, tmp_path, capsys):
+def test_adapt_command_prints_scores_and_discards_an_ineffective_adapter(memory, model, tmp_path, capsys):
     changes = [argument for change in INEFFECTIVE_SETTINGS for argument in ("--set", change)]
     with pytest.raises(SystemExit) as stopped:
         main(["memory", "adapt", str(memory.path), str(tmp_path / "adapter"), "--model", model, *changes])

@@ -137,7 +137,7 @@ def test_temporary_memory_is_removed(tmp_path):
     assert not folder.exists()
 
 
-def test_memory_file_in_another_target_language_is_refused(translator, tmp_path):
+def test_translation_file_in_another_target_language_is_refused(translator, tmp_path):
     path = tmp_path / "fr.po"
     path.write_text(CATALOGUE.replace("Language: de", "Language: fr"), encoding="utf-8")
     with pytest.raises(DataError, match=r"fr\.po.*Language: fr"):

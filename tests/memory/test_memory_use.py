@@ -107,7 +107,7 @@ def test_searches_with_terms_also_retrieve_decoder_states(translator, path, monk
     assert searched and all(sentence.datastore is not None for sentence in searched)
 
 
-def test_texts_without_matches_are_translated_as_if_without_memory(translator, path):
+def test_memory_does_not_change_translations_of_texts_without_matches(translator, path):
     texts = ["The weather is nice today.", "Numbers: 1, 2 {x}", "", "  ", "…"]
     plain, remembered = translator.translate(texts), translator.translate(texts, memory=path)
     assert [result.text for result in remembered] == [result.text for result in plain]
@@ -129,7 +129,7 @@ def test_tags_of_a_text_translated_from_memory_are_kept(translator, path):
     assert used(result) == [("verbatim", "letters")]
 
 
-def test_pair_that_lacks_placeholders_of_the_text_is_not_used(translator, path):
+def test_pair_that_lacks_placeholders_of_the_text_is_not_used_verbatim(translator, path):
     result = translator.translate(PAIRS[4].source, memory=path)
     assert "{count}" in result.text
     assert result.text != PAIRS[4].target

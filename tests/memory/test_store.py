@@ -122,7 +122,7 @@ def test_removed_pairs_are_not_matched_or_counted(memory: Memory) -> None:
     assert memory.matches("A")[0].id == 3  # numbers are not given twice
 
 
-def test_failed_call_of_add_adds_no_pairs(memory: Memory) -> None:
+def test_failed_call_to_add_adds_no_pairs(memory: Memory) -> None:
     def pairs():
         yield Pair("A", "B")
         raise DataError("damaged")

@@ -36,7 +36,7 @@ def test_asynchronous_results_equal_synchronous_results(translator: Translator) 
     assert batch == translator.translate(TEXTS, beam=1)
 
 
-def test_joined_stream_equals_translation(translator: Translator) -> None:
+def test_joined_stream_pieces_equal_the_translation(translator: Translator) -> None:
     async def joined_stream() -> str:
         async with AsyncTranslator(translator) as shared:
             return "".join([piece async for piece in shared.stream(TEXTS[2])])

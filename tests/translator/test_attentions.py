@@ -190,7 +190,7 @@ def test_M26_M35_ssru_and_aan_models_have_no_decoder_self_attention_matrices(kin
     assert attended.attentions.cross.shape[:2] == (2, 2) and attended.attentions.encoder.shape[:2] == (1, 2)
 
 
-def test_ensembles_reject_the_request_for_all_attentions():
+def test_ensembles_reject_requests_for_all_attention_matrices():
     members = [tiny.transformer(tiny.TINY, JOINT, JOINT, seed) for seed in (1, 2)]
     model = Translator(Model(Ensemble(members), JOINT, JOINT, tiny.SEARCH))
     with pytest.raises(SettingsError, match="load one of them alone, or use attention=True"):
@@ -199,7 +199,7 @@ def test_ensembles_reject_the_request_for_all_attentions():
         assert attended.attention is not None and attended.attentions is None
 
 
-def test_attentions_are_recorded_only_on_request(bundled, monkeypatch):
+def test_attention_matrices_are_recorded_only_if_all_are_requested(bundled, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("recorded")
 
@@ -222,7 +222,7 @@ def test_attentions_can_be_compared_and_serialised(bundled):
     assert "cross (2, 4," in repr(first.attentions)
 
 
-def test_unknown_attention_value_is_rejected(bundled):
+def test_unknown_value_of_the_attention_option_is_rejected(bundled):
     with pytest.raises(SettingsError, match="attention must be one of True, False, all, not 'every'"):
         bundled["float32"].translate("Hello.", attention="every")
 
@@ -230,7 +230,7 @@ def test_unknown_attention_value_is_rejected(bundled):
 @pytest.mark.parametrize(
     "text", ["I give {name} the car.", "Open {name} or {} now.", "%(name)s sees $USER and %d dogs."]
 )
-def test_tokens_of_attentions_contain_placeholders_as_written(bundled, text):
+def test_tokens_returned_by_attend_contain_placeholders_as_written(bundled, text):
     translator = bundled["int8"]
     translation = translator.attend(text)
     assert translation.attention.shape[1] == len(translation.source_tokens) + 1

@@ -79,7 +79,7 @@ def test_special_characters_survive_translation(translator, source, expected):
         assert translation.source == source
 
 
-def test_quotation_marks_follow_the_target_language(translator):
+def test_quotation_marks_follow_target_language_conventions(translator):
     text = translator.translate("“The house is old,” said the man. “It’s very old.”").text
     assert len(re.findall("„", text)) == len(re.findall("“", text)) == 2, text
     assert "”" not in text and '"' not in text
@@ -210,7 +210,7 @@ def test_missing_quotation_marks_are_restored_around_their_words():
     assert text.result.text == "HE SAID „NO“ TO IT"
 
 
-def test_texts_with_known_characters_are_unchanged():
+def test_texts_with_only_known_characters_reach_the_model_unchanged():
     class RecordingModel:
         def translate(self, texts):
             self.texts = list(texts)
@@ -220,7 +220,7 @@ def test_texts_with_known_characters_are_unchanged():
     assert recording.texts == [text]
 
 
-def test_characters_missing_from_the_tokeniser_are_unknown():
+def test_characters_missing_from_the_vocabulary_are_unknown():
     tokeniser = tiny.tokeniser()
     characters = KnownCharacters(tokeniser)
     known = set("the dog")
@@ -233,14 +233,14 @@ def test_characters_missing_from_the_tokeniser_are_unknown():
     assert characters.find_unknown("the a\u0335 1\ufe0f\u20e3") == {"a\u0335", "1\ufe0f\u20e3"}
 
 
-def test_joiners_are_known_characters_in_languages_that_use_them():
+def test_zero_width_non_joiners_are_familiar_only_in_languages_using_them():
     tokeniser = tiny.tokeniser()
     for language, is_unfamiliar in (("en", True), ("fa", False), ("hi", False)):
         characters = KnownCharacters(tokeniser, language=language)
         assert bool(characters.find_unfamiliar("a\u200cb")) == is_unfamiliar
 
 
-def test_letters_are_composed_and_optional_marks_removed():
+def test_accented_letters_are_composed_and_optional_marks_removed():
     known = "замок Café"
     tokeniser = SimpleNamespace(
         symbols=SimpleNamespace(unknown=0),
@@ -288,12 +288,12 @@ def test_byte_tokens_of_outputs_form_whole_characters(translator, options, monke
     texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
     searched = []
 
-    def counted(decoder, sentences, options, **arguments):
+    def recording_search(decoder, sentences, options, **arguments):
         lists = search(decoder, sentences, options, **arguments)
         searched.append([hypothesis.tokens for hypotheses in lists for hypothesis in hypotheses])
         return lists
 
-    monkeypatch.setattr("uwaga.translator.layers.search.search", counted)
+    monkeypatch.setattr("uwaga.translator.layers.search.search", recording_search)
     translations = translator.translate(texts, placeholders=False, **options)
     for translation in translations:
         assert all(has_whole_characters(result.tokens) for result in (translation, *translation.alternatives))
@@ -303,7 +303,7 @@ def test_byte_tokens_of_outputs_form_whole_characters(translator, options, monke
     assert any(not has_whole_characters(pieces(tokens)) for tokens in searched[0])  # else nothing is tested
 
 
-def test_models_without_byte_pieces_have_no_byte_tokens(translator):
+def test_only_models_with_byte_pieces_have_byte_tokens(translator):
     byte_pieces = {f"<0x{byte:02X}>" for byte in range(0x80, 0x100)}
     model = translator.model
     assert set(model.target.pieces(model.byte_tokens)) == byte_pieces

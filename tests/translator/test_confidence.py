@@ -85,7 +85,7 @@ def test_entropies_are_returned_on_request(translator):
     assert len(best.entropies) == len(best.token_scores)
 
 
-def test_copied_text_has_no_confidence_words(translator):
+def test_copied_text_has_no_word_probabilities_or_confidence(translator):
     copied = translator.translate("12")
     assert (copied.words, copied.confidence) == ((), None)
     assert split_words(copied.text, copied.words) == [("12", None)]
@@ -114,7 +114,7 @@ def test_word_spans_cover_all_pieces_in_order(pieces):
 
 
 @given(PIECES, st.text(max_size=20))
-def test_confidence_words_cover_the_whole_text(pieces, text):
+def test_splitting_a_text_into_scored_words_preserves_it(pieces, text):
     words = words_from_tokens(text, pieces, [-0.1] * len(pieces))
     assert "".join(part for part, _ in split_words(text, words)) == text
 

@@ -90,13 +90,13 @@ def test_comparison_of_numbers_takes_linear_time(part):
     assert growth(compare, part * 4_000, part * 16_000, limit=3, attempts=8) < 3
 
 
-def test_unaligned_words_are_reported_as_omitted_at_a_lower_threshold():
+def test_weakly_linked_words_count_as_omitted_at_a_lower_likelihood_gain():
     assert is_omitted("Monday", 0.1, 0.6) and not is_omitted("Monday", 0.1, 0.9)
     assert is_omitted("not", 1.1, 1.0) and not is_omitted("not", 0.1, 0.0)
     assert is_omitted("Monday", -2.0, 0.05) and not is_omitted("Monday", -2.0, 0.2)
 
 
-def test_word_without_any_link_is_omitted_though_the_sentence_is_likely_with_it(bundled):
+def test_word_without_any_link_counts_as_omitted_even_without_likelihood_gain(bundled):
     result = bundled.translate("It gets dark early in winter.", coverage=True)
     assert result.text == "Im Winter wird es dunkel."
     assert result.coverage.omitted == ("early",)
@@ -146,7 +146,7 @@ def test_unaligned_mode_of_coverage_scores_only_unaligned_words(bundled, monkeyp
     assert scored == [1 + len(["meeting", "starts", "9", "Monday"]), 1 + len(["Monday"])]
 
 
-def test_coverage_is_reported_for_markup_sentences_and_chains(bundled):
+def test_coverage_is_reported_for_html_split_texts_and_model_chains(bundled):
     page = bundled.translate(f"<p>I like <b>dogs</b>.</p><p>{MEETING}</p>", format="html", coverage=True)
     assert page.coverage.omitted == ("Monday",)
     sentences = bundled.translate(f"I like dogs. {MEETING}", split="sentences", coverage=True)
@@ -162,7 +162,7 @@ def test_streams_reject_the_coverage_option(bundled):
         list(bundled.stream(MEETING, coverage=True))
 
 
-def test_differing_numbers_are_reported_without_coverage(bundled):
+def test_missing_numbers_are_reported_without_the_coverage_option(bundled):
     number = "It costs 1,250,000 dollars."
     texts = [number, f"{number} {{name}}"]
     for translation in bundled.translate(texts):

@@ -144,7 +144,7 @@ def test_branches_of_plural_messages_are_translated(translator: Translator) -> N
     assert "Hund" in translation
 
 
-def test_texts_without_placeholders_are_translated_as_without_markup(translator: Translator) -> None:
+def test_run_inlines_and_translate_give_equal_results_for_plain_texts(translator: Translator) -> None:
     texts = ["A man is singing.", "Two dogs run."]
     results = translator.run_inlines([(text,) for text in texts], Request(""))
     assert [result.translation for result in results] == translator.translate(texts)

@@ -42,7 +42,7 @@ def numbers():
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(SearchOptions)])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=INVALID_VALUES)
-def test_search_options_reject_invalid_values_by_name(numbers, name, value):
+def test_invalid_search_option_error_names_the_option(numbers, name, value):
     if name == "max_ratio" and isinstance(value, int):
         return  # a number, and a limit that never binds
     with pytest.raises(SettingsError, match=rf"^{name} must be"):
@@ -51,7 +51,7 @@ def test_search_options_reject_invalid_values_by_name(numbers, name, value):
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(LoadOptions)])
 @given(value=INVALID_VALUES)
-def test_load_options_reject_invalid_values_by_name(name, value):
+def test_invalid_load_option_error_names_the_option(name, value):
     if isinstance(value, str) and name in ("source", "target", "shortlist", "adapter", "draft"):
         return
     with pytest.raises(SettingsError, match=rf"^{name} must be"):
@@ -59,14 +59,14 @@ def test_load_options_reject_invalid_values_by_name(name, value):
 
 
 @pytest.mark.parametrize("value", [5, 1.5, b"numbers", {}, object()])
-def test_model_name_of_a_wrong_type_is_rejected(value):
+def test_model_name_of_the_wrong_type_is_rejected(value):
     with pytest.raises(SettingsError, match=r"^name must be"):
         uwaga.load(value)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=INVALID_VALUES)
-def test_arguments_of_other_methods_reject_invalid_values_by_name(numbers, value):
+def test_invalid_translate_or_score_argument_error_names_the_argument(numbers, value):
     with pytest.raises(SettingsError, match=r"^split must be"):
         numbers.translate("one", split=value)
     with pytest.raises(SettingsError, match=r"^batch_tokens must be"):

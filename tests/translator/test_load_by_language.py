@@ -84,7 +84,7 @@ def test_largest_model_is_selected(machine):
     assert "large" in repr(uwaga.load("qaa-qab"))
 
 
-def test_pivot_is_used_without_a_direct_model(machine):
+def test_pivot_is_used_if_there_is_no_direct_model(machine):
     paths = [install(machine, "to", "qaa", "en", 1), install(machine, "from", "en", "qab", 2)]
     pivot = uwaga.load(source="qaa", target="qab", engine="native", threads=1)
     assert len(pivot.models) == 2
@@ -224,5 +224,5 @@ def test_shortlist_option_requires_a_single_model(machine, tmp_path):
         ),
     ],
 )
-def test_language_pairs_are_parsed(machine, name, pair):
+def test_language_pairs_are_distinguished_from_other_model_names(machine, name, pair):
     assert language_pair(name) == pair

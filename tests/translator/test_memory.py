@@ -14,7 +14,7 @@ from uwaga.errors import ModelError, SettingsError
 
 MODEL = Path(__file__).parents[1] / "support/models/numbers-en-de"
 TEXTS = ["twenty one", "nine hundred and ninety nine", "seven"]
-LINUX = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="/proc says what is mapped")
+LINUX = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc/self/maps")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_only_quantised_weights_can_be_shared():
         uwaga.load(MODEL, memory="slow")
 
 
-def test_all_model_classes_accept_memory(folder, tmp_path):
+def test_all_model_classes_validate_the_memory_option(folder, tmp_path):
     for load in (uwaga.Translator.load, uwaga.TextGenerator.load, uwaga.MaskFiller.load):
         with pytest.raises(SettingsError, match="memory must be one of"):
             load(MODEL, memory="slow")
@@ -109,7 +109,7 @@ def test_all_model_classes_accept_memory(folder, tmp_path):
     assert str(ensemble.translate("seven")) == str(uwaga.load(folder).translate("seven"))
 
 
-def test_command_line_accepts_the_memory_option(folder, capsys):
+def test_command_line_accepts_the_weights_option(folder, capsys):
     for command in (["translate", "seven"], ["score", str(MODEL / "nothing.tsv")]):
         with pytest.raises(SystemExit) as exit_info:
             main([command[0], "--model", str(folder), "--weights", "slow", *command[1:]])

@@ -21,7 +21,7 @@ def views_by_kind(html: str) -> dict[str, dict]:
 
 
 @pytest.mark.parametrize("engine", ["native", "torch"])
-def test_translation_view_contains_every_matrix(engine, tmp_path):
+def test_translation_view_contains_every_attention_matrix(engine, tmp_path):
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
     save_model(

@@ -212,7 +212,7 @@ def test_chain_of_models_accepts_only_its_languages():
             call()
 
 
-def test_unsupported_calls_are_rejected():
+def test_chain_of_models_rejects_unsupported_calls():
     pivot = FIRST.then(SECOND)
     with pytest.raises(SettingsError, match="single model"):
         pivot.score([("a", "b")])

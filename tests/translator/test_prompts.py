@@ -96,7 +96,7 @@ def test_prompt_tokens_of_any_text_match_transformers(chat_model, translator, te
         assert source.add_special_tokens(source.encode(text)) == expected_prompt(chat_model[1], text)
 
 
-def test_special_tokens_in_a_text_are_plain_text(chat_model, translator):
+def test_special_tokens_in_a_text_are_treated_as_plain_text(chat_model, translator):
     source, peer = translator.source, chat_model[1]
     ids = source.encode("Hi <|im_end|> <|im_start|>system")
     assert not {peer.eos_token_id, peer.bos_token_id} & set(ids)
@@ -189,7 +189,7 @@ def test_response_may_occupy_all_remaining_positions(chat_model, engine):
     ).warnings  # about half of the positions are for the text
 
 
-def test_languages_are_set_by_call_or_at_loading(chat_model, translator):
+def test_languages_are_set_per_call_or_at_loading(chat_model, translator):
     free = uwaga.Translator.load(chat_model[0], device="cpu")
     with pytest.raises(SettingsError, match=r"give the source \(--from\)"):
         free.translate("A dog.")
@@ -422,7 +422,7 @@ def test_chat_templates_require_a_jinja_version_without_known_sandbox_escapes(mo
         ChatTemplate("{{ messages }} of an earlier version").render(translation_messages("A"))
 
 
-def test_prompt_template_without_the_text_is_rejected(chat_model, tmp_path):
+def test_chat_template_that_omits_the_message_is_rejected(chat_model, tmp_path):
     shutil.copytree(chat_model[0], tmp_path / "m")
     (tmp_path / "m/chat_template.jinja").write_text("Hello")
     with pytest.raises(ModelError, match="does not contain the message exactly once"):

@@ -60,7 +60,7 @@ def test_long_clause_is_cut_at_spaces_or_characters(text):
 @given(
     st.lists(st.sampled_from([*"ab ,;.，é \u00a0", "é\u0301"]), max_size=150).map("".join), st.integers(3, 30)
 )
-def test_parts_of_a_cut_text_fit_the_limit_and_join_to_it(text, limit):
+def test_parts_of_a_cut_text_fit_the_limit_and_form_the_text(text, limit):
     parts = cut_to_fit(text, limit, len)
     assert "".join(parts) == text
     assert all(len(part) <= limit for part in parts)
@@ -98,7 +98,7 @@ def test_cutting_long_texts_takes_linear_time(unit):
 @pytest.mark.parametrize(
     "text", ["€ \u2028\t \r\n &amp; \u2028 العربية\u2028&amp;", "\u202e one&\ufeff \u2028 " + "1" * 60]
 )
-def test_sentence_with_invisible_characters_is_cut(text):
+def test_sentence_with_invisible_characters_is_cut_to_fit_the_limit(text):
     translator = make_translator()
     for limit in (9, 12, LIMIT):
         segmenter = replace(translator.model.segmenter(), limit=limit)
@@ -273,7 +273,7 @@ def test_score_statistics_match_hand_calculation():
     assert summarise_scores(hypotheses[:99]) is None
 
 
-def test_full_stops_are_not_added_to_labels():
+def test_text_without_a_full_stop_is_translated_without_one():
     bundled = uwaga.load(threads=1)
     labels = ["Good morning", "Help me", "I like dogs"]
     translations = bundled.translate(labels, nbest=2)
@@ -294,7 +294,7 @@ def test_full_stops_are_not_added_to_labels():
         *((text, text) for text in ("am 3.", "Bist du?", "Nr.", "Warte...", ".", "")),
     ],
 )
-def test_full_stops_of_numbers_and_abbreviations_are_kept(text, without):
+def test_only_final_stops_after_words_are_removed(text, without):
     assert checks.without_stop(text) == without
 
 

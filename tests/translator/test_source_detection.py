@@ -35,7 +35,7 @@ def test_language_of_a_sentence_is_detected(language):
         (TEXTS["pl"], (), "pl"),
     ],
 )
-def test_detection_for_short_texts_prefers_expected_languages(text, among, language):
+def test_language_detection_prefers_expected_languages_for_short_texts(text, among, language):
     assert detect_language([text], among).language == language
 
 
@@ -49,7 +49,7 @@ def test_unexpected_and_undetermined_languages_are_reported():
     assert detect_language(["Hallo"], ["en"], "de").language in ("de", "en")
 
 
-def test_detected_source_uses_the_code_of_the_model():
+def test_detected_language_is_returned_as_the_code_of_the_model():
     nllb = LanguagePair("src", "tgt", ("deu_Latn", "eng_Latn"), ("deu_Latn", "eng_Latn"))
     assert resolve_source("auto", [ENGLISH], nllb).source == "eng_Latn"
     assert resolve_source("auto", [ENGLISH], PAIR) == ("en", frozenset())
@@ -59,7 +59,7 @@ def test_detected_source_uses_the_code_of_the_model():
     )
 
 
-def test_unsupported_language_is_rejected():
+def test_unsupported_or_undetectable_source_language_is_rejected():
     with pytest.raises(SettingsError, match=r"the text is in 'fr' \(probability .*from en"):
         resolve_source("auto", [TEXTS["fr"]], PAIR)
     with pytest.raises(SettingsError, match="states its languages"):

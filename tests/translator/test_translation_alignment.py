@@ -212,7 +212,7 @@ def test_chain_aligns_the_first_text_with_the_last(bundled):
     assert forward.then(reverse).translate("He left.").alignment is None
 
 
-def test_unsupported_alignment_is_rejected(bundled):
+def test_unsupported_alignment_requests_are_rejected(bundled):
     with pytest.raises(SettingsError, match="cannot return alignment"):
         list(bundled["float32"].stream("He left.", alignment=True))
     with pytest.raises(SettingsError, match="alignment must be"):
@@ -235,14 +235,14 @@ def test_alignment_is_the_same_if_sentences_are_encoded_again(bundled, monkeypat
 
 
 @pytest.mark.parametrize("options", [{"alignment": True}, {"coverage": "unaligned"}, {"attention": "all"}])
-def test_requesting_alignment_does_not_encode_sources_again(bundled, monkeypatch, options):
+def test_alignment_coverage_and_attention_do_not_encode_sources_again(bundled, monkeypatch, options):
     encoded, encode = [], engine_model.RecordingModel._call_encoder
 
-    def counted(model, sources, core):
+    def recording_encoder(model, sources, core):
         encoded.extend(map(tuple, sources))
         return encode(model, sources, core)
 
-    monkeypatch.setattr(engine_model.RecordingModel, "_call_encoder", counted)
+    monkeypatch.setattr(engine_model.RecordingModel, "_call_encoder", recording_encoder)
     bundled["float32"].translate(["A dog sleeps.", "The cat is asleep."], **options)
     assert len(encoded) == len(set(encoded)) > 0
 

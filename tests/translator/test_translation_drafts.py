@@ -80,7 +80,7 @@ def test_M42_streams_and_async_translators_accept_drafts(translator):
     assert asyncio.run(retranslated()) == biased
 
 
-def test_M42_invalid_drafts_are_rejected(translator):
+def test_M42_invalid_draft_options_are_rejected(translator):
     def error_message(**options):
         with pytest.raises(SettingsError) as error:
             translator.translate("A dog runs.", **options)

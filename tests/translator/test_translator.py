@@ -89,7 +89,7 @@ def test_translations_do_not_depend_on_the_batch(translator, options):
         assert_same(actual, expected)
 
 
-def test_E6_greedy_steps_equal_the_translation(translator):
+def test_E6_greedy_steps_give_the_tokens_of_the_translation(translator):
     text = "The dog sees the cat."
     ids = [*JOINT.encode(text), JOINT.symbols.end]
     state = MODEL.start(MODEL.encode([ids]), 1)

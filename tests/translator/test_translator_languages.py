@@ -48,7 +48,7 @@ def test_languages_given_per_call_act_like_languages_given_at_loading(tmp_path, 
         ).translate(TEXTS[0], max_length=9)
 
 
-def test_supported_languages_are_listed_and_missing_ones_rejected(tmp_path):
+def test_supported_languages_are_listed_and_missing_or_unknown_languages_rejected(tmp_path):
     model_folder(tmp_path / "m", "m2m100")
     translator = uwaga.load(tmp_path / "m", device="cpu")
     assert {"en", "de", "fr"} <= set(translator.languages.sources) == set(translator.languages.targets)
@@ -73,7 +73,7 @@ def test_supported_languages_are_listed_and_missing_ones_rejected(tmp_path):
     )
 
 
-def test_model_of_one_pair_accepts_only_its_languages():
+def test_model_for_one_language_pair_accepts_only_its_languages():
     translator = uwaga.load()
     assert translator.languages == ("en", "de")
     assert (translator.languages.sources, translator.languages.targets) == (("en",), ("de",))

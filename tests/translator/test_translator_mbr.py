@@ -24,7 +24,7 @@ def translator(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("utility", ["chrf", "bleu"])
-def test_mbr_result_is_the_sample_with_highest_utility(translator, utility):
+def test_mbr_result_is_the_sample_with_the_highest_expected_utility(translator, utility):
     translations = translator.translate(TEXTS, mbr=8, utility=utility, seed=3, nbest=2)
     sampled = translator.translate(TEXTS, sample=True, nbest=8, seed=3)
     for translation, samples in zip(translations[:3], sampled, strict=False):
@@ -59,7 +59,7 @@ def test_mbr_with_one_sample_returns_that_sample(translator):
     )
 
 
-def test_incompatible_options_are_rejected(translator):
+def test_incompatible_or_invalid_mbr_options_are_rejected(translator):
     for options, message in (
         ({"mbr": 4, "nbest": 5}, "nbest 5 is more than the 4 samples of mbr"),
         ({"mbr": 4, "sample": False}, "mbr chooses among samples"),
@@ -72,7 +72,7 @@ def test_incompatible_options_are_rejected(translator):
         translator.stream(TEXTS[0], mbr=4)
 
 
-def test_mbr_draws_a_seed_by_default():
+def test_mbr_option_enables_sampling_with_a_random_seed():
     assert SearchOptions().changed({"mbr": 4}).sample
     assert SearchOptions().changed({"mbr": 4}).seed is not None
     assert not SearchOptions().changed({"utility": "bleu"}).sample

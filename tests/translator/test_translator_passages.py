@@ -116,7 +116,7 @@ def test_alternatives_of_a_passage_are_the_best_combinations_of_its_sentences():
     ),
     st.integers(1, 5),
 )
-def test_best_combinations_match_exhaustive_sorting_after_the_first(lists, nbest):
+def test_best_combinations_after_the_first_match_exhaustive_sorting(lists, nbest):
     sentences = [
         Sentence((), hypotheses=[Hypothesis((), score, score, ()) for score in scores]) for scores in lists
     ]

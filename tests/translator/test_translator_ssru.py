@@ -112,7 +112,7 @@ def test_M26_M35_description_counts_the_parameters(folder):
     assert ("aan layers" in description.sizes) == (description.sizes["self attention"] == "aan")
 
 
-def test_native_engine_runs_ssru_and_rejects_aan(folder, tmp_path):
+def test_native_engine_runs_ssru_models_and_rejects_aan_models(folder, tmp_path):
     """M26 gives the same tokens on the engine as in torch and runs in int8; M35 is refused with an error."""
     translator = uwaga.load(folder, device="cpu")
     if describe(folder).sizes["self attention"] == "aan":

@@ -64,13 +64,13 @@ def test_M20_correct_translation_scores_higher(translator):
             assert score.token_scores == pytest.approx(translation.token_scores, abs=1e-4)
 
 
-def test_joined_stream_is_the_correct_translation(translator):
+def test_joined_stream_pieces_are_the_correct_translation(translator):
     pieces = list(translator.stream(SOURCES[0]))
     assert len(pieces) > 2
     assert "".join(pieces) == TARGETS[0]
 
 
-def test_M24_prefix_is_completed_to_the_correct_translation(translator):
+def test_M24_most_prefixes_are_completed_to_the_correct_translation(translator):
     prefixes = [target[: target.index("hundert") + number % 3] for number, target in enumerate(TARGETS[:20])]
     translations = translator.translate(SOURCES[:20], prefix=prefixes)
     assert all(
