@@ -85,7 +85,7 @@ def wait(process: subprocess.Popen[str]) -> tuple[int, str]:
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        return 124, "it never ended"
+        return 124, "it did not end in time"
     return process.returncode, out + errors
 
 
@@ -134,7 +134,9 @@ def check_finished_run(run: Path, reference: dict[str, bytes], outcome: Outcome)
     leftovers |= {path.name for path in (run / "text").iterdir() if path.suffix != ".spm"}
     leftovers |= {path.name for path in (run / "data").iterdir()} - {"train", "dev"}
     outcome.expect(not leftovers, f"left behind: {sorted(leftovers)}")
-    outcome.expect(folder_content(run / "model") == reference, "another model than without the fault")
+    outcome.expect(
+        folder_content(run / "model") == reference, "the model differs from one trained without faults"
+    )
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     steps = [(line["part"], line["step"]) for line in lines]
     outcome.expect(len(set(steps)) == len(steps), f"a step is logged twice: {steps}")
@@ -187,7 +189,7 @@ def kill_ranks(folder: Path, count: int, rng: random.Random) -> Outcome:
         newest = max(checkpoint_steps(checkpoints), default=0)
     code, output = wait_for_exit(process, 10 * MAX_SECONDS)
     outcome.expect(code == 0, output[-1000:])
-    outcome.expect(output.count("resuming from step") == outcome.hit, "it did not go on after each")
+    outcome.expect(output.count("resuming from step") == outcome.hit, "it did not resume after each kill")
     for step in checkpoint_steps(folder / "whole/checkpoints"):
         (expected_state, expected), (state, tensors) = (
             read_checkpoint(checkpoint_path(run / "checkpoints", step))
@@ -218,10 +220,10 @@ def kill_output(name: str, folder: Path, count: int, rng: random.Random, *argume
         existed = out.exists()
         outcome.hit += kill_at_random(rng, duration, *arguments, out, cwd=folder)
         if existed or out.exists():
-            outcome.expect(out.exists() and folder_content(out) == reference, "what was there is not whole")
+            outcome.expect(out.exists() and folder_content(out) == reference, "the output is incomplete")
     code, output = wait(start(*arguments, out, cwd=folder))
     outcome.expect(code == 0, output)
-    outcome.expect(out.exists() and folder_content(out) == reference, "another result after the kills")
+    outcome.expect(out.exists() and folder_content(out) == reference, "the result after the kills differs")
     leftovers = sorted({path.name for path in out.parent.iterdir()} - {out.name})
     outcome.expect(not leftovers, f"left behind: {leftovers[:3]} and so on, {len(leftovers)} in all")
     return outcome
@@ -267,9 +269,11 @@ def kill_download(folder: Path, count: int, rng: random.Random) -> Outcome:
             else:
                 code, output = wait(start(*arguments, limit=rng.randrange(500, 2_000_000), cwd=folder))
                 outcome.hit += code == 1
-                outcome.expect(code == 1 and "Traceback" not in output, f"no clear end: {output[-300:]}")
                 outcome.expect(
-                    any(word in output for word in DISK_FULL_MESSAGES), f"another reason: {output[-300:]}"
+                    code == 1 and "Traceback" not in output, f"no clear error message: {output[-300:]}"
+                )
+                outcome.expect(
+                    any(word in output for word in DISK_FULL_MESSAGES), f"unexpected error: {output[-300:]}"
                 )
             visible = list(home.glob("[!.]*"))
             outcome.expect(
@@ -277,7 +281,10 @@ def kill_download(folder: Path, count: int, rng: random.Random) -> Outcome:
             )
             for installed in visible:
                 downloaded = folder_content(installed)
-                outcome.expect(all(downloaded.get(name) == data for name, data in files.items()), "not whole")
+                outcome.expect(
+                    all(downloaded.get(name) == data for name, data in files.items()),
+                    "a downloaded model is incomplete",
+                )
                 shutil.rmtree(installed)
         code, output = wait(start(*arguments, cwd=folder))
         outcome.expect(code == 0, output)
@@ -321,10 +328,11 @@ def disk_full(folder: Path, count: int, rng: random.Random) -> Outcome:
                 outcome.hit += 1
                 outcome.expect(code == 1, f"exit status {code}: {output[-300:]}")
                 outcome.expect(
-                    "error:" in output and "Traceback" not in output, f"no clear end: {output[-300:]}"
+                    "error:" in output and "Traceback" not in output,
+                    f"no clear error message: {output[-300:]}",
                 )
                 outcome.expect(
-                    any(word in output for word in DISK_FULL_MESSAGES), f"another reason: {output[-300:]}"
+                    any(word in output for word in DISK_FULL_MESSAGES), f"unexpected error: {output[-300:]}"
                 )
             if run.exists():
                 check_checkpoints(run, outcome)
@@ -354,8 +362,12 @@ def run_two_processes(folder: Path, count: int, rng: random.Random) -> Outcome:
             if code == 1 and "trains here since" in output.replace("\n", " ")
         ]
         outcome.hit += len(refusals)
-        outcome.expect(sorted(code for code, _ in results) in ([0, 1], [0, 0]), f"ends: {results}")
-        outcome.expect(len(refusals) == [code for code, _ in results].count(1), f"another error: {results}")
+        outcome.expect(
+            sorted(code for code, _ in results) in ([0, 1], [0, 0]), f"exit statuses and outputs: {results}"
+        )
+        outcome.expect(
+            len(refusals) == [code for code, _ in results].count(1), f"unexpected error: {results}"
+        )
         check_finished_run(folder / "run", reference, outcome)
         shutil.rmtree(folder / "run")
     return outcome
@@ -377,13 +389,15 @@ FAULT_KINDS: dict[str, tuple[FaultFunction, int]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--count", type=int, default=100, help="kills in each verb; a fifth of the others")
+    parser.add_argument(
+        "--count", type=int, default=100, help="kills in each command; a fifth as many of the other faults"
+    )
     parser.add_argument("--only", nargs="*", choices=FAULT_KINDS, default=list(FAULT_KINDS))
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     options = parser.parse_args()
     rng = random.Random(options.seed)
     print(f"seed {options.seed}")
-    print(f"{'fault':26}{'times':>6}{'hit at work':>13}{'wrong':>7}{'seconds':>9}", flush=True)
+    print(f"{'fault':26}{'times':>6}{'while running':>14}{'wrong':>7}{'seconds':>9}", flush=True)
     failure_count = 0
     for name in options.only:
         kind, share = FAULT_KINDS[name]
@@ -393,7 +407,7 @@ def main() -> None:
             outcome.seconds = time.monotonic() - started
         failure_count += len(outcome.wrong)
         row = (
-            f"{outcome.name:26}{outcome.faults:6}{outcome.hit:13}{len(outcome.wrong):7}{outcome.seconds:9.0f}"
+            f"{outcome.name:26}{outcome.faults:6}{outcome.hit:14}{len(outcome.wrong):7}{outcome.seconds:9.0f}"
         )
         print("\n".join([row, *(f"  {line}" for line in outcome.wrong)]), flush=True)
     sys.exit(1 if failure_count else 0)

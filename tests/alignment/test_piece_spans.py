@@ -194,7 +194,7 @@ def test_piece_spans_match_worked_examples():
     assert spans_of_pieces("", *[]) == []
 
 
-def test_spans_of_pieces_unlike_a_long_text_divide_it_evenly():
+def test_pieces_that_do_not_match_a_long_text_divide_it_evenly():
     text, pieces = "ab" * 4000, ["xy" * 2000]
     assert spans_of_pieces(text, *pieces) == [(0, len(text))]
 

@@ -75,7 +75,7 @@ def test_kernel_share_is_the_kernel_rate_divided_by_the_hardware_limit():
 
 
 @pytest.mark.parametrize("isa", cpu.available_isas())
-def test_report_names_instruction_set(isa, monkeypatch):
+def test_report_names_the_instruction_set(isa, monkeypatch):
     monkeypatch.setenv(cpu.ISA_VARIABLE, isa)
     monkeypatch.setattr(machine, "KERNEL_CASES", KERNEL_CASES[:1])
     report = run_measure()
@@ -106,7 +106,7 @@ def test_invalid_option_is_rejected(options, named):
         run_measure(**options)
 
 
-def test_quantised_folder_keeps_its_format(tmp_path):
+def test_quantised_model_is_measured_only_in_its_own_format(tmp_path):
     quantise(MODEL, tmp_path / "int4", sample=["one two"], precision="int4")
     report = measure(str(tmp_path / "int4"), threads=1, seconds=SECONDS)
     assert {search.numbers for search in report.model.searches} == {"int4"}
@@ -143,7 +143,7 @@ def test_fixed_length_search_generates_the_requested_number_of_tokens():
             )
 
 
-def test_shortest_time_is_bound_by_memory_or_compute():
+def test_shortest_time_is_limited_by_memory_or_compute():
     limits = Limits(100.0, {"int8": 1000.0, "float32": 10.0})
     assert limits.shortest(100.0, 500.0, "int8") == (1.0, "memory")
     assert limits.shortest(100.0, 2000.0, "int8") == (2.0, "products")

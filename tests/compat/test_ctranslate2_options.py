@@ -191,7 +191,7 @@ def test_asynchronous_result_is_not_done_before_the_next_call(monkeypatch):
     assert translator.model_is_loaded and result.result().hypotheses
 
 
-def test_models_are_loaded_from_memory_and_in_each_compute_type(translator):
+def test_models_are_loaded_from_memory_and_with_int8_weights(translator):
     files = {path.name: path.read_bytes() for path in BUNDLED.iterdir()}
     from_memory = ct2.Translator("memory", files=files)
     assert from_memory.compute_type == "float32"

@@ -201,7 +201,7 @@ def test_invalid_pipelines_are_refused(models, task, options, message):
         uwaga.pipeline("fill-mask", model=models["gpt2"])
 
 
-def test_invalid_input_errors_name_the_input_number(models):
+def test_invalid_pipeline_inputs_are_refused(models):
     pipe = uwaga.pipeline("translation", model=models["marian"])
     with pytest.raises(DataError, match="text 2 is not a string but int"):
         pipe(["a", 3])

@@ -84,7 +84,7 @@ def test_browser_models_compute_the_same_results_as_python(comparison_page, site
 
 
 @pytest.mark.slow
-def test_length_buttons_change_text_and_python_program_matches_the_page(comparison_page, monkeypatch):
+def test_length_buttons_change_the_text_and_shown_python_code_matches_the_page(comparison_page, monkeypatch):
     monkeypatch.setenv("UWAGA_ISA", "portable")
     monkeypatch.chdir(ROOT)
     comparison_page.get_by_role("button", name="Longer sentence").click()
@@ -177,7 +177,7 @@ def test_training_frames_selected_by_keyboard_show_recorded_weights(browser, tra
 
 
 @pytest.mark.slow
-def test_training_frames_advance_with_reduced_motion(browser, training):
+def test_next_button_advances_one_training_frame_with_reduced_motion(browser, training):
     page = open_page(browser, f"{training}/copy.html", reduced_motion="reduce")
     frames = page.locator("uwaga-frames")
     frames.get_by_role("button", name="Next frame").click()
@@ -219,7 +219,7 @@ def test_toy_model_without_positions_does_not_learn_order(browser, training):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_comparison_is_accessible_and_fits_a_phone(browser, site, training, scheme):
+def test_comparison_is_accessible_and_fits_on_a_phone_screen(browser, site, training, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
     settings = {"color_scheme": scheme, "viewport": {"width": 320, "height": 700}}

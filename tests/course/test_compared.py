@@ -55,7 +55,7 @@ COUNTS = {3: "three|tres|trzy|三", 5: "five|cinco|pięciu|五"}
 LIVE = r"\blive\b|en vivo|działają|可运行"
 
 
-def wrong_rows_about_uwaga(text):
+def wrong_statements_about_uwaga(text):
     """Return the statements about this course in a page, in any language, that the repository contradicts."""
     *comparisons, _ = tables(text)
     cells = [cell for _, rows in comparisons for cell in rows[UWAGA]]
@@ -75,10 +75,10 @@ def wrong_rows_about_uwaga(text):
 
 
 def test_rows_about_uwaga_agree_with_the_repository():
-    assert wrong_rows_about_uwaga(TEXT) == []
+    assert wrong_statements_about_uwaga(TEXT) == []
 
 
-def test_courses_have_sources_and_advice():
+def test_comparison_gives_sources_and_advice_for_each_course():
     _, rows = tables()[-1]
     assert {course: repository for course, (repository, *_) in rows.items()} == OTHER_COURSES
     for course, (_, version, files) in rows.items():
@@ -89,6 +89,6 @@ def test_courses_have_sources_and_advice():
     assert len(re.findall(r"^- \*\*", TEXT.split("## Where we are behind")[1], re.MULTILINE)) >= 5
 
 
-def test_comparison_page_is_short_and_linked():
+def test_comparison_page_is_short_and_linked_from_the_index():
     assert len([word for word in TEXT.replace("|", " ").split() if re.search(r"\w", word)]) <= 2200
     assert "(compared.md)" in (ROOT / "docs/learn/index.md").read_text(encoding="utf-8")

@@ -201,7 +201,7 @@ def test_missing_label_translation_is_reported(languages, monkeypatch, tmp_path)
         ({"hints": "a"}, r"03\.yaml: 3\.1: unknown setting 'hints'; did you mean 'hint'"),
     ],
 )
-def test_exercise_translations_that_contradict_english_are_rejected(tmp_path, changes, message):
+def test_exercise_translations_with_wrong_fields_are_rejected(tmp_path, changes, message):
     english = all_exercises()["3.1"]
     texts = {
         "question": "q",
@@ -218,7 +218,7 @@ def test_exercise_translations_that_contradict_english_are_rejected(tmp_path, ch
         translate(english, read_texts(path))
 
 
-def test_missing_exercise_is_reported(tmp_path):
+def test_missing_exercise_translation_is_reported(tmp_path):
     path = tmp_path / "03.yaml"
     path.write_text("{}\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=r"03\.yaml: 3\.1 is missing"):
@@ -244,7 +244,7 @@ def test_each_language_has_all_pages_exercises_and_figures():
     assert not missing
 
 
-def test_learn_messages_have_the_same_placeholders_in_all_languages():
+def test_learn_command_messages_have_the_same_placeholders_in_all_languages():
     assert ["en", *LANGUAGES] == list(SPOKEN) == list(MESSAGES)
     placeholder = re.compile(r"\{(\w+)")
     for language in LANGUAGES:
@@ -255,7 +255,7 @@ def test_learn_messages_have_the_same_placeholders_in_all_languages():
             ), key
 
 
-def test_course_glossary_has_all_terms():
+def test_course_glossary_translates_every_term_into_all_languages():
     lines = (LEARN / "glossary.tsv").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     assert len(rows[0]) == 3 + 2 * len(LANGUAGES)

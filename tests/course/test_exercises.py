@@ -119,7 +119,7 @@ def test_model_solution_passes_and_wrong_programs_fail(exercise, tmp_path):
         assert check_in_this_process(exercise, mistake.answer) == Verdict(False, mistake.remark)
 
 
-def test_programs_run_in_a_child_process():
+def test_programs_run_in_a_child_process_get_verdicts():
     exercise = CODE_EXERCISES[0]
     programs = {
         exercise.program: Verdict(True, exercise.because),
@@ -200,7 +200,7 @@ def test_learn_command_checks_and_shows_exercises():
         assert code == 1 and output.startswith("error: "), invalid
 
 
-def test_learn_command_accepts_common_number_formats():
+def test_learn_command_accepts_common_number_formats_and_reports_ambiguous_numbers():
     for answer in (["-2.3"], ["−2.3"], ["-2,30"], ["--", "-2.3"], ["-.23e1"], [" -2.3 "]):
         assert learn("check", "1.1", *answer)[0] == 0, answer
     assert learn("check", "9.1", "1,048,576")[0] == learn("check", "9.1", "1", "048", "576")[0] == 0
@@ -270,7 +270,7 @@ def test_equations_are_readable_in_a_terminal(source, plain):
     assert plain_equation(source) == plain
 
 
-def test_all_texts_are_readable_in_a_terminal():
+def test_exercise_texts_are_readable_in_a_terminal():
     for exercise in ALL:
         for language in ("en", "es", "pl", "zh"):
             texts = exercise_in(language, exercise.number)

@@ -198,7 +198,7 @@ def test_prediction_choices_are_a_list_without_javascript(browser, site):  # noq
     context.close()
 
 
-def test_common_number_formats_are_accepted(page):
+def test_unreadable_or_ambiguous_numbers_get_an_explanation(page):
     section = page.locator("[id='exercise-1.1']")
     # A phone's keyboard for inputmode=decimal may have no minus.
     assert section.locator("input").get_attribute("inputmode") is None
@@ -248,7 +248,7 @@ def test_remarks_are_in_the_language_of_the_page(browser, site):  # noqa: F811
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_exercises_are_accessible_and_fit_a_phone(page, scheme):
+def test_exercises_are_accessible_and_fit_on_a_phone_screen(page, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
     page.emulate_media(color_scheme=scheme)

@@ -52,7 +52,7 @@ def translator():
     return uwaga.load()
 
 
-def test_course_program_is_short_and_uses_only_numpy():
+def test_course_program_is_short_and_computes_only_with_numpy():
     assert len(SOURCE.splitlines()) <= 60
     imports = re.findall(r"^(?:import|from) (\w+)", SOURCE, re.MULTILINE)
     assert imports == ["numpy", "safetensors", "uwaga"]  # the last two load the weights and the tokeniser
@@ -88,7 +88,7 @@ VERBS = (
 
 
 @pytest.mark.slow
-def test_course_program_equals_the_engine_on_a_hundred_sentences(code, model, translator):
+def test_course_program_scores_100_sentences_like_the_engine(code, model, translator):
     decoder, largest = translator.decoder, 0.0
     sources = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS]
     assert len(sources) == 100
@@ -125,7 +125,7 @@ def test_chapter_5_softmax_handles_any_scale(scores):
     assert np.argmax(scores) in np.flatnonzero(weights[0] == weights.max())
 
 
-def test_code_of_chapters_7_to_11_matches_package_layers(model):
+def test_code_of_chapters_7_to_9_matches_package_layers(model):
     torch = pytest.importorskip("torch")
     random = np.random.default_rng(0)
     q, k, v = random.normal(size=(3, 8)), random.normal(size=(5, 8)), random.normal(size=(5, 4))
@@ -158,7 +158,7 @@ def test_chapter_11_mask_gives_later_positions_no_weight(model):
     assert (before[:4] == after[:4]).all() and (before[4:] != after[4:]).any()
 
 
-def test_chapter_12_code_scores_a_translation(model, translator):
+def test_chapter_12_code_scores_a_translation_like_the_engine(model, translator):
     state = namespace_after_chapter(12)
     source = translator.source.add_special_tokens(translator.source.encode("Thank you."))
     target = [2, *translator.target.encode("Danke."), 3]

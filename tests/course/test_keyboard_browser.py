@@ -320,7 +320,7 @@ def test_exercises_are_answered_by_keyboard(page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_is_accessible_on_narrow_screen(page, scheme):
+def test_page_is_accessible_on_a_narrow_screen(page, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
     page.set_viewport_size({"width": 320, "height": 700})

@@ -239,7 +239,7 @@ def test_selected_step_highlights_its_path_in_the_drawing(browser, site, transla
     translation = translator.translate("A dog runs.", beam=1)
     count = len(translation.tokens) + 1
     states = """() => ({
-      said: document.querySelector(".lab-step").textContent,
+      description: document.querySelector(".lab-step").textContent,
       rows: [...document.querySelectorAll(".lab-row")].map((row) => row.dataset.state),
       tokens: [...document.querySelectorAll(".decoder .writes")].map((token) => token.dataset.state),
       marked: document.querySelectorAll(".lab-row.decoder .lab-cells rect.now").length,
@@ -250,14 +250,14 @@ def test_selected_step_highlights_its_path_in_the_drawing(browser, site, transla
     for step in range(1, count + 1):
         forward.click()
         state = page.evaluate(states)
-        assert state["said"].startswith(f"Step {step} of {count}: reads ")
+        assert state["description"].startswith(f"Step {step} of {count}: reads ")
         assert state["rows"] == ["computes" if step == 1 else "cached", "computes"]
         assert state["tokens"] == ["cached"] * (step - 1) + ["now"] + ["later"] * (count - step)
         assert state["marked"] == 4
     assert forward.is_disabled()
     assert f'"step":{count}' in page.evaluate("JSON.stringify(document.querySelector('uwaga-lab').state)")
     page.locator(".lab-row.decoder .lab-token").nth(1).click()
-    assert page.evaluate(states)["said"].startswith(f"Step 2 of {count}: ")
+    assert page.evaluate(states)["description"].startswith(f"Step 2 of {count}: ")
     page.get_by_role("tab", name="Step by step").click()
     page.wait_for_selector(".lab-steps li:nth-child(2).now .lab-numbers")
     page.get_by_role("button", name="Play").click()
@@ -592,7 +592,7 @@ def test_tabs_use_the_same_row_names_and_minus_signs(browser, site):
 
 
 @pytest.mark.slow
-def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
+def test_edited_matrix_shows_masks_weights_and_changed_words(browser, site):
     page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     editor = Editor(page, random.Random(1))
     editor.open("I want to buy a car.")
@@ -805,7 +805,7 @@ def test_exercise_remark_shows_emphasis(browser, site):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_laboratory_is_accessible_and_fits_a_phone(browser, site, scheme):
+def test_laboratory_is_accessible_and_fits_on_a_phone_screen(browser, site, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
     page = start_laboratory(browser, site[1], color_scheme=scheme, viewport={"width": 320, "height": 700})
@@ -825,7 +825,7 @@ def test_laboratory_is_accessible_and_fits_a_phone(browser, site, scheme):
     page.close()
 
 
-def test_committed_script_matches_its_sources(tmp_path):
+def test_committed_laboratory_scripts_match_their_sources(tmp_path):
     if not (ROOT / "page/node_modules/esbuild").exists():
         pytest.skip("esbuild is not installed: npm --prefix page ci")
     subprocess.run(["node", ROOT / "page/build.mjs", tmp_path], check=True, cwd=ROOT / "page")

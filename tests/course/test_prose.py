@@ -29,7 +29,7 @@ from statements import (
     wrong_reading_times,
     wrong_torch_requirements,
 )
-from test_compared import wrong_rows_about_uwaga
+from test_compared import wrong_statements_about_uwaga
 from test_training_frames import import_recorded_frames, statements_that_contradict_frames
 
 import uwaga
@@ -446,7 +446,7 @@ CHECKS = [
         [*LEARN.rglob("1[67]*.md"), ROOT / "docs/mechanisms/decoders.md"],
     ),
     (statements_that_contradict_frames, LEARN.glob("14*.md")),
-    (wrong_rows_about_uwaga, LEARN.rglob("compared.md")),
+    (wrong_statements_about_uwaga, LEARN.rglob("compared.md")),
     (
         mechanisms_without_chapter_link,
         [ROOT / f"docs/mechanisms/{name}.md" for name in ("numbers", "tutorials")],

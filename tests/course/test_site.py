@@ -63,7 +63,7 @@ def test_site_is_small_and_self_contained(site):
         assert "$$" not in text
 
 
-def test_visited_pages_remain_readable_offline(site_url):
+def test_visited_laboratory_page_works_offline(site_url):
     with chromium() as browser:
         context = browser.new_context()
         allowed = (site_url, "data:", "blob:")
@@ -137,7 +137,7 @@ def test_site_search_finds_pages_of_the_selected_language(site_url, path):
         page.close()
 
 
-def test_colour_scheme_switch_recolours_site_and_figures(site_url):
+def test_colour_scheme_switch_recolours_figures(site_url):
     pillow = pytest.importorskip("PIL.Image")
     with chromium() as browser:
         page = browser.new_page(color_scheme="light")
@@ -189,7 +189,7 @@ def test_equations_tables_and_figures_are_readable_on_a_phone(site_url, site):
         page.close()
 
 
-def test_home_page_starts_with_the_live_sentence_and_three_links(site_url):
+def test_home_page_starts_with_the_laboratory_and_three_links(site_url):
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(site_url)
@@ -223,7 +223,7 @@ def test_mathematics_font_is_loaded_only_for_equations(site_url):
         page.close()
 
 
-def test_pages_declare_and_link_languages(site):
+def test_pages_declare_their_language_and_link_to_translations(site):
     for language in LANGUAGES:
         pages = {path.parent.name for path in (site / "learn" / language).glob("*/index.html")}
         english = {path.parent.name for path in (site / "learn").glob("*/index.html")}
@@ -245,7 +245,7 @@ def test_pages_declare_and_link_languages(site):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible_and_fit_a_phone(site_url, site, scheme):
+def test_pages_are_accessible_and_fit_on_a_phone_screen(site_url, site, scheme):
     """Check all English pages and some pages of each language; none is wider than a small phone."""
     axe = ROOT / "page/node_modules/axe-core/axe.min.js"
     if not axe.exists():

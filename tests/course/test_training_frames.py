@@ -51,7 +51,7 @@ BECOMES_LARGEST = (
     rf"(?<=, from update )(?P<since>[\d,]+) {WORD} at {WORD}",
     rf"{WORD} looks at {WORD} from update (?P<since>[\d,]+)",
 )
-"""Pattern of statements from which update on a row has its largest weight on a given word."""
+"""Patterns of statements about the update from which a row always has its largest weight on a given word."""
 CEASES_TO_BE_LARGEST = re.compile(
     rf"The row {WORD} .*?from update ([\d,]+) to ([\d,]+) it gives {WORD} the most\. From ([\d,]+) on it "
     rf"prefers {WORD}, except in some frames, the last at update ([\d,]+)\."
@@ -94,7 +94,7 @@ def number(text):
     return int(text.replace(",", ""))
 
 
-def test_attention_rows_become_stable_in_the_order_stated_in_the_chapter(recorded):
+def test_chapter_statements_about_attention_match_recorded_frames(recorded):
     assert statements_that_contradict_frames(TEXT) == []
     kaufen = largest_by_update(recorded, "transformer", "mean", "kaufen")
     assert stable_since_update(kaufen, "buy") == find_exercise("14.3").answer

@@ -43,7 +43,7 @@ def test_index_lists_all_tutorials():
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_index_rows_link_existing_sections(row):
+def test_index_rows_link_to_existing_sections(row):
     assert len(row) == 3 and all(row)
     links = LINK.findall(row[1])
     assert links and re.sub(LINK, "", row[1]).strip(", ") == ""

@@ -157,7 +157,7 @@ def test_echo_option_prints_texts_of_the_test_set():
         (["-", "--set", "wmt17:en-de", "--alignments"], "give --reference"),
     ],
 )
-def test_conflicting_options_are_rejected(arguments, message):
+def test_missing_or_conflicting_options_are_rejected(arguments, message):
     result = run(*arguments, stdin="x\n")
     assert result.exit_code == 2
     assert message in result.stderr

@@ -77,7 +77,7 @@ VERSIONS = st.integers(0, 9).map(lambda number: f"1.{number}")
 
 
 @given(version=VERSIONS, introduced=VERSIONS, fixed=VERSIONS)
-def test_affected_range_ends_below_the_fixed_version(
+def test_affected_range_excludes_the_fixed_and_includes_the_last_affected_version(
     script: ModuleType, version: str, introduced: str, fixed: str
 ) -> None:
     number, first, end = (int(text[2:]) for text in (version, introduced, fixed))

@@ -59,7 +59,7 @@ def cached_functions() -> set[str]:
     return functions
 
 
-def test_function_caches_have_a_maximum_size():
+def test_all_cached_functions_are_listed_with_their_bounds():
     assert cached_functions() == set(BOUNDS)
 
 

@@ -48,7 +48,7 @@ def python(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=tree, check=False)
 
 
-def test_companion_packages_match_the_layout() -> None:
+def test_source_tree_contains_the_expected_companion_packages() -> None:
     assert COMPANIONS == ["bench", "compat", "corpora", "course", "documents", "memory", "server"]
 
 

@@ -145,7 +145,7 @@ def is_call(frame: FrameType) -> bool:
 
 def trace(run: Callable[[], object], is_relevant: Callable[[FrameType], bool]) -> EnteredModules:
     """Return the modules that calls of uwaga's functions enter while a function runs."""
-    walk = EnteredModules({})
+    entered = EnteredModules({})
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         if event != "call" or not is_call(frame) or not is_relevant(frame):
@@ -155,14 +155,14 @@ def trace(run: Callable[[], object], is_relevant: Callable[[FrameType], bool]) -
             caller = caller.f_back
         caller_module = "" if caller is None else str(caller.f_globals["__name__"])
         if caller_module != module:
-            walk.callers.setdefault(module, set()).add(caller_module)
+            entered.callers.setdefault(module, set()).add(caller_module)
 
     sys.setprofile(watch)
     try:
         run()
     finally:
         sys.setprofile(None)
-    return walk
+    return entered
 
 
 def test_translation_passes_text_through_few_modules() -> None:
@@ -187,17 +187,17 @@ def test_translation_passes_text_through_few_modules() -> None:
         )
 
     translator.translate(text)
-    walk = trace(lambda: translator.translate(text), passes_text)
-    assert len(walk.callers) <= 20, sorted(walk.callers)
-    assert len(walk.calls_to_higher_layers) <= 3, walk.calls_to_higher_layers
-    assert walk.returns <= 8, walk.callers
+    entered = trace(lambda: translator.translate(text), passes_text)
+    assert len(entered.callers) <= 20, sorted(entered.callers)
+    assert len(entered.calls_to_higher_layers) <= 3, entered.calls_to_higher_layers
+    assert entered.returns <= 8, entered.callers
 
 
 def test_loading_a_model_calls_functions_of_few_modules() -> None:
     uwaga.load("bundled")
-    walk = trace(lambda: uwaga.load("bundled"), lambda frame: True)
-    assert len(walk.callers) <= 40, sorted(walk.callers)
-    assert len(walk.calls_to_higher_layers) <= 8, walk.calls_to_higher_layers
+    entered = trace(lambda: uwaga.load("bundled"), lambda frame: True)
+    assert len(entered.callers) <= 40, sorted(entered.callers)
+    assert len(entered.calls_to_higher_layers) <= 8, entered.calls_to_higher_layers
 
 
 def test_call_stack_from_command_line_to_softmax_spans_few_files(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,7 +161,7 @@ def test_installed_wheel_translates_without_torch(distribution, tmp_path):
 
 
 @pytest.mark.release
-def test_kernels_share_no_weak_symbols(distribution):
+def test_kernels_define_no_weak_symbols(distribution):
     """Linkers keep one definition of a weak function, from any file. If that file is compiled for
     newer processors, older ones would execute instructions that they lack."""
     if shutil.which("nm") is None:
@@ -182,7 +182,7 @@ def test_native_core_links_only_system_libraries(distribution):
 
 
 @pytest.mark.release
-def test_installed_wheel_translates_on_old_processor(distribution, tmp_path, monkeypatch):
+def test_installed_wheel_translates_on_an_old_processor(distribution, tmp_path, monkeypatch):
     emulator = "qemu-x86_64-static"
     if platform.machine() != "x86_64" or shutil.which(emulator) is None:
         pytest.skip(f"no x86-64 processor or no {emulator} here")

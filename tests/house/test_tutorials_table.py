@@ -30,7 +30,7 @@ def anchors(page: Path) -> set[str]:
     return names
 
 
-def test_table_has_a_row_for_each_tutorial_number() -> None:
+def test_table_has_a_row_for_each_mechanism_of_the_tutorials() -> None:
     numbers = {match for row in ROWS for match in re.findall(r"^\[([ME]\d+)\]", row[0])}
     assert numbers >= {f"M{number}" for number in (*range(1, 26), 29, 30)} | {
         f"E{number}" for number in range(1, 8)

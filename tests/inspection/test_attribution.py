@@ -52,7 +52,7 @@ def test_gradient_times_input_matches_finite_differences(translator) -> None:
             np.testing.assert_allclose(attribution.values[:, token], slope.numpy(), atol=0.02)
 
 
-def test_passing_embeddings_as_source_vectors_changes_nothing(translator) -> None:
+def test_passing_embeddings_as_source_vectors_gives_identical_features(translator) -> None:
     [(ids, outputs)] = translator.pair_ids([(TEXT, TARGET)])
     model = translator.decoder
     inputs = torch.tensor([ids]), torch.tensor([[model.symbols.start, *outputs[:-1]]])

@@ -73,7 +73,7 @@ def test_head_combination_needs_a_minimum_number_of_pairs():
     assert train_combination(make_translator(), MIN_PAIRS - 1)[0].links is None
 
 
-def test_lexicon_is_learned_from_other_pairs_and_stored(tmp_path, monkeypatch):
+def test_lexicon_is_learned_from_separate_pairs_and_stored(tmp_path, monkeypatch):
     monkeypatch.setattr(head_selection, "MIN_LEXICON_PAIRS", 4 * MIN_PAIRS)
     lexicon_pairs = [("one two three", "eins zwei drei"), *[("me", "mich")] * 3] * (MIN_PAIRS // 2)
     corpus = [pair for group in zip(lexicon_pairs, make_pairs(2 * MIN_PAIRS), strict=True) for pair in group]

@@ -25,7 +25,7 @@ def translator():
     return uwaga.load(engine="torch")
 
 
-def test_importance_is_the_loss_of_log_probability(translator, tmp_path):
+def test_importance_of_a_head_is_the_log_probability_lost_without_it(translator, tmp_path):
     progress = []
     importance = measure_heads(translator, PAIRS, ["cross"], progress.append)
     assert importance.lost["cross"].shape == (2, 4)
@@ -60,7 +60,7 @@ def test_contributions_are_summed_over_words(translator):
     assert words.weights.sum(axis=1)[-1] == pytest.approx(pieces.weights.sum(axis=1)[-1], abs=1e-4)
 
 
-def test_heads_and_attend_commands_print_importance(tmp_path):
+def test_heads_and_attend_commands_print_importance_and_attribution(tmp_path):
     for side, name in ((0, "a.en"), (1, "a.de")):
         (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in PAIRS), encoding="utf-8")
     files = ["-s", str(tmp_path / "a.en"), "-r", str(tmp_path / "a.de")]

@@ -174,7 +174,7 @@ def test_empty_text_is_rejected(translators):
         ("▁a </s> ▁b c", ["a", "</s>", "bc", "</s>"]),
     ],
 )
-def test_pieces_are_joined_to_words(source, words):
+def test_pieces_are_joined_into_words(source, words):
     width = len(source.split()) + 1
     alignment = align(make_translation(source, "▁y", [[1 / width] * width] * 2), words=True)
     assert list(alignment.source) == words
@@ -376,7 +376,7 @@ def test_figure_is_written_atomically(figure, tmp_path):
         save_figure(figure, tmp_path / "missing" / "a.svg")
 
 
-def test_unknown_format_and_missing_library_are_reported(figure, tmp_path, monkeypatch):
+def test_unknown_figure_format_and_missing_matplotlib_are_reported(figure, tmp_path, monkeypatch):
     with pytest.raises(SettingsError, match=r"a\.gif: .* must end in one of \.png, \.svg, \.pdf"):
         save_figure(figure, tmp_path / "a.gif")
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)

@@ -80,7 +80,7 @@ def test_silenced_cross_attention_ignores_the_source(translator) -> None:
 
 @pytest.mark.parametrize("weights", ["silent", "uniform", "diagonal"])
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
-def test_interventions_act_equally_on_search_steps_and_parallel_scoring(translator, kind, weights) -> None:
+def test_interventions_apply_equally_to_search_and_parallel_scoring(translator, kind, weights) -> None:
     edited = intervene(translator, Heads(kind, 2, 3, weights), Heads(kind, 1, None, weights))
     for alternative in edited.translate(TEXT, beam=3, nbest=3).alternatives:
         (scored,) = edited.score([(TEXT, alternative.text)])
@@ -167,7 +167,7 @@ def test_importance_matches_scores_with_the_head_silenced(translator) -> None:
         (Heads("cross", 1, weights=np.ones((3, 90, 90))), "an array of 3 heads for 4 selected heads"),
     ],
 )
-def test_nonexistent_layers_heads_and_kinds_are_rejected(translator, heads, message) -> None:
+def test_interventions_that_do_not_fit_the_model_are_rejected(translator, heads, message) -> None:
     with pytest.raises(SettingsError, match=message):
         intervene(translator, heads).score([(TEXT, TARGET)])
 

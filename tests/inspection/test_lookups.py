@@ -16,7 +16,7 @@ from uwaga.inspection import RememberedPair, look_up
 
 SLEEPING_PAIR = "A man in a red shirt is sleeping.", "Ein Herr im roten Hemd schlummert."
 BOY_PAIR = "A boy in a red shirt is sleeping.", "Ein Knabe im roten Hemd schlummert."
-SINGING_PAIR = "A man in a red shirt is singing."
+SINGING_TEXT = "A man in a red shirt is singing."
 
 
 @dataclass
@@ -61,13 +61,13 @@ def translator(request) -> uwaga.Translator:
     if request.param != "shortlist":
         return uwaga.load(threads=1, engine=request.param)
     translator = uwaga.load(threads=1)
-    [pair] = translator.pair_ids([(SINGING_PAIR, translator.translate(SINGING_PAIR).text)])
+    [pair] = translator.pair_ids([(SINGING_TEXT, translator.translate(SINGING_TEXT).text)])
     common, size = np.unique(pair.target).astype(np.int32), translator.decoder.vocabulary
     shortlist = Shortlist(common, np.zeros(size + 1, np.int32), np.zeros(0, np.int32), size)
     return translator.with_decoder(translator.decoder.with_shortlist(shortlist))
 
 
-@pytest.mark.parametrize("text", [SINGING_PAIR, "A man in a blue shirt is sleeping.\nThe weather is nice."])
+@pytest.mark.parametrize("text", [SINGING_TEXT, "A man in a blue shirt is sleeping.\nThe weather is nice."])
 def test_M44_reported_mixture_weights_match_the_search(translator, text):
     memory = ListedMemory(SLEEPING_PAIR, BOY_PAIR)
     lookups = look_up(translator, text, memory)
@@ -86,12 +86,12 @@ def test_M44_reported_mixture_weights_match_the_search(translator, text):
 
 def test_M44_pairs_that_exceed_the_datastore_limit_are_omitted(translator):
     with mock.patch("uwaga.translator.layers.retrieval.MAX_STATES", 1):
-        lookups = look_up(translator, SINGING_PAIR, ListedMemory(BOY_PAIR, SLEEPING_PAIR))
+        lookups = look_up(translator, SINGING_TEXT, ListedMemory(BOY_PAIR, SLEEPING_PAIR))
     assert [(pair.source, pair.target) for pair in lookups.pairs] == [BOY_PAIR]
 
 
 def test_M44_lookups_contain_the_nearest_remembered_token(translator):
-    lookups = look_up(translator, SINGING_PAIR, ListedMemory(BOY_PAIR, SLEEPING_PAIR))
+    lookups = look_up(translator, SINGING_TEXT, ListedMemory(BOY_PAIR, SLEEPING_PAIR))
     pieces = [
         tuple(translator.target.pieces(translator.pair_ids([pair])[0].target))
         for pair in (BOY_PAIR, SLEEPING_PAIR)
@@ -110,9 +110,9 @@ def test_M44_lookups_contain_the_nearest_remembered_token(translator):
 
 def test_sentences_translated_verbatim_from_memory_have_no_lookups(translator):
     memory = ListedMemory(SLEEPING_PAIR)
-    lookups = look_up(translator, f"{SLEEPING_PAIR[0]}\n{SINGING_PAIR}", memory)
+    lookups = look_up(translator, f"{SLEEPING_PAIR[0]}\n{SINGING_TEXT}", memory)
     assert lookups.translation.text.startswith(SLEEPING_PAIR[1] + "\n")
-    assert lookups.tokens == look_up(translator, SINGING_PAIR, memory).tokens
+    assert lookups.tokens == look_up(translator, SINGING_TEXT, memory).tokens
     assert [pair.target for pair in lookups.pairs] == [SLEEPING_PAIR[1]]
 
 
@@ -120,19 +120,19 @@ def test_sentences_translated_verbatim_from_memory_have_no_lookups(translator):
     "memory",
     [
         ListedMemory(),
-        ListedMemory((SINGING_PAIR, "Er singt.")),
+        ListedMemory((SINGING_TEXT, "Er singt.")),
         ListedMemory(SLEEPING_PAIR, keeps_states=False),
     ],
     ids=["empty", "same text", "no states"],
 )
 def test_text_without_similar_memory_pairs_has_no_lookups(translator, memory):
-    lookups = look_up(translator, SINGING_PAIR, memory)
+    lookups = look_up(translator, SINGING_TEXT, memory)
     assert (lookups.pairs, lookups.tokens, lookups.radius) == ((), (), 0)
-    assert lookups.translation.text == translator.translate(SINGING_PAIR, memory=memory).text
+    assert lookups.translation.text == translator.translate(SINGING_TEXT, memory=memory).text
 
 
 def test_invalid_arguments_are_rejected(translator):
     with pytest.raises(SettingsError, match="memory must be"):
-        look_up(translator, SINGING_PAIR, None)
+        look_up(translator, SINGING_TEXT, None)
     with pytest.raises(DataError, match="not a string"):
         look_up(translator, 7, ListedMemory())

@@ -56,7 +56,7 @@ def test_all_attention_matrices_are_ordered_and_labelled(translation):
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_matrix_rows_of_words_sum_to_1(translation, kind):
+def test_rows_of_word_level_matrices_sum_to_1(translation, kind):
     for alignment in matrices(translation, Selection((kind,), "all", "all"), words=True):
         np.testing.assert_allclose(alignment.weights.sum(-1), 1.0, **tolerance(1.0))
         german, english = ("Der", "Hund", "sieht", "die", "Katze."), ("The", "dog", "sees", "the", "cat.")
@@ -73,7 +73,7 @@ def test_word_weights_sum_over_keys_and_average_over_queries():
     np.testing.assert_allclose(words.weights, expected, **tolerance(1.0))
 
 
-def test_second_sentence_starts_with_start_symbol():
+def test_second_sentence_starts_with_the_start_symbol():
     table = np.zeros((1, 1, 5, 5), np.float32)
     translation = Translation(
         "", 0.0, ("▁a", "</s>", "▁b", "c"), (0.0,) * 5, attentions=Attentions(decoder=table)

@@ -319,7 +319,9 @@ def inserted(html: str, target: str, *links: tuple[int, int]) -> str:
         ("very <b>un</b>happy", "très triste", [(0, 0), (1, 1)], "très <b>triste</b>"),
     ],
 )
-def test_tags_inside_words_are_placed_as_expected(html, target, links, expected) -> None:
+def test_tags_inside_words_enclose_the_corresponding_part_of_the_translation(
+    html, target, links, expected
+) -> None:
     assert inserted(html, target, *links) == expected
 
 
@@ -348,7 +350,7 @@ def test_tags_inside_many_words_take_linear_time() -> None:
 
 
 @given(st.data())
-def test_tags_around_an_exclusive_source_phrase_enclose_its_target_phrase(data):
+def test_tags_around_a_phrase_with_fixed_translation_enclose_that_translation(data):
     """A glossary term and its translation, for example, are linked only with each other."""
     lengths = [data.draw(st.integers(1, 3)) for _ in range(2)]
     sides = [

@@ -46,7 +46,7 @@ def test_block_elements_of_html_separate_texts() -> None:
     assert marked_texts(fragment) == ["One [o]two[c].", "Three", "four [k]"]
 
 
-def test_elements_with_numbered_names_are_inline() -> None:
+def test_numbered_elements_are_inline_but_hyphenated_custom_elements_are_not() -> None:
     fragment = read_fragment("<h1>One <b0>two</b0></h1>, three <x-1>four</x-1>", "html")
     assert marked_texts(fragment) == ["One [o]two[c]", ", three", "four"]
 
@@ -125,7 +125,7 @@ def test_xml_is_parsed_and_written_back() -> None:
         "\x00",
     ],
 )
-def test_malformed_or_external_xml_is_rejected(text: str) -> None:
+def test_malformed_xml_and_xml_with_a_doctype_are_rejected(text: str) -> None:
     with pytest.raises(DataError, match="XML"):
         read_fragment(text, "xml")
 

@@ -186,9 +186,9 @@ def test_arguments_that_cannot_be_numbered_keep_their_order(arguments: tuple[str
     tags = [Tag("kept", raw, raw) for raw in arguments]
     named_tag = Tag("kept", named, named)
     source = ("Copy ", tags[0], named_tag, *tags[1:])
-    turned = (*tags[:0:-1], " x ", named_tag, tags[0])
-    assert keep_order(source, turned) == (*tags[:-1], " x ", named_tag, tags[-1])
-    assert keep_order(source, turned[1:]) == turned[1:]
+    reordered = (*tags[:0:-1], " x ", named_tag, tags[0])
+    assert keep_order(source, reordered) == (*tags[:-1], " x ", named_tag, tags[-1])
+    assert keep_order(source, reordered[1:]) == reordered[1:]
 
 
 @given(st.text(alphabet="{}%$#a1 ,.:/@'plural", max_size=60))

@@ -25,9 +25,9 @@ def with_symbols(source: str, target: str) -> tuple[str, str]:
 )
 def test_memory_pairs_use_the_placeholder_symbols_of_the_model_input(source, target):
     parts = COMMON_PLACEHOLDERS.split(source)
-    seen, symbols = insert_symbols(parts, choose_symbols(parts, 0))
+    model_input, symbols = insert_symbols(parts, choose_symbols(parts, 0))
     paired_source, paired_target = with_symbols(source, target)
-    assert paired_source == plain_text(seen)
+    assert paired_source == plain_text(model_input)
     spans = find_symbols(symbols, paired_target)
     assert sorted(spans) == sorted(symbol.text for symbol in symbols)
     for symbol in symbols:

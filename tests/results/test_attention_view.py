@@ -135,7 +135,7 @@ def test_documentation_example_matches_the_current_output():
     assert [kind["kind"] for kind in script_data(example)["kinds"]] == ["cross", "encoder", "decoder"]
 
 
-def test_requests_for_missing_matrices_are_rejected():
+def test_view_without_attention_is_rejected():
     with pytest.raises(SettingsError, match="no attention to show"):
         attention_view(Attentions(), (), ())
 

@@ -201,7 +201,7 @@ def test_selecting_a_head_in_the_model_view_opens_it(page):
     assert "layer 1, head 1" in status(page)
 
 
-def test_view_of_a_single_matrix_hides_the_controls(show):
+def test_view_of_a_single_matrix_hides_unneeded_controls(show):
     page = show(attention_view(Attentions(cross=ATTENTIONS.cross[:1, :1]), SOURCE, TARGET))
     assert page.locator("input[value=model]").count() == 0
     assert not page.locator("select").is_visible()
@@ -247,7 +247,7 @@ def test_static_heat_map_is_shown_without_scripts(show, removal):
     assert {"t0", "s3", "</s>"} <= set(page.locator("svg text").all_text_contents())
 
 
-def test_static_heat_map_is_shown_under_content_security_policy(browser, tmp_path):
+def test_static_heat_map_is_shown_under_a_content_security_policy(browser, tmp_path):
     path = tmp_path / "page.html"
     policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
     path.write_text(policy + attention_view(ATTENTIONS, SOURCE, TARGET), encoding="utf-8")

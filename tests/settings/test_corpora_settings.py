@@ -8,7 +8,7 @@ from uwaga.errors import SettingsError
 from uwaga.settings import CorpusSettings, DataSettings, Settings, parse
 
 
-def test_corpora_can_be_configured_in_short_and_long_form() -> None:
+def test_corpora_accept_short_and_long_forms_and_reject_invalid_values() -> None:
     def parse_data(**data: object) -> DataSettings:
         values = {"run": "r", "data": {"train": ["a.tsv"], "dev": ["b.tsv"], **data}}
         return parse(Settings, values, "s.yaml").data

@@ -79,7 +79,7 @@ def test_valid_yaml_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("value", ["1e308", ".inf", ".nan", "1e309"])
-def test_huge_max_ratio_setting_does_not_overflow(value, tmp_path):
+def test_huge_max_ratio_is_accepted_and_a_non_finite_one_is_rejected(value, tmp_path):
     from uwaga.search.options import from_settings
     from uwaga.settings import DecodingSettings, parse
 

@@ -106,7 +106,7 @@ def test_presets_survive_round_trip(name: str) -> None:
         (7, "my.yaml: model"),
     ],
 )
-def test_invalid_models_are_rejected(model: Any, message: str) -> None:
+def test_invalid_model_settings_are_rejected(model: Any, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         settings(model)
 
@@ -148,7 +148,7 @@ def test_preset_values_can_be_changed() -> None:
         ("zzzz", "the presets are transformer, transformer-small"),
     ],
 )
-def test_invalid_changes_of_preset_are_reported(model: Any, message: str) -> None:
+def test_invalid_changes_to_presets_are_reported(model: Any, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         settings(model)
 

@@ -57,7 +57,7 @@ def test_ignore_case_option_matches_any_capitalisation():
     assert len(glossary.find("IPHONE CASE and iphone case")) == 2
 
 
-def test_unspaced_scripts_have_no_word_boundaries():
+def test_terms_in_unspaced_scripts_match_without_word_boundaries():
     assert find_terms(Glossary.from_argument({"東京": "Tokio", "駅": "Bahnhof"}), "東京駅へ行く") == [
         ("東京", "Tokio"),
         ("駅", "Bahnhof"),
@@ -181,7 +181,7 @@ def test_glossary_lines_without_tabs_are_reported(tmp_path, caplog):
         ),
     ],
 )
-def test_invalid_files_are_rejected(tmp_path, name, content, words):
+def test_invalid_glossary_files_are_rejected(tmp_path, name, content, words):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(DataError, match=words):

@@ -81,7 +81,7 @@ def test_M27_soft_terms_are_applied_in_most_sentences():
 
 
 @pytest.mark.parametrize("mode", ["forced", "soft"])
-def test_M27_term_that_contains_usual_word_replaces_it(mode):
+def test_M27_term_that_contains_the_usual_word_replaces_it(mode):
     """The usual word is replaced even though the term contains it."""
     for source, word, term in (
         ("The car is very fast.", "car", "Auto Wagen"),
@@ -124,7 +124,7 @@ def test_M27_usual_word_is_kept_where_it_translates_another_word():
     assert not terms.find_uses(BUNDLED.target.encode(text), text)[0].applied
 
 
-def test_M27_term_that_begins_translation_may_be_capitalised():
+def test_M27_term_that_begins_the_translation_may_be_capitalised():
     terms = sentence_terms("He is fast.", {"fast": "flott"})
     assert terms.forms == (("flott",),)
     for text, applied in (("Flott ist er.", True), ("Er ist flott.", True), ("Er ist Flott.", False)):
@@ -210,7 +210,7 @@ def test_M27_usual_translations_of_terms_are_found_by_alignment(source, target, 
     assert target[slice(*span)] == expected
 
 
-def test_M27_terms_outside_shortlist_are_applied():
+def test_M27_terms_outside_the_shortlist_are_applied():
     """A shortlist without a term's tokens changes neither its use nor the end of the sentence."""
     plain = [BUNDLED.translate(source).text for source, *_ in SYNONYMS]
     tokens = sorted({token for text in plain for token in BUNDLED.target.encode(text)})
@@ -219,15 +219,15 @@ def test_M27_terms_outside_shortlist_are_applied():
     first = np.zeros(BUNDLED.decoder.source_vocabulary + 1, dtype=np.int32)
     shortlist = Shortlist(np.array(tokens, dtype=np.int32), first, empty, vocabulary)
     model = BUNDLED.models[0]
-    listed = Translator(replace(model, decoder=BUNDLED.decoder.with_shortlist(shortlist), scorer=None))
-    assert [listed.translate(source).text for source, *_ in SYNONYMS] == plain
+    shortlisted = Translator(replace(model, decoder=BUNDLED.decoder.with_shortlist(shortlist), scorer=None))
+    assert [shortlisted.translate(source).text for source, *_ in SYNONYMS] == plain
     translations = []
     for source, word, term, usual in SYNONYMS:
         assert not set(BUNDLED.target.encode(term)) <= set(tokens)
-        translations.append(listed.translate(source, glossary={word: term}))
+        translations.append(shortlisted.translate(source, glossary={word: term}))
         text = translations[-1].text
         assert words(text).count(term) == 1 and usual not in words(text), text
         assert text.count(".") == 1 and text.endswith("."), text
     assert translations == [
-        *listed.run(Request(source, glossary={word: term}) for source, word, term, _ in SYNONYMS)
+        *shortlisted.run(Request(source, glossary={word: term}) for source, word, term, _ in SYNONYMS)
     ]

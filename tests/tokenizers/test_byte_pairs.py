@@ -218,7 +218,7 @@ def test_damaged_tokenizer_json_is_rejected(tmp_path, damage):
 @pytest.mark.parametrize(
     "change", [{"dropout": 0.1}, {"continuing_subword_prefix": "##"}, {"unk_token": "<s>"}]
 )
-def test_unsupported_models_use_the_tokenizers_library(tmp_path, change):
+def test_unsupported_bpe_models_fall_back_to_the_tokenizers_library(tmp_path, change):
     values = json.loads(train_library().to_str())
     values["model"] |= change
     if "continuing_subword_prefix" in change:

@@ -11,5 +11,5 @@ def test_upper_case_text_is_recognised(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "NATO", "I want", "123 456", "A4", "你好 世界", "NATO and EU", "X1 2"])
-def test_text_with_lower_case_or_single_word_is_not_upper_case(text: str) -> None:
+def test_mixed_case_uncased_and_one_word_texts_are_not_upper_case(text: str) -> None:
     assert not is_all_capitals(text)

@@ -100,7 +100,7 @@ def random_lines(count, seed=0):
 
 @pytest.mark.release
 @EACH_KIND
-def test_ten_thousand_lines_match_transformers(kind):
+def test_ids_of_ten_thousand_lines_match_transformers(kind):
     uwaga_tokeniser, peer = cached_both(kind)
     lines = random_lines(10_000)
     rows = peer(lines).input_ids
@@ -188,7 +188,7 @@ def test_tokens_without_embedding_are_rejected_in_texts(tmp_path):
         read_decoder_tokeniser(directory, TokenIds(size + 2000))
 
 
-def test_invalid_folders_are_rejected(tmp_path):
+def test_invalid_tokeniser_folders_are_rejected(tmp_path):
     with pytest.raises(
         ModelError, match=r"no tokeniser found; expected tokenizer\.json, or tokenizer\.model"
     ):

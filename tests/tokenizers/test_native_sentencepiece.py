@@ -183,7 +183,7 @@ def test_ids_outside_vocabulary_are_rejected() -> None:
         (lambda: trained_model("unigram") + b"\x1a\x06\x12\x04\xff\xff\xff\xff", "character map is damaged"),
     ],
 )
-def test_damaged_or_unknown_model_is_rejected(model: Callable[[], bytes], message: str) -> None:
+def test_damaged_or_unsupported_model_is_rejected(model: Callable[[], bytes], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SentencePiece(model())
 

@@ -52,7 +52,7 @@ def special_texts(name, space):
 
 
 @pytest.mark.parametrize("name", JSON_FAMILIES)
-def test_ids_of_tokenizer_json_match_transformers(name):
+def test_ids_from_tokenizer_json_match_transformers(name):
     case = newer_format(name)
     assert (case.folder / "tokenizer.json").exists()
     for text in [*PLAIN_TEXTS, *ODD_TEXTS, *LINES[::7], *special_texts(name, " "), *special_texts(name, "")]:
@@ -60,7 +60,7 @@ def test_ids_of_tokenizer_json_match_transformers(name):
 
 
 @FAMILY
-def test_ids_of_older_files_match_transformers(name):
+def test_ids_from_older_tokeniser_files_match_transformers(name):
     """Texts for which transformers 5 differs from SentencePiece are in the next test."""
     case = older_format(name)
     assert not (case.folder / "tokenizer.json").exists()
@@ -78,7 +78,7 @@ def test_ids_of_older_files_match_transformers(name):
 
 @pytest.mark.parametrize("name", SENTENCEPIECE_FAMILIES)
 @given(ANY_TEXT)
-def test_pieces_of_older_files_match_sentencepiece(name, text):
+def test_pieces_from_older_tokeniser_files_match_sentencepiece(name, text):
     """Includes texts for which transformers 5 keeps a final space or, in mBART, omits the normalisation."""
     case = older_format(name)
     assume(not any(token in text for token in case.uwaga.codec.added))
@@ -99,7 +99,7 @@ def test_encoding_any_text_matches_transformers(name, text):
 
 @pytest.mark.parametrize("name", ["bart", "gpt2", "bert", "bert-cased", "t5", "m2m100"])
 @given(ANY_TEXT)
-def test_encoding_any_text_with_older_files_matches_transformers(name, text):
+def test_encoding_any_text_with_older_tokeniser_files_matches_transformers(name, text):
     case = older_format(name)
     text = text.replace("\x85", "")  # white space to transformers' T5, a character to SentencePiece
     assert ids(case, text) == case.peer(text).input_ids
@@ -153,7 +153,7 @@ def test_language_ids_match_published_models():
     assert case.uwaga.number("<mask>") == size + 1 + len(NLLB200)
 
 
-def test_language_tokens_are_added_as_in_each_family():
+def test_language_tokens_are_added_where_each_family_expects_them():
     """Language tokens of source and target in each multilingual family."""
     for name in ("mbart50", "m2m100", "nllb"):
         case = older_format(name)

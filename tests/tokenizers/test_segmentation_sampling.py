@@ -151,8 +151,8 @@ from pathlib import Path
 from uwaga.settings import TextSettings
 from uwaga.tokenizers.training import train_tokeniser
 lines = [f"{word} {number}" for number in range(2000) for word in ("quick", "slow")]
-made = train_tokeniser(lines, TextSettings(size=300, lines=500), Path(sys.argv[1]))
-print(hashlib.sha256(made.model_bytes).hexdigest())
+tokeniser = train_tokeniser(lines, TextSettings(size=300, lines=500), Path(sys.argv[1]))
+print(hashlib.sha256(tokeniser.model_bytes).hexdigest())
 """
 
 
@@ -177,6 +177,6 @@ def test_piece_table_matches_sentencepiece_library(tokeniser: Tokeniser) -> None
 
 
 @pytest.mark.parametrize("cut", [b"\x0a", b"\x0a\x05ab", b"\x0b", b"\xff" * 12])
-def test_invalid_bytes_are_rejected(cut: bytes) -> None:
+def test_truncated_or_malformed_model_bytes_are_rejected(cut: bytes) -> None:
     with pytest.raises(ValueError, match=r"truncated|wire|ten bytes"):
         read_pieces(cut)

@@ -154,7 +154,7 @@ def test_texts_without_capitals_are_split():
     assert split_sentences("Hi. how are you", "en") == ["Hi. how are you"]
 
 
-def test_texts_that_are_empty_or_only_spaces_are_not_split():
+def test_blank_texts_initials_and_bare_punctuation_are_not_split():
     assert split_sentences("", "en") == []
     assert split_sentences("  ", "en") == ["  "]
     assert split_sentences(" A. B.", "en") == [" A. B."]

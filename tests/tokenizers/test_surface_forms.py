@@ -31,7 +31,7 @@ def test_unknown_surface_form_is_rejected() -> None:
         surface("a", "sideways")
 
 
-def test_surface_forms_are_chosen_with_configured_shares() -> None:
+def test_surface_forms_are_chosen_in_the_configured_proportions() -> None:
     shares = {"lower": 0.2, "upper": 0.05, "unpunctuated": 0.25}
     grid = (np.arange(1000) + 0.5) / 1000  # every share of the draws exactly once
     forms = choose_forms(shares, grid)

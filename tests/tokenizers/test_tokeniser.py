@@ -84,7 +84,7 @@ def test_special_symbols_have_fixed_ids(tokenisers) -> None:
         assert tokeniser.size == 360
 
 
-def test_decoded_pieces_join_to_the_text(tokenisers) -> None:
+def test_pieces_join_to_the_text_with_marked_spaces(tokenisers) -> None:
     tokeniser = tokenisers["unigram", "identity"]
     pieces = tokeniser.pieces(tokeniser.encode("the dog vorka"))
     assert "".join(pieces) == "\u2581the\u2581dog\u2581vorka"
