@@ -1,3 +1,4 @@
+import atexit
 import gc
 import os
 import signal
@@ -51,23 +52,16 @@ def pytest_collection_modifyitems(items):
 gc.disable()
 
 
-unfreeze = gc.unfreeze
-
-
 def pytest_collection_finish():
-    """Exclude modules and tests from garbage collection: there are a million objects.
+    """Exclude modules and tests from garbage collection until the process ends: there are a million objects.
 
     A service that is closed in a test would unfreeze them for all later tests.
     """
     gc.collect()
     gc.freeze()
     gc.enable()
+    atexit.register(gc.unfreeze)
     gc.unfreeze = lambda: None
-
-
-def pytest_sessionfinish():
-    gc.enable()
-    unfreeze()
 
 
 # A shell that starts the tests in the background has them and their programs ignore Ctrl+C.

@@ -169,15 +169,6 @@ def test_usage_errors_exit_with_2(arguments):
     assert "Traceback" not in result.stderr
 
 
-def test_evaluate_help_has_examples():
-    for command in app.registered_commands:
-        assert command.name is not None
-        result = run(command.name, "--help")
-        assert result.exit_code == 0
-        assert "Examples" in result.stdout
-        assert f"uwaga {command.name}" in result.stdout.split("Examples")[1]
-
-
 def stop_with(error: BaseException):
     def verb() -> None:
         raise error
