@@ -53,7 +53,7 @@ def test_alignment_head_survives_conversion_and_rewriting(model, tmp_path):
     assert Translator.load(tmp_path / "marian", device="cpu").model.alignment_head == HEAD
 
 
-def test_model_without_alignment_head_is_saved_without_head_file(model, tmp_path, cache_folder):
+def test_translating_without_an_alignment_head_writes_no_files(model, tmp_path, cache_folder):
     (model / HEAD_FILE).unlink()
     before = sorted(model.iterdir())
     translator = Translator.load(model, device="cpu")

@@ -28,7 +28,7 @@ def translator() -> Translator:
     return uwaga.load()
 
 
-def folder() -> Path:
+def bundled_folder() -> Path:
     return find_model(None)
 
 
@@ -37,7 +37,7 @@ def test_example_sentence_translates_as_expected(translator: Translator) -> None
 
 
 @pytest.mark.parametrize("text", ["i want to buy a car.", "I want to buy a car", "i want to buy a car"])
-def test_text_without_capitals_and_full_stop_is_translated_with_the_same_meaning(
+def test_text_without_capitals_or_full_stop_is_translated_correctly(
     translator: Translator, text: str
 ) -> None:
     words = translator.translate(text).text.rstrip(".!").casefold().split()
@@ -59,7 +59,7 @@ def test_batch_translations_equal_single_translations(translator: Translator) ->
         assert single.score == pytest.approx(expected.score, abs=1e-5)
 
 
-def test_E6_three_manual_steps_give_the_first_three_tokens(translator: Translator) -> None:
+def test_E6_three_manual_decoding_steps_match_greedy_search(translator: Translator) -> None:
     import numpy as np
 
     from uwaga.decoder import Choice
@@ -83,7 +83,7 @@ def test_M20_scores_match_teacher_forcing(translator: Translator) -> None:
         assert score.log_prob == pytest.approx(translation.log_prob, abs=1e-4)
 
 
-def test_correct_translation_scores_higher_than_incorrect(translator: Translator) -> None:
+def test_correct_translation_scores_higher_than_an_incorrect_one(translator: Translator) -> None:
     correct, incorrect = translator.score(
         [
             ("Where is the train station?", "Wo ist der Bahnhof?"),
@@ -93,10 +93,10 @@ def test_correct_translation_scores_higher_than_incorrect(translator: Translator
     assert correct.log_prob > incorrect.log_prob
 
 
-def test_bundled_model_is_small_and_credits_its_data() -> None:
-    total = sum(path.stat().st_size for path in folder().iterdir())
+def test_bundled_model_is_small_and_credits_its_data_sources() -> None:
+    total = sum(path.stat().st_size for path in bundled_folder().iterdir())
     assert total <= 12_000_000
-    card = (folder() / "card.md").read_text(encoding="utf-8")
+    card = (bundled_folder() / "card.md").read_text(encoding="utf-8")
     assert "CC BY 2.0" in card and "tatoeba.org" in card and "manythings.org" in card
 
 

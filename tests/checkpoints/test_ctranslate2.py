@@ -134,7 +134,7 @@ def test_int16_weight_has_a_single_scale(marian, tmp_path):
     np.testing.assert_allclose(variable.floats(file.path), np.rint(weight * scale) / scale, rtol=1e-6)
 
 
-def spec(folder, seed=0, pre_norm=True, encodings=None, scale=True, size=24, **changes):
+def save_random_model(folder, seed=0, pre_norm=True, encodings=None, scale=True, size=24, **changes):
     """Save a random model with CTranslate2's model specification, as OpenNMT's converters do."""
     from ctranslate2.specs import transformer_spec
 
@@ -193,8 +193,8 @@ SPECIFICATIONS = {
 
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_model_with_each_specification_matches_ctranslate2(tmp_path, name):
-    folder = spec(tmp_path / "m", **SPECIFICATIONS[name])
+def test_models_of_all_specifications_match_ctranslate2(tmp_path, name):
+    folder = save_random_model(tmp_path / "m", **SPECIFICATIONS[name])
     loaded = load_torch(folder)
     options = {"suppress_sequences": [["<s>"]]}  # uwaga's search never produces the start symbol
     actual, expected = greedy(loaded, folder, [*TEXTS, *tiny.ENGLISH], **options)
@@ -203,7 +203,7 @@ def test_model_with_each_specification_matches_ctranslate2(tmp_path, name):
 
 
 def test_config_determines_start_and_end_symbols(tmp_path):
-    folder = spec(tmp_path / "m", encodings=50)
+    folder = save_random_model(tmp_path / "m", encodings=50)
     config = json.loads((folder / "config.json").read_text())
     config |= {"decoder_start_token": "</s>", "add_source_eos": True, "add_source_bos": True}
     config["layer_norm_epsilon"] = 1e-3
@@ -245,8 +245,8 @@ def rewrite(path, version=6, revision=7, name="TransformerSpec", drop=(), add=No
 
 
 @pytest.mark.parametrize("version", [2, 3, 4, 5])
-def test_older_format_versions_give_the_same_weights(tmp_path, version):
-    folder = spec(tmp_path / "m", encodings=50)
+def test_files_of_older_format_versions_give_the_same_weights(tmp_path, version):
+    folder = save_random_model(tmp_path / "m", encodings=50)
     expected = load_torch(folder).model.state_dict()
     scoped = [f"{scope}/{name}" for scope in ("encoder", "decoder") for name in ("num_heads", "pre_norm")]
     old = {"num_heads": np.int8(2), "pre_norm": np.int8(1), "with_source_eos": np.int8(1)}
@@ -265,10 +265,10 @@ def test_older_format_versions_give_the_same_weights(tmp_path, version):
 
 @pytest.fixture(scope="module")
 def opennmt(tmp_path_factory):
-    return spec(tmp_path_factory.mktemp("bad") / "m", encodings=50)
+    return save_random_model(tmp_path_factory.mktemp("bad") / "m", encodings=50)
 
 
-def replaced(path, old, new, count=1):
+def replace_bytes(path, old, new, count=1):
     content = path.read_bytes()
     assert old in content
     path.write_bytes(content.replace(old, new, count))
@@ -295,7 +295,7 @@ INVALID_FOLDERS = {
     ),
     r"model\.bin: the file is empty": lambda f: (f / "model.bin").write_bytes(b""),
     r"of shape \(4294967295, 24\) needs \d+ bytes": lambda f: overstate_axis(f / "model.bin"),
-    r"CTranslate2 format version 7, or not a CTranslate2 file": lambda f: replaced(
+    r"CTranslate2 format version 7, or not a CTranslate2 file": lambda f: replace_bytes(
         f / "model.bin", b"\6\0\0\0", b"\7\0\0\0"
     ),
     r"models of 'WhisperSpec', revision [0-9]+, are not supported": lambda f: rewrite(
@@ -381,7 +381,7 @@ def package(folder, path, metadata=None, skip=(), extra=()):
     return path
 
 
-def test_argos_package_is_loaded_and_translates(opennmt, tmp_path):
+def test_argos_package_translates_like_ctranslate2(opennmt, tmp_path):
     path = package(opennmt, tmp_path / "en_de.argosmodel")
     translator = uwaga.load(path, device="cpu")
     assert translator.languages == ("en", "de")
@@ -444,7 +444,7 @@ def test_invalid_package_is_rejected(opennmt, tmp_path, message):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_damaged_package_is_rejected(opennmt, tmp_path):
+def test_damaged_or_missing_package_is_rejected(opennmt, tmp_path):
     path = package(opennmt, tmp_path / "a.argosmodel")
     content = path.read_bytes()
     half = len(content) // 2

@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 import pytest
-from test_ctranslate2 import greedy, spec
+from test_ctranslate2 import greedy, save_random_model
 from torch_models import load_torch
 
 import uwaga
@@ -13,7 +13,7 @@ from uwaga.checkpoints.formats.ctranslate2.binary import read_model_file
 from uwaga.checkpoints.registry import describe
 
 ctranslate2 = pytest.importorskip("ctranslate2")
-SUPPRESS_START = {"suppress_sequences": [["<s>"]]}  # our search never makes the start symbol
+SUPPRESS_START = {"suppress_sequences": [["<s>"]]}  # uwaga's search never produces the start symbol
 OLD_NAMES = [
     *(("encoder/embeddings/weight", "transformer/encoder/w_embs:0"),),
     *(("decoder/embeddings/weight", "transformer/decoder/w_embs:0"),),
@@ -57,7 +57,7 @@ def rewrite_as_format_1(folder):
 
 @pytest.mark.parametrize("pre_norm", [True, False])
 def test_models_of_format_version_1_match_ctranslate2(tmp_path, pre_norm):
-    folder = spec(tmp_path / "m", pre_norm=pre_norm)
+    folder = save_random_model(tmp_path / "m", pre_norm=pre_norm)
     rewrite_as_format_1(folder)
     assert read_model_file(folder / "model.bin").version == 1
     actual, expected = greedy(load_torch(folder), folder, **SUPPRESS_START)
@@ -66,8 +66,8 @@ def test_models_of_format_version_1_match_ctranslate2(tmp_path, pre_norm):
     assert describe(folder).sizes["format version"] == 1
 
 
-def test_missing_unknown_token_is_appended(tmp_path):
-    folder = spec(tmp_path / "m", encodings=50)
+def test_unknown_token_is_appended_to_a_vocabulary_without_one(tmp_path):
+    folder = save_random_model(tmp_path / "m", encodings=50)
     path = folder / "shared_vocabulary.json"
     pieces = json.loads(path.read_text())
     first, *middle, _ = pieces
@@ -81,8 +81,8 @@ def test_missing_unknown_token_is_appended(tmp_path):
     assert describe(folder).vocabulary == (len(pieces), len(pieces))
 
 
-def test_targets_of_presegmented_text_match_ctranslate2(tmp_path):
-    folder = spec(tmp_path / "m", encodings=50)
+def test_translations_of_presegmented_text_match_ctranslate2(tmp_path):
+    folder = save_random_model(tmp_path / "m", encodings=50)
     (folder / "sentencepiece.model").unlink()
     path = folder / "shared_vocabulary.json"
     pieces = [piece.replace("\u2581", "_") for piece in json.loads(path.read_text())]

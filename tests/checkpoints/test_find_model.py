@@ -68,7 +68,7 @@ def test_cached_model_loads_without_network(cache):
     assert requests == [("me/en-de", True)]
 
 
-def test_incomplete_cached_model_is_fetched_or_rejected(cache):
+def test_incomplete_cached_model_is_rejected_after_a_failed_fetch(cache):
     cache_folder, requests = cache
     folder = snapshot(cache_folder, "me", "en-de")
     save(folder)

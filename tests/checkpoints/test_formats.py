@@ -59,7 +59,7 @@ def custom_and_uwaga_folders(guide, tmp_path):
     return folder, tmp_path / "ours"
 
 
-def test_custom_format_is_loaded_described_and_converted(custom_and_uwaga_folders, tmp_path):
+def test_model_in_a_custom_format_is_loaded_described_and_converted(custom_and_uwaga_folders, tmp_path):
     folder, original = custom_and_uwaga_folders
     assert formats.detect(folder).name == "plain" and formats.detect(original).name == "uwaga"
     for engine in ("native", "torch"):
@@ -77,7 +77,9 @@ def test_custom_format_is_loaded_described_and_converted(custom_and_uwaga_folder
     assert rounded.translate(tiny.ENGLISH) == uwaga.load(folder, dtype="int8").translate(tiny.ENGLISH)
 
 
-def test_model_format_of_a_plugin_is_read_and_converted(custom_and_uwaga_folders, tmp_path, monkeypatch):
+def test_model_in_the_format_of_a_plugin_is_read_and_converted(
+    custom_and_uwaga_folders, tmp_path, monkeypatch
+):
     """The command line reads the format only with the plugin; the converted folder loads without it."""
     folder, _ = custom_and_uwaga_folders
     plugin = plugin_file("Add a model format", tmp_path)
@@ -91,7 +93,7 @@ def test_model_format_of_a_plugin_is_read_and_converted(custom_and_uwaga_folders
     assert result.exit_code == 0, result.output
 
 
-def test_damaged_custom_format_is_rejected(custom_and_uwaga_folders):
+def test_damaged_model_in_a_custom_format_is_rejected(custom_and_uwaga_folders):
     folder, _ = custom_and_uwaga_folders
     arrays = dict(np.load(folder / "plain.npz"))
     for change, message in (
@@ -138,7 +140,7 @@ def test_only_files_of_the_custom_format_are_fetched_from_the_hub(
     assert uwaga.load("someone/plain", device="cpu").translate("the dog").text
 
 
-def test_custom_family_from_the_guide_is_read(guide, tmp_path, monkeypatch):
+def test_model_of_the_custom_family_from_the_guide_is_read(guide, tmp_path, monkeypatch):
     """A pre-norm variant of BART, which equals mBART."""
     pytest.importorskip("transformers")
     import fairseq_models
@@ -160,7 +162,7 @@ def test_custom_family_from_the_guide_is_read(guide, tmp_path, monkeypatch):
         registry.model_family(tmp_path, {"model_type": "novel"})
 
 
-def test_folder_is_read_by_the_first_matching_format(tmp_path):
+def test_folder_is_read_in_the_first_matching_format(tmp_path):
     """All functions agree on the format of a folder that matches two formats."""
     make_marian(tmp_path / "m")
     (tmp_path / "m/model.bin").write_bytes(b"x")
@@ -238,16 +240,16 @@ def t5(folder):
 
 
 def ctranslate2(folder):
-    from test_ctranslate2 import spec
+    from test_ctranslate2 import save_random_model
 
-    spec(folder, encodings=50)
+    save_random_model(folder, encodings=50)
 
 
 def argos(folder):
-    from test_ctranslate2 import spec
+    from test_ctranslate2 import save_random_model
 
     folder.mkdir()
-    spec(folder / "model", encodings=50)
+    save_random_model(folder / "model", encodings=50)
     shutil.move(folder / "model/sentencepiece.model", folder)
     (folder / "metadata.json").write_text('{"from_code": "en", "to_code": "de"}')
 

@@ -70,7 +70,7 @@ FORMATS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"]
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_weights_of_each_format_are_dequantised(tmp_path, form):
+def test_weights_in_each_number_format_are_dequantised(tmp_path, form):
     model = gguf_files.peer("qwen2")
     path = gguf_files.write(tmp_path / "m.gguf", "qwen2", model, form)
     weights = read_gguf(path).weights
@@ -152,7 +152,7 @@ def test_logits_match_transformers(tmp_path, case):
 
 
 @pytest.mark.parametrize(("case", "layers", "scale"), [("gemma2", 46, 0.25), ("gemma3", 62, 0.25)])
-def test_largest_gemma_models_derive_score_scale_from_width_and_heads(tmp_path, case, layers, scale):
+def test_score_scale_of_the_largest_gemma_models_depends_on_width_and_heads(tmp_path, case, layers, scale):
     """The model is identified only by its number of layers; its heads are wider than width / heads."""
     model = gguf_files.peer(case)
     empty = np.zeros((1, 1), np.float32)
@@ -242,7 +242,7 @@ def test_sliding_window_pattern_determines_global_layers(tmp_path):
         ),
     ],
 )
-def test_unsupported_metadata_is_rejected(tmp_path, case, metadata, words):
+def test_invalid_or_unsupported_metadata_is_rejected(tmp_path, case, metadata, words):
     path = gguf_files.write(tmp_path / "m.gguf", case, metadata=metadata)
     for read in (formats.read, formats.describe):
         with pytest.raises(ModelError, match=words) as caught:
@@ -281,7 +281,7 @@ def test_split_model_equals_single_file_model(tmp_path):
         ),
     ],
 )
-def test_inconsistent_parts_are_rejected(tmp_path, number, replacement, words):
+def test_missing_or_inconsistent_parts_of_a_split_model_are_rejected(tmp_path, number, replacement, words):
     first = gguf_files.write(tmp_path / "m.gguf", part=8)
     gguf_files.write(tmp_path / "other.gguf", part=9)
     gguf_files.write(tmp_path / "whole.gguf")
@@ -358,7 +358,7 @@ PROMPTS = ["abcd the", "ab", "the cat"]
 @pytest.mark.sampled(3)
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", gguf_files.CASES)
-def test_engine_continuations_match_torch(tmp_path, case):
+def test_native_engine_continuations_match_torch(tmp_path, case):
     path = gguf_files.write(tmp_path / "m.gguf", case)
     native, torched = (
         uwaga.TextGenerator.load(path, engine=engine, device="cpu", dtype="float32").generate(

@@ -142,7 +142,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_invalid_header_is_rejected_without_allocation(tmp_path, name):
+def test_invalid_header_is_rejected_without_large_allocations(tmp_path, name):
     content, words = CASES[name]
     path = tmp_path / "m.gguf"
     path.write_bytes(content)
@@ -186,7 +186,7 @@ def test_metadata_of_all_types_and_versions_is_read(tmp_path):
 
 
 @given(blocks=st.integers(1, 64), words=st.lists(st.text(max_size=9), max_size=30))
-def test_strings_across_block_boundaries_are_decoded(tmp_path_factory, blocks, words):
+def test_metadata_strings_that_span_read_blocks_are_decoded(tmp_path_factory, blocks, words):
     path = tmp_path_factory.mktemp("blocks") / "m.gguf"
     content = struct.pack("<IQ", 8, len(words)) + b"".join(map(encoded_string, words))
     path.write_bytes(gguf([entry("words", 9, content), entry("end", 8, encoded_string("end"))]))

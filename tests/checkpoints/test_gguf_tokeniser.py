@@ -121,7 +121,7 @@ def test_sentencepiece_ids_match_original_model(sentencepieces, text):
     )
 
 
-def test_control_tokens_of_sentencepiece_are_special(sentencepieces):
+def test_sentencepiece_control_tokens_are_treated_as_special_tokens(sentencepieces):
     tokeniser, model = sentencepieces
     turn, end = model.piece_to_id("<|turn|>"), model.eos_id()
     ids = tokeniser.encode("the cat<|turn|>the dog</s>")
@@ -196,7 +196,7 @@ def test_byte_level_bpe_ids_match_original_model(byte_levels, text):
     assert tokeniser.decode(expected) == model.decode(expected)
 
 
-def test_byte_level_bpe_does_not_split_special_and_added_tokens(byte_levels):
+def test_byte_level_bpe_does_not_split_special_or_added_tokens(byte_levels):
     tokeniser, model = byte_levels
     think = model.token_to_id("<think>")
     assert tokeniser.encode("a<|end|><think>b") == [*model.encode("a").ids, 0, think, *model.encode("b").ids]

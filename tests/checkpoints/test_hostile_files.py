@@ -80,7 +80,7 @@ def test_decompressed_size_is_limited(tmp_path):
 
 
 @pytest.mark.slow
-def test_number_of_archive_members_is_limited(tmp_path):
+def test_archive_member_count_and_directory_size_are_limited(tmp_path):
     archive = write_zip(
         tmp_path / "many.npz", [(f"{n}.npy", b"") for n in range(MODEL_FILES.max_members + 1)]
     )
@@ -222,7 +222,7 @@ def test_pipe_or_device_instead_of_a_file_does_not_block(name, kind, tmp_path):
             assert name.startswith(("config", "source"))
 
 
-def test_infinities_and_lone_surrogates_in_json_files_are_rejected(tmp_path):
+def test_non_finite_numbers_and_lone_surrogates_in_json_files_are_rejected(tmp_path):
     from uwaga.checkpoints.formats.ctranslate2.vocabulary import read_vocabulary
     from uwaga.conversion.quantise import quantise
 
@@ -253,7 +253,7 @@ def test_non_string_texts_are_rejected_and_generators_accepted():
     assert translator.translate(texts, prefix=iter(["", ""])) == translator.translate(texts)
 
 
-def test_quoted_file_contents_are_truncated_in_messages(tmp_path):
+def test_quoted_file_contents_are_truncated_in_error_messages(tmp_path):
     header = json.dumps({"a": {"dtype": "9" * 5000, "shape": [1], "data_offsets": [0, 4]}}).encode()
     path = tmp_path / "model.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
@@ -262,7 +262,7 @@ def test_quoted_file_contents_are_truncated_in_messages(tmp_path):
     assert len(str(caught.value)) < 400 + len(str(path))
 
 
-def test_valid_torch_archive_is_read(tmp_path):
+def test_valid_archive_with_a_non_ascii_member_name_is_read(tmp_path):
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         path = write_zip(tmp_path / "m.npz", [("é.npy", npy(np.arange(5)))], method)
         assert list(read_npz(path)) == ["é"]
@@ -288,7 +288,7 @@ def test_config_sizes_are_checked_against_weights_before_allocation(key, tmp_pat
     assert_rejected(tmp_path / "m", [uwaga.load, describe], "m")
 
 
-def test_int8_folder_with_a_million_layers_is_rejected(tmp_path):
+def test_int8_model_config_with_a_million_layers_is_rejected(tmp_path):
     from uwaga.conversion.quantise import quantise
 
     quantise(MODEL, tmp_path / "int8")
@@ -314,7 +314,7 @@ def test_changing_files_does_not_affect_a_loaded_model(tmp_path):
     shutil.copytree(MODEL, tmp_path / "uwaga")
     make(tmp_path / "marian")
     cases = [
-        (kind, engine, harm)
+        (kind, engine, change)
         for kind, engine in [
             ("int8", "native"),
             ("uwaga", "native"),
@@ -322,21 +322,21 @@ def test_changing_files_does_not_affect_a_loaded_model(tmp_path):
             ("marian", "native"),
             ("marian", "torch"),
         ]
-        for harm in ("cut", "rewritten")
+        for change in ("cut", "rewritten")
     ]
-    for kind, engine, harm in cases:
-        shutil.copytree(tmp_path / kind, tmp_path / f"{kind}-{engine}-{harm}")
+    for kind, engine, change in cases:
+        shutil.copytree(tmp_path / kind, tmp_path / f"{kind}-{engine}-{change}")
     code = f"""
 import pathlib, uwaga
 text = "twenty one"
-for kind, engine, harm in {cases}:
-    folder = pathlib.Path({str(tmp_path)!r}, f"{{kind}}-{{engine}}-{{harm}}")
+for kind, engine, change in {cases}:
+    folder = pathlib.Path({str(tmp_path)!r}, f"{{kind}}-{{engine}}-{{change}}")
     model = uwaga.load(folder, engine=engine, threads=1)
     before = uwaga.load(folder, engine=engine, threads=1).translate(text, max_length=9)
     for path in folder.glob("*.safetensors"):
         size = path.stat().st_size
         with path.open("r+b") as file:
-            if harm == "cut":
+            if change == "cut":
                 file.truncate(size // 3)
             else:
                 file.write(b"\\xff" * size)
@@ -344,10 +344,10 @@ for kind, engine, harm in {cases}:
     try:
         uwaga.load(folder, engine=engine, threads=1)
     except uwaga.errors.ModelError:
-        print("held")
+        print("rejected")
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stdout) == (0, "held\n" * len(cases)), result.stderr[-2000:]
+    assert (result.returncode, result.stdout) == (0, "rejected\n" * len(cases)), result.stderr[-2000:]
 
 
 def test_file_changed_after_reading_its_header_is_rejected(tmp_path):
@@ -377,7 +377,7 @@ def test_truncating_the_shortlist_file_does_not_affect_a_loaded_model(tmp_path):
         uwaga.load(folder, shortlist=shortlist)
 
 
-def test_bit_flips_in_a_float_folder_are_detected(tmp_path):
+def test_bit_flips_in_the_weights_of_a_float_model_folder_are_detected(tmp_path):
     bundled = Path(uwaga.__file__).parent / "bundled"
     folder = tmp_path / "m"
     shutil.copytree(bundled, folder)

@@ -132,7 +132,7 @@ def test_hugging_face_marian_folder_is_described(marian):
     assert "deu fra" in text and "apache-2.0" in text and "13" in text
 
 
-def test_info_reads_languages_from_multilingual_family_or_card(tmp_path):
+def test_info_reads_languages_from_the_model_family_or_card(tmp_path):
     model_folder(tmp_path / "m", "mbart50")
     description = describe(tmp_path / "m")
     assert len(description.languages[0]) == 52 and "sl_SI" in description.languages[1]
@@ -162,7 +162,7 @@ def test_describe_reports_damaged_weights_as_notes_and_raises_other_errors(maria
         describe(folder)
 
 
-def test_info_sums_the_sizes_of_weight_shards(tmp_path):
+def test_parameters_of_all_weight_shards_are_counted(tmp_path):
     for number in (1, 2):
         save_file({f"w{number}": torch.zeros(number, 3).half()}, tmp_path / f"model-{number}.safetensors")
     write_json(
@@ -196,13 +196,13 @@ def test_licence_and_languages_are_read_from_cards(tmp_path, text, expected):
     assert read_card(tmp_path / "nowhere") == Card()
 
 
-def test_argos_and_ctranslate2_folders_are_described(tmp_path):
+def test_argos_folders_and_packages_are_described(tmp_path):
     pytest.importorskip("ctranslate2")
-    from test_ctranslate2 import spec
+    from test_ctranslate2 import save_random_model
 
     folder = tmp_path / "argos"
     folder.mkdir()
-    spec(folder / "model", encodings=50)
+    save_random_model(folder / "model", encodings=50)
     shutil.move(folder / "model/sentencepiece.model", folder)
     write_json(folder / "metadata.json", {"from_code": "en", "to_code": "de"})
     description = describe(folder)

@@ -78,7 +78,7 @@ def test_languages_select_the_t5_task_prefix():
     assert plain.source.encode("the dog") == tokenisers.source.encode("the dog")
 
 
-def test_single_pair_model_accepts_only_its_languages():
+def test_bilingual_model_accepts_only_its_languages():
     assert resolve_languages(("en", "de"), None, None, "here") == ("en", "de")
     assert resolve_languages(("en", "de"), "en_GB", "de", "here") == ("en", "de")
     assert resolve_languages(("src", "tgt"), "en", None, "here") == ("en", "tgt")

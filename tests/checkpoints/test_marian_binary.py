@@ -69,7 +69,7 @@ def test_average_attention_of_npz_models_matches_the_numpy_implementation(tmp_pa
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("kind", KINDS)
-def test_engine_matches_torch(tmp_path, kind):
+def test_native_engine_matches_torch(tmp_path, kind):
     write_student(tmp_path, kind, common=None)
     options = SearchOptions(beam=4, max_length=12, max_ratio=9.0)
     torch_translator = uwaga.load(tmp_path, engine="torch", device="cpu")
@@ -167,7 +167,7 @@ def test_guided_alignment_layer_determines_the_alignment_head(tmp_path, setting,
 
 
 @pytest.mark.parametrize("setting", ["first", 0, 3, True])
-def test_guided_alignment_layer_outside_the_decoder_is_rejected(tmp_path, setting):
+def test_invalid_guided_alignment_layer_is_rejected(tmp_path, setting):
     write_student(tmp_path, options={"transformer-guided-alignment-layer": setting})
     with pytest.raises(ModelError, match=r"transformer-guided-alignment-layer .* is not one of"):
         formats.read(tmp_path)
@@ -212,7 +212,7 @@ def test_settings_file_next_to_the_model_is_read(tmp_path):
         ({"dec-depth": 3}, "missing, but required by special:model.yml"),
     ],
 )
-def test_unsupported_settings_are_rejected(tmp_path, changes, message):
+def test_invalid_or_unsupported_settings_are_rejected(tmp_path, changes, message):
     write_student(tmp_path, options=changes)
     with pytest.raises(ModelError, match=message):
         uwaga.load(tmp_path)
@@ -248,7 +248,7 @@ def test_damaged_header_is_rejected(tmp_path, offset, value, message):
 
 
 @given(st.data())
-def test_file_with_truncation_or_bit_flips_is_read_or_raises_model_error(tmp_path_factory, data):
+def test_damaged_model_or_shortlist_file_is_read_or_raises_model_error(tmp_path_factory, data):
     folder = tmp_path_factory.getbasetemp() / "flipped-student"
     if not folder.exists():
         write_student(folder)
@@ -335,7 +335,7 @@ def test_damaged_shortlist_is_rejected(tmp_path, content, message):
 @given(
     st.lists(st.integers(0, 59), min_size=1, max_size=9), st.integers(1, 9), st.booleans(), st.integers(1, 20)
 )
-def test_shortlist_is_the_union_padded_with_the_lowest_token_ids(source, multiple, copies, common):
+def test_shortlist_is_the_union_of_token_lists_padded_with_lowest_ids(source, multiple, copies, common):
     """The expected lists are those that Marian computes for a single sentence."""
     rng = np.random.default_rng(5)
     lists = [sorted(rng.choice(60, 4, replace=False).tolist()) for _ in range(60)]
@@ -356,7 +356,7 @@ def test_shortlist_is_the_union_padded_with_the_lowest_token_ids(source, multipl
     assert shortlist.allowed_tokens(source).tolist() == sorted(expected)
 
 
-def test_torch_rejects_shortlist(tmp_path):
+def test_torch_engine_rejects_a_shortlist(tmp_path):
     write_student(tmp_path)
     with pytest.raises(SettingsError, match="torch takes no shortlist"):
         uwaga.load(tmp_path, engine="torch", shortlist=tmp_path / "lex.50.50.ende.s2t.bin")

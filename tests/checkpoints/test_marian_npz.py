@@ -210,7 +210,7 @@ def test_pre_norm_blocks_and_learned_positions_match_pegasus(tmp_path):
     assert loaded.source.decode(loaded.source.encode("the cat")) == "the cat"
 
 
-def test_decoder_yml_sets_search_options_and_command_line_translates(tmp_path):
+def test_search_options_are_read_from_decoder_yml_or_rejected(tmp_path):
     _, folder = write_models(tmp_path)
     decoder_settings = {
         "models": ["model.npz"],
@@ -301,7 +301,7 @@ UNSUPPORTED_SETTINGS = {
         ("enc-depth", 3, "weights 'encoder_l3_.*: missing"),
     ],
 )
-def test_unsupported_settings_are_rejected(folder, tmp_path, name, value, message):
+def test_invalid_or_unsupported_settings_are_rejected(folder, tmp_path, name, value, message):
     shutil.copytree(folder, tmp_path / "m")
     arrays = read_npz(folder / "model.npz")
     options = yaml.safe_load(arrays.pop(SETTINGS).tobytes().rstrip(b"\0"))
@@ -366,9 +366,9 @@ def test_pickled_objects_are_rejected_without_execution(folder, tmp_path):
     proof.unlink(missing_ok=True)
     with pytest.raises(ModelError, match=r"'x\.npy' contains Python objects, not numbers; it is refused"):
         load_torch(tmp_path / "m")
-    member_ = pickle.dumps(Payload(proof))
+    payload = pickle.dumps(Payload(proof))
     proof.unlink(missing_ok=True)
-    (tmp_path / "m/model.npz").write_bytes(member_)
+    (tmp_path / "m/model.npz").write_bytes(payload)
     with pytest.raises(ModelError, match=r"not a \.npz file"):
         load_torch(tmp_path / "m")
     assert not proof.exists()

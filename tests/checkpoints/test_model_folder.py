@@ -139,7 +139,7 @@ def test_sixteen_bit_weights_are_stored_and_loaded(tmp_path, dtype):
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
-def test_int8_weights_equal_weights_rounded_by_the_engine(tmp_path, changes):
+def test_int8_weights_equal_weights_rounded_by_the_native_engine(tmp_path, changes):
     model, *arguments = parts(changes.get("tie") not in ("decoder", "none"), **changes)
     with torch.no_grad():
         next(model.parameters())[0] = 0.0  # a row of zeros
@@ -243,7 +243,7 @@ def test_truncated_weight_file_is_rejected(folder, size):
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "source.spm", "config.json"])
-def test_weight_file_of_random_bytes_is_rejected(folder, name):
+def test_file_of_arbitrary_bytes_is_rejected(folder, name):
     (folder / name).write_bytes(bytes(range(256)) * 40)
     assert_rejected(folder, str(folder / name))
 
@@ -357,12 +357,12 @@ def test_invalid_setting_is_rejected(folder, keys, value, words):
 @pytest.mark.parametrize(
     "content", ["", "[]", "3", "{", "[" * 100_000, '{"a": ' * 50_000, "\ufeff{}", " " * (1 << 21)]
 )
-def test_config_that_is_not_a_mapping_is_rejected(folder, content):
+def test_malformed_config_is_rejected(folder, content):
     (folder / "config.json").write_text(content, encoding="utf-8")
     assert_rejected(folder, "config.json")
 
 
-def test_hugging_face_folder_is_recognised(folder):
+def test_error_for_a_hugging_face_config_names_its_model_type(folder):
     (folder / "config.json").write_text('{"model_type": "marian", "d_model": 512}')
     assert_rejected(folder, "'marian'", "uwaga train")
 
@@ -485,7 +485,7 @@ def test_full_disk_leaves_existing_model_unchanged(tmp_path, monkeypatch, call, 
     assert existing or not list(tmp_path.iterdir())
 
 
-def test_exceeded_file_size_limit_leaves_existing_model_unchanged(tmp_path):
+def test_exceeded_file_size_limit_leaves_no_files(tmp_path):
     parts()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -513,7 +513,7 @@ def test_overflowing_weights_are_not_saved(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_model_that_does_not_match_its_settings_is_not_saved(tmp_path):
+def test_model_with_mismatched_settings_or_invalid_language_is_not_saved(tmp_path):
     model, shape, source, target = parts()
     other_settings = TransformerSettings.model_validate(shape.model_dump() | {"feed_forward": 25})
     with pytest.raises(ModelError, match=r"feed_forward.*\(24,.*\(25,"):

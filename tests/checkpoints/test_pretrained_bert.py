@@ -96,14 +96,14 @@ def test_M17_states_are_independent_of_the_batch(folder):
     assert model.encode([]) == []
 
 
-def test_M17_every_state_depends_on_the_whole_text(folder):
+def test_M17_state_of_the_first_token_depends_on_later_tokens(folder):
     """The encoder has no look-ahead mask (M8)."""
     model = load_torch(folder).model
     first, second = model.encode([[2, 9, 10, 11, 3], [2, 9, 10, 12, 3]])
     assert float((first[0] - second[0]).abs().max()) > 1e-3
 
 
-def test_text_longer_than_the_positions_is_rejected(folder):
+def test_text_longer_than_the_number_of_positions_is_rejected(folder):
     model = load_torch(folder).model
     assert len(model.encode([[5] * 20])[0]) == 20
     with pytest.raises(TextTooLongError, match=r"text 2: has 21 tokens, .* at most 20"):
@@ -173,6 +173,6 @@ def test_unknown_head_and_missing_weight_are_rejected(folder, tmp_path):
         load_torch(tmp_path / "bad")
 
 
-def test_loading_an_encoder_as_translator_names_the_class_to_use(folder):
+def test_loading_an_encoder_as_a_translator_is_rejected(folder):
     with pytest.raises(ModelError, match="an encoder-only model, which uwaga"):
         uwaga.Translator.load(folder, device="cpu")

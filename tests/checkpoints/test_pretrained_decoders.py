@@ -80,7 +80,7 @@ def folders(tmp_path_factory):
     return root
 
 
-def assert_same_settings(path, family, folders):
+def assert_same_model(path, family, folders):
     """Assert that two folders have equal settings and weights."""
     loaded, original = load_torch(path), load_torch(folders / family)
     assert loaded.checkpoint.settings == original.checkpoint.settings
@@ -104,7 +104,7 @@ def test_configuration_of_transformers_4_is_read(tmp_path, folders, family):
     kind = positions.pop("rope_type")
     values["rope_scaling"] = None if kind == "default" else {**positions, "type": kind}
     path.write_text(json.dumps(values))
-    assert_same_settings(folder, family, folders)
+    assert_same_model(folder, family, folders)
 
 
 def test_language_model_of_multimodal_gemma3_is_read(tmp_path, folders):
@@ -125,7 +125,7 @@ def test_language_model_of_multimodal_gemma3_is_read(tmp_path, folders):
             for key, value in load_file(path / "model.safetensors").items()
         }
         save_file(values, path / "model.safetensors")
-        assert_same_settings(path, "gemma3_text", folders)
+        assert_same_model(path, "gemma3_text", folders)
     save_file({"vision_tower.x": torch.zeros(3)}, path / "model.safetensors")
     with pytest.raises(ModelError, match=r"missing|no weights of a language model|only 1 weights"):
         load_torch(path)
@@ -186,7 +186,7 @@ def test_any_of_several_end_tokens_stops_generation_as_in_transformers(monkeypat
     assert any(endings)
 
 
-def test_model_is_described_without_reading_weights(folders, tmp_path):
+def test_model_is_described_even_if_its_weights_are_damaged(folders, tmp_path):
     description = describe(folders / "gemma3_text")
     assert description.family == "gemma3_text"
     assert (
@@ -293,7 +293,7 @@ def test_overflowing_rotary_alpha_is_rejected(folders, tmp_path):
         load_torch(tmp_path / "bad")
 
 
-def test_rotary_positions_allocate_no_table_of_all_positions(folders, tmp_path):
+def test_model_with_16_million_rotary_positions_is_loaded(folders, tmp_path):
     shutil.copytree(folders / "llama", tmp_path / "m")
     edit_config(tmp_path / "m", max_position_embeddings=16_000_000)
     assert load_torch(tmp_path / "m").model.max_source == 16_000_000
@@ -316,7 +316,7 @@ def test_shard_outside_the_folder_is_rejected(folders, tmp_path, file):
         load_torch(path)
 
 
-def test_damaged_shards_are_rejected(folders, tmp_path):
+def test_damaged_or_inconsistent_shards_are_rejected(folders, tmp_path):
     path, index = sharded_folder(folders, tmp_path)
     files = sorted(path.glob("model-*.safetensors"))
     content = files[1].read_bytes()

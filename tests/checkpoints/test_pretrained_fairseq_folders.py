@@ -41,7 +41,7 @@ def peer_translations(model, peer, symbols, **options):
 @pytest.mark.sampled(3)
 @pytest.mark.numerical
 @pytest.mark.parametrize("kind", MODEL_KINDS)
-def test_texts_match_transformers(tmp_path, kind):
+def test_translations_match_transformers(tmp_path, kind):
     model, peer = model_folder(tmp_path / "m", kind)
     source, target = PAIRS.get(kind, (None, None))
     translator = uwaga.load(tmp_path / "m", device="cpu", source=source, target=target)
@@ -55,7 +55,7 @@ def test_texts_match_transformers(tmp_path, kind):
     assert translator.score([(TEXTS[0], TEXTS[1])])[0].log_prob < 0
 
 
-def test_target_language_is_forced_before_a_prefix(tmp_path):
+def test_target_language_token_precedes_a_prefix(tmp_path):
     model, peer = model_folder(tmp_path / "m", "mbart50")
     translator = uwaga.load(tmp_path / "m", device="cpu", source="de", target="fr_XX")
     french = peer.convert_tokens_to_ids("fr_XX")
@@ -93,7 +93,7 @@ def test_missing_or_unknown_languages_are_rejected(tmp_path, kind):
         uwaga.load(tmp_path / "m", device="cpu", source=source, target="xx_XX")
 
 
-def test_command_line_translates_and_summarises(tmp_path):
+def test_command_line_output_matches_transformers(tmp_path):
     model, peer = model_folder(tmp_path / "m", "nllb")
     translator = uwaga.load(tmp_path / "m", device="cpu", source="deu_Latn", target="fra_Latn")
     expected = peer_translations(model, peer, translator.decoder.symbols)[0]

@@ -193,6 +193,6 @@ def test_fused_projection_of_invalid_shape_is_rejected(folder, tmp_path):
         load_torch(tmp_path / "bad")
 
 
-def test_loading_a_decoder_as_mask_filler_names_the_class_to_use(folder):
+def test_loading_a_decoder_as_a_mask_filler_is_rejected(folder):
     with pytest.raises(ModelError, match="decoder-only model, which uwaga"):
         uwaga.MaskFiller.load(folder, device="cpu")

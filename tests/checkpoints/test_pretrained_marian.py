@@ -161,7 +161,7 @@ def test_invalid_folder_is_rejected(folder, tmp_path, message):
         load_torch(tmp_path / "bad")
 
 
-def test_sharded_weights_equal_single_file(folder, tmp_path):
+def test_sharded_weights_equal_those_of_a_single_file(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     (tmp_path / "m/model.safetensors").unlink()
     peer = transformers.MarianMTModel.from_pretrained(folder)

@@ -182,7 +182,7 @@ def test_M29_recorded_attention_equals_stepwise_attention(tmp_path):
 
 
 @pytest.mark.parametrize("folded", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_texts_match_transformers(tmp_path, folded):
+def test_tokenisation_matches_transformers(tmp_path, folded):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[X_SEP]", "[MASK]", "a", "man", "is", "rid", "##ing", "."]
     path = tmp_path / "m"
     make(path, vocab_size=len(words), decoder_start_token_id=3, bos_token_id=3, eos_token_id=3)

@@ -25,7 +25,7 @@ TEXTS = [
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("files", ["older_format", "newer_format"])
-def test_M19_texts_match_transformers(tmp_path, files):
+def test_M19_translations_match_transformers(tmp_path, files):
     case = getattr(pretrained_tokenisers, files)("t5")
     case.peer.save_pretrained(tmp_path)
     if files == "older_format":
@@ -105,7 +105,7 @@ def madlad(tmp_path_factory, request):
     return path, peer, network
 
 
-def test_madlad_translates_into_the_language_of_the_tag(madlad):
+def test_madlad_translates_into_the_chosen_target_language(madlad):
     path, peer, network = madlad
     pieces = SentencePieceProcessor(model_file=str(path / "spiece.model"))
     translator = uwaga.load(path, device="cpu")

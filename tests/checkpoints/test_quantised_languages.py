@@ -38,7 +38,7 @@ def quantised(folder, kind, precision="int8"):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("precision", ["int8", "int4"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_quantised_folder_translates_like_the_original(tmp_path, kind, precision):
+def test_quantised_model_translates_like_the_original(tmp_path, kind, precision):
     original, folder = quantised(tmp_path, kind, precision)
     pair = PAIRS.get(kind, (None, None))
     for source, target in (pair, pair[::-1]):
@@ -52,7 +52,7 @@ def test_quantised_folder_translates_like_the_original(tmp_path, kind, precision
 
 @pytest.mark.usefixtures("either_format")
 @pytest.mark.parametrize("kind", KINDS)
-def test_quantised_folder_keeps_tokenisers_and_languages(tmp_path, kind):
+def test_quantised_model_keeps_tokenisers_and_languages(tmp_path, kind):
     original, folder = (read(path) for path in quantised(tmp_path, kind))
     assert folder.languages.pairs == original.languages.pairs
     for first, second in ((original.source, folder.source), (original.target, folder.target)):
@@ -73,7 +73,7 @@ def test_missing_and_unknown_languages_are_refused(tmp_path, kind):
         uwaga.load(folder).translate("Hi")
 
 
-def test_agreement_of_multilingual_models_is_measured_on_one_language_pair(tmp_path):
+def test_agreement_of_multilingual_models_is_measured_without_a_sample(tmp_path):
     model_folder(tmp_path / "m", "m2m100")
     agreement = quantise(tmp_path / "m", tmp_path / "q")
     assert agreement.sentences >= 5
@@ -81,7 +81,7 @@ def test_agreement_of_multilingual_models_is_measured_on_one_language_pair(tmp_p
         quantise(tmp_path / "m", tmp_path / "r", sample=["A sentence."])
 
 
-def test_quantised_folder_keeps_task_prefixes(tmp_path):
+def test_quantised_model_keeps_task_prefixes(tmp_path):
     model_folder(tmp_path / "m", "pegasus")
     tasks = {
         "translation_en_to_de": {"prefix": "to German: "},

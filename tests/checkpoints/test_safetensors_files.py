@@ -40,7 +40,7 @@ def assert_equal(left, right):
 
 @EXAMPLES
 @given(ARRAYS)
-def test_written_files_are_identical_to_those_of_safetensors(tmp_path, arrays):
+def test_files_are_interchangeable_with_those_of_safetensors(tmp_path, arrays):
     path = tmp_path / "m.safetensors"
     for content in (safetensors.numpy.save(arrays, METADATA), aligned_bytes(arrays, METADATA)):
         path.write_bytes(content)

@@ -48,7 +48,7 @@ def test_score_stats_are_stored_and_optional_in_older_folders(tmp_path):
         read_folder(tmp_path / "new")
 
 
-def test_training_measures_score_stats_on_the_dev_set():
+def test_validation_measures_score_stats_on_at_least_100_sentences():
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
     lines = [f"{number} {line}" for number in range(60) for line in tiny.ENGLISH if len(line) < 40]
@@ -67,7 +67,7 @@ def test_training_measures_score_stats_on_the_dev_set():
 
 
 @pytest.mark.parametrize("lora", [False, True])
-def test_validation_scores_of_engine_and_torch_are_equal(lora, monkeypatch):
+def test_validation_scores_of_native_engine_and_torch_are_equal(lora, monkeypatch):
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
     if lora:

@@ -97,7 +97,7 @@ def test_export_writes_the_same_files_as_write_hugging_face(tmp_path):
         export(NUMBERS, tmp_path / "a", "pegasus")
 
 
-def test_agreement_verdict_depends_on_log_probabilities():
+def test_agreement_verdict_depends_on_the_difference_in_log_probabilities():
     agreements = [Agreement(1, 0.0, 0.0, difference, 1.0) for difference in (0.0, 0.05, 0.2, 0.26)]
     assert [agreement.verdict.partition(":")[0] for agreement in agreements] == [
         "good",

@@ -100,7 +100,7 @@ def to_ctranslate2(folder, out, *options):
 @pytest.mark.sampled(3)
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", [*CASES, "pegasus"])
-def test_transformers_generates_the_same_tokens_with_converted_model(tmp_path, case):
+def test_transformers_generates_the_same_tokens_with_the_converted_model(tmp_path, case):
     changes = {"norm": "pre", "sinusoids": "interleaved"} if case == "pegasus" else {}
     model, source, target = write_model(tmp_path / "m", case, **changes)
     peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "m").eval()
@@ -137,7 +137,7 @@ def test_transformers_generates_the_same_tokens_with_converted_model(tmp_path, c
 
 
 @pytest.mark.parametrize("case", ["interleaved", "halves", "learned", "no biases", "pegasus"])
-def test_ctranslate2_generates_the_same_tokens_with_converted_model(tmp_path, case):
+def test_ctranslate2_generates_the_same_tokens_with_the_converted_model(tmp_path, case):
     model, source, _ = write_model(tmp_path / "m", case, **({"norm": "pre"} if case == "pegasus" else {}))
     peer = to_ctranslate2(tmp_path / "m", tmp_path / "c")
     tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
@@ -219,7 +219,7 @@ def test_unsupported_settings_are_rejected(tmp_path, message):
     assert not any(tmp_path.iterdir())
 
 
-def test_unsupported_models_folders_and_options_are_rejected(tmp_path):
+def test_unsupported_models_options_and_nonempty_folders_are_rejected(tmp_path):
     model, source, target = random_model()
     recurrent = build_model(BahdanauSettings(embedding=8, hidden=8), model.symbols, source.size, source.size)
     with pytest.raises(ModelError, match=r"Bahdanau.* cannot be written as marian"):

@@ -64,7 +64,7 @@ def test_agreement_is_measured_on_sentences_of_the_source_language(tmp_path):
     )
 
 
-def test_default_sources_are_random_without_sentences_of_the_language():
+def test_default_sources_without_usable_sentences_are_valid_and_reproducible():
     checkpoint = read(NUMBERS)
     exact = to_engine(checkpoint, "float32", threads=1)
     sources, description = default_sources(checkpoint, exact)

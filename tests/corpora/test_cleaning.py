@@ -142,7 +142,7 @@ def test_additional_columns_are_kept(tmp_path):
     assert kept == "a\tb\tc\td\n"
 
 
-def test_lines_with_invalid_utf8_or_excess_length_are_counted_as_invalid(tmp_path):
+def test_lines_with_invalid_utf8_or_excessive_length_are_counted_as_invalid(tmp_path):
     path = tmp_path / "in.tsv"
     path.write_bytes(b"\xef\xbb\xbfa\tb\r\n\xff\tb\nx\t" + b"y" * (1 << 20) + b"\nc\td")
     report = clean([path], [tmp_path / "o"], CleaningSettings.from_rules(["length"]))

@@ -70,7 +70,7 @@ def test_guide_lists_all_rules():
 
 
 @given(st.lists(TEXT | WORDS, max_size=6))
-def test_text_column_statistics_match_python(texts):
+def test_text_column_statistics_match_plain_python(texts):
     side = Side.from_texts(texts)
     assert side.strings == texts
     assert [side.text(index) for index in range(len(texts))] == texts
@@ -113,7 +113,7 @@ def test_long_words_rule_rejects_long_words_in_spaced_scripts():
     assert not chinese.rejects(PairBlock.from_pairs([("short", "字" * 50)], ("en", "zh")))[0]
 
 
-def test_characters_rule_rejects_control_and_private_characters():
+def test_characters_rule_rejects_control_and_private_use_characters():
     assert rejected("characters", ("a\x01", "b"), ("a\tb", "c"), ("a", "\ufffd"), ("a", "\ue000")) == [
         True,
         False,
@@ -184,7 +184,7 @@ def test_mojibake_rule_rejects_garbled_text(text, encoding):
 @pytest.mark.parametrize(
     "text", ["»CAFÉ«", "São Paulo às 8", "Ärger „Ä“ über", "25 °C", "L’été à Nîmes…", "ÎLE"]
 )
-def test_mojibake_rule_accepts_similar_text(text):
+def test_mojibake_rule_accepts_text_that_resembles_mojibake(text):
     assert not rejects("mojibake", text, text)
 
 

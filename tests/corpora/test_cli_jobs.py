@@ -122,7 +122,7 @@ def test_distil_chooses_the_best_candidate_without_references(workspace, folders
             assert sampled[index][1] == samples[rank_by_utility(samples)[0][0]]
 
 
-def test_distil_refuses_to_overwrite_files_and_non_finite_options(workspace, folders):
+def test_distil_refuses_non_finite_options_and_overwriting_its_input(workspace, folders):
     before = (workspace / "pairs.tsv").read_bytes()
     result = run("distil", folders[0], "pairs.tsv", "-o", "out", "--join", "pairs.tsv", code=1)
     assert "pairs.tsv is the input" in result.output and (workspace / "pairs.tsv").read_bytes() == before
@@ -133,7 +133,7 @@ def test_distil_refuses_to_overwrite_files_and_non_finite_options(workspace, fol
     assert not (workspace / "out").exists()
 
 
-def test_distil_translates_with_an_ensemble_or_several_processes(workspace, folders):
+def test_distil_translates_with_an_ensemble_or_a_pool_of_models(workspace, folders):
     run("distil", *folders[:2], "c.en", "-o", "both", "--choose", "model")
     ensemble = uwaga.load(folders[:2], device="cpu")
     assert [target for _, target in rows(workspace / "both")] == [
@@ -210,7 +210,7 @@ def test_distil_output_can_be_used_for_training(workspace, folders):
     assert len(sources) + sum(pairs.report.faults.values()) == len(SOURCES)
 
 
-def test_resume_with_other_settings_is_refused(workspace, folders):
+def test_resuming_with_other_settings_models_or_input_is_refused(workspace, folders):
     run("distil", folders[0], "pairs.tsv", "-o", "out", "-n", 2)
     for options, key in (
         (("-n", 3), "settings.nbest = 2"),
@@ -272,9 +272,9 @@ def test_resumed_job_has_the_output_of_an_uninterrupted_one(workspace, folders):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([*command, "-o", "whole"], env=environment, check=True, capture_output=True)
     kills = 0
-    for shards in (1, 4, 9):
+    for part_count in (1, 4, 9):
         process = subprocess.Popen([*command, "-o", "out"], env=environment, stderr=subprocess.DEVNULL)
-        while len(list((workspace / "out").glob("part-*"))) < shards and process.poll() is None:
+        while len(list((workspace / "out").glob("part-*"))) < part_count and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
         kills += process.wait() == -signal.SIGKILL
@@ -287,7 +287,7 @@ def test_resumed_job_has_the_output_of_an_uninterrupted_one(workspace, folders):
 
 
 @pytest.mark.slow
-def test_distil_runs_without_torch(workspace, folders):
+def test_distil_does_not_import_torch(workspace, folders):
     code = (
         "import sys; from uwaga.cli.main import main\n"
         "try: main(sys.argv[1:])\n"

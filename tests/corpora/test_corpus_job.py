@@ -192,7 +192,7 @@ def test_input_shortened_while_reading_is_detected(tmp_path, text):
         run(job_)
 
 
-def test_folder_of_other_files_is_rejected(tmp_path, text):
+def test_output_folder_with_other_files_is_rejected(tmp_path, text):
     with pytest.raises(DataError, match="this is a file; give a folder"):
         run(job(text, text))
     (tmp_path / "full").mkdir()
@@ -247,7 +247,7 @@ def test_join_does_not_overwrite_input_or_parts(tmp_path, text, output):
 
 
 @pytest.mark.parametrize("name", ["../text", "/dev/zero", "part-99999.tsv.gz"])
-def test_files_outside_the_job_named_in_the_manifest_are_not_changed(tmp_path, text, name):
+def test_unexpected_files_named_in_the_manifest_are_not_changed(tmp_path, text, name):
     run(job(tmp_path / "out", text))
     before, values = part_bytes(tmp_path / "out"), json.loads((tmp_path / "out" / MANIFEST).read_text())
     values["parts"][name] = values["parts"]["part-00000.tsv.gz"]
@@ -265,7 +265,7 @@ def test_part_file_that_is_a_pipe_is_rejected(tmp_path, text):
         run(job(tmp_path / "out", text))
 
 
-def test_line_with_lone_surrogate_is_counted_as_invalid(tmp_path):
+def test_line_with_a_lone_surrogate_is_marked_as_invalid(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"en": "a \\ud800", "de": "b"}\n{"en": "c", "de": "d"}\n')
     lines = list(corpus_input(tmp_path / "a.jsonl", None, ("en", "de")).read())
     assert [(line.text, line.fault) for line in lines] == [("", "bad UTF-8"), ("c", None)]
@@ -325,7 +325,7 @@ def test_texts_and_references_are_read_from_each_corpus_format(tmp_path):
         text_input([tmp_path / "a.tsv"], 2).identify()
 
 
-def test_invalid_lines_keep_their_line_numbers(tmp_path):
+def test_invalid_lines_are_read_as_empty_texts_with_their_faults(tmp_path):
     (tmp_path / "t").write_bytes(b"ok\n\xff\xfe\xfd bad\nnul\0\n" + b"x" * (1 << 20) + b"yy\nlast")
     lines = list(text_input([tmp_path / "t"]).read())
     assert [line.fault for line in lines] == [None, "bad UTF-8", "NUL character", "line over 1 MiB", None]

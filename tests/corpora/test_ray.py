@@ -27,7 +27,7 @@ def cluster():
 
 
 @pytest.mark.release
-def test_killed_nodes_do_not_lose_or_duplicate_rows(cluster, tmp_path: Path) -> None:
+def test_no_rows_are_lost_or_duplicated_when_nodes_are_killed(cluster, tmp_path: Path) -> None:
     cluster_, nodes = cluster
     source = tmp_path / "in.txt"
     source.write_text("\n".join(sentences(400)) + "\n", encoding="utf-8")

@@ -107,7 +107,7 @@ class CountingFile(io.FileIO):
         return size
 
 
-def test_reading_a_parquet_block_reads_only_its_pages(tmp_path: Path) -> None:
+def test_reading_a_parquet_block_does_not_read_the_whole_file(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     texts = [os.urandom(100_000).hex() for _ in range(100)]
     path = tmp_path / "rows"

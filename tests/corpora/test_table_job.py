@@ -227,7 +227,7 @@ def error_of(*words: object) -> str:
     return line
 
 
-def test_invalid_arguments_are_rejected_in_one_line(tmp_path: Path) -> None:
+def test_invalid_arguments_give_one_line_errors(tmp_path: Path) -> None:
     lines = tmp_path / "rows.jsonl"
     lines.write_text('{"id": 1, "text": "A dog.", "de": ""}\n', encoding="utf-8")
     out, folder = tmp_path / "out", tmp_path / "lake"
@@ -260,7 +260,7 @@ def test_job_that_has_written_no_parts_may_be_replaced(tmp_path: Path) -> None:
     assert text_rows(tmp_path / "out") == [*translate_texts(["A dog."]), ""]
 
 
-def test_empty_rows_are_written_without_a_worker(tmp_path: Path) -> None:
+def test_empty_texts_have_empty_translations_and_are_counted(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text('{"text": null}\n{"text": ""}\n' * 9, encoding="utf-8")
     manifest = run(source, tmp_path / "out", columns=["text=de"])
@@ -284,7 +284,7 @@ def test_folder_of_another_job_is_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_full_disk_leaves_no_partial_part(tmp_path: Path) -> None:
+def test_full_disk_leaves_only_complete_parts(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     lines = [*sentences(8), *(" ".join(sentences(10)) for _ in range(8))]  # the second part is a large one
     source.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -319,7 +319,7 @@ def test_input_changed_while_reading_is_detected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [None, pytest.param(2, marks=pytest.mark.slow)])
-def test_job_resumes_after_file_is_repaired(count: int | None, tmp_path: Path) -> None:
+def test_job_resumes_after_a_damaged_file_is_repaired(count: int | None, tmp_path: Path) -> None:
     folder, lines = tmp_path / "lake", sentences(40)
     folder.mkdir()
     for index, name in enumerate("abcd"):
@@ -407,7 +407,7 @@ def test_skipped_lines_and_files_are_reported(tmp_path: Path, monkeypatch) -> No
     assert part_bytes(tmp_path / "out") == all_parts
 
 
-def test_second_process_of_a_job_is_rejected(tmp_path: Path) -> None:
+def test_concurrent_run_of_the_same_job_is_rejected(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("A dog.\n", encoding="utf-8")
     from uwaga.errors import RunInUseError

@@ -61,7 +61,7 @@ def machine(tmp_path: Path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_changed_glossary_is_rejected_on_resume(source: Path, tmp_path: Path) -> None:
+def test_glossary_is_applied_and_rejected_on_resume_if_changed(source: Path, tmp_path: Path) -> None:
     terms = tmp_path / "terms.tsv"
     terms.write_text("dog\tWauwau\n", encoding="utf-8")
     rows, expected = batch_and_translate(source, tmp_path, "--glossary", terms, "--beam", 1)
@@ -107,7 +107,7 @@ def test_rows_are_matched_with_memory_pairs_by_key(tmp_path: Path, suffix: str) 
     )
 
 
-def test_translation_file_can_be_used_as_memory(tmp_path: Path) -> None:
+def test_tsv_file_can_be_used_as_translation_memory(tmp_path: Path) -> None:
     source, memory, out = tmp_path / "in.jsonl", tmp_path / "a.tsv", tmp_path / "out"
     source.write_text('{"text": "Open"}\n', encoding="utf-8")
     memory.write_text("Open\tÖffnen\n", encoding="utf-8")
@@ -145,7 +145,7 @@ def test_worker_with_other_models_is_rejected(machine: Path) -> None:
         fingerprint.check(worker_fingerprint(spec))
 
 
-def test_adapter_is_merged_into_its_model(source: Path, machine: Path) -> None:
+def test_batch_with_an_adapter_matches_translate(source: Path, machine: Path) -> None:
     folder = install(machine / "data", "qaa", "qac", 4)
     tiny.write_random_adapter(folder, machine / "adapter")
     rows, expected = batch_and_translate(source, machine, "--adapter", machine / "adapter")

@@ -78,7 +78,7 @@ def upload(url: str, files: dict[str, bytes]) -> None:
         system.pipe_file(f"{url}/{name}", content)
 
 
-def test_rows_from_a_slow_and_faulty_object_store_are_the_same(
+def test_slow_and_faulty_object_store_does_not_change_the_output(
     faulty_store, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setattr(uwaga.files.store, "PAUSE", 0.01)

@@ -122,7 +122,7 @@ def test_each_pair_occurs_exactly_once_per_epoch(corpus: PreparedCorpus, mode: s
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_batch_depends_on_seed_epoch_and_index(corpus: PreparedCorpus, mode: str, monkeypatch) -> None:
+def test_batch_depends_only_on_seed_epoch_and_index(corpus: PreparedCorpus, mode: str, monkeypatch) -> None:
     monkeypatch.setattr(plans, "MIN_SAMPLED_POOL", 80)
     first = corpus.batches(mode)
     epochs = [[first.batch(epoch, index) for index in range(first.count(epoch))] for epoch in (0, 1)]
@@ -139,7 +139,7 @@ def test_batch_depends_on_seed_epoch_and_index(corpus: PreparedCorpus, mode: str
         first.epoch(0)[first.count(0)]
 
 
-def test_surface_forms_occur_with_configured_shares(corpus: PreparedCorpus) -> None:
+def test_surface_forms_occur_in_the_configured_proportions(corpus: PreparedCorpus) -> None:
     batches = corpus.batches("forms")
     epoch_texts = []
     for epoch in range(6):

@@ -53,7 +53,7 @@ def write(path: Path, raw: bytes | str) -> Path:
 
 
 @pytest.mark.parametrize("ending", list(COMPRESSORS))
-def test_corpora_of_all_formats_are_read_with_each_compression(tmp_path: Path, ending: str) -> None:
+def test_tsv_text_and_moses_corpora_are_read_with_each_compression(tmp_path: Path, ending: str) -> None:
     tsv = write(tmp_path / f"c.tsv{ending}", "a b\tA\tB\t\nc\tC\r\n\u2028d\x85\tD")
     expected = [Pair("a b", ("A", "B"), 1), Pair("c", ("C",), 2), Pair("\u2028d\x85", ("D",), 3)]
     assert read([tsv]) == (expected, CorpusReport(str(tsv), read=3, kept=3))
@@ -193,7 +193,7 @@ def test_concatenated_compressed_streams_are_read(tmp_path: Path, ending: str) -
 )
 @pytest.mark.parametrize("checksum", [False, True])
 @pytest.mark.parametrize("sized", [False, True])
-def test_zstd_frames_are_read_or_rejected(
+def test_complete_zstd_frames_are_read_and_truncated_ones_rejected(
     tmp_path: Path, content: bytes, checksum: bool, sized: bool
 ) -> None:
     frame = zstandard.ZstdCompressor(write_checksum=checksum, write_content_size=sized).compress(content)
@@ -247,7 +247,7 @@ def test_reading_lines_returns_the_written_lines(
     assert [line.decode() for line in read_lines(path) if line is not None] == lines
 
 
-def test_pipes_are_read_unless_compressed(tmp_path: Path) -> None:
+def test_pipes_are_read_unless_their_data_is_compressed(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     lines = [f"line {number}".encode() for number in range(3000)]

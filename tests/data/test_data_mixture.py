@@ -91,7 +91,7 @@ def test_permuted_neighbours_are_uncorrelated() -> None:
     st.integers(1, 5),
     st.data(),
 )
-def test_draw_counts_of_pairs_differ_by_at_most_one(corpora, epochs: int, data) -> None:
+def test_draw_counts_within_a_corpus_differ_by_at_most_one(corpora, epochs: int, data) -> None:
     sizes = [size for size, _ in corpora]
     if data.draw(st.booleans()):
         mixture = Mixture([SizedStore(size) for size in sizes], [weight for _, weight in corpora])
@@ -132,7 +132,7 @@ def test_pair_order_differs_by_seed_and_epoch() -> None:
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-def test_mixed_batches_contain_all_corpora_with_tags(
+def test_mixed_batches_contain_pairs_of_all_corpora_with_their_tags(
     tokeniser, tmp_path, monkeypatch, sampling: float
 ) -> None:
     monkeypatch.setattr(plans, "POOL_PAIRS", 60)
@@ -213,7 +213,7 @@ def test_tag_missing_from_the_vocabulary_is_rejected(tokeniser: Tokeniser, tmp_p
     assert tag_ids(tokeniser, "") == ()
 
 
-def test_length_filters_apply_to_their_corpus(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_filters_of_a_corpus_determine_which_pairs_are_kept(tokeniser: Tokeniser, tmp_path: Path) -> None:
     rows = [("dog", "cat"), ("dog", "dog"), ("dog cat tree", "house"), ("dog " * 30, "cat " * 30)]
     path = write(tmp_path, "a.tsv", rows)
     loose = store(tokeniser, path, tmp_path / "loose", filters=FilterSettings(max_ratio=99))

@@ -102,7 +102,7 @@ def short_retry_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("ending", list(COMPRESSORS))
 @pytest.mark.parametrize("kind", list(WRITERS))
-def test_formats_and_compressions_are_read_from_disk_and_url(
+def test_corpora_of_each_format_and_compression_are_read_from_disk_and_url(
     tmp_path, memory, kind: str, ending: str
 ) -> None:
     content = COMPRESSORS[ending](WRITERS[kind](PAIRS))
@@ -186,7 +186,7 @@ def test_text_and_moses_urls_are_read(memory) -> None:
         read("memory://c.en", "memory://c.de")
 
 
-def test_tmx_markup_variants_and_languages_are_read(tmp_path: Path) -> None:
+def test_tmx_markup_is_removed_and_language_variants_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.tmx"
     path.write_text(
         '<tmx version="1.4"><body>'
@@ -290,7 +290,7 @@ LINE = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max
 
 
 @given(st.lists(st.tuples(LINE, LINE), min_size=1, max_size=8))
-def test_written_corpora_of_all_formats_are_read_back(
+def test_written_jsonl_parquet_and_tmx_corpora_are_read_back(
     tmp_path_factory: pytest.TempPathFactory, pairs
 ) -> None:
     folder = tmp_path_factory.mktemp("formats")
@@ -375,7 +375,9 @@ def test_object_changed_while_reading_is_rejected(faulty_store, monkeypatch) -> 
         list(reader)
 
 
-def test_missing_remote_objects_are_rejected(memory, short_retry_delays: None, tmp_path: Path) -> None:
+def test_missing_or_invalid_remote_objects_are_rejected(
+    memory, short_retry_delays: None, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=r"memory://nowhere\.tsv: no such object"):
         read("memory://nowhere.tsv")
     with pytest.raises(DataError, match="Protocol not known"):
@@ -473,5 +475,5 @@ VARIANTS = [("en", "E"), ("pt-PT", "P"), ("pt-BR", "B"), ("zh-CN", "S"), ("zh-TW
         *(("zh", "S"), ("zh_Hant", "T"), ("zho_Hans", "S"), ("zh-HK", "T"), ("sr", "L"), ("sr-Cyrl", "")),
     ],
 )
-def test_closest_regional_variant_of_a_language_is_chosen(requested: str, texts: str) -> None:
+def test_closest_variants_of_a_language_are_chosen(requested: str, texts: str) -> None:
     assert "".join(nearest_variants(VARIANTS, requested)) == texts

@@ -110,7 +110,9 @@ def exhausted_reader(settings: DataSettings):
     return reader
 
 
-def test_store_is_reused_only_if_unchanged(tokeniser, corpus: Path, tmp_path: Path) -> None:
+def test_store_is_reused_only_if_corpus_and_settings_are_unchanged(
+    tokeniser, corpus: Path, tmp_path: Path
+) -> None:
     store, report = build(tokeniser, corpus)
     settings = data_settings(corpus, augment={"lower": 0.0})
     reader = exhausted_reader(settings)
@@ -155,8 +157,8 @@ def test_damaged_store_is_reported_and_rebuilt(tokeniser, corpus: Path, name: st
 
 def test_store_of_another_format_version_is_rejected(tokeniser, corpus: Path) -> None:
     store, _ = build(tokeniser, corpus)
-    facts = store.folder / "store.json"
-    facts.write_text(facts.read_text().replace('"format": 2', '"format": 99'))
+    metadata_path = store.folder / "store.json"
+    metadata_path.write_text(metadata_path.read_text().replace('"format": 2', '"format": 99'))
     with pytest.raises(DataError, match="format 99"):
         Store.open(store.folder)
     with pytest.raises(DataError, match="not a store"):
@@ -187,7 +189,7 @@ def test_failed_rebuild_keeps_the_old_store(tokeniser, corpus: Path, monkeypatch
     assert not [entry for entry in corpus.parent.iterdir() if ".part" in entry.name]
 
 
-def test_surface_form_shares_above_one_are_rejected(tokeniser, corpus: Path) -> None:
+def test_surface_form_shares_that_sum_to_more_than_one_are_rejected(tokeniser, corpus: Path) -> None:
     with pytest.raises(SettingsError, match="more than 1"):
         build(tokeniser, corpus, augment={"lower": 0.7, "upper": 0.7})
 

@@ -23,8 +23,8 @@ def test_names_in_stub_exist_in_package(name):
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_package_import_loads_no_modules(name):
-    code = f"import sys, {name}; print(*(one for one in sys.modules if one.startswith('{name}.')))"
+def test_package_import_loads_no_submodules(name):
+    code = f"import sys, {name}; print(*(module for module in sys.modules if module.startswith('{name}.')))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.split() == []
 

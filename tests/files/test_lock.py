@@ -90,7 +90,7 @@ def test_locks_of_one_process_exclude_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"pid": 1}', "[]", "\x00" * 40])
-def test_truncated_lock_file_is_stale(tmp_path: Path, content: str) -> None:
+def test_damaged_lock_file_is_treated_as_stale(tmp_path: Path, content: str) -> None:
     (tmp_path / LOCK_NAME).write_text(content)
     with RunLock(tmp_path):
         pass

@@ -141,7 +141,7 @@ def test_failed_download_resumes_in_the_next_call(home, server):
     assert ranges == ["bytes=90000-"]
 
 
-def test_download_restarts_on_a_server_without_ranges(home, server):
+def test_download_restarts_on_a_server_without_range_support(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].cut = [60_000]
     server.paths[WEIGHTS_PATH].ranges = False
@@ -166,7 +166,7 @@ def test_changed_file_is_downloaded_again(home, server):
     assert is_complete(fetch(home, server), newer)
 
 
-def test_files_of_mixed_versions_are_downloaded_again(home, server):
+def test_file_mixed_from_two_versions_is_downloaded_again(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].cut = [30_000] * 3
     with pytest.raises(CatalogueError):
@@ -189,7 +189,7 @@ def test_download_with_a_wrong_hash_is_discarded(home, server):
     assert not list((home / "models/.incomplete").rglob(f"{MODEL}*"))
 
 
-def test_decompression_bomb_is_aborted(home, server):
+def test_unpacking_of_a_decompression_bomb_is_aborted(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.put(WEIGHTS_PATH[1:], gzip.compress(bytes(200 * len(FILES[MODEL]))))
     with pytest.raises(CatalogueError, match=rf"{MODEL}: unpacks to more than the 200000 bytes"):
@@ -225,7 +225,7 @@ def test_slow_download_is_aborted_and_its_partial_file_is_kept(home, server):
 
 
 @pytest.mark.parametrize("path", ["/models.json", WEIGHTS_PATH])
-def test_silent_server_times_out(home, server, path):
+def test_request_to_a_silent_server_times_out(home, server, path):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[path].silent = 60
     limits = Limits(**FAST_LIMITS | {"timeout": 0.3, "attempts": 9, "patience": 0.3})
@@ -292,7 +292,7 @@ def test_requests_are_repeated_after_temporary_errors(home, server):
     assert is_complete(catalogue.download("en-pt", mirror=server.url, limits=limits, environment=environment))
 
 
-def test_offline_error_names_files_to_copy(home, server):
+def test_unreachable_server_error_explains_manual_installation(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     nowhere = f"http://127.0.0.1:{closed_port()}"
     with pytest.raises(CatalogueError) as caught:
@@ -327,7 +327,7 @@ def test_unsafe_redirects_are_refused(server, location):
         catalogue.listing(mirror=server.url, limits=LIMITS)
 
 
-def test_credentials_in_urls_are_not_stored(home, server):
+def test_credentials_in_urls_are_sent_but_not_stored_or_displayed(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     mirror = server.url.replace("http://", "http://someone:s%40cret@")
     environment = {"UWAGA_HOME": str(home), "UWAGA_FIREFOX_URL": mirror}
@@ -379,7 +379,7 @@ def test_unrelated_folder_is_not_replaced(home, server):
     assert (folder / "work.txt").read_text() == "mine"
 
 
-def test_full_disk_fails_before_download(home, server, monkeypatch):
+def test_full_disk_is_reported_before_the_download(home, server, monkeypatch):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr("uwaga.library.install.shutil.disk_usage", lambda path: usage)

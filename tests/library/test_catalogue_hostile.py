@@ -47,7 +47,7 @@ def without_functions(values: object) -> object:
     return [without_functions(value) for value in values] if isinstance(values, list) else values
 
 
-def refuse(server, tmp_path: Path, match: str, **options: object) -> str:
+def assert_refused(server, tmp_path: Path, match: str, **options: object) -> str:
     server.requests.clear()
     with pytest.raises(CatalogueError, match=match) as caught:
         catalogue.download(
@@ -93,7 +93,7 @@ UNSAFE_PATHS = [
 def test_unsafe_file_paths_are_refused(server, entry, tmp_path, path, kind):
     entry["files"][kind]["path"] = path
     entry["serve"]()
-    refuse(server, tmp_path, "refused|is missing")
+    assert_refused(server, tmp_path, "refused|is missing")
     assert [request_path for request_path, _ in server.requests] == ["/models.json"]
     assert not (tmp_path / "models").exists()
 
@@ -102,7 +102,7 @@ def test_unsafe_file_paths_are_refused(server, entry, tmp_path, path, kind):
 def test_invalid_file_sizes_are_refused(server, entry, tmp_path, size):
     entry["files"]["model"]["uncompressedSize"] = size
     entry["serve"]()
-    refuse(server, tmp_path, "uncompressedSize")
+    assert_refused(server, tmp_path, "uncompressedSize")
     assert not (tmp_path / "models").exists()
 
 
@@ -110,7 +110,7 @@ def test_invalid_file_sizes_are_refused(server, entry, tmp_path, size):
 def test_file_of_the_wrong_size_is_refused(server, entry, tmp_path, size):
     entry["files"]["model"]["uncompressedSize"] = size
     entry["serve"]()
-    refuse(
+    assert_refused(
         server,
         tmp_path,
         rf"{MODEL}: (unpacks to more than|has 5000 bytes when unpacked)|has 50\d\d bytes, more than",
@@ -122,7 +122,7 @@ def test_file_of_the_wrong_size_is_refused(server, entry, tmp_path, size):
 def test_files_with_wrong_hashes_are_refused(server, entry, tmp_path, value):
     entry["files"]["model"]["uncompressedHash"] = value
     entry["serve"]()
-    refuse(server, tmp_path, "uncompressedHash|SHA-256")
+    assert_refused(server, tmp_path, "uncompressedHash|SHA-256")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_values_of_wrong_types_give_printable_error_messages(server, entry, tmp_
 def test_non_numeric_metrics_are_refused(server, entry, tmp_path, metrics):
     entry["metrics"] = metrics
     entry["serve"]()
-    refuse(server, tmp_path, "metrics|bleu")
+    assert_refused(server, tmp_path, "metrics|bleu")
 
 
 def test_refused_catalogue_entry_does_not_affect_other_entries(server, tmp_path):
@@ -173,7 +173,7 @@ def test_model_with_null_status_is_unreleased(server, entry):
     assert not model.released and model.status == ""
 
 
-def test_duplicate_catalogue_entries_are_refused(server, entry, tmp_path):
+def test_duplicate_entries_keys_and_file_names_are_refused(server, entry, tmp_path):
     values = serve_catalogue(server, {("en-pt", "tiny"): FILES})
     values["models"]["en-pt"] *= 2
     server.put("models.json", values)
@@ -181,20 +181,20 @@ def test_duplicate_catalogue_entries_are_refused(server, entry, tmp_path):
     assert len(listing.entries) == 1 and "firefox-en-pt-tiny is listed twice" in listing.problems[0]
     text = json.dumps(serve_catalogue(server, {("en-pt", "tiny"): FILES}))
     server.put("models.json", text.replace('"files":', '"files": {}, "files":').encode())
-    refuse(server, tmp_path, "duplicate key 'files'")
+    assert_refused(server, tmp_path, "duplicate key 'files'")
     entry["files"]["vocab"] = dict(entry["files"]["lexicalShortlist"])
     entry["serve"]()
-    refuse(server, tmp_path, "two files have the same name")
+    assert_refused(server, tmp_path, "two files have the same name")
 
 
 def test_entries_without_vocabulary_or_with_wrong_language_pair_are_refused(server, entry, tmp_path):
     vocabulary = entry["files"].pop("vocab")
     entry["serve"]()
-    refuse(server, tmp_path, "has neither vocab nor")
+    assert_refused(server, tmp_path, "has neither vocab nor")
     entry["files"]["vocab"] = vocabulary
     entry["targetLanguage"] = "es"
     entry["serve"]()
-    refuse(server, tmp_path, "translates en-es but is listed as 'en-pt'")
+    assert_refused(server, tmp_path, "translates en-es but is listed as 'en-pt'")
 
 
 INVALID_CATALOGUES = [
@@ -209,21 +209,21 @@ INVALID_CATALOGUES = [
 def test_invalid_catalogues_are_refused(server, tmp_path, source, content):
     for name in ("models.json", "records.json", "index.json"):
         server.put(name, content)
-    text = refuse(server, tmp_path, ".", from_source=source)
+    text = assert_refused(server, tmp_path, ".", from_source=source)
     assert server.url in text or "there is no model" in text
 
 
 def test_download_of_an_endless_catalogue_is_aborted(server, tmp_path, monkeypatch):
     monkeypatch.setattr("uwaga.library.sources.firefox.MAX_CATALOGUE_BYTES", 1 << 20)
     server.put("models.json", b"{", endless=True, lengthless=True)
-    refuse(server, tmp_path, "more than 1048576 bytes")
+    assert_refused(server, tmp_path, "more than 1048576 bytes")
 
 
 @pytest.mark.parametrize(
     "mirror", ["", "ftp://x/y", "file:///etc", "http://", "https://[", "/nowhere", "s3://b", "x\n"]
 )
-def test_invalid_mirrors_are_refused(server, tmp_path, mirror):
-    refuse(server, tmp_path, "mirror|refused", mirror=mirror)
+def test_invalid_mirror_addresses_are_refused(server, tmp_path, mirror):
+    assert_refused(server, tmp_path, "mirror|refused", mirror=mirror)
 
 
 def test_http_base_url_is_refused(monkeypatch, server, entry):
@@ -237,7 +237,7 @@ def test_http_base_url_is_refused(monkeypatch, server, entry):
         catalogue.available(limits=LIMITS, environment={})
 
 
-def test_urls_of_model_files_are_below_the_mirror_url(server, entry):
+def test_urls_of_model_files_start_with_the_mirror_url(server, entry):
     (model,) = catalogue.available(mirror=server.url, limits=LIMITS)
     assert all(file.locations[0].startswith(server.url) for file in model.files)
 
@@ -324,7 +324,7 @@ def test_downloads_listed_in_firefox_records_are_verified(server, tmp_path):
         changed = serve_records(server, newer, "2.1")
         changed[0]["attachment"][key] = value
         server.put("records.json", {"data": changed})
-        refuse(server, tmp_path / key, message, from_source="firefox-records")
+        assert_refused(server, tmp_path / key, message, from_source="firefox-records")
     for key, value in (
         ("decompressedHash", "0" * 64),
         ("decompressedSize", 5999),
@@ -332,7 +332,7 @@ def test_downloads_listed_in_firefox_records_are_verified(server, tmp_path):
     ):
         changed = serve_records(server, newer, "2.1", **{key: value})
         server.put("records.json", {"data": changed})
-        refuse(
+        assert_refused(
             server,
             tmp_path / f"{key}{value}",
             "catalogue states|allowed; unpacking was stopped",
@@ -347,7 +347,7 @@ def test_decompression_of_a_zstd_bomb_is_aborted(server, tmp_path):
     data[0]["attachment"] |= {"size": len(bomb), "hash": hashlib.sha256(bomb).hexdigest()}
     server.put(data[0]["attachment"]["location"], bomb)
     server.put("records.json", {"data": data})
-    refuse(server, tmp_path, "unpacks to more than the 5000 bytes", from_source="firefox-records")
+    assert_refused(server, tmp_path, "unpacks to more than the 5000 bytes", from_source="firefox-records")
 
 
 @pytest.mark.parametrize("cut", [20, 1000, -1])
@@ -358,11 +358,11 @@ def test_truncated_zstd_file_is_refused(tmp_path, cut):
         unpack(tmp_path / "sent", tmp_path / "out", RemoteFile(MODEL, (), "zstd"))
 
 
-def test_incomplete_or_unversioned_records_are_refused(server, tmp_path):
+def test_firefox_records_with_missing_files_or_invalid_version_are_refused(server, tmp_path):
     server.put("records.json", {"data": serve_records(server, FILES)[:2]})
-    refuse(server, tmp_path, "incomplete", from_source="firefox-records")
+    assert_refused(server, tmp_path, "incomplete", from_source="firefox-records")
     server.put("records.json", {"data": serve_records(server, FILES, "new")})
-    refuse(server, tmp_path, "version is 'new'", from_source="firefox-records")
+    assert_refused(server, tmp_path, "version is 'new'", from_source="firefox-records")
 
 
 def package(**members: bytes) -> bytes:
@@ -396,17 +396,17 @@ def test_argos_packages_are_downloaded_or_refused(server, tmp_path):
     assert catalogue.download("argos-en-pt", **by_name).name == path.name  # the name identifies the source
     assert path.parent.name == "argos-en-pt" and (path.parent / "card.md").is_file()
     serve_argos(server, content.replace(b"weightsweights", b"weightsWeights", 1))
-    refuse(server, tmp_path / "a", "argosmodel.*(CRC|sum|damaged)", from_source="argos")
+    assert_refused(server, tmp_path / "a", "argosmodel.*(CRC|sum|damaged)", from_source="argos")
     serve_argos(server, content[:-30])
-    refuse(server, tmp_path / "b", "argosmodel", from_source="argos")
+    assert_refused(server, tmp_path / "b", "argosmodel", from_source="argos")
     serve_argos(server, package(**{"../../evil": b"x"} | names))
-    refuse(server, tmp_path / "c", "outside", from_source="argos")
+    assert_refused(server, tmp_path / "c", "outside", from_source="argos")
     serve_argos(server, b"<html>Not here</html>")
-    refuse(server, tmp_path / "d", "argosmodel", from_source="argos")
+    assert_refused(server, tmp_path / "d", "argosmodel", from_source="argos")
     serve_argos(server, content, links=["ipfs://QmX"])
-    refuse(server, tmp_path / "e", "no HTTP link", from_source="argos")
+    assert_refused(server, tmp_path / "e", "no HTTP link", from_source="argos")
     serve_argos(server, content, links=["https://x.example/../../.bashrc"])
-    refuse(server, tmp_path / "f", "refused", from_source="argos")
+    assert_refused(server, tmp_path / "f", "refused", from_source="argos")
 
 
 SCALARS = (

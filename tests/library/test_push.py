@@ -148,7 +148,7 @@ def test_saved_model_equals_the_original(tmp_path, trained):
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
 
 
-def test_int8_and_hugging_face_folders_are_saved(tmp_path, trained):
+def test_int8_and_hugging_face_models_are_saved(tmp_path, trained):
     quantise(tmp_path / "trained", tmp_path / "int8")
     write_hugging_face(
         tmp_path / "marian",
@@ -286,7 +286,7 @@ def test_saving_does_not_overwrite_existing_files(tmp_path, trained):
         trained.save_pretrained(tmp_path / "a\n---\nb")
 
 
-def test_models_without_folder_are_refused(tmp_path, trained):
+def test_models_not_loaded_from_a_single_folder_cannot_be_saved(tmp_path, trained):
     folder = tmp_path / "trained"
     tiny.write_random_adapter(folder, tmp_path / "adapter")
     ensemble = Translator.load([folder, save(tmp_path / "other")])
@@ -298,7 +298,7 @@ def test_models_without_folder_are_refused(tmp_path, trained):
     assert not (tmp_path / "saved").exists()
 
 
-def test_symbolic_links_that_leave_the_folder_are_refused(tmp_path, trained):
+def test_symbolic_links_that_point_outside_the_folder_are_refused(tmp_path, trained):
     secret = tmp_path / "secret"
     secret.write_text("password")
     for name in ("card.md", "README.md"):
@@ -378,7 +378,7 @@ def test_failed_hub_upload_gives_a_one_line_error(trained, hub):
     assert "hf_secret" not in str(caught.value)
 
 
-def test_push_error_names_the_missing_huggingface_hub(trained, monkeypatch):
+def test_missing_huggingface_hub_error_names_its_extra(trained, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'uwaga\[hub\]'"):
         trained.push_to_hub("me/ende")

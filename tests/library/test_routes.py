@@ -65,7 +65,7 @@ def test_language_codes_of_all_styles_match(requested, model_codes):
     assert (step.model.name, step.source, step.target) == ("this", *model_codes)
 
 
-def test_model_with_the_most_specific_language_code_is_selected():
+def test_most_specific_matching_language_code_is_selected():
     chinese = model("many", "eng_Latn zho_Hans zho_Hant", "eng_Latn zho_Hans zho_Hant")
     assert find_route("en", "zho_Hant", [chinese])[0].target == "zho_Hant"
     assert find_route("en", "zh-Hant", [chinese])[0].target == "zho_Hant"
@@ -73,7 +73,7 @@ def test_model_with_the_most_specific_language_code_is_selected():
     assert find_route("en", "zh_Hant", [model("one", "en", "zh_Hans")]) is None
 
 
-def test_bilingual_model_is_preferred_to_multilingual():
+def test_bilingual_model_is_preferred_to_a_multilingual_one():
     [step] = find_route("pt", "de", [PT_EN, EN_DE, MULTILINGUAL])
     assert (step.model.name, step.source, step.target) == ("many", "pt_XX", "de_DE")
     assert names(find_route("en", "pt", [MULTILINGUAL, EN_PT])) == ["en-pt"]

@@ -28,7 +28,7 @@ def make_all(folder):
     samples |= {name: folder / name for name in ("marian", "torch", "bart", "gpt2", "t5")}
     test_mask_filler.make(folder / "bert", transformers.BertForMaskedLM)
     samples["bert"] = folder / "bert"
-    samples["ctranslate2"] = test_ctranslate2.spec(folder / "ctranslate2", encodings=50)
+    samples["ctranslate2"] = test_ctranslate2.save_random_model(folder / "ctranslate2", encodings=50)
     samples["argos"] = test_ctranslate2.package(samples["ctranslate2"], folder / "a.argosmodel")
     test_marian_npz.write_models(folder)
     samples["npz"] = folder / "npz"
