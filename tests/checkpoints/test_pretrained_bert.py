@@ -96,11 +96,11 @@ def test_M17_states_are_independent_of_the_batch(folder):
     assert model.encode([]) == []
 
 
-def test_M17_state_of_the_first_token_depends_on_later_tokens(folder):
+def test_M17_states_depend_on_later_tokens(folder):
     """The encoder has no look-ahead mask (M8)."""
     model = load_torch(folder).model
     first, second = model.encode([[2, 9, 10, 11, 3], [2, 9, 10, 12, 3]])
-    assert float((first[0] - second[0]).abs().max()) > 1e-3
+    assert bool(((first - second)[:3].abs().amax(1) > 1e-3).all())
 
 
 def test_text_longer_than_the_number_of_positions_is_rejected(folder):
