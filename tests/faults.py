@@ -359,7 +359,7 @@ def run_two_processes(folder: Path, count: int, rng: random.Random) -> Outcome:
         refusals = [
             output
             for code, output in results
-            if code == 1 and "trains here since" in output.replace("\n", " ")
+            if code == 1 and "has been training here since" in output.replace("\n", " ")
         ]
         outcome.hit += len(refusals)
         outcome.expect(

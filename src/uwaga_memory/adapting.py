@@ -127,7 +127,7 @@ def adapt(
     work_folder = folder.with_name(f".{folder.name}.adapting")
     work_folder.mkdir(parents=True, exist_ok=True)
     with (
-        RunLock(work_folder, "trains an adapter", "another name of the adapter"),
+        RunLock(work_folder, "training an adapter", "another name of the adapter"),
         _remove_if_not_started(work_folder),
     ):
         _copy_pairs(memory, work_folder, job)

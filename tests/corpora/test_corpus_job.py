@@ -214,7 +214,7 @@ def test_locked_folder_is_rejected(tmp_path, text):
     (tmp_path / "out").mkdir()
     with (
         RunLock(tmp_path / "out"),
-        pytest.raises(RunInUseError, match=r"writes parts here .*choose another folder"),
+        pytest.raises(RunInUseError, match=r"writing parts here .*choose another folder"),
     ):
         run(job(tmp_path / "out", text))
 

@@ -413,7 +413,7 @@ def test_concurrent_run_of_the_same_job_is_rejected(tmp_path: Path) -> None:
     from uwaga.errors import RunInUseError
 
     def run_again(rows: int) -> None:
-        with pytest.raises(RunInUseError, match="writes parts here"):
+        with pytest.raises(RunInUseError, match="writing parts here"):
             run(source, tmp_path / "out")
 
     run(source, tmp_path / "out", watch=ProgressHook(run_again))

@@ -53,7 +53,7 @@ def test_lock_excludes_a_second_process_until_its_owner_ends(tmp_path: Path) -> 
             pass
         message = str(raised.value)
         assert message.startswith(
-            f"{tmp_path}: process {other.pid} on host {socket.gethostname()} trains here since 2"
+            f"{tmp_path}: process {other.pid} on host {socket.gethostname()} has been training here since 2"
         )
         assert "--set run=" in message
     finally:

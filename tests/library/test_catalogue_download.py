@@ -323,7 +323,7 @@ def test_redirects_are_followed_up_to_a_limit(home, server):
 )
 def test_unsafe_redirects_are_refused(server, location):
     server.put("models.json", b"", status=302, headers={"Location": location})
-    with pytest.raises(CatalogueError, match=r"refused|more than 5 redirects"):
+    with pytest.raises(CatalogueError, match=r"the address must|not a valid address|more than 5 redirects"):
         catalogue.listing(mirror=server.url, limits=LIMITS)
 
 
@@ -530,7 +530,7 @@ def test_https_requires_a_trusted_certificate(home, server, tls_certificate, mon
     assert is_complete(fetch(home, server))
     plain = server.url.replace("https:", "http:")
     server.put("models.json", b"", status=307, headers={"Location": f"{plain}/models.json"})
-    with pytest.raises(CatalogueError, match="not encrypted; refused"):
+    with pytest.raises(CatalogueError, match="not encrypted; the redirect is refused"):
         catalogue.listing(mirror=server.url, limits=LIMITS)
 
 

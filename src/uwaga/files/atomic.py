@@ -105,7 +105,7 @@ def _open_temporary(target: Path, mode: int | None) -> tuple[Path, int]:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove this user's temporary files of ``target`` that killed writers have left, which are unlocked."""
+    """Remove this user's unlocked temporary files of ``target``, which killed writers have left behind."""
     if not target.parent.is_dir():
         return
     name = re.compile(re.escape(f".{target.name[:MAX_STEM_LENGTH]}.") + r"[0-9a-f]{16}\.part")

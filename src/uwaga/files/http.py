@@ -36,7 +36,7 @@ MAX_BLOCKS = 32
 MAX_REDIRECTS = 5
 REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 TRANSIENT_STATUSES = (408, 425, 429, 500, 502, 503, 504)
-"""HTTP statuses after which a repetition of the request may succeed."""
+"""HTTP statuses after which a retry of the request may succeed."""
 Result = TypeVar("Result")
 
 
@@ -45,7 +45,7 @@ class UnreachableError(CatalogueError):
 
 
 class BrokenTransferError(CatalogueError):
-    """A transfer was interrupted; a repetition of the request may succeed."""
+    """A transfer was interrupted; a retry of the request may succeed."""
 
 
 class NotFoundError(CatalogueError):
@@ -61,7 +61,7 @@ class Limits:
         window: seconds over which the speed is measured.
         min_speed: bytes per second below which a transfer is aborted.
         attempts: maximum number of requests for a file; each one resumes after the last byte received.
-        patience: seconds without new bytes, counted over all attempts, after which no request is repeated.
+        patience: seconds without new bytes, counted over all attempts, after which requests are not retried.
         pause: seconds before the second attempt, doubled before each further one.
         parallel_files: number of files transferred at the same time.
     """
@@ -126,11 +126,11 @@ class HttpClient:
         raise CatalogueError(f"{public_url(url)}: more than {MAX_REDIRECTS} redirects")
 
     def repeat(self, call: Callable[[], Result], received_bytes: Callable[[], int] = lambda: 0) -> Result:
-        """Return the result of a request, which is repeated within the limits if its transfer breaks.
+        """Return the result of a request, which is retried within the limits if its transfer breaks.
 
         Args:
             call: sends the request.
-            received_bytes: returns the number of bytes received so far; a repeated request keeps them.
+            received_bytes: returns the number of bytes received so far; a retry keeps them.
         """
         latest, last_change = received_bytes(), time.monotonic()
 
@@ -176,7 +176,7 @@ class HttpClient:
             request = client.build_request("GET", url, headers=headers)
             return self.run(client.send(request, stream=True), self.limits.timeout)
         except httpx.InvalidURL as error:
-            raise CatalogueError(f"{public_url(url)}: not a valid address ({error}); refused") from None
+            raise CatalogueError(f"{public_url(url)}: not a valid address ({error})") from None
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise UnreachableError(f"{public_url(url)}: cannot be reached: {reason(error)}") from None
         except (TimeoutError, httpx.TimeoutException):
@@ -197,7 +197,7 @@ class HttpClient:
                         timeout=self.limits.timeout,
                         limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
                     )
-                except (ImportError, ValueError) as error:  # a proxy of the environment
+                except (ImportError, ValueError) as error:  # the environment names an unusable proxy
                     raise CatalogueError(f"the environment's proxy cannot be used: {error}") from None
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=_run_loop, args=(self._loop,), daemon=True).start()
@@ -254,7 +254,7 @@ class Response:
             if (elapsed := time.monotonic() - start) >= limits.window:
                 if count < limits.min_speed * elapsed:
                     raise CatalogueError(
-                        f"{url}: the transfer was aborted as too slow: {count / elapsed:.0f} bytes per "
+                        f"{url}: the transfer was too slow and was aborted: {count / elapsed:.0f} bytes per "
                         f"second, less than {limits.min_speed:g}"
                     )
                 start, count = time.monotonic(), 0
@@ -288,7 +288,8 @@ def check_url(url: str) -> str:
         is_valid = False
     if not is_valid or not url.isascii() or any(char <= " " or char == "\x7f" for char in url):
         raise CatalogueError(
-            f"{quoted(public_url(url))}: not an address that begins with https:// or http://; refused"
+            f"{quoted(public_url(url))}: the address must begin with https:// or http://, name a host, and "
+            "contain only ASCII characters without spaces"
         )
     return url
 
@@ -319,9 +320,9 @@ def read_document(client: HttpClient, location: str, max_bytes: int) -> bytes:
 
 
 def status_text(status: int) -> str:
-    """Return a message with an HTTP status and its standard phrase.
+    """Return a message with an HTTP status and its standard reason phrase.
 
-    The server's own phrase is not used, because it may contain any text.
+    The server's own reason phrase is not used, because it may contain any text.
     """
     phrase = http.HTTPStatus(status).phrase if status in list(http.HTTPStatus) else ""
     return f"the server answers {status} {phrase}".rstrip()
@@ -387,7 +388,7 @@ def _read_body(client: HttpClient, url: str, max_bytes: int) -> bytes:
         for chunk in response.chunks():
             content += chunk
             if len(content) > max_bytes:
-                raise CatalogueError(f"{public_url(url)}: more than {max_bytes} bytes; refused")
+                raise CatalogueError(f"{public_url(url)}: more than {max_bytes} bytes; the file is refused")
         return bytes(content)
 
 
@@ -409,6 +410,7 @@ def _redirect_target(url: str, location: str) -> str:
     check_url(target if location else "")
     if url.lower().startswith("https:") and not target.lower().startswith("https:"):
         raise CatalogueError(
-            f"{public_url(url)}: redirects to {quoted(public_url(target))}, which is not encrypted; refused"
+            f"{public_url(url)}: redirects to {quoted(public_url(target))}, which is not encrypted; the "
+            "redirect is refused"
         )
     return target

@@ -118,7 +118,7 @@ def open_decompressed(plain: io.BufferedReader, path: str | Path, is_pipe: bool 
     Args:
         plain: the file, at its start.
         path: the name of the file, for messages.
-        is_pipe: whether the file is a pipe, which cannot seek.
+        is_pipe: whether the file is a pipe, which is not seekable.
     """
     try:
         start = plain.peek(6)
@@ -185,7 +185,7 @@ def load_zstandard(path: str | Path, operation: str) -> Any:
 
 
 def read_lines(path: str | Path) -> Iterator[bytes | None]:
-    """Yield the lines of a file without LF or CR LF; Unicode line separators are text.
+    """Yield the lines of a file without their LF or CR LF; Unicode line separators are part of the text.
 
     Lines of more than a megabyte are yielded as None. A UTF-8 byte order mark at the start is dropped.
     """

@@ -82,13 +82,15 @@ class RunLock:
 
     Args:
         run: the folder.
-        verb: verb for what the owner does in the folder, such as ``trains``, for messages.
+        activity: what the owner is doing in the folder, such as ``training``, for messages.
         folder_option: the option that selects another folder, for messages.
     """
 
-    def __init__(self, run: Path, verb: str = "trains", folder_option: str = "--set run=FOLDER") -> None:
+    def __init__(
+        self, run: Path, activity: str = "training", folder_option: str = "--set run=FOLDER"
+    ) -> None:
         self.run, self.path = run, run / LOCK_NAME
-        self._verb, self._folder_option = verb, folder_option
+        self._activity, self._folder_option = activity, folder_option
         self._handle = -1
 
     def __enter__(self) -> RunLock:
@@ -134,12 +136,12 @@ class RunLock:
     def _owner_text(self, owner: LockOwner | None) -> str:
         if owner is None:
             return (
-                f"another process {self._verb} here; wait for it, or choose another folder with "
+                f"another process is {self._activity} here; wait for it, or choose another folder with "
                 f"{self._folder_option}"
             )
         text = (
-            f"process {owner.pid} on host {owner.host} {self._verb} here since {owner.since}; wait for it, "
-            f"stop it, or choose another folder with {self._folder_option}"
+            f"process {owner.pid} on host {owner.host} has been {self._activity} here since {owner.since}; "
+            f"wait for it, stop it, or choose another folder with {self._folder_option}"
         )
         if owner.host != socket.gethostname():
             text += f". This machine cannot see that process: if it no longer runs, delete {self.path}"

@@ -23,7 +23,8 @@ def retry(
         attempts: maximum number of calls.
         pause: seconds before the second attempt; each further pause is twice as long.
         is_transient: returns True if another call may succeed after the given error.
-        wait: waits for a number of seconds; if it returns a true value, as ``Event.wait`` may, attempts end.
+        wait: waits for a number of seconds; if it returns a true value, as ``Event.wait`` may, no further
+            attempt is made.
     """
     for attempt in range(1, attempts + 1):
         try:

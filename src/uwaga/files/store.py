@@ -1,7 +1,7 @@
 """Reading and writing of local files and, with fsspec, of objects in object stores.
 
 fsspec supports ``s3://`` with s3fs, ``gs://`` with gcsfs, ``abfs://`` with adlfs, ``https://`` with aiohttp,
-and others. Failed calls are repeated, and failed reads resume at the same byte.
+and others. Failed calls are retried, and failed reads resume at the same byte.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ VERSION_KEYS = (
     "lastmodified",
 )
 TIME_KEYS = ("mtime", "modified", "last_modified", "created")
-"""Keys under which stores give an object's version (:data:`VERSION_KEYS`) and modification time."""
+"""Keys under which stores report an object's version (:data:`VERSION_KEYS`) and modification time."""
 FOLDER_PROTOCOLS = ("ftp", "hdfs", "sftp", "smb", "ssh", "webhdfs")
 """Protocols in which a file's folder must be created first; in others, folders are only part of names."""
 PERMANENT_ERRORS = (FileNotFoundError, ImportError, IsADirectoryError, PermissionError, UwagaError)
-"""Errors that a repeated call would raise again."""
+"""Errors that a retry would raise again."""
 Result = TypeVar("Result")
 
 
@@ -115,9 +115,9 @@ def identify(name: str | Path) -> dict[str, Any]:
 
 
 def open_stream(name: str | Path) -> io.BufferedReader:
-    """Open a local file or an object for reading and, unless it is a pipe, seeking.
+    """Open a local file or an object for reading; it is seekable unless it is a pipe or its size is unknown.
 
-    A failed read of an object is repeated from the same byte. Reads raise DataError if repeating fails, too,
+    A failed read of an object is retried from the same byte. Reads raise DataError if the retries fail, too,
     or if the object has changed.
     """
     if is_url(name):
@@ -302,7 +302,7 @@ class _RemoteFile(io.RawIOBase):
             return b""
         if self._file is None:
             if self._offset and _identify(self._name, self._system, self._path) != self._identity:
-                raise DataError(f"{self._name}: the object changed while it was read; start again")
+                raise DataError(f"{self._name}: the object changed while it was being read; start again")
             self._file, self._file_offset = self._system.open(self._path, "rb"), 0
         if self._file_offset != self._offset:
             self._seek_file()
@@ -366,7 +366,7 @@ def _identify(name: str, system: Any, path: str) -> dict[str, Any]:
 
 
 def _call(location: str, call: Callable[[], Result]) -> Result:
-    """Call an object store, and repeat the call after transient errors."""
+    """Call an object store, and retry the call after transient errors."""
     try:
         return retry(call, MAX_ATTEMPTS, PAUSE, _is_transient)
     except UwagaError:

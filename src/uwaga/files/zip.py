@@ -71,7 +71,7 @@ class ZipRules:
     too_many_ending: str
     locked_ending: str
     compression_ending: str
-    too_large_ending: str = "refused"
+    too_large_ending: str = "the archive is refused"
 
 
 class Archive:
@@ -220,15 +220,17 @@ def _checked_members(
     if len(members) > rules.max_members:
         raise rules.error(f"{path}: the archive holds {len(members)} members, {rules.too_many_ending}")
     if sum(member.compress_size for member in members) > size:
-        raise rules.error(f"{path}: members of the archive overlap; refused")
+        raise rules.error(f"{path}: members of the archive overlap; the archive is refused")
     max_total = rules.max_total
     if max_total is not None and sum(member.file_size for member in members) > max_total:
-        raise rules.error(f"{path}: the archive would unpack to more than {max_total >> 30} GiB; refused")
+        raise rules.error(
+            f"{path}: the archive would unpack to more than {max_total >> 30} GiB; it is refused"
+        )
     members_by_name: dict[str, ZipMember] = {}
     for member in members:
         name = member.filename
         if name in members_by_name:
-            raise rules.error(f"{path}: the archive holds {quoted(name)} twice; refused")
+            raise rules.error(f"{path}: the archive holds {quoted(name)} twice; it is refused")
         if problem := rules.problem(member) or _member_problem(member, rules):
             raise rules.error(f"{path}: {quoted(name)} {problem}")
         members_by_name[name] = member
@@ -241,7 +243,7 @@ def _member_problem(member: ZipMember, rules: ZipRules) -> str:
     if member.compress_type not in COMPRESSION_METHODS:
         return f"is compressed by method {member.compress_type}; {rules.compression_ending}"
     if member.file_size > rules.max_ratio * member.compress_size + rules.slack:
-        return f"would unpack from {member.compress_size} to {member.file_size} bytes; refused"
+        return f"would unpack from {member.compress_size} to {member.file_size} bytes; the archive is refused"
     return ""
 
 
@@ -285,7 +287,7 @@ class _BoundedFile(io.BufferedIOBase):
 def _model_name_problem(member: ZipMember) -> str:
     name = member.filename
     if member.orig_filename != name or not (member.flag_bits & UTF8_FLAG or name.isascii()):
-        return "is not a name in UTF-8; refused"
+        return "is not a name in UTF-8; the archive is refused"
     return ""
 
 
@@ -299,8 +301,8 @@ MODEL_FILES = ZipRules(
     slack=4096,
     folders=False,
     problem=_model_name_problem,
-    too_many_ending="not a supported model file",
-    locked_ending="refused",
+    too_many_ending="too many for a supported model file",
+    locked_ending="the archive is refused",
     compression_ending="only stored and deflated members are read: fetch it again, or repack it with a "
     "common zip tool",
 )

@@ -298,7 +298,7 @@ def sweep(
         )
     folder = settings.run or base.run
     folder.mkdir(parents=True, exist_ok=True)
-    with RunLock(folder, "sweeps", "the sweep's run"), Interrupt() as interrupt:
+    with RunLock(folder, "running a sweep", "the sweep's run"), Interrupt() as interrupt:
         study = open_study(folder, settings, metric, base.model_dump(mode="json", exclude={"run"}))
         requeue_unfinished(study)
         _SweepRunner(settings, file, folder, metric, study, log).run(interrupt)

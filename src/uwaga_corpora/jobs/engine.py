@@ -377,7 +377,7 @@ def _lock(target: FileStore) -> contextlib.AbstractContextManager[object]:
         target.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{target.name}: cannot be written: {error.strerror}") from None
-    return RunLock(target.path, "writes parts", "another output folder")
+    return RunLock(target.path, "writing parts", "another output folder")
 
 
 def _load_state(job: Job) -> _State:
