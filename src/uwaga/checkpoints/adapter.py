@@ -122,7 +122,7 @@ def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:
     if unexpected_names or (folder.exists() and not folder.is_dir()):
         raise ModelError(
             f"{folder}: contains {(unexpected_names or [folder.name])[0]!r}, which is not part of an "
-            "adapter, so it is not overwritten; give another folder"
+            "adapter, so the folder is not overwritten; give another folder"
         )
     tensors = {
         f"{name}.lora_{letter}": np.ascontiguousarray(matrix, dtype=np.float32)

@@ -79,7 +79,7 @@ def stored_tensors(weights: Weights, read: WeightReader, half: bool) -> dict[str
         if not np.isfinite(values.astype(dtype)).all():
             raise ModelError(
                 f"weight {name!r} contains numbers that are not finite in {np.dtype(dtype).name}; the model "
-                "is not saved"
+                "was not saved"
             )
         padding, views = weights.table.padding.get(name), weights.table.weights[name]
         parts = np.split(values if padding is None else values[: padding.rows], len(views))
@@ -124,6 +124,6 @@ def _check_replaceable(folder: Path, names: set[str]) -> None:
     unexpected_names = sorted({path.name for path in folder.iterdir()} - names) if folder.is_dir() else []
     if unexpected_names:
         raise ModelError(
-            f"{folder}: contains {unexpected_names[0]!r}, which is not part of a model, so it is not "
-            "overwritten; give the model another folder or empty this one"
+            f"{folder}: contains {unexpected_names[0]!r}, which is not part of a model, so the folder is "
+            "not overwritten; give the model another folder or empty this one"
         )

@@ -36,7 +36,7 @@ SAMPLE_SOURCES, MIN_SAMPLE_TOKENS, MAX_SAMPLE_TOKENS = 32, 6, 20
 """Number of random sources that replace missing sentences, and their minimum and maximum length in tokens."""
 BATCH_TOKENS = 2048
 GOOD_DIFFERENCE, FAIR_DIFFERENCE = 0.05, 0.25
-"""Limits on good and fair mean differences of log-probabilities in nats: 5 % and 25 % of a probability."""
+"""Largest good and fair mean differences of log-probabilities, in nats: 5 % and 25 % of a probability."""
 CONTINUATION_TOKENS = 32
 """Maximum number of tokens that a decoder-only model generates after each prompt."""
 
@@ -48,7 +48,7 @@ class Agreement:
     Attributes:
         sentences: number of sentences in the sample.
         same: share of sentences for which both models give the same result.
-        tokens: share of tokens in the prefixes that the results of both models have in common.
+        tokens: share of tokens in the common prefixes of the two models' results.
         difference: mean absolute difference of the log-probabilities of the tokens in the float32 results.
         largest: the largest mean absolute difference in a single sentence.
         continued: True if the model is a decoder-only model, which continues the sentences.
@@ -81,13 +81,13 @@ class Agreement:
 
 
 def measure_agreement(
-    exact: NativeModel, rounded: NativeModel, sources: Sequence[Sequence[int]], first: int | None = None
+    exact: NativeModel, quantised: NativeModel, sources: Sequence[Sequence[int]], first: int | None = None
 ) -> Agreement:
     """Measure the agreement between two engines of a model.
 
     Args:
         exact: the engine in float32.
-        rounded: the engine in int8 or int4.
+        quantised: the engine in int8 or int4.
         sources: token ids of the sources, with end symbols. A decoder-only model continues them as prompts.
         first: id of the token that every translation must begin with, None if there is none.
     """
@@ -99,7 +99,7 @@ def measure_agreement(
         options = options.changed({"max_length": min(CONTINUATION_TOKENS, limit), "max_ratio": math.inf})
     sentences = list(map(SearchInput, sources))
     results = [
-        [hypothesis for [hypothesis] in search(model, sentences, options)] for model in (exact, rounded)
+        [hypothesis for [hypothesis] in search(model, sentences, options)] for model in (exact, quantised)
     ]
     pairs = [(left.tokens, right.tokens) for left, right in zip(*results, strict=True)]
     agreeing_tokens = sum(_common_prefix_length(left, right) for left, right in pairs)
@@ -110,7 +110,7 @@ def measure_agreement(
         )
         for source, hypothesis in zip(sources, results[0], strict=True)
     ]
-    scores = [score_in_batches(step_scorer(model), scored, BATCH_TOKENS) for model in (exact, rounded)]
+    scores = [score_in_batches(step_scorer(model), scored, BATCH_TOKENS) for model in (exact, quantised)]
     differences = [
         np.asarray(left) - np.asarray(right) for left, right in zip(scores[0], scores[1], strict=True)
     ]
@@ -341,7 +341,7 @@ def quantise(
         write_quantised(out, checkpoint, packed, card)
         return None
     exact = to_engine(pair_checkpoint, "float32", threads=1)
-    rounded = to_engine(pair_checkpoint, precision, threads=1, packed=packed)
+    quantised = to_engine(pair_checkpoint, precision, threads=1, packed=packed)
     if sample is None:
         sources, description = default_sources(pair_checkpoint, exact)
     elif pair_checkpoint is not checkpoint:
@@ -352,10 +352,10 @@ def quantise(
     else:
         sources, description = comparison_sources(sample, checkpoint.source, exact), "sentences"
     score_stats = (
-        checkpoint.score_stats if sample is None else measure_score_stats(checkpoint, rounded, sources)
+        checkpoint.score_stats if sample is None else measure_score_stats(checkpoint, quantised, sources)
     )
     write_quantised(out, replace(checkpoint, score_stats=score_stats), packed, card)
-    agreement = measure_agreement(exact, rounded, sources, pair_checkpoint.decoding.first)
+    agreement = measure_agreement(exact, quantised, sources, pair_checkpoint.decoding.first)
     return replace(agreement, measured_on=description)
 
 

@@ -106,7 +106,7 @@ def learn_shortlist(
     common = statistics.frequent(frequent, (model.symbols.end, model.symbols.unknown))
     keys = np.union1d(
         statistics.most_likely_targets(per_word, common), _copy_keys(translator, model)
-    )  # rising
+    )  # in ascending order
     source_ids, target_ids = np.divmod(keys, model.vocabulary)
     first = np.searchsorted(source_ids, np.arange(model.source_vocabulary + 1))
     shortlist = Shortlist(

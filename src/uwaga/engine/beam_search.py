@@ -32,7 +32,7 @@ STOPPING_CODES = {True: 0, False: 1, "estimate": 2}
 class NativeBeamSearch:
     """The :class:`uwaga.decoder.BeamSearch` of the engine, bit-identical to :mod:`uwaga.search`.
 
-    It is not thread-safe. Ctrl-C is checked at each step.
+    It is not thread-safe. Each step checks for Ctrl-C.
     """
 
     def __init__(self, model: _core.Model, ends: Sequence[int], rules: BeamRules) -> None:

@@ -75,11 +75,15 @@ class Heads:
             raise SettingsError("weights 'alone' need a head: set head to the one to keep")
         for name, table in (("weights", self.weights), ("mask", self.mask)):
             if isinstance(table, np.ndarray) and (table.ndim not in (2, 3) or not table.size):
-                raise SettingsError(f"{name}: shape {table.shape}; give (target, source) of one sentence")
+                raise SettingsError(
+                    f"{name}: the array has shape {table.shape}; give an array (target, source) of one "
+                    "sentence"
+                )
             expected_heads = heads if self.head is None else 1
             if isinstance(table, np.ndarray) and table.ndim == 3 and table.shape[0] != expected_heads:
                 raise SettingsError(
-                    f"{name}: an array of {table.shape[0]} heads for {expected_heads} selected heads"
+                    f"{name}: the array has {table.shape[0]} heads, but the number of selected heads is "
+                    f"{expected_heads}"
                 )
         if self.scale is not None and not np.isfinite(self.scale):
             raise SettingsError(f"scale {self.scale}: give a finite number")

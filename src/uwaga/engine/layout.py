@@ -39,12 +39,12 @@ def engine_refusal(settings: object) -> str | None:
     """
     if isinstance(settings, RecurrentSettings):
         if isinstance(settings, AttentionSettings) and settings.score not in _core.SCORES:
-            return f"attention with the scores {', '.join(_core.SCORES)}, not score: {settings.score}"
+            return f"attention with the scores {', '.join(_core.SCORES)}, not {settings.score!r}"
         return None
     if not isinstance(settings, TransformerLike):
         return f"Transformers and recurrent models, not the family {getattr(settings, 'family', None)!r}"
     if isinstance(settings, TransformerSettings) and settings.self_attention == "aan":
-        return "decoders with self-attention or SSRU, not self_attention: aan"
+        return "decoders with self-attention or SSRU, not with average attention (self_attention: aan)"
     return None
 
 

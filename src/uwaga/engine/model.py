@@ -332,9 +332,9 @@ class NativeModel:
             max_bytes: maximum size of the arrays in bytes.
 
         Raises:
-            SettingsError: the model has no array of a name, is recurrent, or the arrays exceed ``max_bytes``.
-            TextTooLongError: a side is too long for the model.
-            DataError: a side is empty or contains an id outside the vocabulary.
+            SettingsError: a name is unknown, the model is recurrent, or the arrays exceed ``max_bytes``.
+            TextTooLongError: the source or the target is too long for the model.
+            DataError: the source or the target is empty or contains an id outside the vocabulary.
         """
         if isinstance(self.settings, RecurrentSettings):
             raise SettingsError("the model is recurrent; insight is available for Transformers only")

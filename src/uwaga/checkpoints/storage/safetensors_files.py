@@ -234,8 +234,8 @@ def check_tensors(
         )
     if unknown_names:
         raise ModelError(
-            f"{path}: contains {_list_names(unknown_names)}, which the model that config.json describes does "
-            "not have"
+            f"{path}: contains {_list_names(unknown_names)}, which the model described in config.json "
+            "does not have"
         )
     for name, shape in expected_shapes.items():
         if shapes[name] != shape:

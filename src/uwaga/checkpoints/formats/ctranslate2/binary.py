@@ -1,4 +1,4 @@
-"""Reader of CTranslate2's ``model.bin``, a short header with named arrays; all sizes are checked.
+"""Reader of CTranslate2's ``model.bin``, a short header followed by named arrays; all sizes are checked.
 
 The layout is defined in ``python/ctranslate2/specs/model_spec.py`` of CTranslate2: format version, name and
 revision of the specification, arrays (name, shape, number format, bytes), and aliases of arrays. Everything
@@ -113,8 +113,8 @@ def read_model_file(path: Path, with_contents: bool = True) -> ModelFile:
     if version not in VERSIONS:
         raise ModelError(
             f"{path}: unknown CTranslate2 format version {version}, or not a CTranslate2 file; uwaga reads "
-            f"versions {VERSIONS.start} to {VERSIONS.stop - 1}: convert the model again with CTranslate2 2 "
-            "to 4"
+            f"versions {VERSIONS.start} to {VERSIONS.stop - 1}: convert the model again with "
+            "version 2, 3 or 4 of CTranslate2"
         )
     specification, revision = (
         (reader.string(), reader.unsigned("I")) if version >= 2 else ("", FIRST_REVISION)
@@ -223,7 +223,7 @@ class _Reader:
         return tuple(self.unsigned("I") for _ in range(axes))
 
     def array(self, name: str, shape: tuple[int, ...], version: int) -> tuple[Array, bool]:
-        """Read an array and return it with a flag, True if its numbers are bfloat16, which NumPy lacks."""
+        """Read an array and return it with a flag that is True for bfloat16 numbers, which NumPy lacks."""
         code = self.unsigned("B")
         byte_count = self.unsigned("I")
         if version >= 4:

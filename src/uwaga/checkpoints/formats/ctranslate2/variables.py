@@ -149,7 +149,8 @@ class Variables:
         sizes = self.variable(name).array.shape
         if len(sizes) != axes or not all(sizes):
             raise ModelError(
-                f"{self.file.path}: {name!r} has shape {sizes}, but {axes} axes of at least 1 are required"
+                f"{self.file.path}: {name!r} has shape {sizes}, but {axes} axes of length 1 or more are "
+                "required"
             )
         return sizes
 

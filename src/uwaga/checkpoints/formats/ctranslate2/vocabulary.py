@@ -135,7 +135,7 @@ def read_tokenisers(
         models = [read_sentencepiece(pieces or folder / PIECES)] * 2
     elif any(piece.startswith(MARK) for piece in vocabularies.source):
         raise ModelError(
-            f"{folder}: contains no tokeniser; copy to it {SOURCE} and {TARGET} from the Marian folder that "
+            f"{folder}: contains no tokeniser; copy {SOURCE} and {TARGET} to it from the Marian folder that "
             f"the model was converted from, or the {PIECES} that both sides use"
         )
     else:

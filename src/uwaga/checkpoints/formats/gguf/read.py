@@ -46,7 +46,7 @@ class Architecture:
         interleaved: True if the rows of query and key matrices alternate between the two halves of a head.
         query_key_norm: ``before`` or ``after`` if queries and keys are normalised before or after the
             rotation, otherwise ``none``.
-        is_gemma: True for norms before and after each block, GeGLU and scaled embeddings.
+        is_gemma: True if models have norms before and after each block, GeGLU layers and scaled embeddings.
         global_every: n if every n-th layer has no sliding window; 0 if all layers have a window, None if
             windows are not supported.
         window: default size of the sliding window in tokens.

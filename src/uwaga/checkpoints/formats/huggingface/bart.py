@@ -230,7 +230,8 @@ def _generation_defaults(traits: Traits, reader: ConfigReader, end: int) -> dict
         return defaults
     if traits.forces_end:
         defaults["forced_eos_token_id"] = end
-    if reader.flag("force_bos_token_to_be_generated", False):  # until 2021, for forced_bos_token_id
+    # Until 2021, this key was used instead of forced_bos_token_id.
+    if reader.flag("force_bos_token_to_be_generated", False):
         defaults["forced_bos_token_id"] = reader.integer("bos_token_id", 0)
     return defaults
 

@@ -262,11 +262,14 @@ def _differences(
     limit = min(options.max_length or settings.max_length, settings.max_length)
     if options.max_extra + options.max_ratio < limit:
         notes.append(
-            f"uwaga ends a target at {options.max_ratio:g} times the source tokens + {options.max_extra}; "
-            f"the folder states only the limit of {limit} tokens"
+            f"uwaga limits a target to {options.max_ratio:g} times the number of source tokens plus "
+            f"{options.max_extra}; the folder states only the limit of {limit} tokens"
         )
     if to == "marian" and separate:
-        notes.append("CTranslate2's converter supports one vocabulary and cannot convert this folder's two")
+        notes.append(
+            "CTranslate2's converter supports only one vocabulary, so it cannot convert this folder, which "
+            "has two"
+        )
     if (settings.decoder_heads or settings.heads) != settings.heads:
         notes.append("CTranslate2's converter assumes that encoder and decoder have the same number of heads")
     return notes

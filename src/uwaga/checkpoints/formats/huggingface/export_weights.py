@@ -262,10 +262,10 @@ def _checked_weight(name: str, weight: Tensor | None, shape: torch.Size) -> Tens
     if weight.shape != shape:
         raise ModelError(
             f"weight {name!r} has shape {tuple(weight.shape)}, but the model's settings and tokenisers "
-            f"require {tuple(shape)}; the model is not written"
+            f"require {tuple(shape)}; the model was not written"
         )
     if not bool(torch.isfinite(weight).all()):
-        raise ModelError(f"weight {name!r} contains numbers that are not finite; the model is not written")
+        raise ModelError(f"weight {name!r} contains numbers that are not finite; the model was not written")
     return weight
 
 

@@ -58,7 +58,7 @@ def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
     settings = folder.settings(DecoderOnlySettings, values, size)
     end = reader.integer("eos_token_id", size - 1)
     start = reader.integer("bos_token_id", end)
-    # Without an id here, padding is the tokeniser's or the end symbol.
+    # If no id is stated here, the padding token is the tokeniser's or, if it has none, the end symbol.
     pad = None if reader.values.get("pad_token_id") is None else reader.integer("pad_token_id")
     reader.check_ids(size, bos_token_id=start, eos_token_id=end, pad_token_id=pad)
     tokeniser = read_gpt2_tokeniser(folder.path, TokenIds(size, start, end, pad)).target

@@ -49,7 +49,7 @@ def read_prophetnet(folder: HuggingFaceFolder) -> FamilyModel:
     reader.refuse(UNSUPPORTED)
     size = reader.integer("vocab_size", 30522, minimum=4)
     pad, end = reader.integer("pad_token_id", 0), reader.integer("eos_token_id", 2)
-    # Positions start after the padding's id; those of the predicting streams are greater by one.
+    # Positions start after the padding token's id; those of the predicting streams are greater by one.
     positions = reader.integer("max_position_embeddings", 512, minimum=pad + 3)
     values = {
         "encoder_layers": reader.integer("num_encoder_layers", 12, minimum=1),

@@ -135,8 +135,8 @@ def _check_replaceable(folder: Path) -> None:
     if foreign_names or peek(folder / CONFIG).get("format") != FORMAT:
         problem = f"{foreign_names[0]!r}, which does" if foreign_names else f"a {CONFIG} that does"
         raise ModelError(
-            f"{folder}: contains {problem} not belong to a uwaga model, so it is not overwritten; "
-            "give the model another folder or empty this one"
+            f"{folder}: contains {problem} not belong to a uwaga model, so the folder is not "
+            "overwritten; give the model another folder or empty this one"
         )
 
 
@@ -155,7 +155,7 @@ def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
         if expected_shapes.get(name) != actual_shapes.get(name):
             raise ModelError(
                 f"weight {name!r} has shape {actual_shapes.get(name)}, but the model's settings and "
-                f"tokenisers require {expected_shapes.get(name)}; the model is not saved"
+                f"tokenisers require {expected_shapes.get(name)}; the model was not saved"
             )
 
 
@@ -168,7 +168,8 @@ def weight_bytes(model: torch.nn.Module, dtype: StoredDtype) -> bytes:
             value = value.to(torch.float32 if dtype == "int8" else DTYPES[dtype])
             if not bool(torch.isfinite(value).all()):
                 raise ModelError(
-                    f"weight {name!r} contains numbers that are not finite in {dtype}; the model is not saved"
+                    f"weight {name!r} contains numbers that are not finite in {dtype}; the model was not "
+                    "saved"
                 )
         if dtype == "int8" and value.ndim == 2:
             integers, scales = to_int8(value.numpy())

@@ -462,7 +462,7 @@ def _check_replaceable(folder: Path) -> None:
     if foreign_names or WEIGHTS not in existing_names:
         raise ModelError(
             f"{folder}: contains {(foreign_names or existing_names)[0]!r}, which is not part of an int8 or "
-            "int4 model, so it is not overwritten; give another folder"
+            "int4 model, so the folder is not overwritten; give another folder"
         )
 
 

@@ -179,7 +179,7 @@ def has_self_attention(settings: StrictModel) -> bool:
 
 
 def expand_model(settings: StrictModel) -> dict[str, Any]:
-    """Return a model's settings as JSON values, without unused settings that older versions do not know."""
+    """Return a model's settings as JSON values, without unused settings that older versions would reject."""
     values = settings.model_dump(mode="json")
     omitted: tuple[str, ...] = AVERAGE_SETTINGS if values.get("self_attention") != "aan" else ()
     omitted += ("self_attention",) if has_self_attention(settings) else ()
