@@ -69,7 +69,7 @@ def attribute(
 
     Raises:
         SettingsError: the model is not a Transformer in torch.
-        TextTooLongError: a side is too long for the model.
+        TextTooLongError: the source or the target is too long for the model.
         DataError: ``source`` is empty.
     """
     import torch

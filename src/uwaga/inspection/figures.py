@@ -78,7 +78,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 CELL_SIZE = 0.32  # inches
 LETTER_WIDTH = 0.085
 MIN_INCHES = 2.0
-MAX_INCHES = 100.0  # beyond some 60,000 dots matplotlib refuses
+MAX_INCHES = 100.0  # matplotlib refuses figures of more than about 60,000 dots
 
 
 def draw_alignments(alignments: Sequence[Alignment]) -> Figure:
@@ -143,7 +143,7 @@ MAX_ROW_INCHES = 20.0  # inches of all panels of a row
 MAX_CELL, MIN_CELL, MIN_LABELLED_CELL = 0.2, 0.03, 0.085  # inches
 SMALL_LETTER_WIDTH = 0.06
 TITLE_HEIGHT, MARGIN = 0.22, 0.08
-MAX_HEIGHT = 100.0  # beyond some 60,000 dots matplotlib refuses
+MAX_HEIGHT = 100.0  # matplotlib refuses figures of more than about 60,000 dots
 MAX_SHAPES = 20_000
 """Maximum number of cells drawn as shapes; more are drawn as pixels to keep SVG files small."""
 

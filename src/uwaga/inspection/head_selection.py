@@ -3,9 +3,9 @@
 Heads are ranked by the alignment error rate of their links, against manual links or links of uwaga's aligner.
 Several heads are combined by logistic regressions trained on such links. The aligner needs no manual work;
 its errors are independent of those of the attention, so the regressions learn what both have in common. In a
-second round of training, links predicted by both count as sure, and links predicted by only one as possible.
-The lexicon is learned from other pairs than the links, because regressions trained on the same pairs would
-trust it too much.
+second round of training, links predicted by both the aligner and the regressions count as sure, and links
+predicted by only one of them as possible. The lexicon is learned from pairs other than those of the links,
+because regressions trained on the same pairs would trust it too much.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def head_errors(
     Raises:
         SettingsError: the model has no cross-attention, or is an ensemble.
         DataError: there are no pairs, the numbers of pairs and links differ, or a pair has nothing to align.
-        TextTooLongError: a side is too long for the model.
+        TextTooLongError: a source or a target is too long for the model.
     """
     if not pairs:
         raise DataError("there are no sentence pairs to select a head with")
@@ -156,7 +156,9 @@ MAX_NEWTON_STEPS = 25
 def training_links(
     pairs: Sequence[tuple[str, str]], limit: int, words: WordKind = "words"
 ) -> tuple[list[tuple[str, str]], list[tuple[Links, Links]], WordLexicon | None]:
-    """Return sampled pairs, the aligner's links in them, and a lexicon of other pairs (None for few pairs).
+    """Return sampled pairs, the aligner's links in them, and a lexicon learned from other pairs.
+
+    The lexicon is None if there are fewer than :data:`MIN_LEXICON_PAIRS` pairs.
 
     Args:
         pairs: texts and their translations.
@@ -192,13 +194,13 @@ def combine_heads(
         pairs: texts and their translations.
         gold: (pairs,) sure links and possible links, which include the sure ones.
         words: units to which links refer.
-        lexicon: word translations, learned from other pairs.
+        lexicon: word translation probabilities, learned from other pairs.
         retrain: whether to train a second time, on links weighted by their agreement with the first result;
             not for manual links.
 
     Raises:
         SettingsError: the model has no cross-attention.
-        TextTooLongError: a side is too long for the model.
+        TextTooLongError: a source or a target is too long for the model.
     """
     best = next(iter(errors))
     if len(pairs) < MIN_PAIRS:

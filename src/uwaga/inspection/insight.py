@@ -51,7 +51,7 @@ def look_inside(
     Raises:
         SettingsError: the model is not a Transformer on the native engine, a name is unknown, or the arrays
             exceed ``max_bytes``.
-        TextTooLongError: a side is longer than the model accepts.
+        TextTooLongError: the source or the target is longer than the model accepts.
     """
     decoder = translator.decoder
     if not isinstance(decoder, NativeModel):

@@ -148,7 +148,7 @@ def torch_transformer(translator: Translator) -> Transformer:
     if not isinstance(translator.decoder, Transformer):
         raise SettingsError(
             "only a single Transformer in torch can be inspected in this way, not a recurrent model, an "
-            "ensemble or the native engine: load the model with engine='torch'"
+            "ensemble or a model on the native engine: load the model with engine='torch'"
         )
     return translator.decoder
 

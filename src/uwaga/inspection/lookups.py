@@ -185,7 +185,7 @@ def _forced_steps(
     if attach is None:
         decoder = RetrievalDecoder(decoder)
         attach = decoder.with_datastores
-    # A shortlist holds the tokens of the datastore, as in the search, but no key is near.
+    # As in the search, a shortlist contains the tokens of the datastore, but no key is near enough for use.
     unreachable = Datastore(np.full_like(datastore.keys, np.inf), datastore.tokens, 1.0, 1.0)
     state = decoder.start(attach(decoder.encode([sentence.ids]), [unreachable]), 1)
     steps = list[tuple[Floats, Floats]]()

@@ -68,7 +68,7 @@ def align_systems(
 ) -> list[Alignment]:
     """Return attention matrices of each model for a text; titles start with the models' names.
 
-    Encoder-only and decoder-only models, such as BERT and GPT-2, read the text and do not translate.
+    Encoder-only and decoder-only models, such as BERT and GPT-2, only read the text and do not translate it.
 
     Args:
         models: models by display name.

@@ -1,4 +1,4 @@
-/* What uwaga.results.views draws with: elements, weights, colours, canvases. */
+/* The drawing functions of uwaga.results.views: elements, weights, colours and canvases. */
 function make(tag, attributes, ...inside) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -30,7 +30,7 @@ async function unpack(packed) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/* The texts of a language by the English ones; undefined for English and for languages that are missing. */
+/* A map from the English texts to those of a language; undefined for English and for missing languages. */
 async function phrasesOf(packed, language) {
   const code = language.toLowerCase().split("-")[0];
   if (!packed || !code || code === "en") return undefined;
@@ -38,7 +38,7 @@ async function phrasesOf(packed, language) {
   return Object.hasOwn(all, code) ? all[code] : undefined;
 }
 
-/* The page's own text colour says whether it is dark. */
+/* Whether the page is dark, judging by its text colour. */
 function isDark(place) {
   const found = getComputedStyle(place).color.match(/[\d.]+/g);
   const [red, green, blue] = found ? found.map(Number) : [0, 0, 0];

@@ -1,14 +1,14 @@
-/* The live part of uwaga.results.views: root holds the still picture, data is what Python made.
-   data: {style, kinds: [{kind, layers, heads, rows, columns, weights}]}; weights are base64 of zlib of bytes
-   (layers, heads, rows, columns), 255 for a weight of 1, or the bytes themselves. Rows are queries, columns keys. phrases holds
-   the texts of another language by the English ones; without it, data.phrases has those of all languages, packed like the weights,
-   and data.language or the document says which. */
+/* The interactive part of uwaga.results.views: root contains the static heat map, and data is what Python made:
+   {style, kinds: [{kind, layers, heads, rows, columns, weights}]}. The weights are bytes (layers, heads, rows, columns), with 255
+   for a weight of 1, either as they are or compressed by zlib and encoded in base64. Rows are queries, and columns are keys.
+   phrases maps the English texts to those of another language; without it, data.phrases contains the texts of all languages,
+   packed like the weights, and data.language or the document states the language. */
 function attentionView(root, data, phrases) {
   "use strict";
   const began = performance.now();
   const STEP = 28; // height of a token, as in the style sheet
-  const FAINTEST = 8; // of 255: lines below can hardly be seen
-  const TOGETHER = 64; // lines of a path
+  const FAINTEST = 8; // of 255: lines of lower weights can hardly be seen
+  const TOGETHER = 64; // number of lines in a path
   const live = document.createElement("div");
   const shadow = live.attachShadow({ mode: "open" });
   const state = { kind: data.kinds[0], view: "heads", layer: 0, heads: new Set(), token: null, pinned: null };
@@ -111,7 +111,7 @@ function attentionView(root, data, phrases) {
     const drawing = context(canvas, live, width, STEP * Math.max(rows.length, columns.length));
     canvas.style.width = "100%";
     drawing.lineWidth = state.token ? 3 : 2;
-    // Side by side, so that no head hides another that looks at the same token.
+    // The lines of the heads are side by side, so that no head hides another that looks at the same token.
     const heads = [...state.heads].sort((first, second) => first - second);
     const apart = Math.min(3, 12 / Math.max(heads.length, 1));
     heads.forEach((head, index) => drawHead(drawing, head, width, apart * (index - (heads.length - 1) / 2)));
@@ -147,7 +147,7 @@ function attentionView(root, data, phrases) {
         if (weight >= FAINTEST) levels[weight >> 4].push(row, column);
       }
     }
-    // A path of many lines that cross is slow to fill, one stroke a line too: a few dozen are fastest.
+    // A path of many crossing lines is slow to draw, and so is one path per line: a few dozen lines per path are fastest.
     levels.forEach((places, level) => {
       drawing.strokeStyle = headColour(head, ((level + 0.5) / 16).toFixed(2));
       for (let from = 0; from < places.length; from += 2 * TOGETHER) {
@@ -165,7 +165,7 @@ function attentionView(root, data, phrases) {
     if (!state.token) {
       const several = phrase("layer {layer}, each head in its own colour", { layer: state.layer + 1 });
       const values = { kind: kindName(), where: state.heads.size > 1 ? several : whichHeads() };
-      say(phrase("{kind} attention, {where}. Point at a token, or move to it by Tab and the arrows.", values));
+      say(phrase("{kind} attention, {where}. Point at a token, or move to it with Tab and the arrow keys.", values));
       return;
     }
     const { side, index } = state.token;
@@ -208,9 +208,9 @@ function attentionView(root, data, phrases) {
       shape = drawMatrix(canvas, mean, cell);
       const { rows, columns } = state.kind;
       const where = { kind: kindName(), where: whichHeads() };
-      canvas.setAttribute("aria-label", phrase("Heat map of {kind} attention, {where}: a row a query, a column a key", where));
+      canvas.setAttribute("aria-label", phrase("Heat map of {kind} attention, {where}: rows are queries, columns are keys", where));
       if (!cell) {
-        say(phrase("{kind} attention, {where}: a row a query, a column a key. Point at a cell, or use the arrows.", where));
+        say(phrase("{kind} attention, {where}: rows are queries, columns are keys. Point at a cell, or use the arrow keys.", where));
         return;
       }
       const weight = number(mean[cell.row * columns.length + cell.column]);
@@ -229,7 +229,7 @@ function attentionView(root, data, phrases) {
     const top = longest(columns) + 8;
     const cell = Math.max(6, Math.min(44, Math.floor((room - left - 2) / columns.length)));
     const drawing = context(canvas, live, left + cell * columns.length + 2, top + cell * rows.length + 2);
-    const every = Math.ceil(14 / cell); // labels where they have room, and the chosen ones
+    const every = Math.ceil(14 / cell); // labels are drawn where there is room, and for the chosen row and column
     drawing.textAlign = "right";
     rows.forEach((text, row) => {
       if (row % every && !(chosen && chosen.row === row)) return;
@@ -262,7 +262,7 @@ function attentionView(root, data, phrases) {
   function modelView() {
     const canvas = make("canvas", { tabindex: 0, role: "img" });
     const { layers, heads } = state.kind;
-    const label = "{kind} attention of every head: a row a layer, a column a head; arrows move, Enter opens";
+    const label = "{kind} attention of every head: rows are layers, columns are heads; arrow keys move, Enter opens";
     canvas.setAttribute("aria-label", phrase(label, { kind: kindName() }));
     const chosen = { layer: state.layer, head: Math.min(...state.heads, heads - 1) };
     let shape = null;
@@ -292,7 +292,7 @@ function attentionView(root, data, phrases) {
     function draw() {
       shape = drawModel(canvas, chosen);
       const values = { kind: kindName(), layer: chosen.layer + 1, head: chosen.head + 1 };
-      say(phrase("{kind} attention, layer {layer}, head {head}: click or Enter opens it. Each in a scale of its own.", values));
+      say(phrase("{kind} attention, layer {layer}, head {head}: click or press Enter to open it. Each head has its own scale.", values));
     }
     return { element: make("div", {}, canvas), draw };
   }
@@ -344,7 +344,7 @@ function attentionView(root, data, phrases) {
     if (state.kind.heads < 2) return;
     for (let head = 0; head < state.kind.heads; head++) {
       const button = make("button", { type: "button", class: "head", "aria-label": phrase("head {head}", { head: head + 1 }),
-        title: phrase("click: show or hide; double click, or Shift and Enter: this one alone") }, String(head + 1));
+        title: phrase("click: show or hide; double-click, or Shift and Enter: show only this head") }, String(head + 1));
       button.tabIndex = head ? -1 : 0;
       button.addEventListener("click", () => toggle(head));
       button.addEventListener("dblclick", () => choose([head]));
@@ -429,7 +429,7 @@ function attentionView(root, data, phrases) {
     shadow.append(make("div", { class: "bar" }, kinds, views, layers, heads), stage, said);
   }
 
-  /* --- start when it can be seen; follow the page's width and colours --- */
+  /* --- start when the view becomes visible; follow the page's width and colours --- */
 
   async function start() {
     const still = root.querySelector("[data-still]");
@@ -439,7 +439,7 @@ function attentionView(root, data, phrases) {
     try {
       await showKind(data.kinds[0]);
     } catch (error) {
-      live.remove(); // the still picture stays
+      live.remove(); // the static heat map stays
       return;
     }
     still.style.display = "none";
@@ -456,12 +456,12 @@ function attentionView(root, data, phrases) {
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
     const watcher = new MutationObserver(() => {
       if (live.isConnected) requestAnimationFrame(refresh);
-      else watcher.disconnect(); // a notebook has put another output in its place
+      else watcher.disconnect(); // a notebook has replaced this output with another
     });
     for (const element of [document.documentElement, document.body]) watcher.observe(element, { attributes: true });
   }
 
-  /* Show other matrices of the same model; what is chosen stays. */
+  /* Show other matrices of the same model; the choices of the user are kept. */
   async function update(kinds) {
     data = { ...data, kinds };
     const kind = kinds.find((one) => one.kind === state.kind.kind) ?? kinds[0];

@@ -150,7 +150,7 @@ def _missing_numbers(
         and not number.values & values
         and not (number.parts and number.parts <= values)
     ]
-    if any(number.powers for number in missing_numbers):  # seldom: the other text is read again
+    if any(number.powers for number in missing_numbers):  # rare: the other text is searched again
         spelled_out_powers = _spelled_out_powers(other_text)
         missing_numbers = [
             number for number in missing_numbers if number.powers.isdisjoint(spelled_out_powers)

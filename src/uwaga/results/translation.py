@@ -253,8 +253,9 @@ class Hypothesis:
         tokens: ids, without start and end symbols.
         score: sum of ``token_scores`` after length normalisation.
         log_prob: sum of ``token_scores``.
-        token_scores: natural log-probabilities of the tokens and, unless ``truncated``, of the end symbol;
-            the last token may also be an end symbol (``stops`` of :class:`uwaga.decoder.Symbols`).
+        token_scores: natural log-probabilities of the tokens and, unless ``truncated``, of the end symbol.
+            A hypothesis that ends with one of the ``stops`` of :class:`uwaga.decoder.Symbols` has no separate
+            end symbol.
         truncated: True if the hypothesis was cut at a length limit.
         attention: (target, source), a row for each entry of ``token_scores``; None if not requested.
         attentions: all attention matrices; None if not requested.
@@ -303,7 +304,8 @@ class Translation(JsonRecord):
         alternatives: the other translations of the n-best list, best first.
         source: the source text.
         warnings: reasons why the translation may be bad, and changes to the text before translation.
-        error: the error that prevented the translation, if the call requested that errors are not raised.
+        error: the error that prevented the translation, if the call requested that errors be returned
+            instead of raised.
         steps: the translation by each model of a chain: the ``text`` of a step is the ``source`` of the next,
             and each step has an ``attention``. ``score``, ``tokens`` and their scores are those of the last
             model, ``source`` and ``source_tokens`` those of the first. Empty for a single model.

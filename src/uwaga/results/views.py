@@ -89,7 +89,7 @@ def _shorten(text: str) -> str:
 LANGUAGES = ("en", "de", "es", "pl", "zh")
 """Codes of the languages of the view: English, and the languages of ``attention_phrases.json``."""
 MAX_LEVEL = 255
-"""Level of the weight 1 in 8 bits."""
+"""The weight 1 in 8 bits."""
 ELEMENT_ID = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 
 
@@ -163,7 +163,7 @@ def attention_view_data(
 def view_script() -> str:
     """Return JavaScript that defines ``attentionView(root, data)``, which draws data in an element.
 
-    The view replaces the element's child with the attribute ``data-still``.
+    The view takes the place of the child of the element that has the attribute ``data-still``.
     """
     return _read_file("attention_drawing.js") + _read_file("attention_view.js")
 
@@ -213,7 +213,7 @@ def _present_kinds(
                 f"{kind} attention of shape {weights.shape} does not fit {len(source)} source and "
                 f"{len(target)} target tokens: it must be (layers, heads, queries, keys)"
             )
-        if kind == "decoder" and source:  # each step reads the previous token; sentences start after an end
+        if kind == "decoder" and source:  # a step reads the previous token; an end precedes each sentence
             keys = tuple(START if token == END else token for token in (END, *queries)[:columns])
         kinds.append(_AttentionKind(kind, queries, keys, weights))
     if not kinds:
