@@ -288,8 +288,9 @@ class _RemoteFile(io.RawIOBase):
         except UwagaError:
             raise
         except Exception as error:  # of any of fsspec's libraries
+            attempts = f" {MAX_ATTEMPTS} times" if _is_transient(error) else ""
             raise StoreRefusedError(
-                f"{self._name}: reading failed {MAX_ATTEMPTS} times at byte {self._offset} of {self._size}: "
+                f"{self._name}: reading failed{attempts} at byte {self._offset} of {self._size}: "
                 f"{_message(error)}; run the same command again"
             ) from None
         view[: len(content)] = content
