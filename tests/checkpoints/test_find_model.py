@@ -101,14 +101,14 @@ def test_unreachable_hub_error_suggests_manual_download(cache, monkeypatch):
 CARDS = {
     "license: apache-2.0": None,
     "language: de": None,
-    "license: gemma": "licence 'gemma': the uses of its prohibited use policy are forbidden",
+    "license: gemma": "licence 'gemma': the uses listed in its prohibited use policy are forbidden",
     "license: cc-by-nc-4.0": "licence 'cc-by-nc-4.0': commercial use is forbidden",
     "license: cc-by-nc-nd-4.0": "commercial use and the sharing of changed versions are forbidden",
     "license: llama3.1": "acceptable use policy",
     "license: other\nlicense_name: tencent-hunyuan-community\nlicense_link: LICENSE.txt": (
         "licence 'tencent-hunyuan-community' ('LICENSE.txt'): use in the European Union"
     ),
-    "license: other\nlicense_name: tencent-hy-community": "must not train other models",
+    "license: other\nlicense_name: tencent-hy-community": "must not be used to train other models",
     "license: other\nlicense_name: qwen-research": "commercial use is forbidden",
     "license: other\nlicense_name: mine": "licence 'mine': not a common licence; read what it forbids",
     "license: openrail": "the uses that it lists are forbidden",

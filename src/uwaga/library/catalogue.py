@@ -72,7 +72,7 @@ def listing(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     environment: Environment = os.environ,
 ) -> Listing:
-    """Return all models of a source, including unreleased models, and the problems of refused entries.
+    """Return all models of a source, including unreleased models, and the problems with refused entries.
 
     The arguments and exceptions are those of :func:`available`.
     """

@@ -25,7 +25,7 @@ FORMER_NAMES = {
     "openai-community": "gpt2 gpt2-medium gpt2-large gpt2-xl",
     "distilbert": "distilgpt2",
 }
-"""Names of models from before repositories on the hub had owners, grouped by their present owner."""
+"""Names of models from before repositories on the hub had owners, grouped by present owner."""
 PRESENT_NAMES = {name: f"{owner}/{name}" for owner, names in FORMER_NAMES.items() for name in names.split()}
 
 

@@ -11,17 +11,20 @@ LICENCE_TERMS: tuple[tuple[str, str], ...] = (
     (r"cc-by-nc-nd-", "commercial use and the sharing of changed versions are forbidden"),
     (r"cc-by-nc-|.*non-?commercial|.*research", "commercial use is forbidden"),
     (r"cc-by-nd-", "the sharing of changed versions is forbidden"),
-    (r".*gemma", "the uses of its prohibited use policy are forbidden, and its terms go with every copy"),
+    (
+        r".*gemma",
+        "the uses listed in its prohibited use policy are forbidden, and its terms must accompany every copy",
+    ),
     (
         r".*llama",
-        "the uses of its acceptable use policy are forbidden, and services of more than 700 million users "
-        "need a separate licence",
+        "the uses that its acceptable use policy prohibits are forbidden, and services of more than 700 "
+        "million users need a separate licence",
     ),
     (
         r".*hunyuan|tencent-hy",
-        "use in the European Union, by most versions also in the United Kingdom and South Korea, is not "
-        "licensed; its translations must not train other models; the uses of its acceptable use policy are "
-        "forbidden",
+        "use in the European Union and, under most versions, in the United Kingdom and South Korea is not "
+        "licensed; its translations must not be used to train other models; the uses that its acceptable use "
+        "policy prohibits are forbidden",
     ),
     (r".*openrail|.*\brail\b", "the uses that it lists are forbidden"),
 )
@@ -31,7 +34,8 @@ LICENCE_TERMS: tuple[tuple[str, str], ...] = (
 def restriction(card: Card) -> str | None:
     """Return a line of text that says what a model's licence forbids, or None if no restriction is known.
 
-    If the hub does not know the licence (``other``), the text says so and contains a link to the licence.
+    The text contains the link to the licence if the card states one. If the hub does not recognise the
+    licence (``other``) and its terms are not known, the text says that it is not a common licence.
     """
     licence = card.licence
     if licence is None:

@@ -237,7 +237,7 @@ def _generated_sections(
         else f" It reads at most {max_tokens} tokens at once; uwaga splits longer texts."
     )
     scores = (
-        "The scores in the front matter hold for their test sets; other texts can be translated worse."
+        "The scores in the front matter hold only for their test sets; other texts may be translated worse."
         if "model-index" in front_matter
         else "No scores are recorded in the front matter."
     )
