@@ -9,7 +9,7 @@ namespace uwaga {
 int32_t checked_token(int64_t token, int64_t vocabulary, const char* name) {
     if (token < 0 || token >= vocabulary) {
         refuse((name ? std::string(name) + ": token " : "token ") + std::to_string(token) +
-               " is outside the vocabulary of " + std::to_string(vocabulary));
+               " is outside the vocabulary of " + std::to_string(vocabulary) + " tokens");
     }
     return static_cast<int32_t>(token);
 }
@@ -163,7 +163,8 @@ std::vector<std::vector<int32_t>> checked_sources(const Network& model,
         tokens.reserve(sources[s].size());
         for (const int64_t token : sources[s]) {
             if (token < 0 || token >= size)
-                refuse(prefix + "token " + std::to_string(token) + vocabulary + std::to_string(size));
+                refuse(prefix + "token " + std::to_string(token) + vocabulary + std::to_string(size) +
+                       " tokens");
             tokens.push_back(static_cast<int32_t>(token));
         }
         checked.push_back(std::move(tokens));

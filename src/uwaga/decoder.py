@@ -1,4 +1,4 @@
-"""The interface between search and models.
+"""The interface between the search and the models.
 
 The search (:mod:`uwaga.search`) depends only on these types, so it works with recurrent models, Transformers,
 ensembles, torch and the native engine. Axes: ``sentences`` are source sentences; ``rows`` are hypotheses
@@ -19,7 +19,7 @@ from uwaga.results.attention import Attentions, Floats
 from uwaga.results.translation import DraftUse
 
 MAX_BEAM = 1024
-"""Maximum beam size. Memory grows with its square, and much smaller beams already worsen translations."""
+"""Maximum beam size. Memory grows with its square, and translations get worse long before this size."""
 MAX_LENGTH_PENALTY = 10.0
 """Maximum absolute value of the length penalty."""
 MAX_TOKENS = 2**31 - 1
@@ -143,7 +143,7 @@ class State(Protocol):
     """The decoder's state between steps, an immutable value."""
 
     def reorder(self, rows: Ids) -> State:
-        """Return the state whose row r is the row ``rows[r]`` of this state; both rows belong to the same
+        """Return the state whose row r is row ``rows[r]`` of this state; both rows belong to the same
         sentence.
         """
         ...
@@ -180,12 +180,13 @@ class BeamRules:
     """The rules of a beam search that runs outside Python; greedy search has a beam of one.
 
     ``nbest``, ``early_stopping``, ``min_length``, ``force_end``, ``score_forced`` and ``renormalise`` are
-    those of :class:`uwaga.search.SearchOptions`, but ``score_forced`` is also False for ``"length"``.
+    those of :class:`uwaga.search.SearchOptions`, except that ``score_forced`` is also False if the option is
+    ``"length"``.
 
     Attributes:
         beams: number of hypotheses of each sentence.
-        pool_size: number of finished hypotheses of a sentence that are retained, and at which
-            ``early_stopping`` stops; at most ``beams``.
+        pool_size: maximum number of finished hypotheses of a sentence that are retained, and the number that
+            ``early_stopping`` waits for; at most ``beams``.
         start: first decoder input.
         banned: (tokens,) tokens that are never produced, ascending.
         divisors: (longest + 2,) the divisor of a hypothesis's log-probability for each length.
@@ -239,8 +240,8 @@ class Draft(NamedTuple):
 
     Attributes:
         tokens: the tokens, without the end symbol.
-        bias: amount, from 0 to less than 0.5, by which draft tokens are favoured while the target equals the
-            draft. With 0, the result is the same as without a draft.
+        bias: amount, from 0 to less than 0.5, by which draft tokens are favoured as long as the target agrees
+            with the draft. With 0, the result is the same as without a draft.
         biased: number of initial tokens that are favoured, None for all.
     """
 
@@ -354,8 +355,8 @@ class BeamSearch(Protocol):
         """Run one or more steps, until the unfinished sentences have at most ``tokens`` source tokens."""
 
     def finished(self) -> list[list[FinishedTarget]]:
-        """Return the n-best list of each sentence in the order of entry; it is empty for an
-        unfinished sentence.
+        """Return the n-best list of each sentence in the order of entry; the list of an unfinished sentence
+        is empty.
         """
 
     def decided(self) -> list[DecidedToken]:
@@ -426,15 +427,15 @@ def with_datastores(decoder: Decoder) -> WithDatastores | None:
     return function
 
 
-def target_limit(decoder: Decoder, source: int) -> int | None:
-    """Return the maximum number of target tokens for ``source`` tokens; None for no limit.
+def target_limit(decoder: Decoder, source_tokens: int) -> int | None:
+    """Return the maximum number of target tokens for ``source_tokens`` source tokens; None for no limit.
 
     Both numbers include the end symbol.
     """
     shared, limit = shared_positions(decoder), decoder.max_target
     if shared is None:
         return limit
-    remaining = max(shared - source + 1, 1)
+    remaining = max(shared - source_tokens + 1, 1)
     return remaining if limit is None else min(limit, remaining)
 
 
@@ -456,7 +457,7 @@ CrossAttention = Callable[[Sources, Sources, int, int | None], "list[Floats]"]
 class Decoder(Protocol):
     """The interface of a model to the search: encode, start, then step.
 
-    Properties for optional capabilities are None if a decoder does not have them.
+    The property for an optional capability is None if the decoder lacks the capability.
     """
 
     @property
@@ -540,7 +541,7 @@ class Decoder(Protocol):
 
         In a decoder-only model, it returns the attention to the prompt. The first two arguments are those of
         ``attentions``. The third is the layer, counted from 0 or, if negative, from the last layer (the first
-        layer if there are too few). The fourth is the head, or None for the mean over the layer's heads.
+        layer if the model has too few). The fourth is the head, or None for the mean over the layer's heads.
         """
         ...
 

@@ -119,7 +119,7 @@ def test_stream_defaults_to_one_hypothesis():
         ({"sample": True, "temperature": 0.0}, "temperature must be"),
         ({"sample": True, "top_p": 0.0}, "top_p must be"),
         ({"sample": True, "top_k": -1}, "top_k must be"),
-        ({"first": 4, "banned": (4,)}, "token 4 is both forced"),
+        ({"first": 4, "banned": (4,)}, "token 4 is both the forced first token"),
         ({"banned": (-1,)}, "banned must be"),
         ({"batch_tokens": 0}, "batch_tokens must be"),
     ],

@@ -266,8 +266,8 @@ def test_invalid_input_is_rejected_before_encoding():
         (DataError, r"sentence 1: the source has no tokens", [[]], {}, None),
         (SettingsError, r"token 8 .*vocabulary of 8", [[5, 2]], {}, [(8,)]),
         (SettingsError, r"special token 2", [[5, 2]], {}, [(4, 2)]),
-        (TextTooLongError, r"prefix has 6 tokens, but a target may have 6", [[5, 2]], {}, [(4,) * 6]),
-        (TextTooLongError, r"may have 3.*raise max_length", [[5, 2]], {"max_length": 3}, [(4,) * 3]),
+        (TextTooLongError, r"prefix has 6 tokens, but the target may have only 6", [[5, 2]], {}, [(4,) * 6]),
+        (TextTooLongError, r"may have only 3.*raise max_length", [[5, 2]], {"max_length": 3}, [(4,) * 3]),
         (SettingsError, r"first: token 8", [[5, 2]], {"first": 8}, None),
         (SettingsError, r"end symbol cannot be banned", [[5, 2]], {"banned": (2,)}, None),
     ]
@@ -296,5 +296,5 @@ def test_decoder_that_returns_too_few_rows_raises_an_error():
             step = super().step(tokens, state, choice)
             return Step(step.tokens[:1], step.log_probs[:1], step.state)
 
-    with pytest.raises(ModelError, match="for 5 rows"):
+    with pytest.raises(ModelError, match="with 5 rows"):
         search(Broken(8), inputs([[5, 2]]), SearchOptions())

@@ -1,4 +1,4 @@
-"""Greedy search, beam search and sampling over the decoder contract."""
+"""Greedy search, beam search and sampling with any decoder (:mod:`uwaga.decoder`)."""
 
 from uwaga.search.choose import choose
 from uwaga.search.generation_config import from_generation_config, to_generation_config

@@ -67,7 +67,8 @@ class Banks:
     """
 
     # The automata of all sentences are concatenated: _roots (sentences,) are their first nodes.
-    # _states: of the running hypotheses, (sentences, beams); counts exclude phrases that end at the node.
+    # _states (sentences, beams): the phrase states of the running hypotheses; counts exclude phrases that end
+    # at the node.
 
     def __init__(self, phrases: Sequence[Phrases | None], beams: int, vocabulary: int) -> None:
         automata = [automaton or Phrases(()) for automaton in phrases]

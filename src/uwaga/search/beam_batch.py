@@ -69,14 +69,14 @@ class Trellis:
         """Add the nodes of the next step."""
         self._layers.append(layer)
 
-    def paths(self, nodes: Ids, starts: Ids, depths: Ids, sources: Ids) -> list[TargetPath]:
+    def paths(self, nodes: Ids, starts: Ids, depths: Ids, source_lengths: Ids) -> list[TargetPath]:
         """Return the paths that end at the given nodes.
 
         Args:
             nodes: (paths,) last nodes.
             starts: (paths,) first layer of the sentence.
             depths: (paths,) number of tokens of each path; 0 is the empty path.
-            sources: (paths,) number of source tokens of the sentence, to which attention is trimmed.
+            source_lengths: (paths,) number of source tokens of the sentence, to which attention is trimmed.
         """
         max_depth, ends = int(depths.max(initial=0)), starts + depths
         current = nodes.copy()
@@ -95,7 +95,7 @@ class Trellis:
             TargetPath(
                 tokens[i, :depth],
                 log_probs[i, :depth],
-                self._attention(rows[i, :depth], int(starts[i]), int(sources[i])),
+                self._attention(rows[i, :depth], int(starts[i]), int(source_lengths[i])),
             )
             for i, depth in enumerate(depths.tolist())
         ]
@@ -113,16 +113,16 @@ class Trellis:
             first, size = first + size, len(layer.tokens)
         return np.concatenate(rows).astype(np.float32)
 
-    def _attention(self, rows: Ids, start: int, source: int) -> Floats | None:
+    def _attention(self, rows: Ids, start: int, source_length: int) -> Floats | None:
         """Return the attention (target, source) of a path."""
         weights = []
         for layer, row in zip(self._layers[start:], rows.tolist(), strict=False):
             if layer.attention is None:
                 return None
-            weights.append(layer.attention[row, :source])
+            weights.append(layer.attention[row, :source_length])
         if not weights:
             recorded = self._layers and self._layers[0].attention is not None
-            return np.zeros((0, source), dtype=np.float32) if recorded else None
+            return np.zeros((0, source_length), dtype=np.float32) if recorded else None
         return np.stack(weights)
 
 
@@ -172,8 +172,8 @@ class BeamBatch(StepBatch):
     # hypotheses after which it stops.
     # _ranks, _nodes, _tokens (sentences, beams): the rank (-inf for none), the trellis node and the last
     # token of each running hypothesis.
-    # _history (sentences, beams, target): its tokens, after those of a prompt, padded with -1 on the left, if
-    # n-grams are blocked.
+    # _history (sentences, beams, target): the tokens of each running hypothesis, after those of a prompt,
+    # padded with -1 on the left; None if n-grams are not blocked.
 
     def __init__(
         self,
@@ -281,8 +281,8 @@ class BeamBatch(StepBatch):
         rows = len(steps) * self._options.rows
         if step.tokens.shape != step.log_probs.shape or step.tokens.shape[0] != rows:
             raise ModelError(
-                f"the decoder returned tokens {step.tokens.shape} and log-probabilities "
-                f"{step.log_probs.shape} (rows, k) for {rows} rows"
+                f"the decoder returned tokens of shape {step.tokens.shape} and log-probabilities of shape "
+                f"{step.log_probs.shape}; both must have the shape (rows, k), with {rows} rows"
             )
         if np.isnan(step.log_probs).any():
             is_nan = np.isnan(step.log_probs).any(axis=1)  # (rows,)

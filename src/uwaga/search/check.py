@@ -67,7 +67,7 @@ def _check(
 def _check_source(decoder: Decoder, source: Sequence[int], label: str) -> None:
     """Check the length of a source before anything is encoded."""
     if not len(source):
-        raise DataError(f"{label}: the source has no tokens; it must have at least its end symbol")
+        raise DataError(f"{label}: the source has no tokens; it must have at least the end symbol")
     if decoder.max_source is not None and len(source) > decoder.max_source:
         raise TextTooLongError(
             f"{label}: the source has {len(source)} tokens, end symbol included, but the model accepts "
@@ -82,7 +82,7 @@ def _check_prefix(decoder: Decoder, prefix: Sequence[int], label: str) -> None:
         if not 0 <= token < decoder.vocabulary:
             raise SettingsError(
                 f"{label}: token {token} of the forced prefix is outside the vocabulary of "
-                f"{decoder.vocabulary}"
+                f"{decoder.vocabulary} tokens"
             )
         if token in (*symbols.ends, symbols.pad):
             raise SettingsError(

@@ -106,7 +106,7 @@ def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
         weights = np.where(in_nucleus, weights, 0.0)
         total = np.take_along_axis(cumulative, in_nucleus.sum(axis=1)[:, None] - 1, axis=1)[:, 0]
     exceeds_draw = cumulative > (sampling.uniform * total)[:, None]
-    last = np.maximum((weights > 0.0).sum(axis=1) - 1, 0)  # rounding must not select exceeding the last token
+    last = np.maximum((weights > 0.0).sum(axis=1) - 1, 0)  # rounding must not select a token of weight 0
     selected: Ids = np.minimum(np.where(exceeds_draw.any(axis=1), exceeds_draw.argmax(axis=1), last), last)
     return selected
 

@@ -20,41 +20,41 @@ if TYPE_CHECKING:
 def step_limit(
     options: SearchOptions,
     max_target: int | None,
-    source: int,
-    prefix: int,
+    source_tokens: int,
+    prefix_tokens: int,
     label: str = "sentence",
-    phrases: int = 0,
+    phrase_tokens: int = 0,
 ) -> int:
     """Return the maximum number of decoder steps for a sentence, end symbol included (M22).
 
     Args:
         options: length limits.
         max_target: the maximum number of target tokens of the decoder, or None.
-        source: number of source tokens.
-        prefix: number of tokens of the forced prefix.
+        source_tokens: number of source tokens.
+        prefix_tokens: number of tokens of the forced prefix.
         label: name of the sentence in messages.
-        phrases: number of phrase tokens that the target must contain.
+        phrase_tokens: number of phrase tokens that the target must contain.
 
     Raises:
         SettingsError: nothing limits the length.
         TextTooLongError: the prefix leaves no room for another token.
     """
-    total = None if options.max_total is None else options.max_total - source
+    total = None if options.max_total is None else options.max_total - source_tokens
     if total is not None and total < 1:
         raise TextTooLongError(
-            f"{label}: the source has {source} tokens, but the model's settings allow {options.max_total} "
-            "including new tokens: set max_length"
+            f"{label}: the source has {source_tokens} tokens, but the model's settings allow "
+            f"{options.max_total} tokens for the source and the target together: set max_length"
         )
     hard_limit = min(options.max_length or math.inf, max_target or math.inf, total or math.inf)
-    if prefix >= hard_limit:
+    if prefix_tokens >= hard_limit:
         raise TextTooLongError(
-            f"{label}: the forced prefix has {prefix} tokens, but a target may have {hard_limit}: "
-            "shorten the prefix" + (" or raise max_length" if hard_limit != max_target else "")
+            f"{label}: the forced prefix has {prefix_tokens} tokens, but the target may have only "
+            f"{hard_limit}: shorten the prefix" + (" or raise max_length" if hard_limit != max_target else "")
         )
     limit = hard_limit
-    if math.isfinite(options.max_ratio * source):
-        needed = max(options.min_length, prefix + phrases) + 1
-        limit = min(limit, max(needed, math.floor(options.max_ratio * source) + options.max_extra))
+    if math.isfinite(options.max_ratio * source_tokens):
+        needed = max(options.min_length, prefix_tokens + phrase_tokens) + 1
+        limit = min(limit, max(needed, math.floor(options.max_ratio * source_tokens) + options.max_extra))
     if limit == math.inf:
         raise SettingsError("the model has no length limit: set max_length or max_ratio")
     return int(limit)
@@ -81,7 +81,7 @@ def check_tokens(options: SearchOptions, symbols: Symbols, vocabulary: int) -> N
     for name, tokens in token_options:
         for token in tokens:
             if token is not None and token >= vocabulary:
-                raise SettingsError(f"{name}: token {token} is outside the vocabulary of {vocabulary}")
+                raise SettingsError(f"{name}: token {token} is outside the vocabulary of {vocabulary} tokens")
     if not set(options.banned).isdisjoint(symbols.ends):
         raise SettingsError("banned: the end symbol cannot be banned; use min_length to delay it")
 

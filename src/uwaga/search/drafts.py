@@ -39,7 +39,7 @@ def checked_drafter(decoder: Decoder, options: SearchOptions, drafter: Decoder) 
             f"{decoder.vocabulary}: they must share their vocabulary"
         )
     if drafter.verify is None:
-        raise SettingsError("the draft model reads one token at a time: choose a Transformer")
+        raise SettingsError("the draft model can read only one token at a time: choose a Transformer")
     return drafter
 
 
@@ -62,7 +62,8 @@ def checked_draft(
     for token in tokens:
         if not 0 <= token < decoder.vocabulary:
             raise SettingsError(
-                f"{label}: token {token} of the draft is outside the vocabulary of {decoder.vocabulary}"
+                f"{label}: token {token} of the draft is outside the vocabulary of {decoder.vocabulary} "
+                "tokens"
             )
     ends = decoder.symbols.ends
     tokens = tokens[: next((index for index, token in enumerate(tokens) if token in ends), len(tokens))]

@@ -1,7 +1,7 @@
 """Conversion between ``generation_config.json`` and :class:`SearchOptions`.
 
-With the converted options :func:`uwaga.search.search` returns the same tokens as ``transformers``. The two
-differ in these definitions:
+With the converted options, :func:`uwaga.search.search` returns the same tokens as ``transformers``, although
+the two libraries differ in these definitions:
 
 - ``max_length`` and ``min_length`` count the start symbol in ``transformers``, but not in uwaga; for a
   decoder-only model, they count the prompt too (``max_total``, ``min_total``);

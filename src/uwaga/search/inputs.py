@@ -27,8 +27,8 @@ class SearchInput:
             most ``beam``). A result lacks a phrase only if the length limits leave no room for it.
         datastore: decoder states of similar sentences, which change the model's distributions (M44).
         draft: a probable target, for greedy search only (M42). Without a bias the result is the same as
-            without a draft, but takes fewer passes of the model. It is ignored with phrases, and by a decoder
-            that cannot verify drafts.
+            without a draft, but takes fewer passes of the model. The draft is ignored if there are phrases. A
+            decoder that cannot verify drafts applies only the bias.
     """
 
     ids: Sequence[int]
@@ -52,7 +52,7 @@ class SearchSentence:
         phrases: the phrases that the target must contain.
         draft: a probable target, without its end symbol.
         minimum: minimum number of steps before the end symbol.
-        history: the tokens that the target continues, for ``no_repeat_ngram``.
+        history: the tokens of a prompt that the target continues, for ``no_repeat_ngram``.
         datastore: decoder states of similar sentences.
     """
 

@@ -67,8 +67,8 @@ def utilities(candidates: Sequence[str], references: Sequence[str], metric: Util
     return _bleu([_overlap(words, len(candidates), order) for order in range(1, MAX_BLEU_ORDER + 1)])
 
 
-def _overlap(sentences: Sequence[Sequence[str]], candidates: int, order: int) -> Overlap:
-    """Return the counts of the n-grams of one order in sentences, of which the first ``candidates`` are
+def _overlap(sentences: Sequence[Sequence[str]], candidate_count: int, order: int) -> Overlap:
+    """Return the counts of the n-grams of one order in sentences, of which the first ``candidate_count`` are
     candidates.
 
     The other sentences are references.
@@ -84,7 +84,7 @@ def _overlap(sentences: Sequence[Sequence[str]], candidates: int, order: int) ->
         np.array(rows, np.int64) * width + np.array(columns, np.int64), minlength=len(sentences) * width
     )
     counts = flat.reshape(len(sentences), width).astype(np.int32)  # (sentences, n-grams)
-    candidate_counts, reference_counts = counts[:candidates], counts[candidates:]
+    candidate_counts, reference_counts = counts[:candidate_count], counts[candidate_count:]
     matches = np.array(
         [np.minimum(row, reference_counts).sum(axis=1) for row in candidate_counts], dtype=np.int64
     )

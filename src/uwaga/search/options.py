@@ -87,14 +87,13 @@ class SearchOptions:
     )
     """False ranks as ``transformers`` does: a forced prefix adds neither log-probability nor length, and a
     forced first or last token adds length only. ``"length"`` ranks as CTranslate2 does: all forced tokens add
-    length only. ``log_prob`` and ``token_scores`` of a result are the model's
-    own values either way."""
+    length only. In all cases, ``log_prob`` and ``token_scores`` of a result are the model's own values."""
 
     early_stopping: EarlyStopping = field(
         default=True,
         metadata=option(
-            "When to stop: True, at BEAM finished hypotheses; False, when no other can win; estimate: by the "
-            "best unfinished one",
+            "When to stop: True: at BEAM finished hypotheses; False: when no other can enter the results; "
+            "estimate: when the best unfinished one seems worse",
             section="Search",
             internal=True,
         ),
@@ -186,7 +185,7 @@ class SearchOptions:
 
     first: int | None = field(
         default=None,
-        metadata=option("Token id forced as the first", section="Search", minimum=0, internal=True),
+        metadata=option("Token id that every target begins with", section="Search", minimum=0, internal=True),
     )
     """Precedes a prefix, unless the prefix begins with it."""
 
@@ -338,7 +337,7 @@ class SearchOptions:
         if (self.temperature != 1.0 or self.top_k != 0 or self.top_p != 1.0) and not self.sample:
             raise SettingsError("temperature, top_k and top_p apply to sampling only: set sample too")
         if self.first is not None and self.first in self.banned:
-            raise SettingsError(f"token {self.first} is both forced as the first and banned")
+            raise SettingsError(f"token {self.first} is both the forced first token and banned")
 
     @property
     def rows(self) -> int:
@@ -404,7 +403,7 @@ class SearchOptions:
             raise SettingsError("streaming cannot return entropy, which needs the whole translation")
         if self.rows != 1:
             raise SettingsError(
-                "streaming needs beam 1 or a single sample: a larger beam decides its tokens at the end"
+                "streaming needs beam 1 or a single sample: a larger beam decides its tokens only at the end"
             )
 
 

@@ -207,7 +207,7 @@ class Phrases:
         for token in self.tokens.tolist():
             if not 0 <= token < vocabulary:
                 raise SettingsError(
-                    f"{label}: token {token} of a phrase is outside the vocabulary of {vocabulary}"
+                    f"{label}: token {token} of a phrase is outside the vocabulary of {vocabulary} tokens"
                 )
             if token in (*symbols.ends, symbols.pad):
                 raise SettingsError(f"{label}: a phrase contains the special token {token}: remove it")

@@ -42,7 +42,7 @@ class Ranking:
     def divisor(self, length: Ids) -> Scores:
         """Return the divisor for each length; a length of 0 counts as 1.
 
-        C's ``pow`` computes the divisors, as in the C library; NumPy's may differ in the last bit.
+        C's ``pow`` computes the divisors, as in uwaga's C library; NumPy's may differ in the last bit.
         """
         counted_lengths = np.maximum(length, 1).astype(np.float64)
         if self.formula == "none":

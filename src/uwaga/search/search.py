@@ -2,8 +2,8 @@
 
 Greedy search has a beam of one. A beam step ranks the ``2 * beam`` best continuations of each sentence: those
 among the best ``beam`` that end are finished; the best ``beam`` that do not end continue. Sampling decodes
-``nbest`` independent rows for each sentence. The numpy calls of a step do not increase with the number of
-rows.
+``nbest`` independent rows for each sentence. The number of numpy calls in a step does not depend on the
+number of rows.
 
 Unusual: sentences are decoded in order of length, and if the decoder can join states, waiting sentences
 replace finished ones, so that a batch stays full. A search that the decoder implements is used where it gives
@@ -106,7 +106,7 @@ def stream(
     """Yield each token as it is decided, and each hypothesis when it is finished; see :func:`search`.
 
     Raises:
-        SettingsError: the options require a beam or several samples.
+        SettingsError: as in :func:`search`; or the options do not allow streaming.
     """
     return _run(decoder, sentences, options, drafter, True)
 
@@ -156,17 +156,15 @@ def _decode_batch(batch: Batch, batches: BatchMaker, indices: list[int], beam: i
         if admitted:
             batch.admit(admitted)
         admitted = 0
-        progress = batch.step()
-        if batches.streaming and progress is not None:
-            yield from _events(batch, progress, indices)
+        outcome = batch.step()
+        if batches.streaming and outcome is not None:
+            yield from _events(batch, outcome, indices)
 
 
-def _events(batch: Batch, progress: StepOutcome, indices: list[int]) -> Iterator[StreamEvent]:
+def _events(batch: Batch, outcome: StepOutcome, indices: list[int]) -> Iterator[StreamEvent]:
     """Yield the events of a step: each new token, then each finished sentence."""
-    decided = zip(
-        progress.extended.tolist(), progress.tokens.tolist(), progress.log_probs.tolist(), strict=True
-    )
+    decided = zip(outcome.extended.tolist(), outcome.tokens.tolist(), outcome.log_probs.tolist(), strict=True)
     for sentence, token, log_prob in decided:
         yield StreamEvent(indices[sentence], token, log_prob)
-    for sentence, nbest in zip(progress.finished.tolist(), batch.hypotheses(progress.finished), strict=True):
+    for sentence, nbest in zip(outcome.finished.tolist(), batch.hypotheses(outcome.finished), strict=True):
         yield StreamEvent(indices[sentence], None, hypothesis=nbest[0])
