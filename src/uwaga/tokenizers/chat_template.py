@@ -23,15 +23,15 @@ MAX_PROCESSOR_SECONDS = 10
 Real templates take a millisecond.
 """
 MAX_SECONDS = 60
-"""Maximum wall-clock seconds of a rendering, also on a busy machine."""
+"""Maximum wall-clock time of a rendering in seconds, enough even on a busy machine."""
 MAX_MEMORY = 1 << 30
-"""Maximum bytes of the process's address space, if the system can limit it."""
+"""Maximum size in bytes of the process's address space, if the system can limit it."""
 MAX_TEMPLATE_CHARACTERS = 1 << 20
-"""Maximum characters of a template; the longest known have 20,000."""
+"""Maximum number of characters of a template; the longest known have 20,000."""
 MAX_PROMPT_CHARACTERS = 1 << 24
-"""Maximum characters of a rendered prompt."""
+"""Maximum number of characters of a rendered prompt."""
 MAX_CACHED_CHARACTERS = 1 << 16
-"""Maximum characters of a template together with its messages, if their prompt is to be cached."""
+"""Maximum number of characters of a template together with its messages, if their prompt is to be cached."""
 NO_JINJA = 3
 """Exit status of a process without Jinja2 or with a version that is too old."""
 MIN_JINJA_VERSION = (3, 1, 6)
@@ -132,7 +132,8 @@ def _main() -> int:
     try:
         rendered, problem = _render(text, values), None
         if len(rendered) > MAX_PROMPT_CHARACTERS:
-            rendered, problem = "", f"its prompt has {len(rendered)} characters"
+            problem = f"its prompt has {len(rendered)} characters, more than {MAX_PROMPT_CHARACTERS}"
+            rendered = ""
     except MemoryError:
         rendered, problem = "", "it needs too much memory"
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:

@@ -188,7 +188,7 @@ class SentencePieceCodec:
 
 
 class SpecialTokenSplitter:
-    """Splits texts at special tokens; where several match, the longest is used.
+    """A splitter of texts at special tokens; where several tokens match, the longest is used.
 
     Some models have thousands of special tokens, which a regular expression would try one by one.
     """
@@ -234,7 +234,7 @@ UNSUPPORTED_SETTINGS = (
 )
 """Settings of BPE in ``tokenizer.json`` that the native byte-level BPE does not support."""
 MAX_WORD_CHARACTERS = 100
-"""Maximum characters of a word; WordPiece maps longer words to the unknown token, as in BERT."""
+"""Maximum number of characters of a word; WordPiece maps longer words to the unknown token, as in BERT."""
 
 
 class TokenizersErrorHandler:
@@ -244,7 +244,9 @@ class TokenizersErrorHandler:
     Exception or with a panic, which is a BaseException.
     """
 
-    def __init__(self, name: object, problem: str = "damaged, or of a newer version of `tokenizers`") -> None:
+    def __init__(
+        self, name: object, problem: str = "damaged, or written by a newer version of `tokenizers`"
+    ) -> None:
         self._name, self._problem = name, problem
 
     def __enter__(self) -> None:
@@ -377,7 +379,7 @@ class TokenizersCodec:
 
 
 class BytePairCodec(TokenizersCodec):
-    """Byte-level BPE whose pieces and merges are in the native engine, with a tenth of the library's memory.
+    """Byte-level BPE whose pieces and merges are in the native engine, where they take a tenth of the memory.
 
     The library normalises a text and splits it at special tokens and into words. To the library, the only
     tokens are the 256 bytes, numbered by value, and the special tokens.
@@ -508,7 +510,7 @@ def read_tokenizer_json(folder: Path, declared: TokeniserConfig) -> TokenizersCo
     library = tokenizers_library(path)
     content = read_bytes(path)
     with TokenizersErrorHandler(path):
-        values = from_json(content, cache_strings="none")  # json.loads would leave megabytes unusable
+        values = from_json(content, cache_strings="none")  # json.loads would fragment megabytes of memory
         pairs = _take_pairs(values)
         model = library.Tokenizer.from_str(json.dumps(values) if pairs else content.decode("utf-8"))
         normaliser, splitter = values.get("normalizer") or {}, values.get("pre_tokenizer") or {}

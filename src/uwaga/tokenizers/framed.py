@@ -25,7 +25,7 @@ MAX_LISTED_LANGUAGES = 60
 
 
 class Codec(Protocol):
-    """Conversion of text to ids and back, without special tokens."""
+    """Conversion of text to ids and back, without the special tokens that surround a text."""
 
     @property
     def content(self) -> bytes:
@@ -186,7 +186,7 @@ class FramedTokeniser:
         for token in ids:
             if not 0 <= token < self.vocabulary:
                 raise DataError(
-                    f"{self.name}: token id {token} is outside the vocabulary of {self.vocabulary}"
+                    f"{self.name}: token id {token} is outside the vocabulary of {self.vocabulary} tokens"
                 )
 
     def _check_embedded(self, ids: list[int], text: str) -> list[int]:

@@ -32,7 +32,7 @@ from uwaga.tokenizers.sentencepiece import read_sentencepiece
 from uwaga.tokenizers.subwords import Subwords
 
 MAX_UNUSED_ROWS = 1024
-"""Maximum number of unused embeddings after the last piece, which models add for a round number of rows."""
+"""Maximum number of unused embeddings after the last piece, which round up the number of rows."""
 
 PEGASUS_OFFSET = 103
 T5_SENTINELS = 100
@@ -225,7 +225,7 @@ def build_tokeniser(
     """Return a tokeniser without prefix and suffix, after comparing its ids with ``config.json``."""
     size = codec.size
     if "mask" in special and codec.number(special["mask"].content) == ids.vocabulary:
-        size -= 1  # models such as bart-large-cnn dropped the mask, the last token
+        size -= 1  # models such as bart-large-cnn have no row for the mask, the last token
     if not size <= ids.vocabulary < size + MAX_UNUSED_ROWS:
         raise ModelError(
             f"{folder}: the tokeniser has {codec.size} pieces, but the weights are for {ids.vocabulary} "

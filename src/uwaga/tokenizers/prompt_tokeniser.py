@@ -1,4 +1,4 @@
-"""The tokeniser of a language model that translates by a prompt."""
+"""The tokeniser of a language model that is prompted to translate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BYTE_LEVEL_LINE_BREAK = "\u010a"
 
 @dataclass(frozen=True)
 class PromptTokeniser:
-    """The source tokeniser of a language model that translates a text by a prompt.
+    """The source tokeniser of a language model that is prompted to translate a text.
 
     A text has the same tokens as within the complete prompt, except that special tokens spelt in the text are
     encoded as plain text.
@@ -95,7 +95,7 @@ class PromptTokeniser:
         before, after = self._prompt_parts
         context = "a"
         full_ids, context_ids = self.inner.codec.encode(context + after), self.inner.codec.encode(context)
-        start = self.inner.prefix if self.template is None else ()  # else the template spells it
+        start = self.inner.prefix if self.template is None else ()  # a template contains it
         return (*start, *self.inner.codec.encode(before.rstrip(" "))), tuple(full_ids[len(context_ids) :])
 
     @cached_property

@@ -107,7 +107,7 @@ USER_DEFINED_PENALTY = 0.1
 """Amount subtracted from a user-defined piece's score, which is its length times the best normal score."""
 MAX_CACHED_WORDS = 1 << 16
 MAX_CACHED_LENGTH = 64
-"""Maximum characters of a word whose lattice is cached."""
+"""Maximum number of characters of a word whose lattice is cached."""
 NO_MERGE = -math.inf
 
 Lattice = list[tuple[list[float], list[int], list[tuple[int, ...]]]]
@@ -115,7 +115,7 @@ Lattice = list[tuple[list[float], list[int], list[tuple[int, ...]]]]
 
 
 class PieceSampler:
-    """Samples segmentations of normalised texts, with U+2581 for spaces.
+    """A sampler of segmentations of normalised texts, with U+2581 for spaces.
 
     Args:
         table: the pieces.

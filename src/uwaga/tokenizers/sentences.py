@@ -1,13 +1,13 @@
 """Sentence splitting: Unicode's sentence boundaries (UAX #29, rules SB3 to SB11), tailored for translation.
 
 A sentence ends with a mark, closing quotes and brackets, and spaces, unless the following text shows that it
-continues: a lower-case letter (SB8), a comma (SB8a), or no space, as in numbers, acronyms and names of sites
-(SB6, SB7). Marks of scripts without spaces between sentences (``。``) or without capitals (``।``, ``؟``) need
-no space. In the standard, the meaning of a full stop after an abbreviation, an initial or a number depends on
-the language; see :mod:`uwaga.tokenizers.abbreviations`.
+continues: a lower-case letter (SB8), a comma (SB8a), or no space, as in numbers, acronyms and names of
+websites (SB6, SB7). Marks of scripts without spaces between sentences (``。``) or without capitals (``।``,
+``؟``) need no space. In the standard, the meaning of a full stop after an abbreviation, an initial or a
+number depends on the language; see :mod:`uwaga.tokenizers.abbreviations`.
 
-Further rules are tailored for brackets (a mark within a nearby pair of brackets ends no sentence), list items
-and texts without capitals.
+Further rules are tailored for brackets (a mark within a nearby pair of brackets does not end a sentence),
+list items and texts without capitals.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ WORD_JOINER = re.compile(r"[/'\u2019\u2013\u2014-]")
 MAX_ABBREVIATION_CHARACTERS = 24
 """Number of characters that are read before a full stop; no abbreviation is longer."""
 MAX_BRACKET_DISTANCE = 80
-"""Maximum characters between a mark and each bracket of a pair around it."""
+"""Maximum number of characters between a mark and each bracket of a pair around it."""
 
 
 def split_sentences(line: str, language: str) -> list[str]:
@@ -190,7 +190,7 @@ def _find_cut_at_full_stop(
     ):
         return stop  # the usual case
     if position - len(token) <= first and (is_number or is_letter):
-        return None  # of a list item
+        return None  # the number or letter of a list item
     if (is_number or is_letter) and (item := LIST_ITEM.match(line, first)) and _is_next_item(part, item[1]):
         return position - len(part)
     acronym = ACRONYM.search(before)

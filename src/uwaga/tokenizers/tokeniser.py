@@ -72,8 +72,8 @@ class Tokeniser:
         self._symbols = Symbols(*self._processor.symbols)
         if min(self._symbols.start, self._symbols.end, self._symbols.pad, self._symbols.unknown) < 0:
             raise ModelError(
-                f"{name}: the tokeniser lacks a special symbol, whose id is then -1: {self._symbols}; "
-                "train one with `uwaga train`"
+                f"{name}: the tokeniser lacks a special symbol (its id is -1): {self._symbols}; "
+                "train a tokeniser with `uwaga train`"
             )
         self._special = frozenset((self._symbols.start, self._symbols.end, self._symbols.pad))
         mark = tuple(self._processor.number(piece) for piece in MARK_BYTES)
@@ -295,7 +295,7 @@ class Tokeniser:
         try:
             return self._processor.decode(tokens)
         except UnicodeDecodeError as error:
-            raise _damage_error(error) from None
+            raise _damage_error(self._name, error) from None
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the piece of each id, with U+2581 for spaces; special symbols are included.
@@ -312,7 +312,7 @@ class Tokeniser:
         try:
             pieces = list(map(self._processor.piece, plain))
         except UnicodeDecodeError as error:
-            raise _damage_error(error) from None
+            raise _damage_error(self._name, error) from None
         cache.update(zip(plain, pieces, strict=True))
         return pieces
 
@@ -361,5 +361,7 @@ def _check_surrogates(text: str) -> None:
         ) from None
 
 
-def _damage_error(error: UnicodeDecodeError) -> DataError:
-    return DataError(f"the tokeniser is damaged: a piece is not UTF-8 ({error.reason}); fetch it again")
+def _damage_error(name: str, error: UnicodeDecodeError) -> DataError:
+    return DataError(
+        f"{name}: the tokeniser is damaged: a piece is not UTF-8 ({error.reason}); fetch it again"
+    )

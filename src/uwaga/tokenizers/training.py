@@ -19,7 +19,7 @@ from uwaga.tokenizers.tokeniser import Tokeniser
 
 SEED = 1
 MAX_LINE_BYTES = 1 << 20  # bytes
-THREADS = 16  # part of the result: sums of unigram expectations are formed per thread
+THREADS = 16  # affects the result: sums of unigram expectations are formed per thread
 
 
 class _TrainingLines:
@@ -27,7 +27,7 @@ class _TrainingLines:
 
     SentencePiece hides the exceptions of an iterator, so the original exception is stored in ``failure``. If
     there are more than ``limit`` lines, they are sampled (algorithm R of Vitter 1985), because
-    SentencePiece's sampling gives another result in every process.
+    SentencePiece's sampling gives a different result in every process.
     """
 
     def __init__(self, lines: Iterable[str], limit: int) -> None:
