@@ -24,7 +24,7 @@ from uwaga.markup.units import (
 )
 from uwaga.markup.xml import ATTRIBUTE, html_attributes
 
-# ruff: noqa: SIM905 (a list of names is easier to read as one text)
+# ruff: noqa: SIM905 (a list of names is easier to read as one string)
 
 INLINE_ELEMENTS = frozenset(
     "a abbr acronym b bdi bdo big br cite data del dfn em font i img ins label mark nobr q ruby rb rp rt s "
@@ -38,7 +38,7 @@ BLOCK_ELEMENTS = frozenset(
 )
 """Elements that separate texts in messages; all other elements occur within sentences."""
 NUMBERED_NAME = re.compile(r"[a-z]+[0-9]+")
-"""A name with a number: of a heading, or of a tool's placeholder element, which occurs within a sentence."""
+"""A name that ends in a number: of a heading, or of a tool's placeholder, which occurs within a sentence."""
 VOID_ELEMENTS = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 UNTRANSLATED_INLINE = frozenset("code kbd samp var tt math svg object canvas".split())
 """Elements that occur within sentences and are never translated."""
@@ -49,7 +49,7 @@ UNTRANSLATED_BLOCKS = RAW_ELEMENTS | frozenset("pre template listing".split())
 SCRIPT_ELEMENTS = frozenset(("script", "style"))
 """Elements whose content readers do not see."""
 RUBY_ANNOTATIONS = frozenset(("rt", "rp", "rtc"))
-"""Elements that annotate ruby base text, such as with its pronunciation; they are copied."""
+"""Elements that annotate ruby base text, for example with its pronunciation; they are copied."""
 TEXT_ATTRIBUTES = frozenset("title alt placeholder aria-label aria-description label summary abbr".split())
 """Attributes with human-readable text."""
 TEXT_META_NAMES = frozenset(
@@ -345,7 +345,7 @@ def _closing_tags(tokens: Iterable[Token], is_relevant: Callable[[Token], bool])
 
 
 def _annotation_ends(tokens: Iterable[Token]) -> dict[int, int]:
-    """Return the end of each ruby annotation by its start; most annotations may lack a closing tag."""
+    """Return the end of each ruby annotation by its start; most annotations need no closing tag."""
     ends: dict[int, int] = {}
     start, name = -1, ""
     for token in tokens:

@@ -50,7 +50,7 @@ def is_kept(part: str | Tag) -> TypeGuard[Tag]:
 
 
 def plain_text(inline: Sequence[str | Tag]) -> str:
-    """Return the text as displayed: without tags, with the words of untranslated elements."""
+    """Return the text as displayed: without tags, but with the words of untranslated elements."""
     return "".join(part if isinstance(part, str) else part.text for part in inline)
 
 

@@ -69,16 +69,21 @@ def insert_tags(
 
 
 def _is_at_source_edge(
-    marks: Sequence[Mark], gap: int, words: int, stripped: StrippedText, sources: Sequence[tuple[int, int]]
+    marks: Sequence[Mark],
+    gap: int,
+    word_count: int,
+    stripped: StrippedText,
+    sources: Sequence[tuple[int, int]],
 ) -> list[bool]:
     """Return for each tag whether it is at the start, or at the end, of both the source and the
     translation.
     """
-    if not sources or 0 < gap < words:
+    if not sources or 0 < gap < word_count:
         return [False] * len(marks)
     first, last = sources[0][0], sources[-1][1]
     return [
-        (gap == 0 and mark.position <= first) or (gap == words and mark.position >= last) for mark in marks
+        (gap == 0 and mark.position <= first) or (gap == word_count and mark.position >= last)
+        for mark in marks
     ]
 
 
@@ -117,7 +122,7 @@ def _with_spaces(
     elif white_space and any(slots):
         _replace_white_space(slots, white_space)
     for number, mark in enumerate(marks):
-        if mark.tag.kind == "kept" and not _is_invisible(mark.tag.text):  # is separated from adjacent words
+        if mark.tag.kind == "kept" and not _is_invisible(mark.tag.text):  # separate it from adjacent words
             slots[number] = slots[number] or _separating_space(neighbours[0] if number == 0 else "")
             slots[number + 1] = slots[number + 1] or _separating_space(
                 neighbours[1] if mark is marks[-1] else ""

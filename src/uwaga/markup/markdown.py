@@ -1,7 +1,7 @@
 """Markdown (CommonMark with tables and strikethrough): paragraphs, headings and cells as texts with tags.
 
 Documents are parsed with markdown-it-py. Footnotes, formulas between dollar signs, emoji names and template
-tags, which are text in CommonMark, are not translated. Syntax of Markdown dialects is read first. The
+tags, which are text in CommonMark, are not translated. The syntax of Markdown dialects is read first. The
 Markdown that is written is parsed again to verify that it has the same meaning.
 """
 
@@ -295,7 +295,7 @@ def _commonmark_blocks(
 ) -> Iterator[TextBlock]:
     """Yield the blocks of CommonMark, with their positions in the lines of the document."""
     kind: BlockKind = "paragraph"
-    position = quotes = 0
+    position = quote_depth = 0
     for token in parser.blocks(text):
         if token.type == "heading_open":
             kind = "heading"
@@ -304,10 +304,10 @@ def _commonmark_blocks(
         elif token.type in ("th_open", "td_open"):
             kind = "cell"
         elif token.type in ("blockquote_open", "blockquote_close"):
-            quotes += token.nesting
+            quote_depth += token.nesting
         elif token.type in ("html_block", "fence", "code_block") and token.map:
             first, last = (min(number, len(lines)) for number in token.map)
-            yield _copied_block(token, max(position, starts[first]), starts[last], quotes > 0)
+            yield _copied_block(token, max(position, starts[first]), starts[last], quote_depth > 0)
             position = max(position, starts[last])
         elif token.type == "inline" and token.map and token.content:
             contents = token.content.split("\n")

@@ -95,8 +95,8 @@ PLACEHOLDER_HINT = re.compile(
 )
 """A pattern that matches in every placeholder; most texts have no match, and are scanned only once.
 
-It is one of ``{%$@/\\#_```, a digit, one of ``.:+`` between word characters, ``::``, ``--``, ``()``, or a
-capital letter after two small letters. A search is fastest for a pattern that begins with a set of
+A match is one of ``{%$@/\\#_```, a digit, one of ``.:+`` between word characters, ``::``, ``--``, ``()``, or
+a capital letter after two lower-case letters. A search is fastest for a pattern that begins with a set of
 characters.
 """
 ADDRESSES = (URL, EMAIL, PATH)
@@ -278,7 +278,7 @@ def resolve_placeholders(option: bool | Iterable[str] | None) -> Placeholders | 
             )
     placeholders = Placeholders(tuple(patterns))
     try:
-        _ = placeholders.pattern  # compiles them
+        _ = placeholders.pattern  # compiles the combined patterns
     except re.error as error:
         raise SettingsError(f"placeholders: the patterns cannot be combined: {error}") from None
     return placeholders
@@ -319,7 +319,7 @@ def without_numbers(text: str, numbering: Numbering) -> str:
 
 
 def keep_order(source: Inline, translation: Inline) -> Inline:
-    """Return the translation with arguments that lack a number and a name put into the source's order."""
+    """Return the translation with its unnumbered and unnamed arguments in the order of the source."""
     arguments = [part for part in source if is_kept(part) and NEXT_ARGUMENT_PLACEHOLDER.search(part.raw)]
     positions = [
         index

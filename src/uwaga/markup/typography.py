@@ -1,9 +1,9 @@
 """Characters that a model does not know: typographic marks are replaced by ASCII marks, the rest are kept.
 
-Quotation marks, dashes and the ellipsis have ASCII equivalents, such as ``"`` for ``“``. These replace them
-in the input of the model, and the typographic marks are restored in its translation, in the style of the
-target language. Other characters become untranslated pieces, together with the word or number that they
-belong to.
+Quotation marks, dashes and the ellipsis have ASCII equivalents, such as ``"`` for ``“``. The equivalents
+replace the marks in the input of the model, and typographic marks are restored in its translation, in the
+style of the target language. Other characters become untranslated pieces, together with the word or number
+that they belong to.
 """
 
 from __future__ import annotations

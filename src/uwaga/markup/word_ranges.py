@@ -190,8 +190,8 @@ class _PairRanges:
         return bisect_right(self.starts, word)
 
     def outside_pairs(self, position: int, number: int) -> int:
-        """Return a position that, if it is inside a range, is moved to the side of the range on which the
-        tag ``number`` is in the source.
+        """Return a position outside all ranges: a position inside a range is moved to the side of the range
+        on which the tag ``number`` is in the source.
         """
         index = bisect_right(self.starts, position) - 1
         if index < 0 or position >= self.ends[index]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def fill(words: Sequence[str], width: int) -> list[str]:
-    """Return words joined by spaces into lines of at most ``width`` characters; a longer word is a line."""
+    """Return words joined into lines of at most ``width`` characters; a longer word gets its own line."""
     lines: list[list[str]] = []
     length = 0
     for word in words:

@@ -39,7 +39,7 @@ class Token(NamedTuple):
 
 
 class Element(NamedTuple):
-    """An element: its opening tag is from ``start`` to ``inner``, and its content from there to
+    """An element: its opening tag extends from ``start`` to ``inner``, and its content from there to
     ``inner_end``.
     """
 

@@ -24,7 +24,7 @@ from uwaga.settings.options import check_flag
 CODE_ELEMENTS = frozenset(("ph", "bpt", "ept", "it", "sub"))
 """Elements of XLIFF 1.2 and TMX that contain markup of another format."""
 RUBY_ANNOTATIONS = frozenset(("rt", "rp", "rtc"))
-"""Elements that annotate ruby base text, such as with its pronunciation."""
+"""Elements that annotate ruby base text, for example with its pronunciation."""
 UNTRANSLATED_ATTRIBUTE = re.compile(r"""\s(?:translate\s*=\s*["']no["']|mtype\s*=\s*["']protected["'])""")
 DOCUMENT_START = re.compile(r"\s*<(?:\?xml\s|!DOCTYPE)")
 """The beginning of a complete document; other processing instructions may occur in a fragment."""
@@ -226,8 +226,8 @@ def check_xml(text: str) -> None:
     def check_declaration(name: str, system: str | None, public: str | None, internal: int) -> None:
         if system or public or internal:
             raise DataError(
-                "the XML declares a document type with entities or an address, which are not used because "
-                "they could read other files or grow without bound; leave only its name, as in "
+                "the XML declares a document type with entities or an address, which are rejected because "
+                "they could read other files or grow without bound; keep only its name, as in "
                 "<!DOCTYPE html>"
             )
 
