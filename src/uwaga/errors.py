@@ -35,7 +35,7 @@ def reason(error: BaseException) -> str:
 
 
 def printable(path: object) -> str:
-    """Return a path as text in UTF-8, for messages of the core.
+    """Return a path as text in UTF-8, for messages of the native core.
 
     Args:
         path: a path, which may contain any bytes.
@@ -82,7 +82,7 @@ class NotInstalledError(ModelError):
 
 
 class CheckpointError(UwagaError):
-    """A training checkpoint is missing, damaged or belongs to another run."""
+    """A training checkpoint is missing or damaged, or belongs to another run."""
 
 
 class CatalogueError(UwagaError):

@@ -101,7 +101,7 @@ class Registry(Mapping[str, T]):
         hint = f"did you mean {matches[0]!r}? " if matches else ""
         names = ", ".join(sorted(self))
         raise SettingsError(
-            f"no {self.kind} is named {quoted(name)}; {hint}there are: {names}. If a plugin adds it, name "
+            f"no {self.kind} is named {quoted(name)}; {hint}available: {names}. If a plugin adds it, name "
             f"the plugin with `uwaga --plugin FILE`, {PLUGINS_VARIABLE} or `plugins` in the settings"
         )
 
@@ -149,7 +149,7 @@ _loaded_plugins: set[str] = set()
 def _import_plugin(path: str) -> None:
     if path.endswith(".py") and not Path(path).is_file():
         raise SettingsError(f"plugin {path}: no such file")
-    _loaded_plugins.add(path)  # before it uses a registry
+    _loaded_plugins.add(path)  # before the plugin uses a registry, which would import it again
     try:
         if path.endswith(".py"):
             _import_file(path)

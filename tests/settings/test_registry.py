@@ -57,7 +57,7 @@ def test_unknown_name_error_lists_and_suggests_registered_names() -> None:
     registry: Registry[object] = Registry("number", "uwaga.numbers", LAZY_NAMES)
     with pytest.raises(SettingsError, match="no number is named 'fractoin'; did you mean 'fraction'"):
         registry.find("fractoin")
-    with pytest.raises(SettingsError, match="there are: decimal, fraction"):
+    with pytest.raises(SettingsError, match="available: decimal, fraction"):
         registry.check("x" * 10_000_000)
 
 

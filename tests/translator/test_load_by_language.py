@@ -151,7 +151,8 @@ def test_missing_model_error_suggests_download(machine):
         uwaga.load("qaa-qab")
     for part in (
         "no installed model translates qaa to qab, and no chain of models does",
-        "`uwaga models download qaa-qab`, or to pivot through en `uwaga models download en-qab`, or give",
+        "`uwaga models download qaa-qab`, or, to pivot through en, with `uwaga models download en-qab`, or "
+        "give",
         "qaa to en",
     ):
         assert part in str(error.value)

@@ -147,7 +147,7 @@ def test_M42_incompatible_draft_models_are_rejected(translator):
     for options in ({"beam": 4}, {"sample": True}, {"mbr": 4}):
         with pytest.raises(SettingsError, match="a draft model needs greedy search"):
             drafted.translate(TEXTS[0], **options)
-    with pytest.raises(SettingsError, match="draft shortlist needs the native engine and a shortlist"):
+    with pytest.raises(SettingsError, match="draft 'shortlist' needs the native engine and a shortlist"):
         Translator.load(draft="shortlist")
     with pytest.raises(ModelError, match="nowhere"):
         Translator.load(draft="./nowhere")

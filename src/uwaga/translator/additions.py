@@ -62,9 +62,10 @@ def find_added_words(
 ) -> tuple[str, ...]:
     """Return the words that the translation of a short text adds.
 
-    A word counts as added if it is aligned with nothing, if it repeats the preceding word, or if it ends the
-    translation although it cannot end a text. All words that the source lacks count as added if the
-    translation contains a copy of the complete text, or has many more words than the source.
+    A word that neither the source nor a term contains counts as added if it is not aligned with any source
+    word, if it repeats the preceding word, or if it ends the translation although it cannot end a text. All
+    such words count as added if the translation contains every word of the source, or has many more words
+    than the source.
 
     Args:
         source: the text; nothing is reported if it has more than :data:`MAX_SHORT_WORDS` words.

@@ -82,7 +82,7 @@ def token_alignments(
     head_index = None if head is None or head.head is None else head.head - 1
     is_reading = head is not None and head.step == "reading"
     regression = link_model(head) if decoder.cross_attentions is not None else None
-    # The last token is read only by a step that predicts none.
+    # The step that reads the last token predicts no token of the target.
     unread_tokens = 0 if is_reading or regression is not None else 1
     sources = [source for source, _ in pairs]
     inputs = [
@@ -116,24 +116,24 @@ def _all_heads(
         yield from decoder.cross_attentions(sources[part], inputs[part])
 
 
-def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
-    """Return the attention (heads, tokens, source) of the heads that a link model uses."""
+def _link_maps(cross: Floats, model: LinkModel, token_count: int) -> Floats:
+    """Return the attention (heads, target, source) of the heads that a link model uses."""
     maps = [
-        _rows(select_head(cross, layer - 1, head - 1), tokens, step == "reading")
+        _rows(select_head(cross, layer - 1, head - 1), token_count, step == "reading")
         for layer, head, step in model.heads
     ]
     return np.stack(maps)
 
 
-def _rows(weights: Floats, tokens: int, is_reading: bool) -> Floats:
-    """Return the attention (tokens, source) of the steps that predict or, if ``is_reading``, read each token.
+def _rows(weights: Floats, token_count: int, is_reading: bool) -> Floats:
+    """Return the attention (target, source) of the steps that predict or, if ``is_reading``, read each token.
 
     If no step can read the last token, the row of the step that predicts it is used instead.
     """
-    if not is_reading or not tokens:
-        return weights[:tokens]
-    rows = weights[1 : tokens + 1]
-    return rows if len(rows) == tokens else np.concatenate([rows, weights[-1:]])
+    if not is_reading or not token_count:
+        return weights[:token_count]
+    rows = weights[1 : token_count + 1]
+    return rows if len(rows) == token_count else np.concatenate([rows, weights[-1:]])
 
 
 def align_pairs(

@@ -124,7 +124,7 @@ class AsyncTranslator:
         return steps, rows, sentences
 
     @overload
-    async def translate(  # type: ignore[overload-overlap]  # as of ``Translator.translate``
+    async def translate(  # type: ignore[overload-overlap]  # as in ``Translator.translate``
         self,
         text: str,
         *,

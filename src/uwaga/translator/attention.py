@@ -119,7 +119,7 @@ def _with_attentions(hypothesis: Hypothesis, attentions: Attentions) -> Hypothes
         attentions = Attentions(
             attentions.encoder, _without_steps(attentions.decoder, 2), _without_steps(attentions.cross, 1)
         )
-    # the mean over the last layer's heads: the same bits as of the steps of a search
+    # the mean over the last layer's heads, bit-identical to the attention that a search returns
     mean = None if attentions.cross is None else select_head(attentions.cross, -1, None)
     return replace(hypothesis, attention=mean, attentions=attentions or None)
 

@@ -1,7 +1,7 @@
 """The keyword arguments of calls, for type checkers and editors.
 
 This module is imported only for type checking. The dataclasses that it mirrors describe the options and check
-their values, also for callers that pass a mapping.
+their values, including those of callers that pass a mapping.
 """
 
 from __future__ import annotations

@@ -85,7 +85,10 @@ def script_warning(text: str, language: str) -> str | None:
     if 2 * len(unexpected) <= len(scripts):
         return None
     most_common = max(sorted(set(unexpected)), key=unexpected.count)
-    return f"{UNFAMILIAR_TEXT}: letters of {most_common.title()}, where its source language is {language!r}"
+    return (
+        f"{UNFAMILIAR_TEXT}: text in the {most_common.title()} script, but the model's source language is "
+        f"{language!r}"
+    )
 
 
 def is_looping(tokens: Sequence[int]) -> bool:
@@ -118,17 +121,17 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
     ):
         warnings.append(
             "the translation repeats itself again and again; no_repeat_ngram=3 (--no-repeat-ngram 3) would "
-            "forbid it"
+            "prevent this"
         )
     means = [
         mean_score(hypothesis)
         for sentence, hypothesis in best_hypotheses
-        if hypothesis.token_scores and sentence.terms is None and not sentence.prefix  # forced: improbable
+        if hypothesis.token_scores and sentence.terms is None and not sentence.prefix  # else improbable
     ]
     if stats is not None and means and min(means) < stats.low:
         warnings.append(
-            f"{UNFAMILIAR_TEXT}: {min(means):.2f} per token, where its translations usually have "
-            f"{stats.mean:.2f} and 99 of 100 at least {stats.low:.2f}"
+            f"{UNFAMILIAR_TEXT}: the translation has a log-probability of {min(means):.2f} per token, but "
+            f"translations by the model usually have {stats.mean:.2f}, and 99 of 100 at least {stats.low:.2f}"
         )
     return warnings
 

@@ -124,8 +124,8 @@ def choose_for(
     pair = language_pair(names[0]) if len(names) == 1 else None
     if pair is not None and options.adapter is not None:
         raise SettingsError(
-            f"{names[0]!r} chooses an installed model, but an adapter belongs to one model: omit the name, "
-            "or give the base model of the adapter"
+            f"{names[0]!r} chooses an installed model, but an adapter works only with its base model: omit "
+            "the name, or give the name of the base model"
         )
     if pair is not None and languages == (None, None):
         return choose_models(*pair, via, options.memory)
@@ -138,12 +138,12 @@ def choose_for(
     if is_unnamed and (source is not None or target is not None) and BUNDLED.is_dir():
         _check_bundled(source, target)
     if via is not None:
-        raise SettingsError("via chooses among installed models: give both languages, and no model")
+        raise SettingsError("via chooses among installed models: give both languages, and no model name")
     return ChosenModels(tuple(names) if is_unnamed or names else (str(adapter_base(options.adapter, None)),))
 
 
 def _check_bundled(source: str | None, target: str | None) -> None:
-    """Raise SettingsError if the bundled model does not support a single given language."""
+    """Raise SettingsError if only one language is given and the bundled model does not support it."""
     codes = formats.describe(BUNDLED).languages
     try:
         resolve_languages((codes[0][0], codes[1][0]), source, target, "the bundled model")
@@ -231,7 +231,7 @@ def _not_installed_error(codes: Sequence[str], models: Sequence[InstalledModel])
     commands = _download_commands(missing_pairs)
     if not pivots and not any(same_language(code, PIVOT) for code in codes):
         missing_pairs = _missing_pairs((source, PIVOT, target), models)
-        commands += f", or to pivot through {PIVOT} {_download_commands(missing_pairs)}"
+        commands += f", or, to pivot through {PIVOT}, with {_download_commands(missing_pairs)}"
     parts = [
         f"no installed model translates {source} to {target}{detail}",
         f"download a model with {commands}, or give your own (--model)",
@@ -268,7 +268,7 @@ def _single_pair(model: InstalledModel) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def _missing_pairs(codes: Sequence[str], models: Sequence[InstalledModel]) -> list[tuple[str, str]]:
-    """Return the pairs of consecutive languages without an installed model, or all pairs if each has one."""
+    """Return the pairs of consecutive languages without an installed model, or all if none lacks one."""
     from uwaga.library.routes import find_route
 
     pairs = list(pairwise(codes))

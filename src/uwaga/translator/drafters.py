@@ -23,7 +23,7 @@ from uwaga.translator.request import build_requests
 from uwaga.translator.text import Sentence
 
 MAX_DRAFTED_SENTENCES = 4
-"""Maximum number of sentences of a search for which a :class:`ShortlistDrafter` drafts.
+"""Maximum number of sentences of a search for which a :class:`ShortlistDrafter` drafts translations.
 
 For more sentences, drafts cost more than they save.
 """
@@ -31,7 +31,7 @@ For more sentences, drafts cost more than they save.
 
 @dataclass(frozen=True)
 class ShortlistDrafter:
-    """Drafts by the same model with a shortlist, for up to :data:`MAX_DRAFTED_SENTENCES` sentences."""
+    """A drafter: the same model with a shortlist, for up to :data:`MAX_DRAFTED_SENTENCES` sentences."""
 
     decoder: Decoder
 
@@ -50,7 +50,7 @@ class ShortlistDrafter:
 
 @dataclass(frozen=True)
 class TextDrafter:
-    """Drafts by a model with other vocabularies, whose greedy translations are tokenised again."""
+    """A drafter that tokenises the greedy translations of a model with other vocabularies."""
 
     model: Model
 
@@ -72,7 +72,7 @@ class TextDrafter:
 
 @dataclass(frozen=True)
 class BlockDrafter:
-    """Drafts by a smaller language model with the same vocabulary, which reads the same prompt."""
+    """A drafter: a smaller language model with the same vocabulary, which reads the same prompt."""
 
     decoder: Decoder
 
@@ -121,7 +121,7 @@ def select_languages(drafting: Model, languages: tuple[str, str]) -> Model:
         if matching_code is None and (available or current not in UNSTATED_LANGUAGES):
             raise SettingsError(
                 f"the draft model {drafting.all_languages.location or drafting!r} does not translate from "
-                f"{languages[0]} to {languages[1]}: choose another draft model, or leave out draft"
+                f"{languages[0]} to {languages[1]}: choose another draft model, or none"
             )
         pair.append(matching_code)
     return drafting.between(*pair)

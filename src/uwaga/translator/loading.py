@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from uwaga.tokenizers.chat_template import ChatTemplate
 
 SHORTLIST_BATCH_TOKENS, THREADED_SHORTLIST_BATCH_TOKENS = 500, 1500
-"""Maximum source tokens in a batch with a shortlist, for one thread and for several threads (measured)."""
+"""Maximum number of source tokens in a batch with a shortlist, for one and for several threads (measured)."""
 GPU_DEVICES = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """Device files of which at least one exists if torch may find a GPU."""
 
@@ -167,8 +167,8 @@ def load_model(name: ModelArgument, options: LoadOptions) -> Model:
     shortlisted_model = _load_translation_model(name, replace(options, draft=None))
     if not isinstance(shortlisted_model.decoder, NativeModel) or shortlisted_model.decoder.shortlist is None:
         raise SettingsError(
-            "draft shortlist needs the native engine and a shortlist: give the file of a shortlist, or leave "
-            "out draft"
+            "draft 'shortlist' needs the native engine and a shortlist: give a shortlist file, or choose "
+            "another draft model or none"
         )
     from uwaga.translator.drafters import ShortlistDrafter
 
@@ -183,7 +183,9 @@ def with_draft(model: Model, options: LoadOptions) -> Model:
     if options.draft is None:
         return model
     if str(options.draft) == DRAFT_SHORTLIST:
-        raise SettingsError("draft shortlist needs a single model on the native engine: leave out draft")
+        raise SettingsError(
+            "draft 'shortlist' needs a single model on the native engine: choose another draft model or none"
+        )
     from uwaga.translator.drafters import make_drafter
 
     draft_options = LoadOptions(
@@ -198,12 +200,12 @@ def _load_translation_model(name: ModelArgument, options: LoadOptions) -> Model:
     check_task(checkpoint, "translate")
     languages = checkpoint.languages.with_default(options.source, options.target)
     pair = languages.stated
-    if not languages.requires_language():  # or else each call chooses
+    if not languages.requires_language():  # otherwise, each call chooses the languages
         direction = languages.direction()
         checkpoint, pair = checkpoint.for_direction(direction), direction.languages
     if _uses_native(checkpoint, options):
         decoder: Decoder = _load_native(checkpoint, options)
-        scorer = None  # step by step
+        scorer = None  # scores are computed step by step
     elif options.shortlist is not None and str(options.shortlist) != NO_SHORTLIST:
         raise SettingsError("the engine torch takes no shortlist: leave out the engine or the shortlist")
     else:
@@ -302,7 +304,7 @@ def _prefers_native(checkpoint: Checkpoint, options: LoadOptions) -> bool:
 def _load_native(checkpoint: Checkpoint, options: LoadOptions) -> Decoder:
     precision: Any = None if options.dtype == "auto" else options.dtype
     engine = to_engine(checkpoint, precision, options.threads)
-    trim_heap()  # reading leaves some MB of holes
+    trim_heap()  # reading a model leaves some MB of unused memory in the heap
     if str(options.shortlist) == NO_SHORTLIST:
         return engine
     if options.shortlist is None:

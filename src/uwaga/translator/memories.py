@@ -89,7 +89,7 @@ class Pair:
 
 @dataclass
 class Added:
-    """The numbers of added pairs that were new, already known, or skipped (by reason)."""
+    """The result of adding pairs: the numbers of new, already known and (by reason) skipped pairs."""
 
     new: int = 0
     known: int = 0
@@ -144,7 +144,7 @@ class StateStore(Protocol):
     """A hashable store of the decoder states of pairs, by model."""
 
     def load(self, model: str, keys: Iterable[bytes]) -> Mapping[bytes, bytes]:
-        """Return the stored values by key; keys without a value are missing."""
+        """Return the stored values by key; keys without a value are left out."""
         ...
 
     def save(self, model: str, values: Mapping[bytes, bytes]) -> None:
@@ -208,8 +208,8 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
     memory_languages: tuple[str, str] | None = getattr(opened_memory, "languages", None)
     if languages and memory_languages and not all(map(_is_same_language, languages, memory_languages)):
         raise SettingsError(
-            f"{memory_name(memory)} is a memory from {' to '.join(memory_languages)}, but the model "
-            f"translates from {' to '.join(languages)}; choose another memory or another model"
+            f"{memory_name(memory)} is a translation memory from {' to '.join(memory_languages)}, but the "
+            f"model translates from {' to '.join(languages)}; choose another memory or another model"
         )
     return opened_memory
 

@@ -114,7 +114,10 @@ class Model:
         )
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
-        """Return a copy with another decoder of the same vocabularies, which scores if ``scorer`` is None."""
+        """Return a copy with another decoder of the same vocabularies, and with ``scorer``.
+
+        If ``scorer`` is None, the decoder scores targets as well.
+        """
         return replace(self, decoder=decoder, score_stats=None, scorer=scorer, path=None, states=StateCache())
 
     def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> Model:
@@ -147,7 +150,8 @@ class Model:
     @cached_property
     def _segmenter(self) -> Segmenter:
         max_source, shared = self.decoder.max_source, shared_positions(self.decoder)
-        limit = max_source if shared is None else shared - shared // 2  # the target needs about as many
+        # The target needs about as many positions as the source.
+        limit = max_source if shared is None else shared - shared // 2
         return Segmenter(self.source, limit, self.languages, self.text, max_unsplit=max_source)
 
     def pair_ids(self, pairs: Iterable[tuple[str, str]], first: int = 1) -> list[TokenPair]:

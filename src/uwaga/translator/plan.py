@@ -68,7 +68,7 @@ def resolve_source(
         if same_language(code, detected.language):
             return ResolvedSource(code, untranslated)
     if detected.language == UNDETERMINED:
-        raise SettingsError("the language of the text cannot be detected; name it")
+        raise SettingsError("the language of the text cannot be detected; give its code as the source")
     language_list = ", ".join(languages.sources[:MAX_LISTED_LANGUAGES]) + (
         ", ..." if len(languages.sources) > MAX_LISTED_LANGUAGES else ""
     )
@@ -115,7 +115,7 @@ class Stage:
     def search_decoder(self) -> Decoder:
         """The decoder for the search, which records the attention that the options request.
 
-        A recording decoder caches the sources that it has encoded, so that each search needs a new stage.
+        A recording decoder caches the sources that it has encoded, so each search needs a new stage.
         """
         records_all = self.options.attention == "all"
         if not records_all and not self.options.alignment:
@@ -144,7 +144,7 @@ class Stage:
             passage: the translated passage.
             name: the name of the text in messages, to which the language of the translation is added.
         """
-        if self.terms is not None:  # if a sentence was translated to nothing, its terms must not be lost
+        if self.terms is not None:  # if the translation of a sentence is empty, its terms must not be lost
             for sentence in passage.sentences:
                 is_empty = not self.segmenter.ids(sentence.translation)
                 if is_empty and self.terms.find_terms(sentence.first_text) is not None:
@@ -231,7 +231,7 @@ def make_plan(
         model_options = replace(model_options, alignment=True) if model_options.coverage else model_options
         if model.drafter is not None and (model_options.beam != 1 or model_options.sample):
             raise SettingsError(
-                "a draft model needs greedy search: leave out beam, sample and mbr, or leave out draft"
+                "a draft model needs greedy search: leave out beam, sample and mbr, or the draft model"
             )
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
         stages.append(

@@ -42,7 +42,7 @@ def adapt_target(
     The result is None if the text and the source of the pair also differ in other parts.
 
     Args:
-        words: the :func:`split_tokens` of the text.
+        words: the tokens of the text, from :func:`split_tokens`.
         source: the source of the pair.
         target: the target of the pair.
         placeholders: the patterns of placeholders.

@@ -39,29 +39,31 @@ class Request:
 
     Attributes:
         text: the text, in its ``format``.
-        source: code of the language to translate from; None for the model's own, ``auto`` to detect it.
-        target: code of the language to translate to; None for the model's own.
+        source: code of the language to translate from; None for the model's source language, ``auto`` to
+            detect the language.
+        target: code of the language to translate to; None for the model's target language.
         format: ``text``, ``html``, ``xml``, ``markdown`` or ``message`` (text of a program with tags of HTML,
             in which line breaks count): which tags and entities the text contains.
-        prefix: text with which the translation (of several sentences, that of the first) must begin.
+        prefix: text with which the translation must begin.
         glossary: terms and their translations: a mapping, a file (``.tsv``, ``.csv``, ``.tbx``), or a
             :class:`uwaga.terms.Glossary`.
-        glossary_mode: ``forced``: every term of the source is in the translation; ``soft``: it is preferred.
+        glossary_mode: ``forced``: the required translation of every term in the text is used; ``soft``: it is
+            only preferred.
         split: ``auto``: split a line into sentences if it is too long for the model; ``sentences``: always;
             ``never``.
         placeholders: True to keep the common placeholders (``{name}``, ``%s``, addresses), False to keep
             none, or regular expressions whose matches are kept too.
         ignore_tags: names of HTML or XML elements that are left untranslated.
-        outline: how elements divide XML into texts; None for one text.
+        outline: how elements divide XML into texts; None to treat it as one text.
         search: search options that override the model's, by name; see :class:`uwaga.search.SearchOptions`.
             For a single model it may also be a complete ``SearchOptions``.
-        on_error: ``raise``: raise the error; ``return``: return a translation that has no text but an
-            ``error``; ``copy``: return such a translation with the source as its text.
+        on_error: ``raise``: raise the error; ``return``: return a translation with an ``error`` and no text;
+            ``copy``: return such a translation with the source as its text.
         name: the name of the text in error messages.
-        draft: a probable translation, which the last model checks in few passes; for greedy search. A
+        draft: a probable translation, which the last model checks in few passes; for greedy search only. A
             text with tags or placeholders is translated without it.
-        bias: weight of the draft's tokens, at least 0 and less than 0.5, as long as the translation equals
-            the draft; with 0, the translation is the same as without a draft.
+        bias: weight of the draft's tokens, at least 0 and less than 0.5, as long as the translation agrees
+            with the draft; with 0, the translation is the same as without a draft.
         mask: number of words at the end of the draft whose tokens are not weighted.
         memory: a translation memory: its file; a file of translations (TMX, TSV, PO, XLIFF), which may be the
             document to translate; or an object with the method ``matches`` of

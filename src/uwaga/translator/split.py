@@ -61,7 +61,7 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
         return [piece for piece, _ in pieces]
     parts = []
     for first, last in _even_ranges([size for _, size in pieces], limit):
-        # Tokens of pieces add up where no token crosses a space; elsewhere there can be more together.
+        # Token counts of pieces add up if no token crosses a space; otherwise, joined pieces may have more.
         parts += [
             part for part, _ in _divide_units([piece for piece, _ in pieces[first:last]], limit, limit, count)
         ]

@@ -67,10 +67,10 @@ class PairStates(NamedTuple):
         return self.tokens.astype("<i4").tobytes() + self.keys.astype("<f2").tobytes()
 
     @classmethod
-    def from_bytes(cls, content: bytes, tokens: int) -> PairStates:
+    def from_bytes(cls, content: bytes, token_count: int) -> PairStates:
         """Return the states from the bytes returned by :meth:`to_bytes`, given the number of tokens."""
-        keys = np.frombuffer(content, dtype="<f2", offset=4 * tokens).reshape(tokens, -1)
-        return cls(keys, np.frombuffer(content, dtype="<i4", count=tokens).astype(np.int64))
+        keys = np.frombuffer(content, dtype="<f2", offset=4 * token_count).reshape(token_count, -1)
+        return cls(keys, np.frombuffer(content, dtype="<i4", count=token_count).astype(np.int64))
 
 
 class StateCache:

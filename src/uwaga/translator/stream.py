@@ -27,7 +27,8 @@ class GrowingText:
     """The text of a growing list of tokens, returned in pieces that later tokens do not change.
 
     The joined pieces equal ``decode`` of all tokens: a character that several byte tokens spell is held back
-    until it is complete. Later byte tokens that are not valid text may change the text of earlier tokens.
+    until it is complete. The exception is byte tokens that are not valid text: they may change the text of
+    earlier tokens.
     """
 
     def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
@@ -78,7 +79,7 @@ def grow(
             hypothesis = complete(event.hypothesis)
             piece, truncated = growing_text.finish(hypothesis.tokens), hypothesis.truncated
         else:
-            assert event.token is not None  # a stream gives a token or, last, the hypothesis
+            assert event.token is not None  # an event has a token or, if it is the last, the hypothesis
             piece = growing_text.add(event.token)
         if piece:
             yield piece

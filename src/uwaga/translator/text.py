@@ -57,8 +57,8 @@ class Example(NamedTuple):
 class TextDraft(NamedTuple):
     """A probable translation of a text (M42).
 
-    As long as the translation equals the draft, the draft's tokens have the weight ``bias``, except those of
-    its last ``mask`` words.
+    As long as the translation agrees with the draft, the draft's tokens have the weight ``bias``, except
+    those of its last ``mask`` words.
     """
 
     text: str
@@ -174,7 +174,7 @@ class Sentence(SearchInput):
         prefix: tokens with which the translation must begin.
         phrases: the phrases that the translation must contain.
         draft: a probable translation.
-        after: the separator between the translations of this and of the next sentence.
+        after: the separator between the translations of this sentence and of the next.
         copy: the translation of a sentence that is copied or is a single term; None for other sentences.
         is_glued: True if no space separates the sentence from the next part of the same text.
         lacks_final_mark: True if the sentence ends a line without punctuation, so that its translation must

@@ -256,7 +256,7 @@ class Translator:
         A model with ``do_sample`` in its settings samples, unless ``beam`` or ``sample=False`` is given.
 
         Args:
-            text: one text, or any number of them: a list, a generator.
+            text: one text, or an iterable of any number of texts, such as a list or a generator.
             progress: function called every 100 texts with the number of completed texts and the total number.
             **options: the fields of a :class:`uwaga.translator.request.Request`: ``source``, ``target``,
                 ``format``, ``prefix`` (for all texts, or one for each), ``glossary``, ``glossary_mode``,
@@ -270,13 +270,13 @@ class Translator:
                 - ``min_length``, ``max_length``: minimum and maximum number of target tokens of a sentence.
                 - ``no_repeat_ngram``: size of the n-grams that must not be repeated, 0 for off.
                 - ``sample``: draw ``nbest`` translations at random, from the distribution at a
-                  ``temperature``, from the ``top_k`` most probable tokens, or from the smallest set of tokens
-                  with at least the total probability ``top_p``; the ``seed`` and the text determine the
-                  draws. With ``mbr`` that many samples are drawn, and the one most similar to all of them, by
-                  the ``utility`` ``chrf`` or ``bleu``, is returned.
-                - ``attention``: return the attention (target, source), or ``"all"`` matrices; ``entropy``:
-                  return the entropy at each token; ``alignment``: link the words of the text and its
-                  translation.
+                  ``temperature``, limited to the ``top_k`` most probable tokens and to the smallest set of
+                  tokens with at least the total probability ``top_p``; the ``seed`` and the text determine
+                  the draws. With ``mbr`` that many samples are drawn, and the one most similar to all of
+                  them, by the ``utility`` ``chrf`` or ``bleu``, is returned.
+                - ``attention``: return the attention (target, source) or, with ``"all"``, all attention
+                  matrices; ``entropy``: return the entropy at each token; ``alignment``: link the words of
+                  the text and its translation.
                 - Rarely needed, and described by :class:`uwaga.search.SearchOptions`: ``batch_tokens``,
                   ``length_formula``, ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``,
                   ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
@@ -370,8 +370,9 @@ class Translator:
         """Translate a text that has grown, with the last translation as the draft.
 
         The beginning that has not changed is checked in few passes of the model. A translation that is shown
-        while it grows flickers less with a ``bias`` towards the shown text, and if its last words, which
-        change most, are not shown (Arivazhagan et al. 2020): see :meth:`uwaga.Translation.without_last`.
+        while it grows flickers less if it is biased (``bias``) towards the shown text, and if its last words,
+        which change most, are not shown (Arivazhagan et al. 2020): see
+        :meth:`uwaga.Translation.without_last`.
 
         Args:
             text: the complete current text.
@@ -582,8 +583,8 @@ class Translator:
                 ``base_model``, ``tags``, ``metrics``. Missing fields are taken from the model's own card.
 
         Raises:
-            ModelError: the folder is not empty or cannot be written; or the model is not in a folder that can
-                be copied, such as an ensemble or a CTranslate2 model.
+            ModelError: the folder is not empty or cannot be written; or the model, such as an ensemble or a
+                CTranslate2 model, has no folder that can be copied.
             SettingsError: neither ``license`` nor the model's card names a licence; a field is unknown or has
                 an invalid value; or the translator is a chain of several models.
         """
@@ -605,7 +606,8 @@ class Translator:
         Args:
             name: the name of the repository, ``owner/name``.
             private: whether a new repository is private.
-            token: a token with write access; None for ``HF_TOKEN``, or the one that ``hf auth login`` stored.
+            token: a token with write access; None for that of ``HF_TOKEN`` or, without it, of ``hf auth
+                login``.
             commit_message: the message of the commit.
             **card: as for :meth:`save_pretrained`.
 

@@ -110,12 +110,13 @@ def _parts(sentence: Sentence, target: Subwords) -> list[Part]:
 
 
 def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tuple[Part, ...]]:
-    """Return ``nbest`` combinations of a part per sentence: all first parts, then those with the best scores.
+    """Return up to ``nbest`` combinations of one part per sentence: that of the first parts, then the best.
 
     The first part of a sentence is its translation, which need not have the highest score: it may be the one
     with the terms of a glossary.
 
-    The result is exact: without its last part, a best combination is among the best of the earlier sentences.
+    The result is exact, because a best combination without its last part is among the best combinations of
+    the earlier sentences.
     """
     if max(map(len, choices), default=1) == 1:
         return [tuple(chain.from_iterable(choices))]
@@ -226,16 +227,16 @@ def sentence_alignments(
         sentence, hypothesis, text = part
         start, end = sentence.span
         if hypothesis is None:
-            sources = _shift_spans(word_spans(passage.text[start:end]), start)
-            targets = _shift_spans(word_spans(text), offset)
-            diagonal = np.eye(len(targets), len(sources), dtype=np.float32)
-            alignments.append(PieceAlignment(sources, targets, diagonal, True))
+            source_spans = _shift_spans(word_spans(passage.text[start:end]), start)
+            target_spans = _shift_spans(word_spans(text), offset)
+            diagonal = np.eye(len(target_spans), len(source_spans), dtype=np.float32)
+            alignments.append(PieceAlignment(source_spans, target_spans, diagonal, True))
         else:
             assert hypothesis.alignment is not None
-            sources = _shift_spans(piece_spans(passage.text[start:end], sentence.ids, source), start)
-            targets = _shift_spans(piece_spans(text, hypothesis.tokens, target), offset)
+            source_spans = _shift_spans(piece_spans(passage.text[start:end], sentence.ids, source), start)
+            target_spans = _shift_spans(piece_spans(text, hypothesis.tokens, target), offset)
             weights, maps = hypothesis.alignment, hypothesis.link_maps
-            alignments.append(PieceAlignment(sources, targets, weights, maps=maps))
+            alignments.append(PieceAlignment(source_spans, target_spans, weights, maps=maps))
         offset += len(text) + len(sentence.after)
     return tuple(alignments)
 

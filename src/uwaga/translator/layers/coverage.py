@@ -34,7 +34,8 @@ MIN_LINK_PROBABILITY, MIN_UNLINKED_LETTERS = 0.8, 4
 """Link probability below which a word counts as omitted at any positive gain, and the minimum number of
 letters of such a word."""
 MIN_ANY_LINK_PROBABILITY = 0.1
-"""Link probability, by a link model, below which a word of at least that length is omitted at any gain."""
+"""Link probability, by a link model, below which a word of at least :data:`MIN_UNLINKED_LETTERS` letters
+counts as omitted at any gain."""
 IMPROBABLE_LOG_PROB, MIN_WEIGHT = -2.0, 0.1
 """Log-probability below which a target token is assumed not to translate its source tokens, and the minimum
 alignment weight of these source tokens."""
@@ -44,7 +45,7 @@ BATCH_PAIRS = 1024
 
 
 class _Word(NamedTuple):
-    """A word that may be omitted, with its sentence, its passage and its span in the passage.
+    """A word that the translation may omit, with its sentence, its passage and its span in the passage.
 
     ``link`` is the probability of its best link. ``is_aligned`` is True if that link is probable, a word of
     the translation has its best link to the word, and no improbable token is aligned to the word.
@@ -122,7 +123,7 @@ def improbable_source_starts(passage: Passage) -> set[int]:
 
 
 def _candidate_words(passage: Passage, language: str) -> Iterator[_Word]:
-    """Yield the words of a passage that may be omitted.
+    """Yield the words of a passage that its translation may omit.
 
     Numbers that are compared by value, function words of the passage's language and glossary terms are not
     yielded.

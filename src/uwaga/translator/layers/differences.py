@@ -30,7 +30,7 @@ SIGN_WORDS = {
 
 
 class DifferenceWarnings:
-    """A layer that warns if numbers, brackets, signs or, in short texts, words of a translation differ.
+    """A layer that warns of lost numbers and signs and of added numbers, brackets and (in short texts) words.
 
     Args:
         layer: the next layer.

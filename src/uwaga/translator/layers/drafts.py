@@ -58,7 +58,7 @@ def divide_draft(stage: Stage, passage: Passage, draft: TextDraft) -> None:
 
 
 def text_draft(model: Model, text: str, bias: float = 0.0, characters: int = 0) -> Draft:
-    """Return the draft of a sentence, whose first ``characters`` characters have the weight ``bias``.
+    """Return the draft of a sentence; its first ``characters`` characters have the weight ``bias``.
 
     A full stop is added to a text without final punctuation, because models end most sentences with one.
     """

@@ -12,7 +12,7 @@ from uwaga.translator.text import Layer, Text
 
 
 class FailedTextsError(DataError):
-    """An error for several texts that cannot be translated, each with its own error."""
+    """An error for one or more texts that cannot be translated, each with its own error."""
 
     def __init__(self, errors: dict[Text, DataError]) -> None:
         super().__init__(str(next(iter(errors.values()))))
@@ -76,7 +76,7 @@ def for_each(texts: Iterable[Text], work: Callable[[Text], None]) -> None:
         try:
             work(text)
         except DataError as error:
-            errors[text] = error.with_traceback(None)  # whose frames would keep the errors alive
+            errors[text] = error.with_traceback(None)  # its frames would keep the errors alive
     if errors:
         raise FailedTextsError(errors)
 

@@ -32,9 +32,9 @@ class FromMemory:
     """A layer that translates texts from a memory; the next layer translates texts that the memory lacks.
 
     A pair with the same source provides the translation, if it has the tags and placeholders of the text. A
-    similar pair that differs only in copied pieces also does, after its pieces are replaced. If there is no
-    such pair, sentences of the text that are in the memory are translated from the memory. If there are only
-    other similar pairs, the model looks up their states during the translation.
+    similar pair that differs only in copied pieces also provides it, after its pieces are replaced. If there
+    is no such pair, sentences of the text that are in the memory are translated from the memory. If there are
+    only other similar pairs, the model looks up their states during the translation.
 
     Args:
         layer: the next layer.

@@ -202,12 +202,12 @@ def _set_translation(text: Text, attempt: Text) -> None:
     source, dropped_pieces = plain_text(text.content), _dropped_pieces(attempt)
     stripped = strip_tags(attempt.content).text
     warnings = [
-        f"the model lost every symbol for {quoted(piece)}, which was placed by the words around it"
+        f"the model lost every symbol for {quoted(piece)}, which was placed according to the words around it"
         for piece in dropped_pieces
         if not is_sign(piece)
     ]
     if lost_count := len(alternatives) + 1 - len(complete_translations):
-        warnings.append(f"{lost_count} alternatives lost a placeholder")
+        warnings.append(f"alternatives left out because they lost a placeholder: {lost_count}")
     results, text.inlines = [], []
     for hypothesis, inline in complete_translations:
         restored = replace_symbols(inline, symbols)

@@ -27,12 +27,12 @@ def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
         return
     cache, pairs = (
         stage.model.states,
-        [pair for sentence_pairs in pairs_by_passage.values() for pair in sentence_pairs],
+        [pair for passage_pairs in pairs_by_passage.values() for pair in passage_pairs],
     )
     radius = cache.radius(stage.model, store)
     states = cache.states(stage.model, pairs, store)
-    for passage, examples in pairs_by_passage.items() if radius > 0 else ():
-        shared_datastore = build_datastore([states[pair] for pair in examples], radius)
+    for passage, passage_pairs in pairs_by_passage.items() if radius > 0 else ():
+        shared_datastore = build_datastore([states[pair] for pair in passage_pairs], radius)
         for sentence in passage.sentences:
             sentence.datastore = shared_datastore
 
@@ -44,5 +44,5 @@ def pairs_to_retrieve(model: Model, examples: Sequence[Example]) -> list[tuple[E
     :data:`MAX_STATES` states, but at least one example.
     """
     readable = [(example, pair) for example in examples for pair in readable_pairs(model, [example.words])]
-    states = list(accumulate(len(pair.target) for _, pair in readable))
-    return readable[: max(1, bisect_right(states, MAX_STATES))]
+    state_counts = list(accumulate(len(pair.target) for _, pair in readable))
+    return readable[: max(1, bisect_right(state_counts, MAX_STATES))]

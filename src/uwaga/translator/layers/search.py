@@ -22,7 +22,7 @@ Search = Callable[[Stage, Sequence[Sentence], SearchOptions], None]
 
 
 def choose_search(options: SearchOptions) -> Search:
-    """Return the function that searches, as the options ask, for the best, for distinct texts, or samples."""
+    """Return the function that searches for the best translations, for distinct texts or for samples."""
     if options.sample:
         return _sample
     return _search_distinct if options.nbest > 1 else search_best

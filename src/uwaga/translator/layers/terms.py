@@ -257,7 +257,7 @@ def _run_searches(
 
 
 def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSentence]:
-    """Return the sentences with the spans that their terms replace; only the first model can find them."""
+    """Return sentences with the spans that their terms replace; only a chain's first model can find these."""
     model = stage.model
     aligned = [
         term_sentence for term_sentence in sentences if model.aligns and term_sentence.sentence.origin is None
