@@ -199,7 +199,7 @@ def test_damaged_weight_error_names_the_weight(tmp_path, name, change, message):
 
 def test_number_of_positions_limits_prompt_and_continuation(folder):
     generator = uwaga.load(folder, device="cpu")
-    with pytest.raises(TextTooLongError, match=r"prompt 2 has \d+ tokens, and the model has 64 positions"):
+    with pytest.raises(TextTooLongError, match=r"prompt 2 has \d+ tokens, but the model has only 64"):
         generator.generate(["A", "AB" * 300])
     short, long = generator.generate(["A", "A" * 60], max_length=20, min_length=20)
     assert len(short.tokens) == 20 and long.truncated
@@ -294,7 +294,7 @@ def test_generate_command_accepts_engine_and_dtype(folder, tmp_path):
     assert (
         result.exit_code == 0
         and "2 sentences, greedy" in result.stdout
-        and "equal continuations" in result.stdout
+        and "identical continuations" in result.stdout
     )
     assert run(tmp_path / "out", "A dog", "--max-length", 6)[0] == 0
     result = CliRunner().invoke(app, ["translate", "--model", str(tmp_path / "out"), "A dog"])

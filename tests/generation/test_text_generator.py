@@ -206,7 +206,7 @@ def test_generation_stops_at_the_last_position(generator):
     assert 1 <= room < 20
     short, long = generator.generate(["A", prompt], max_length=20, min_length=20)
     assert (len(short.tokens), len(long.tokens), long.truncated) == (20, room, True)
-    with pytest.raises(TextTooLongError, match=r"prompt 2 has \d+ tokens, and the model has 64 positions"):
+    with pytest.raises(TextTooLongError, match=r"prompt 2 has \d+ tokens, but the model has only 64"):
         generator.generate(["A", "AB" * 300])
 
 

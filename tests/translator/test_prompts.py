@@ -303,7 +303,7 @@ def test_texts_and_chats_can_be_mixed_and_invalid_prompts_rejected(generator):
         generator.generate([TURNS, [{"role": "user", "content": [{1: print}]}]])
     with pytest.raises(DataError, match="prompt 1 is not a string but int"):
         generator.generate([3])
-    with pytest.raises(TextTooLongError, match=r"the prompt has \d+ tokens, and the model has 400 positions"):
+    with pytest.raises(TextTooLongError, match=r"the prompt has \d+ tokens, but the model has only 400"):
         generator.generate([{"role": "user", "content": "x " * 500}])
 
 

@@ -141,7 +141,9 @@ def core_edits(
         if isinstance(intervention, Positions):
             intervention.check(relative, settings.max_length)
             if decoder_only and intervention.side == "source":
-                raise SettingsError("side source: a decoder-only model has only the side target")
+                raise SettingsError(
+                    "side source: a decoder-only model has only target positions; set side to target"
+                )
             continue
         encoder = intervention.kind == "encoder"
         heads = settings.heads if encoder else sizes.decoder_heads

@@ -398,17 +398,17 @@ class TextGenerator:
         limit = self.decoder.max_source
         if limit is not None and len(ids) > limit:
             raise TextTooLongError(
-                f"{name} has {len(ids)} tokens, and the model has {limit} positions: shorten it"
+                f"{name} has {len(ids)} tokens, but the model has only {limit} positions: shorten it"
             )
         return ids
 
     def _continuation(
-        self, prompt: str, hypotheses: Sequence[Hypothesis], text: Callable[[Sequence[int]], str]
+        self, prompt: str, hypotheses: Sequence[Hypothesis], decode: Callable[[Sequence[int]], str]
     ) -> Continuation:
         continuations = [
             Continuation(
                 prompt=prompt,
-                text=text(hypothesis.tokens),
+                text=decode(hypothesis.tokens),
                 score=hypothesis.score,
                 log_prob=hypothesis.log_prob,
                 tokens=tuple(self.tokeniser.pieces(hypothesis.tokens)),

@@ -89,14 +89,16 @@ def adapted_layers(model: nn.Module) -> dict[str, LoraLinear]:
 
 
 def simulate_int8(model: Seq2Seq) -> None:
-    """Change a Transformer in place so that it rounds weights and inputs as the int8 engine does.
+    """Change a Transformer in place so that it quantises weights and inputs as the int8 engine does.
 
     The stored weights are not changed.
     """
     if not isinstance(model, Transformer) or model.settings.self_attention == "aan":
-        unsupported = "self_attention: aan" if isinstance(model, Transformer) else type(model).__name__
+        is_aan = isinstance(model, Transformer)
+        unsupported = "those with self_attention: aan" if is_aan else type(model).__name__
         raise SettingsError(
-            f"training.quantisation: the native engine supports int8 for Transformers, not for {unsupported}"
+            f"training.quantisation: int8 can be simulated only for Transformers, not for {unsupported}; set "
+            "it to none"
         )
     for is_cached in (False, True):
         names = [name for name in _linear_layers(model) if name.endswith("key_value") == is_cached]

@@ -62,9 +62,9 @@ class Seq2Seq(nn.Module):
         """
 
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the :meth:`features`, and the attention (sentences, target, source) trained to align.
+        """Return the :meth:`features`, and the attention that is trained to align.
 
-        In a Transformer, this is the attention of the head ``guided_head``.
+        The attention is (sentences, target, source). In a Transformer, it is that of head ``guided_head``.
 
         Raises:
             SettingsError: the model has no such attention.
@@ -145,7 +145,7 @@ class Seq2Seq(nn.Module):
 
     @property
     def description(self) -> str:
-        """A text with class, library, number format, device and number of threads, for display."""
+        """The class, library, number format, device and number of threads, as text for display."""
         return describe_model(self)
 
     @property

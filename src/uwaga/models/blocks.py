@@ -2,7 +2,8 @@
 
 Unusual: in cross-attention, the beams of a sentence are its queries, so that beams share the keys and values
 of the source without copies; a block takes the state of earlier positions and returns the next one. This file
-does not depend on embeddings, the number of layers, or whether a call reads a whole target or a single token.
+does not depend on embeddings, on the number of layers, or on whether a call reads a whole target or a single
+token.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class Recording:
     decoder: list[Tensor] = field(default_factory=list)
     cross: list[Tensor] = field(default_factory=list)
 
-    def sentences(self, sources: Sequence[int], targets: Sequence[int]) -> list[Attentions]:
+    def sentences(self, source_lengths: Sequence[int], target_lengths: Sequence[int]) -> list[Attentions]:
         """Return the attention matrices of each sentence, without padding.
 
         Args:
-            sources: number of tokens of each source.
-            targets: number of decoder steps of each target.
+            source_lengths: number of tokens of each source.
+            target_lengths: number of decoder steps of each target.
         """
         encoder, decoder, cross = map(_stack_layers, (self.encoder, self.decoder, self.cross))
         return [
@@ -49,12 +50,12 @@ class Recording:
                 _crop(decoder, row, target, target),
                 _crop(cross, row, target, source),
             )
-            for row, (source, target) in enumerate(zip(sources, targets, strict=True))
+            for row, (source, target) in enumerate(zip(source_lengths, target_lengths, strict=True))
         ]
 
 
 def _stack_layers(layers: Sequence[Tensor]) -> Floats | None:
-    """Return the weights in one array (layers, sentences, heads, query, key); None without layers."""
+    """Return the weights in one array (layers, sentences, heads, query, key); None if there are none."""
     return torch.stack(list(layers)).float().cpu().numpy() if layers else None
 
 
@@ -63,7 +64,7 @@ def _crop(table: Floats | None, row: int, queries: int, keys: int) -> Floats | N
 
 
 LayerState = KeysValues | SsruState | AverageState
-"""State of a decoder layer after the earlier positions; the first axis of each tensor is the rows."""
+"""State of a decoder layer after the earlier positions; the first axis of each tensor is ``rows``."""
 
 
 class ResidualBlock(nn.Module):
@@ -219,10 +220,11 @@ class DecoderBlock(ResidualBlock):
             x: (sentences * beams, target, width).
             past: state of the earlier positions; keys and values of self-attention are
                 (sentences * beams, heads, past, head width).
-            causal: (target, past + target) bool, or None for one new position that attends to all others.
+            causal: bool, broadcasts to (sentences * beams, heads, target, past + target); True where a
+                position may attend; None for one new position, which attends to itself and all earlier ones.
             source: keys and values (sentences, heads, source, head width), mask (sentences, 1, 1, source).
             need_weights: whether to return the cross-attention weights.
-            bias: bias of the self-attention scores, (heads, target, past + target), or None.
+            bias: bias of the self-attention scores, which broadcasts like ``causal``, or None.
             recording: recording to which the weights of self-attention and cross-attention are appended.
 
         Returns:

@@ -64,7 +64,7 @@ def build_model(
         case DecoderOnlySettings():
             if source_vocabulary != target_vocabulary:
                 raise SettingsError(
-                    f"model.family: a decoder-only model has one vocabulary, but there are two, of "
+                    "model.family: a decoder-only model has a single vocabulary, but there are two, of "
                     f"{source_vocabulary} and {target_vocabulary} tokens; set text.joint: true"
                 )
             return DecoderOnly(settings, symbols, target_vocabulary)

@@ -23,7 +23,7 @@ from uwaga.settings.recurrent import ChoSettings
 class Cho(Recurrent):
     """The model of Cho 2014 §A.1, which encodes a source as one vector ``c = tanh(V h_N)``.
 
-    ``c`` gives the initial state of the decoder, ``h'_0 = tanh(V' c)``, and is an input of each step and of
+    ``c`` determines the decoder's initial state, ``h'_0 = tanh(V' c)``, and is an input of each step and of
     the read-out. In both gates of the decoder's GRU, ``c`` is part of the input, together with the word. With
     ``gru: paper``, the candidate state is ``n = tanh(W' e(y) + r (U' h' + C c))`` (§A.1.2; the encoder has
     ``U (r h)``). With ``gru: fused``, ``c`` is part of the input of the candidate, too, and a target is

@@ -33,8 +33,8 @@ class PromptMemory:
     """Encoded prompts: keys and values of all tokens except the last (M21).
 
     ``last`` (sentences,) are the last tokens, which the first step reads; ``mask`` (sentences, read) is False
-    on padding; ``layers`` are keys and values (sentences, groups, read, head width) of each layer. They are
-    empty if all prompts have one token.
+    on padding; ``layers`` are the keys and values (sentences, groups, read, head width) of each layer, or an
+    empty tuple if all prompts have one token.
     """
 
     last: Tensor
@@ -243,7 +243,7 @@ class DecoderOnly(Seq2Seq):
         furthest = int((state.positions + token_mask.sum(dim=1)).max())
         if furthest > self.settings.max_length:
             raise _too_long_error(furthest, self.settings.max_length)
-        # Padding follows all tokens of its row, which don't attend to it.
+        # Padding follows all tokens of its row, so they do not attend to it.
         positions = (state.positions[:, None] + columns).clamp_max(self.settings.max_length - 1)
         x, layers = self._run(ids, positions, state.layers, keys)
         row_indices, last_columns = token_mask.nonzero(as_tuple=True)  # (tokens,)

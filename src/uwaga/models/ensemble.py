@@ -41,7 +41,7 @@ class EnsembleMemory:
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """The decoder state of each member; the rows are the same hypotheses in all states."""
+    """The decoder state of each member; a row is the same hypothesis in all states."""
 
     members: tuple[State, ...]
 
@@ -57,8 +57,8 @@ class EnsembleState:
 class Ensemble:
     """An ensemble of models of any kind: ``p(y | ...) = (1/n) Σ_m p_m(y | ...)`` at every step.
 
-    The attention of a step is the mean over the members that return attention. Length limits are the
-    smallest limits of all members.
+    The attention of a step is the mean over the members that return attention. Each length limit is the
+    smallest of the members' limits.
 
     Args:
         members: at least two models with the same vocabulary.
@@ -102,7 +102,7 @@ class Ensemble:
 
     @property
     def description(self) -> str:
-        """A text with the number of members and their descriptions, for display."""
+        """The number of members and their descriptions, as text for display."""
         descriptions = [getattr(member, "description", type(member).__name__) for member in self.members]
         return f"ensemble of {len(descriptions)}: {'; '.join(dict.fromkeys(descriptions))}"
 

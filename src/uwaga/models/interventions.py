@@ -118,7 +118,7 @@ def _replace_positions(model: DecoderOnly, replacement: Positions) -> None:
     """Replace positions in a decoder-only model in place, both in its position table and in its rotations."""
     replacement.check(False, model.settings.max_length)
     if replacement.side == "source":
-        raise SettingsError("side source: a decoder-only model has only the side target")
+        raise SettingsError("side source: a decoder-only model has only target positions; set side to target")
     if model.positions is not None:
         model.positions = cast(
             LearnedPositions, _RemappedPositions(model.positions.lookup, replacement.places)
@@ -130,7 +130,7 @@ def _replace_positions(model: DecoderOnly, replacement: Positions) -> None:
 
 
 class _RemappedPositions(nn.Module):
-    """A wrapper of a function of positions, which replaces each position p by ``replacements[p]``."""
+    """A wrapper that calls a function of positions with each position p replaced by ``replacements[p]``."""
 
     def __init__(self, function: Any, replacements: tuple[int, ...]) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class _RemappedPositions(nn.Module):
 
 
 class _RemappedTable(nn.Module):
-    """A wrapper of a position table, which replaces each index p by ``replacements[p]``."""
+    """A wrapper that reads a position table with each index p replaced by ``replacements[p]``."""
 
     def __init__(self, table: nn.Module, replacements: tuple[int, ...]) -> None:
         super().__init__()

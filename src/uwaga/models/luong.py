@@ -31,7 +31,7 @@ class Luong(Recurrent):
     The output of a step is ``h̃_t = tanh(W_c [c_t; h_t])`` (eq. 5), where ``c_t`` is the context of the query
     ``h_t``. With input feeding, the first layer reads ``[E y_{t-1}; h̃_{t-1}]`` (§3.3), so steps are
     sequential; without input feeding, a target is processed in one fused call per layer and one call of
-    attention. If the source is reversed (a setting), the annotations are still in the order of the source.
+    attention. If the settings reverse the source, the annotations are still in its original order.
     """
 
     def __init__(

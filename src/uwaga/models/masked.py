@@ -72,7 +72,7 @@ class MaskedEncoder(nn.Module):
 
     @property
     def description(self) -> str:
-        """A text with class, library, number format, device and number of threads, for display."""
+        """The class, library, number format, device and number of threads, as text for display."""
         return describe_model(self)
 
     @property
@@ -93,8 +93,8 @@ class MaskedEncoder(nn.Module):
             tokens: (texts, length) ids, with the special tokens that the model expects.
             mask: (texts, length) bool, True on tokens; None if there is no padding.
             types: (texts, length) token types; all 0 if None.
-            recorded: list to which each layer's weights (texts, heads, length, length) are appended, lowest
-                first.
+            recorded: list to which each layer's weights (texts, heads, length, length) are appended, the
+                lowest layer first.
         """
         x: Tensor = self.embedding(tokens)  # (texts, length, width)
         token_types = torch.zeros_like(tokens) if types is None else types

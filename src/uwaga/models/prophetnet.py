@@ -93,7 +93,7 @@ class ProphetNet(Seq2Seq):
     1; the later streams serve to train the model to plan ahead.
 
     Raises:
-        SettingsError: the sizes of the vocabularies differ; source, target and output share one table.
+        SettingsError: the sizes of the vocabularies differ, but source, target and output share one table.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class ProphetNet(Seq2Seq):
         encodings, mask = self.encode_ids(source, recording)
         x = self._embed(target_in, 0, ngram)
         for block in self._blocks():
-            # Padding is after the target, where no real token attends.
+            # Padding follows the target, so no real token attends to it.
             attended = AttendedSource(block.cross_attention.project(encodings), mask_or_none(mask))
             x, _, _ = block(x, None, attended, recording=recording)
         return x[:, 1:]

@@ -98,7 +98,10 @@ class SpeculativeTransformer(Transformer):
         keys = mask.cumsum(dim=1) - 1  # positions; padding is masked
         queries = keys[:, state.position :]
         if self.max_target is not None and int(keys.max()) >= self.max_target:
-            raise TextTooLongError(f"the target takes {int(keys.max()) + 1} of {self.max_target} positions")
+            raise TextTooLongError(
+                f"the target needs {int(keys.max()) + 1} positions, but the model has {self.max_target}; "
+                "lower max_length"
+            )
         visible = mask[:, None, :] & (keys[:, None, :] <= queries[:, :, None])  # (rows, new, past + new)
         positions = self.target_positions
         if isinstance(positions, RelativePositions):

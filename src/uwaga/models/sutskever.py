@@ -20,7 +20,8 @@ from uwaga.settings.recurrent import SutskeverSettings
 class Sutskever(Recurrent):
     """The model of Sutskever 2014: an LSTM encoder whose final states are the initial states of the decoder.
 
-    The source is reversed, except for its end symbol. Each layer processes a sentence in one fused call.
+    By default, the source is reversed, except for its end symbol. Each layer processes a sentence in one
+    fused call.
     """
 
     def __init__(

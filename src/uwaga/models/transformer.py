@@ -99,7 +99,7 @@ class Transformer(Seq2Seq):
     """The Transformer encoder-decoder (M16).
 
     If attention is requested, that of the last decoder layer is returned, averaged over heads. If
-    ``simulates_int8`` is True, weights and inputs of all layers are rounded as in int8 (M36).
+    ``simulates_int8`` is True, weights and inputs of all layers are quantised as in int8 (M36).
     """
 
     simulates_int8 = False
@@ -151,7 +151,7 @@ class Transformer(Seq2Seq):
         return OutputLayer(weight, self.output_bias)
 
     def encode_ids(self, source: Tensor, recording: Recording | None = None) -> tuple[Tensor, Tensor]:
-        """Return the encodings (sentences, source, width) of padded ids (sentences, source), and a mask."""
+        """Return the encodings (sentences, source, width) of padded ids (sentences, source), and the mask."""
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
         positions = position_vectors(self.source_positions, 0, source.shape[1])
         x = self._embed(self.source_embedding(source), positions, self.source_norm)

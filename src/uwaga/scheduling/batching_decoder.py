@@ -67,7 +67,8 @@ class BatchingDecoder:
     Args:
         shared: the batch of the model.
         context: the context of the call, checked during waits.
-        decoder: the model, or its recording variant; None for the model of the batch.
+        decoder: the model, or its variant that caches encoded sources
+            (:attr:`uwaga.decoder.Decoder.recording`); None for the model of the batch.
 
     Attributes:
         shared: the batch of the model.
@@ -117,7 +118,7 @@ class BatchingDecoder:
 
     @property
     def recording(self) -> Callable[[bool], Decoder] | None:
-        """A function that returns the recording variant of this decoder; None if the model has none."""
+        """See :attr:`uwaga.decoder.Decoder.recording`; the variants run their searches in the same batch."""
         record = self._decoder.recording
         if record is None:
             return None

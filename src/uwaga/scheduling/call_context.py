@@ -148,7 +148,7 @@ def while_active(items: Iterable[Item]) -> Iterator[Item]:
     """Yield items while the call of this thread is active.
 
     Raises:
-        DeadlineError, CancelledRequestError: as in :meth:`CallContext.check`, before an item.
+        DeadlineError, CancelledRequestError: as in :meth:`CallContext.check`, before an item is yielded.
     """
     call = _CURRENT_CALL.get()
     if call is None:

@@ -34,7 +34,7 @@ class DynamicBatch:
 
     Args:
         decoder: the model.
-        max_tokens: maximum number of source tokens in a batch, multiplied by the beams.
+        max_tokens: maximum number of source tokens times beams in a batch.
     """
 
     def __init__(self, decoder: Decoder, max_tokens: int = 4096) -> None:

@@ -21,7 +21,7 @@ from uwaga.scheduling.dynamic_batch import DynamicBatch
 from uwaga.scheduling.token_budget import TokenBudget
 
 CLOSE_SECONDS = 2.0
-"""Maximum time in seconds to wait, after a batch is closed, until the threads waiting in it have returned."""
+"""Maximum time in seconds to wait, after a batch is closed, for the threads that wait in it to return."""
 _exiting: list[bool] = []
 """A list that is not empty once the interpreter has begun to exit; no batch is started then."""
 _abandoned: list[object] = []

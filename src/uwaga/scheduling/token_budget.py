@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from uwaga.scheduling.fair_queue import FairQueue
 
 MAX_TOKENS = 4096
-"""Maximum number of tokens of a search (source tokens times beams), as ``SearchOptions.batch_tokens``."""
+"""Maximum number of tokens of a search (source tokens times beams), like ``SearchOptions.batch_tokens``."""
 RESERVED_TOKENS = 1024
 """Number of additional tokens that are reserved for other searches."""
 SHORT_SENTENCES = 4
@@ -41,7 +41,7 @@ class SearchLease:
 
     @property
     def is_long(self) -> bool:
-        """True for a search with more than :data:`SHORT_SENTENCES` sentences."""
+        """True for a search of more than :data:`SHORT_SENTENCES` sentences."""
         return self.total > SHORT_SENTENCES
 
 

@@ -50,7 +50,7 @@ class AverageAttention(nn.Module):
     Args:
         width: width of the vectors.
         sizes: input and output width of each layer of the feed-forward network.
-        activated: number of layers, counted from the first, that an activation function follows.
+        activated: number of layers, counted from the first, that are followed by an activation function.
         activation: name of the activation function in the settings.
         gated: whether there are gates; without gates, the output is ``g_t``.
         dropout: dropout probability after each activation.

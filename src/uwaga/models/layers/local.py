@@ -12,7 +12,8 @@ class Window(NamedTuple):
     """The attention window of each query.
 
     ``mask`` (sentences, target, source) is True within the window. ``gain``, of the same shape, contains
-    factors of the attention weights that decrease from the centre; None if all factors are 1.
+    factors by which the attention weights are multiplied, which decrease with the distance from the centre;
+    it is None if all factors are 1.
     """
 
     mask: Tensor

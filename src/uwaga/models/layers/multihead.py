@@ -48,13 +48,13 @@ class AttendedSource(NamedTuple):
 
 @dataclass(frozen=True)
 class HeadOptions:
-    """Options of attention heads that differ from Vaswani 2017 in later models.
+    """Options in which the attention heads of later models differ from those of Vaswani 2017.
 
     Attributes:
         width: width of a head; by default the width of the inputs divided by the number of heads.
         groups: number of key and value heads, each for ``heads / groups`` successive query heads (M38;
-            Ainslie 2023 §2.2); 1 is multi-query attention (Shazeer 2019). As many as heads by default.
-        output_bias: whether the output projection has a bias; by default, if the other projections have one.
+            Ainslie 2023 §2.2); 1 is multi-query attention (Shazeer 2019). By default, as many as query heads.
+        output_bias: whether the output projection has a bias; by default, if the other projections do.
         scaled: whether to divide the scores by the square root of the head width.
         scale: factor of the scores, which replaces the inverse of this square root.
         cap: scores become ``cap tanh(score / cap)`` (M41).

@@ -72,7 +72,7 @@ class LearnedPositions(nn.Module):
 
 
 class RelativePositions(nn.Module):
-    """Relative positions: a bias of the scores for each head and bucket of distances (Raffel 2020 §2.1)."""
+    """Relative positions: a bias is added to the scores, for each head and bucket (Raffel 2020 §2.1)."""
 
     def __init__(self, heads: int, buckets: int, distance: int, bidirectional: bool) -> None:
         super().__init__()
@@ -147,9 +147,9 @@ def position_vectors(positions: Positions, start: int, length: int) -> Tensor | 
 
 
 def position_bias(positions: Positions, start: int, length: int) -> Tensor | None:
-    """Return the bias (heads, target, source) of scores at ``length`` positions from ``start`` on.
+    """Return the bias (heads, target, source) to add to the scores, or None if positions are not relative.
 
-    The result is None for positions that are not relative.
+    The ``length`` queries are at positions from ``start`` on, the keys at all positions up to the last query.
     """
     if isinstance(positions, RelativePositions):
         bias: Tensor = positions(start, length, start + length)

@@ -1,9 +1,9 @@
 """Quantisation-aware training (M36): rounding in the forward pass, straight-through gradients.
 
-The engine rounds each row of a matrix, and each vector that a matrix multiplies, to integers up to 127
-(:mod:`uwaga.engine.packing`); it stores keys and values in float16. Quantisation-aware training (Jacob 2018
-§3.1) does the same in its forward pass. The gradient of rounding is replaced by that of the identity (the
-straight-through estimator of Bengio 2013 §4).
+The engine quantises each row of a matrix, and each vector that a matrix multiplies, to integers from -127 to
+127 (:mod:`uwaga.engine.packing`); it stores keys and values in float16. Quantisation-aware training (Jacob
+2018 §3.1) does the same in its forward pass. The gradient of rounding is replaced by that of the identity
+(the straight-through estimator of Bengio 2013 §4).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from uwaga.engine.packing import MAX_LEVELS, MIN_QUANTISED
 
 
 def fake_quantise(x: Tensor) -> Tensor:
-    """Return a tensor rounded as in int8: ``s · round(x / s)`` with ``s = max |x| / 127`` of each row.
+    """Return a tensor quantised as in int8: ``s · round(x / s)`` with ``s = max |x| / 127`` for each row.
 
-    Rows are along the last axis. The gradient is passed through unchanged.
+    Rows run along the last axis. The gradient is passed through unchanged.
     """
     max_magnitude = x.detach().abs().amax(dim=-1, keepdim=True).clamp_min(MIN_QUANTISED)
     # As in the kernels: multiply by the inverse of the scale, ties to even.
@@ -50,7 +50,7 @@ class _StraightThrough(torch.autograd.Function):
 
 
 class QuantisedLinear(nn.Linear):
-    """A linear layer with rounded inputs and weights, which shares the weights of another layer."""
+    """A linear layer with quantised inputs and weights, which shares the weights of another layer."""
 
     def __init__(self, exact: nn.Linear, is_cached: bool = False) -> None:
         """Wrap the layer ``exact``.
@@ -69,7 +69,7 @@ class QuantisedLinear(nn.Linear):
 
 
 class QuantisedEmbedding(nn.Embedding):
-    """An embedding layer with rounded rows, which shares the table of another layer."""
+    """An embedding layer with quantised rows, which shares the table of another layer."""
 
     def __init__(self, exact: nn.Embedding) -> None:
         with torch.device("meta"):

@@ -35,7 +35,7 @@ class _Weights(NamedTuple):
 
 
 class _GatedLayer(nn.Module):
-    """Base class of GRU and LSTM layers, whose weights belong to a torch layer, also for single steps."""
+    """Base class of GRU and LSTM layers, which use the weights of a torch layer, even for single steps."""
 
     layer: nn.RNNBase
 
@@ -49,14 +49,14 @@ class _GatedLayer(nn.Module):
 
         Args:
             x: (..., slice) inputs; the bias is added if ``first`` is 0.
-            first: index of the first input in ``x``.
+            first: index, among all inputs, of the first input in ``x``.
         """
         weights = self.weights
         matrix = weights.inputs[:, first : first + x.shape[-1]]
         return linear(x, matrix, weights.input_bias if first == 0 else None)
 
     def input_product(self, projected: Tensor, first: int) -> StepProduct:
-        """Return a product that adds each step's inputs to the projection of the inputs known in advance.
+        """Return a product that adds the projection of each step's inputs to that of inputs known in advance.
 
         Args:
             projected: (rows, time, gates * units) projection of the inputs before ``first``, with the bias.
@@ -90,7 +90,7 @@ class Gru(_GatedLayer):
     - ``paper``: ``n = tanh(W x + U (r h) + b)``;
     - ``fused``: ``n = tanh(W x + b + r (U h + b'))``, torch's form, which processes a sentence in one call.
 
-    Bahdanau 2014 defines the update gate as ``1 - z``: the functions are the same.
+    Bahdanau 2014 defines the update gate as ``1 - z``, which describes the same functions.
     """
 
     def __init__(self, inputs: int, units: int, form: Literal["paper", "fused"] = "fused") -> None:
