@@ -132,9 +132,9 @@ def test_links_connect_pieces_of_linked_words(tmp_path: Path, mode: str, tag: st
         ([LINKS[0], "0-0 1:1", *LINKS[2:]], r"c.links, line 2: '1:1' is not a link"),
         (
             [LINKS[0], "0-0 12-1", *LINKS[2:]],
-            r"c.links, line 2: a link to source word 12, but the source has 10",
+            r"c.links, line 2: a link refers to source word 12, but the source has only 10",
         ),
-        (["0-5", *LINKS[1:]], r"c.links, line 1: a link to target word 5, but the target has 5"),
+        (["0-5", *LINKS[1:]], r"c.links, line 1: a link refers to target word 5, but the target has only 5"),
     ],
 )
 def test_links_that_do_not_fit_the_corpus_are_reported(

@@ -267,7 +267,7 @@ def test_file_changed_while_reading_is_rejected(tokeniser: Tokeniser, tmp_path: 
         os.utime(path, ns=(1, 1))
 
     monkeypatch.setattr(store_writer._StoreWriter, "write", change)
-    with pytest.raises(DataError, match=r"a\.tsv has changed while the corpus was read"):
+    with pytest.raises(DataError, match=r"a\.tsv has changed while the corpus was being read"):
         store(tokeniser, path, tmp_path / "s")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.tsv"]
 

@@ -125,7 +125,7 @@ def test_parquet_columns_are_selected_or_rejected(tmp_path: Path, memory) -> Non
     table = pyarrow.table({"source": ["a", None], "target": ["b", "c"]})
     pyarrow.parquet.write_table(table, tmp_path / "q.parquet")
     assert texts(read(tmp_path / "q.parquet")) == [("a", "b")]
-    with pytest.raises(DataError, match=r"no column x; there are source, target: select two of them"):
+    with pytest.raises(DataError, match=r"no column x; the columns are source, target: select two of them"):
         read(tmp_path / "q.parquet", columns=["source", "x"])
     with pytest.raises(DataError, match="the column id holds int64, not text"):
         read(tmp_path / "p.parquet", columns=["id", "translation.de"])
@@ -146,7 +146,7 @@ def test_tsv_and_json_columns_are_selected_or_rejected(tmp_path: Path) -> None:
     path.write_text("id\tde\ten\n1\tHund\tdog\n2\tKatze\n\n3\tBaum\ttree\n")
     assert read(path, columns=["en", "de"]) == [Pair("dog", ("Hund",), 2), Pair("tree", ("Baum",), 5)]
     assert texts(read(path, columns=[3, 2]))[1] == ("dog", "Hund")
-    with pytest.raises(DataError, match=r"no column fr; there are id, de, en"):
+    with pytest.raises(DataError, match=r"no column fr; the columns are id, de, en"):
         read(path, columns=["en", "fr"])
     rows = tmp_path / "a.jsonl"
     rows.write_text(
@@ -157,7 +157,7 @@ def test_tsv_and_json_columns_are_selected_or_rejected(tmp_path: Path) -> None:
     pairs = list(read_corpus(corpus(rows, columns=["s", "t.de"]), report))
     assert pairs == [Pair("dog", ("Hund",), 1)]
     assert report.faults == {"not a JSON object": 2, "missing column": 1, "bad UTF-8": 1}
-    with pytest.raises(DataError, match=r"no column en, de; there are s, t, t\.de"):
+    with pytest.raises(DataError, match=r"no column en, de; the columns are s, t, t\.de"):
         read(rows)
     with pytest.raises(DataError, match="its columns have names, s, t"):
         read(rows, columns=[1, 2])

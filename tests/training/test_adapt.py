@@ -233,7 +233,7 @@ def test_invalid_adaptation_settings_are_rejected(base: Path, tmp_path: Path) ->
         (r"model\.width: 64, but the model named by init .* has 32", {"model": {"width": 64}}),
         (r"model\.family: 'luong'", {"model": {"family": "luong"}}),
         (r"model\.\w+: .* omit it", {"model": "transformer-small"}),
-        (r"text\.size: a run uses the tokenisers of", {"text": {"size": 99}}),
+        (r"text\.size: the run uses the tokenisers of", {"text": {"size": 99}}),
         (r"data\.max_tokens: 40, but .* accepts 40 tokens", {"data": {"max_tokens": 40}}),
         (r"data\.languages: .*translates only abc to cba", {"data": {"languages": ["en", "de"]}}),
         (r"adapt\.freeze: 'encodr\.\*' matches no weight .* encoder", {"adapt": {"freeze": ["encodr.*"]}}),

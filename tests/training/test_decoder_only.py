@@ -148,7 +148,7 @@ def test_M18_target_log_probs_depend_on_the_source() -> None:
 
 def test_invalid_decoder_only_settings_are_rejected(tmp_path: Path) -> None:
     raw = toy_decoder_values(tmp_path, 5, SMALL)
-    with pytest.raises(SettingsError, match=r"one vocabulary; set text.joint: true"):
+    with pytest.raises(SettingsError, match=r"a single vocabulary; set text.joint: true"):
         parse(Settings, raw | {"text": {"joint": False}}, "toy")
     with pytest.raises(
         SettingsError, match=r"up to 513 positions, .* is 96: raise it, or lower data.max_tok"
@@ -158,7 +158,7 @@ def test_invalid_decoder_only_settings_are_rejected(tmp_path: Path) -> None:
         build_model(MODEL_PRESETS["llama-tiny"](), Symbols(start=1, end=2, pad=0, unknown=3), 23, 24)
     write_reversal_corpus(tmp_path, pairs=20)
     raw["training"]["quantisation"] = "int8"
-    with pytest.raises(SettingsError, match="the native engine supports int8 for Transformers, not for Dec"):
+    with pytest.raises(SettingsError, match="can be simulated only for Transformers, not for DecoderOnly"):
         train(parse(Settings, raw, "toy"))
 
 

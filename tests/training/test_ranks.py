@@ -234,11 +234,11 @@ def test_differences_between_processes_are_reported(tmp_path: Path) -> None:
     ) as error:
         compare_inputs([first, first, collect_inputs(settings, None)], SINGLE_PROCESS)
     assert "the same files" in str(error.value)
-    with pytest.raises(SettingsError, match=r"rank 1 differs from rank 0: uwaga: 9\.9 there, uwaga"):
+    with pytest.raises(SettingsError, match=r"rank 1 differs from rank 0: uwaga: 9\.9 instead of uwaga"):
         compare_inputs([first, {**first, "uwaga": "9.9"}], SINGLE_PROCESS)
     other = parse(Settings, {"run": "elsewhere", "data": data, "training": {"seed": 2}}, "test")
     with pytest.raises(
-        SettingsError, match=r"setting run: elsewhere there, .*; setting training\.seed: 2 there, 1 here"
+        SettingsError, match=r"setting run: elsewhere instead of .*; setting training\.seed: 2 instead of 1"
     ):
         compare_inputs(
             [first, {**first, **{k: v for k, v in collect_inputs(other, None).items() if "setting" in k}}],

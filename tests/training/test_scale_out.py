@@ -163,7 +163,7 @@ def test_errors_of_several_processes_are_reported_once_without_traceback(tmp_pat
             "training.accumulate: an update is 4 batches of 200 tokens, which cannot be divided evenly",
         ),
         (2, [f"data.train=['{tmp_path}/none.tsv']"], "none.tsv: no such file"),
-        (2, ["training.seed=RANK"], "setting training.seed: 1 there, 0 here"),
+        (2, ["training.seed=RANK"], "setting training.seed: 1 instead of 0"),
     ):
         flags = [word for change in changes for word in ("--set", change)]
         code, errors = wait_for_exit(launch(tmp_path, processes, *TRAIN, *flags, script=RANK_SCRIPT))

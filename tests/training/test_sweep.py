@@ -131,7 +131,7 @@ def test_unfinished_trials_are_repeated_first(tmp_path: Path) -> None:
     assert study.ask(distributions(settings.parameters)).params == unfinished
     assert finished_trials(study) == []
     for other in (sweep_settings(), settings):
-        with pytest.raises(SettingsError, match="other parameters or other settings"):
+        with pytest.raises(SettingsError, match="different parameters or settings"):
             open_study(tmp_path, other, "bleu", {})
 
 

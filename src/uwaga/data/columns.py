@@ -53,8 +53,8 @@ def select_columns(file: str, corpus: CorpusSettings, available: Iterable[str]) 
         columns = next((candidate for candidate in candidates if set(candidate) <= set(names)), codes)
     if missing := [name for name in columns if name not in names]:
         raise DataError(
-            f"{file}: no column {', '.join(missing)}; there are {_format_names(names)}: select two of them "
-            "with columns: [SOURCE, TARGET]"
+            f"{file}: no column {', '.join(missing)}; the columns are {_format_names(names)}: select two of "
+            "them with columns: [SOURCE, TARGET]"
         )
     return columns
 

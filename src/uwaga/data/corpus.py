@@ -52,7 +52,7 @@ class PairReader(Iterator[Pair]):
         if self._stops_at_fault:
             raise DataError(
                 f"{self._sources.name}, line {line}: {fault} (data.bad_lines is 'stop'; "
-                "fix the line, or set it to 'skip' to drop such lines)"
+                "fix the line, or set data.bad_lines to 'skip' to drop such lines)"
             )
         self.report.add(fault, line)
 
@@ -110,7 +110,7 @@ def read_corpus(
 
     Raises:
         DataError: a file is missing, binary, truncated or damaged; files have different numbers of lines; a
-            column is missing; there is no usable pair; with ``bad_lines='stop'``, at the first bad line;
+            column is missing; there is no usable pair; there is a bad line and ``bad_lines`` is ``stop``;
             alignments do not match the pairs.
         MissingExtraError: the library of the format, the compression or the URL is not installed.
     """

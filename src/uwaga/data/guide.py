@@ -87,14 +87,15 @@ class LinkLines:
     def _location(self) -> str:
         return f"{self._file.path}, line {self._line_number}"
 
-    def _reject_word(self, word: int, side: str, words: int) -> None:
+    def _reject_word(self, word: int, side: str, word_count: int) -> None:
         unit = {
             "words": "words and punctuation marks",
             "spaces": "strings between spaces",
         }[self._file.kind]
         raise DataError(
-            f"{self._location}: a link to {side} word {word}, but the {side} has {words} ({unit}, counted "
-            "from 0); check training.guided_alignment.words, which is how words are counted: words or spaces"
+            f"{self._location}: a link refers to {side} word {word}, but the {side} has only {word_count} "
+            f"{unit}, counted from 0; check training.guided_alignment.words, which says how the file counts "
+            "words (words or spaces)"
         )
 
 
@@ -163,30 +164,30 @@ def _count_word_bytes(text: str, kind: WordKind) -> list[int]:
     return [len(word.encode()) for word in split_words(text, kind)]
 
 
-def word_piece_ranges(words: Sequence[int], pieces: Ids, first: int = 0) -> list[range]:
+def word_piece_ranges(word_bytes: Sequence[int], piece_bytes: Ids, first: int = 0) -> list[range]:
     """Return, for each word, the range of positions of the pieces that contain letters of the word.
 
     Args:
-        words: number of bytes of each word.
-        pieces: (pieces,) number of bytes of each piece; -1 for special tokens.
+        word_bytes: number of bytes of each word.
+        piece_bytes: (pieces,) number of bytes of each piece; -1 for special tokens.
         first: position of the first piece.
     """
-    ends = np.cumsum(np.maximum(pieces, 0))  # (pieces,)
-    starts = ends - np.maximum(pieces, 0)
-    total = sum(words)
+    ends = np.cumsum(np.maximum(piece_bytes, 0))  # (pieces,)
+    starts = ends - np.maximum(piece_bytes, 0)
+    total = sum(word_bytes)
     scale = total / int(ends[-1]) if len(ends) and ends[-1] else 1.0
-    word_ends = np.cumsum(words)  # (words,)
+    word_ends = np.cumsum(word_bytes)  # (words,)
     scaled_ends = np.maximum(ends * scale, starts * scale + 1e-3)  # a space belongs to the next word
     first_words = np.searchsorted(
         word_ends, starts * scale + 1e-6, side="right"
     )  # (pieces,) first word of each
     last_words = np.searchsorted(word_ends, scaled_ends - 1e-6, side="right")  # its last
-    positions: list[list[int]] = [[] for _ in words]
+    positions: list[list[int]] = [[] for _ in word_bytes]
     for index, (width, first_word, last_word) in enumerate(
-        zip(pieces.tolist(), first_words.tolist(), last_words.tolist(), strict=True)
+        zip(piece_bytes.tolist(), first_words.tolist(), last_words.tolist(), strict=True)
     ):
         if width >= 0:
-            for word in range(first_word, min(last_word, len(words) - 1) + 1):
+            for word in range(first_word, min(last_word, len(word_bytes) - 1) + 1):
                 positions[word].append(first + index)
     return [range(indices[0], indices[-1] + 1) if indices else range(0) for indices in positions]
 

@@ -1,8 +1,9 @@
 """A mixture of stores, and the random order of an epoch's pairs.
 
 Over all epochs, the draws from a corpus go through successive permutations of its pairs. An epoch takes the
-next ``draws`` pairs of each corpus, in random order. So after any number of epochs, one pair of a corpus has
-been drawn at most once more than another. Permutations are computed position by position and never stored.
+next ``draws`` pairs of each corpus, in random order. So after any number of epochs, no pair of a corpus has
+been drawn more than once more often than another. Permutations are computed position by position and never
+stored.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ class Mixture:
             yield self.stores[number], row - int(self._starts[number])
 
     def describe(self) -> str:
-        """Return the numbers of pairs and tokens as text, to detect changes of the corpora."""
+        """Return the numbers of pairs and tokens as text, to detect changes to the corpora."""
         total = ", ".join(
             f"{store.tokens('source'):,} and {store.tokens('target'):,}" for store in self.stores
         )

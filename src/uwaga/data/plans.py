@@ -22,41 +22,45 @@ from uwaga.tokenizers.text import choose_forms, surface
 STRIP_COUNTS = (0, 4, 8, 16, 32, 64, 128, 256)
 
 
-def arrange_batches(source: Ids, target: Ids, budget: int, strips: int) -> list[Ids]:
+def arrange_batches(source_widths: Ids, target_widths: Ids, budget: int, strips: int) -> list[Ids]:
     """Divide pairs into batches of pair indices; each side of a batch, with padding, is within the budget.
 
     Pairs are sorted into strips of similar target length and, within a strip, by source length, alternately
     ascending and descending. Fewer strips pad the targets more and the sources less.
 
     Args:
-        source: (pairs,) width of each source, at most ``budget``.
-        target: (pairs,) width of each target, at most ``budget``.
+        source_widths: (pairs,) width of each source, at most ``budget``.
+        target_widths: (pairs,) width of each target, at most ``budget``.
         budget: maximum product of a batch's number of sentences and the width of its widest side.
         strips: number of strips with about equally many target tokens; 0 makes one strip for each target
             length.
     """
-    ascending = np.lexsort((source, target))  # (pairs,)
-    strip = target[ascending]  # (pairs,) sort key of the strips, ascending
+    ascending = np.lexsort((source_widths, target_widths))  # (pairs,)
+    strip = target_widths[ascending]  # (pairs,) sort key of the strips, ascending
     if strips:
         before = np.cumsum(strip, dtype=np.float64) - strip  # (pairs,) target tokens
         strip = np.floor(before * (strips / float(strip.sum()))).astype(np.int64)
-    alternating_source = np.where(strip % 2, source[ascending], -source[ascending])  # (pairs,)
-    return list(_cut_into_batches(ascending[np.lexsort((alternating_source, strip))], source, target, budget))
+    ascending_source = source_widths[ascending]  # (pairs,)
+    alternating_source = np.where(strip % 2, ascending_source, -ascending_source)  # (pairs,)
+    order = ascending[np.lexsort((alternating_source, strip))]
+    return list(_cut_into_batches(order, source_widths, target_widths, budget))
 
 
-def best_strips(source: Ids, target: Ids, budget: int) -> int:
+def best_strips(source_widths: Ids, target_widths: Ids, budget: int) -> int:
     """Return the number of strips (see :func:`arrange_batches`) with the least padding for these pairs."""
 
     def size(strips: int) -> int:
-        batches = arrange_batches(source, target, budget, strips)
-        return sum(len(batch) * int(source[batch].max() + target[batch].max()) for batch in batches)
+        batches = arrange_batches(source_widths, target_widths, budget, strips)
+        return sum(
+            len(batch) * int(source_widths[batch].max() + target_widths[batch].max()) for batch in batches
+        )
 
     return min(STRIP_COUNTS, key=size)
 
 
-def _cut_into_batches(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
+def _cut_into_batches(indices: Ids, source_widths: Ids, target_widths: Ids, budget: int) -> Iterator[Ids]:
     """Yield consecutive slices of ``indices``, each with as many pairs as the budget allows."""
-    width = np.maximum(source[indices], target[indices])  # (pairs,)
+    width = np.maximum(source_widths[indices], target_widths[indices])  # (pairs,)
     start = 0
     while start < len(indices):
         stop = start + max(1, budget // int(width[start]))
@@ -68,7 +72,7 @@ def _cut_into_batches(indices: Ids, source: Ids, target: Ids, budget: int) -> It
 
 
 def split_batches(batches: list[Ids], count: int) -> list[Ids]:
-    """Halve the largest batch until there are ``count`` batches; there must be at least ``count`` pairs."""
+    """Halve the largest batch repeatedly until there are ``count`` batches, one per pair at most."""
     heap = [(-len(batch), number) for number, batch in enumerate(batches)]
     heapq.heapify(heap)
     parts = list(batches)
@@ -283,14 +287,14 @@ class SegmentationSampler:
         target = self._tokenisers[1].sample([text for _, text, _ in texts], self._alpha, seeds[1])
         return Column.from_rows(tagged), Column.from_rows(target)
 
-    def expected_widths(self, source: Ids, target: Ids) -> tuple[Ids, Ids]:
+    def expected_widths(self, source_lengths: Ids, target_lengths: Ids) -> tuple[Ids, Ids]:
         """Return the widths (pairs,) to reserve for sampled sources and targets, including the end symbol.
 
-        ``source`` and ``target`` are the stored lengths, (pairs,).
+        Both arguments are lengths of stored rows, (pairs,).
         """
         source_width, target_width = (
             1 + np.minimum(np.ceil(lengths * growth).astype(np.int64), np.maximum(lengths, self.max_tokens))
-            for lengths, growth in zip((source, target), self._growth, strict=True)
+            for lengths, growth in zip((source_lengths, target_lengths), self._growth, strict=True)
         )
         return source_width, target_width
 
@@ -373,7 +377,9 @@ class SampledPool(NamedTuple):
 def _cap_lengths(
     sampled: Column, stored: Sequence[NDArray[Any]], expected_width: Ids, cap: float, max_tokens: int
 ) -> Column:
-    """Use stored rows in place of sampled rows that are empty or exceed ``cap`` times the expected width.
+    """Return the sampled rows, with stored rows for those that are empty or exceed the capped width.
+
+    The capped width is ``cap`` times the expected width, and at most ``max_tokens``.
 
     With a cap of 1, no row exceeds its expected width, so the rows fit the planned batches.
     """

@@ -73,11 +73,11 @@ class Column:
         return cls(np.fromiter(chain.from_iterable(rows), np.int32, count=int(offsets[-1])), offsets)
 
     @classmethod
-    def open(cls, values: Path, dtype: str, offsets: Path) -> Column:
+    def open(cls, values_path: Path, dtype: str, offsets_path: Path) -> Column:
         """Memory-map a column from its two files; ``dtype`` is the type of its values."""
-        numbers, first = _map_file(values, dtype)
-        ends, second = _map_file(offsets, "<i8")
-        return cls(numbers, ends, [mapped for mapped in (first, second) if mapped is not None])
+        values, values_map = _map_file(values_path, dtype)
+        offsets, offsets_map = _map_file(offsets_path, "<i8")
+        return cls(values, offsets, [mapped for mapped in (values_map, offsets_map) if mapped is not None])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -158,7 +158,7 @@ class SurfaceForms:
     """The sources of a mixture in every surface form; form -1 is the plain text."""
 
     def __init__(self, plain: TokenRows, surface_rows: Sequence[TokenRows]) -> None:
-        """Create the sources from the rows of the plain text and from the rows of each form, by form."""
+        """Create the sources from the rows of the plain text and the rows of each form, in order."""
         self._columns = [*surface_rows, plain]  # so that -1 is the last
 
     def row_lengths(self, rows: Ids, forms: Ids) -> Ids:

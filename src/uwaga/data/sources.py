@@ -76,8 +76,8 @@ class Sources(NamedTuple):
                 )
             yield Row("line over 1 MiB" if source is None or target is None else (source, target), number, 0)
 
-    def _raise_misaligned(self, short: int, long: int, longer: int) -> NoReturn:
-        counts = (long, short) if longer == 0 else (short, long)
+    def _raise_misaligned(self, smaller: int, larger: int, longer: int) -> NoReturn:
+        counts = (larger, smaller) if longer == 0 else (smaller, larger)
         raise DataError(
             f"the files are not aligned: {self.files[0]} has {counts[0]} lines, {self.files[1]} has "
             f"{counts[1]}; line n of one must translate line n of the other"

@@ -70,7 +70,7 @@ def build_store(
                 inputs, _describe_inputs(pairs, tokenisers, filters, settings, keep_text)
             ):
                 raise DataError(
-                    f"{change} while the corpus was read; start again when no program writes to it"
+                    f"{change} while the corpus was being read; start again when no program is writing to it"
                 )
             writer.finish(inputs)
     finally:
@@ -183,9 +183,9 @@ class _StoreWriter:
             self._append(name, values)
         self._pairs += len(accepted)
 
-    def _fault(self, pair: Pair, source: int, target: int) -> Fault | None:
-        longer, shorter = max(source, target), min(source, target)
-        if max(source + len(self._tag), target) > self._max_tokens:
+    def _fault(self, pair: Pair, source_tokens: int, target_tokens: int) -> Fault | None:
+        longer, shorter = max(source_tokens, target_tokens), min(source_tokens, target_tokens)
+        if max(source_tokens + len(self._tag), target_tokens) > self._max_tokens:
             return "too many tokens"
         if longer > (self._filters.max_ratio or longer) * max(1, shorter):
             return "too unequal lengths"

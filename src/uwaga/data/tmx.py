@@ -1,7 +1,7 @@
 """Streaming readers of XML files that consist of a list of items (units of TMX, entries of TBX).
 
 The files are untrusted, and parsed by Expat. Entity declarations are rejected and external files are never
-read, so the content cannot expand (a document type is allowed but not read).
+read, so the content cannot expand (a document type declaration is allowed but ignored).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from uwaga.languages.codes import SCRIPT_LETTERS, SEPARATOR, base_language
 from uwaga.settings import CorpusSettings
 
 BLOCK_BYTES = 1 << 16  # at most the items of one block are in memory
-MAX_MARKUP_BYTES = 1 << 24  # of a tag or comment, which Expat keeps in memory
-MAX_DEPTH = 256  # nested elements
-MAX_NAME_LENGTH = 40  # characters of the root element in a message
+MAX_MARKUP_BYTES = 1 << 24  # maximum size of a tag or comment, which Expat keeps in memory
+MAX_DEPTH = 256  # maximum number of nested elements
+MAX_NAME_LENGTH = 40  # maximum number of characters of the root element's name in a message
 
 Item = TypeVar("Item")
 
@@ -136,8 +136,8 @@ MARKUP_ELEMENTS = frozenset({"bpt", "ept", "it", "ph", "ut", "sub"})
 USUAL_SCRIPTS = {"zh": "hans", "sr": "cyrl", "uz": "latn", "az": "latn", "pa": "guru"}
 """Usual scripts of languages written in several scripts, for codes that do not name a script."""
 MAX_LISTED_LANGUAGES = 10  # number of languages listed in a message
-MAX_CODE_LENGTH = 64  # characters of a language's code
-MAX_UNIT_LENGTH = 1 << 23  # characters of all variants of a unit
+MAX_CODE_LENGTH = 64  # maximum number of characters of a language's code
+MAX_UNIT_LENGTH = 1 << 23  # maximum number of characters of all variants of a unit together
 
 
 def nearest_variants(variants: Sequence[tuple[str, str]], requested: str) -> list[str]:
@@ -224,7 +224,7 @@ class _UnitReader(XmlItems[NumberedRow]):
             language_list = ", ".join(sorted(self._file_languages)[:MAX_LISTED_LANGUAGES]) or "none"
             raise DataError(
                 f"{self.file}: no unit has both {' and '.join(self._languages)}; the languages of the file "
-                f"are {language_list}: check languages"
+                f"are {language_list}; check the setting languages"
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:

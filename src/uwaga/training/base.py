@@ -84,7 +84,7 @@ def read_run_checkpoint(name: str | Path) -> Checkpoint:
 
 
 DROPOUT_SETTINGS = ("dropout", "attention_dropout", "activation_dropout", "variational")
-"""Dropout settings of a model. A run may change them, because they do not affect the model's weights."""
+"""Dropout settings of a model. A run may change them, because no weights depend on them."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,8 @@ def open_base(settings: Settings) -> tuple[Settings, BaseCheckpoint | None]:
     """Read the base model named by ``init``, and complete the settings with those that it determines.
 
     The base model determines the groups ``model`` and ``decoding``, and the languages. The run may still set
-    dropouts in ``model``, and settings in ``decoding`` if the format of the model's folder can store them.
+    dropout probabilities in ``model``, and settings in ``decoding`` if the format of the model's folder can
+    store them.
 
     Returns:
         the completed settings and the base model; without ``init``, the unchanged settings and None.
@@ -196,11 +197,11 @@ def _subword_tokenisers(checkpoint: Checkpoint) -> tuple[TrainingSubwords, Train
 
 
 def _merge_model_settings(settings: Settings, checkpoint: Checkpoint) -> Family:
-    """Return the settings of the base model with the dropouts of the run."""
+    """Return the settings of the base model with the dropout probabilities of the run."""
     base_settings, run_settings = cast(Family, checkpoint.settings), settings.model
     if "model" not in settings.model_fields_set:
         return base_settings
-    # A preset sets all values, a group only the values that it names.
+    # A preset sets all values, but a group sets only the values that it names.
     group = "family" in run_settings.model_fields_set
     explicit = run_settings.model_dump(include=run_settings.model_fields_set if group else None)
     if explicit.get("family", run_settings.family) != base_settings.family:
@@ -223,15 +224,15 @@ def _check_no_subword_settings(settings: Settings) -> None:
     for name in TextSettings.model_fields:
         if getattr(settings.text, name) != getattr(default, name):
             raise SettingsError(
-                f"text.{name}: a run uses the tokenisers of the model named by init ({settings.init}); omit "
-                "text, or set adapt.vocabulary: new"
+                f"text.{name}: the run uses the tokenisers of the model named by init ({settings.init}); "
+                "omit text, or set adapt.vocabulary: new"
             )
 
 
 def _limit_max_tokens(
     settings: Settings, checkpoint: Checkpoint, tokenisers: tuple[TrainingSubwords, TrainingSubwords]
 ) -> int:
-    """Return ``data.max_tokens``; if the run does not set it, it is at most the limit of the model."""
+    """Return ``data.max_tokens``, lowered to the limit of the model if the run does not set it."""
     base_settings, requested = checkpoint.settings, settings.data.max_tokens
     if getattr(base_settings, "positions", "") == "relative":
         return requested

@@ -150,7 +150,7 @@ def _changed_names(before: dict[str, Any], current: dict[str, Any]) -> list[str]
 def _describe_change(name: str, before: dict[str, Any], current: dict[str, Any], settings: Settings) -> str:
     default = _default_settings(settings).get(name)
     note = (
-        f" (the rate of schedule {settings.training.schedule.kind} depends on it)"
+        f" (the learning rate of schedule {settings.training.schedule.kind} depends on it)"
         if name == STEPS_SETTING
         else ""
     )

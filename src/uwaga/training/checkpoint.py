@@ -44,15 +44,15 @@ def explain_write_error(error: Exception) -> str:
         return f"{reason}; free some space and rerun the same command to resume"
     if number == errno.ENOENT:
         return (
-            f"{reason}: another program deleted the file while it was written. Rerun the same command to "
-            "resume from the newest existing checkpoint"
+            f"{reason}: another program deleted the file while it was being written. Rerun the same command "
+            "to resume from the newest existing checkpoint"
         )
     return f"{reason}; rerun the same command to resume from the newest checkpoint"
 
 
 @contextlib.contextmanager
 def wrap_write_errors(run: Path) -> Iterator[None]:
-    """Convert an OSError within the block to a CheckpointError if it is about a run file or a full disk."""
+    """Convert an OSError within the block to a CheckpointError if it concerns a run file or a full disk."""
     try:
         yield
     except OSError as error:
@@ -83,7 +83,7 @@ def append_to_file(path: Path, content: bytes) -> None:
 
 
 def remove_leftovers(run: Path) -> None:
-    """Delete incomplete files that a killed process has left; the caller must hold the lock of the run."""
+    """Delete incomplete files left by a killed process; the caller must hold the lock of the run."""
     for pattern in ("checkpoints/.*.part", ".*.part", "text/.*.part"):
         for path in run.glob(pattern):
             path.unlink(missing_ok=True)
@@ -166,7 +166,7 @@ def read_progress(path: Path) -> Progress:
 
 
 def read_checkpoint(path: Path) -> tuple[Progress, dict[str, Tensor]]:
-    """Return the progress and the tensors of a checkpoint, after verification of its checksum."""
+    """Return the progress and the tensors of a checkpoint, after verifying its checksum."""
     with _wrap_read_errors(path), safe_open(path, framework="pt") as file:
         header = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

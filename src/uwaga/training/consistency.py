@@ -1,4 +1,4 @@
-"""Checks that all processes of a run have the same uwaga, torch, settings, base model and corpora."""
+"""Checks that the processes of a run have equal versions, settings, base models and corpora."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from uwaga.training.final_model import uwaga_version
 from uwaga.training.ranks import Ranks
 
 _PACKAGE = Path(__file__).parents[1]
-_VISIBILITY_SECONDS = 30.0  # seconds until files of other machines must be visible in a shared folder
+_VISIBILITY_SECONDS = 30.0  # seconds within which files of other machines must appear in a shared folder
 
 
 def check_consistent(ranks: Ranks, settings: Settings, base: BaseCheckpoint | None) -> None:
@@ -56,11 +56,11 @@ def compare_inputs(inputs_by_rank: Sequence[Mapping[str, Any]], ranks: Ranks) ->
         names = [name for name in {**first, **current} if first.get(name) != current.get(name)]
         if names:
             differences = "; ".join(
-                f"{name}: {current.get(name)} there, {first.get(name)} here" for name in names[:3]
+                f"{name}: {current.get(name)} instead of {first.get(name)}" for name in names[:3]
             )
             raise SettingsError(
                 f"{ranks.describe(rank)} differs from {ranks.describe(0)}: {differences}. All processes of a "
-                "run need the same uwaga, the same settings and the same files"
+                "run need the same version of uwaga, the same settings and the same files"
             )
 
 

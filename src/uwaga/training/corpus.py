@@ -137,25 +137,28 @@ def prepare_corpora(
     for corpora in (settings.data.train, settings.data.dev, *settings.data.also.values()):
         for corpus in settings.data.resolve(corpora):
             check_rereadable(find_sources(corpus))
-    source, target = pair = tokenisers or _prepare_tokenisers(settings, log)
+    source, target = tokenisers = tokenisers or _prepare_tokenisers(settings, log)
     for tag in settings.data.tags:
         tag_ids(source, tag)  # raises before a corpus is read
     data = settings.data
     guided = settings.training.guided_alignment
-    train = _build_stores(settings, data.train, "train", pair, data, log, guided)
+    train = _build_stores(settings, data.train, "train", tokenisers, data, log, guided)
     weights = [1.0 if corpus.weight is None else corpus.weight for corpus in data.train]
     mixture = Mixture(train, weights, data.temperature)
     if len(train) > 1:
         for store, draws in zip(mixture.stores, mixture.draws, strict=True):
             share = draws / mixture.epoch_pairs
-            log(f"{store.folder.name}: {draws:,} draws of {len(store):,} pairs an epoch, {share:.1%} of all")
-    dev = _prepare_dev_set(settings, data.dev, "dev", pair, log)
+            log(
+                f"{store.folder.name}: {draws:,} draws per epoch from {len(store):,} pairs, "
+                f"{share:.1%} of all draws"
+            )
+    dev = _prepare_dev_set(settings, data.dev, "dev", tokenisers, log)
     also = {
-        name: _prepare_dev_set(settings, corpora, f"also-{number}", pair, log)
+        name: _prepare_dev_set(settings, corpora, f"also-{number}", tokenisers, log)
         for number, (name, corpora) in enumerate(data.also.items())
     }
     training = settings.training
-    batches = Batches(mixture, pair, data, training.seed, training.batch_tokens, guided is not None)
+    batches = Batches(mixture, tokenisers, data, training.seed, training.batch_tokens, guided is not None)
     return Corpora(source, target, batches, dev, also, mixture.describe())
 
 
@@ -211,7 +214,8 @@ def _prepare_tokenisers(settings: Settings, log: Callable[[str], None]) -> tuple
     names = ("joint",) if settings.text.joint else ("source", "target")
     paths = [folder / f"{name}.spm" for name in names]
     if not all(path.exists() for path in paths):
-        log(f"training {len(paths)} subword model{'s' if len(paths) > 1 else ''} of {settings.text.size}")
+        plural = "s" if len(paths) > 1 else ""
+        log(f"training {len(paths)} subword model{plural} of {settings.text.size} pieces")
     tokenisers = [_prepare_tokeniser(settings, path) for path in paths]
     return tokenisers[0], tokenisers[-1]
 

@@ -142,7 +142,7 @@ def _make_model(settings: Settings, base: BaseCheckpoint | None) -> Seq2Seq:
 def _measure_validations(
     settings: Settings, model: Seq2Seq, options: SearchOptions, batch: Batch, length: float
 ) -> float:
-    """Return the estimated number of seconds of a run's validations, after measuring a batch.
+    """Measure a batch, and return the estimated number of seconds that all validations of a run take.
 
     ``length`` is the average number of tokens in a sentence. Translations are as long as the longest target
     of the batch, because an untrained model does not end them.

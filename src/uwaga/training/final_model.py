@@ -146,12 +146,12 @@ def _load_mean(run: Run, steps: tuple[int, ...]) -> None:
 
 
 def _describe_comparison(run: Run, mean: Validation, best: int) -> str:
-    """Return a text such as ``dev loss 4.281 of the mean, 3.120 of step 240``."""
+    """Return a text such as ``dev loss 4.281 for the mean, 3.120 for step 240``."""
     metric = run.training.early_stopping_metric
     sign = -1 if metric == "loss" else 1
     return (
-        f"dev {metric} {sign * mean.score(metric):.6g} of the mean, "
-        f"{sign * run.progress.best[best]:.6g} of step {best}"
+        f"dev {metric} {sign * mean.score(metric):.6g} for the mean, "
+        f"{sign * run.progress.best[best]:.6g} for step {best}"
     )
 
 
@@ -235,7 +235,7 @@ def final_folder(settings: Settings) -> Path:
 def _without_quantisation(
     settings: Settings, model: Seq2Seq, source: Tokeniser, target: Tokeniser
 ) -> Seq2Seq:
-    """Return a copy of the model without simulated quantisation, or a model without it unchanged."""
+    """Return a copy of the model without simulated quantisation, or the model itself if it has none."""
     if settings.training.quantisation == "none":
         return model
     plain = build_model(settings.model, target.symbols, source.size, target.size)

@@ -137,7 +137,8 @@ def make_initial_model(
         if settings.adapt.lora is not None:
             raise SettingsError(
                 "training.quantisation: adapters of quantised matrices are not supported; train the adapter "
-                "without quantisation, merge it (`uwaga merge`), then train the merged model with it"
+                "without quantisation, merge it (`uwaga merge`), and then train the merged model with "
+                "quantisation"
             )
         simulate_int8(model)
     return model

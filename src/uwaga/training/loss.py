@@ -1,4 +1,4 @@
-"""The smoothed cross-entropy of tokens, computed in chunks (Szegedy 2016 §7), and that of alignments."""
+"""The smoothed cross-entropy of tokens (Szegedy 2016 §7), computed in chunks, and that of alignments."""
 
 from __future__ import annotations
 

@@ -94,9 +94,9 @@ def restore_optimiser(
         for moment in _MOMENTS:
             saved = tensors.get(f"{moment}.{name}")
             if saved is None or saved.shape != parameter.shape:
-                problem = "missing" if saved is None else f"of shape {tuple(saved.shape)}"
+                problem = "is missing" if saved is None else f"has shape {tuple(saved.shape)}"
                 raise CheckpointError(
-                    f"{moment} of {name} is {problem} in the checkpoint, expected {tuple(parameter.shape)}"
+                    f"the checkpoint's {moment} of {name} {problem}, expected shape {tuple(parameter.shape)}"
                 )
             state[moment] = distribute_like(saved, parameter)
         optimiser.state[parameter] = state

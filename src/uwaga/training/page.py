@@ -21,7 +21,7 @@ MAX_NUMBER = 1 << 63
 
 
 def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Return each line of a file of records with its parsed values, or an empty list without a file.
+    """Return each line of a file of records with its parsed values, or an empty list if there is no file.
 
     A record has an integer ``step`` and a string ``part``. Other lines are skipped, because a full disk or a
     power cut may have truncated a line.

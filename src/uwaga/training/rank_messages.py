@@ -23,7 +23,7 @@ from uwaga.errors import FailedElsewhereError, RankLostError, reason
 HEARTBEAT_SECONDS = 0.5
 """Seconds between heartbeats."""
 SILENCE_SECONDS = 1.5
-"""Seconds without a heartbeat after which a process counts as ended, once a connection is lost."""
+"""Seconds without a heartbeat after which a process is taken to have ended, once a connection is lost."""
 JOIN_SECONDS = 600.0
 """Seconds within which all processes must join the run."""
 _POLL_SECONDS = (0.001, 0.05)  # first and longest interval between two polls
@@ -65,7 +65,7 @@ def agree_on_name(store: Store, rank: int, world: int, seconds: float = JOIN_SEC
 class RankMessages:
     """Sends messages between ``world`` processes, which all receive them in the same order.
 
-    ``timeout`` is the number of seconds without a heartbeat after which a process counts as lost;
+    ``timeout`` is the number of seconds without a heartbeat after which a process is considered lost;
     :data:`SILENCE_SECONDS` applies instead once ``is_stopping`` returns True because this process was asked
     to stop.
     """

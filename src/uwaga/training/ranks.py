@@ -110,7 +110,7 @@ class Ranks:
         return result
 
     def run_on_rank_0(self, work: Callable[[], Result]) -> Result:
-        """Run ``work`` in rank 0 and return its result, which must be JSON-serialisable, in all processes."""
+        """Run ``work`` on rank 0 and return its result, which must be JSON-serialisable, in all processes."""
         if self._messages is None:
             return work()
         if not self.is_first:
@@ -127,7 +127,7 @@ class Ranks:
         return result
 
     def run_rank_0_first(self, work: Callable[[], Result]) -> Result:
-        """Run ``work`` in rank 0, which writes files, and then in all other ranks, which read these files."""
+        """Run ``work`` on rank 0, which writes files, and then on all other ranks, which read these files."""
         results: list[Result] = []
         self.run_on_rank_0(lambda: results.append(work()))
         return self.run_on_all(lambda: results[0] if results else work())
@@ -163,7 +163,7 @@ class Ranks:
             self._connected = True
 
     def exchange(self, numbers: Sequence[int]) -> list[list[int]]:
-        """Return the integers of each process by rank; all processes must pass equal numbers of them."""
+        """Return the integers of each process by rank; all processes must pass the same number of them."""
         if self._messages is None:
             return [list(numbers)]
         local = torch.tensor(numbers, dtype=torch.int64)
@@ -192,7 +192,7 @@ class Ranks:
                     tensor.copy_(part.view_as(tensor))
 
     def broadcast(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor with the values that it has in rank 0."""
+        """Replace each tensor with the values that it has on rank 0."""
         if self._messages is not None:
             with self.connection_errors():
                 for tensor in tensors:

@@ -121,12 +121,13 @@ class Run:
         if saved.corpus not in ("", current.corpus):
             self.reporter.log(
                 f"data.train has changed: {saved.corpus} before, {current.corpus} now; the run continues "
-                "with the new data, so its result differs from an uninterrupted run"
+                "with the new data, so its result differs from that of an uninterrupted run"
             )
         is_comparable = saved.scoring in ({}, current.scoring)
         if not is_comparable:
             self.reporter.log(
-                "the validation settings have changed: earlier scores no longer count for the best checkpoint"
+                "the validation settings have changed: earlier scores are not used to choose the best "
+                "checkpoint"
             )
         return replace(
             saved,
@@ -283,7 +284,7 @@ def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None
     """Load weights into a model; one name of a tied tensor suffices, and frozen weights may be missing.
 
     Raises:
-        CheckpointError: a weight is unknown or missing, or has another shape; ``path`` is in the message.
+        CheckpointError: a weight is unknown or missing, or has a different shape; the message gives ``path``.
     """
     expected = model.state_dict()
     for name, tensor in weights.items():
@@ -298,5 +299,5 @@ def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None
     frozen = {p.data_ptr() for p in model.parameters() if not p.requires_grad}
     missing = [name for name, tensor in expected.items() if tensor.data_ptr() not in stored | frozen]
     if missing:
-        raise CheckpointError(f"{path}: no weight for {', '.join(missing[:5])}")
+        raise CheckpointError(f"{path}: the checkpoint lacks the weights {', '.join(missing[:5])}")
     model.load_state_dict(weights, strict=False)

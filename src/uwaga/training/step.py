@@ -2,8 +2,8 @@
 
 Unusual: on a CPU, each core computes the gradients of one part of a batch, with a random state that depends
 only on the seed, the update and the part; gradients are added in a fixed order. A resumed run therefore gives
-bit-identical results. This file does not depend on which pairs a batch has, when to validate, or how
-processes reach each other.
+bit-identical results. This file does not depend on which pairs a batch has, on when to validate, or on
+how processes communicate.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Updater:
     """Updates a model, dividing the batches of each update among CPU cores and processes.
 
     Each core computes the gradients of a part of a batch, which is much faster than splitting every operation
-    over the cores. Each part has a random state derived from the seed, the update and the part's number, and
-    gradients are added in a fixed order. The result therefore depends only on the settings and the numbers of
-    processes and threads, and checkpoints need no random state.
+    across the cores. Each part has a random state derived from the seed, the update and the part's number,
+    and gradients are added in a fixed order. The result therefore depends only on the settings and the
+    numbers of processes and threads, and checkpoints need no random state.
     """
 
     def __init__(

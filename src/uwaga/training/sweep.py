@@ -41,7 +41,7 @@ from uwaga.training.process import Interrupt
 
 LOG_FILE = "train.log"
 STOP_SECONDS = 120.0
-"""Maximum number of seconds in which an interrupted run writes its checkpoint and exits."""
+"""Number of seconds within which an interrupted run must write its checkpoint and exit."""
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
@@ -178,8 +178,8 @@ def open_study(folder: Path, settings: SweepSettings, metric: str, base: object)
     )
     if study.user_attrs.setdefault(CHECKSUM_ATTRIBUTE, checksum) != checksum:
         raise SettingsError(
-            f"{folder / STUDY_FILE}: the study has other parameters or other settings; choose another folder "
-            "with the setting `run` of the sweep, or delete this folder"
+            f"{folder / STUDY_FILE}: the existing study has different parameters or settings; choose another "
+            f"folder with the setting `run` of the sweep, or delete the folder {folder}"
         )
     study.set_user_attr(CHECKSUM_ATTRIBUTE, checksum)
     if settings.sampler == "grid":

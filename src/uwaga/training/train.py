@@ -58,9 +58,9 @@ def train(settings: Settings, ranks: Ranks = SINGLE_PROCESS) -> Path | None:
 
     Raises:
         RunInUseError: another process is training in the folder.
-        RankLostError: another process has ended or does not answer.
+        RankLostError: another process has ended or has not answered in time.
         FailedElsewhereError: another process has failed and has reported the reason.
-        UwagaError: the settings, the corpora, a checkpoint or the disk have a problem.
+        UwagaError: there is a problem with the settings, the corpora, a checkpoint or the disk.
     """
     settings, base, device = ranks.run_on_all(lambda: _check_settings(settings, ranks))
     check_consistent(ranks, settings, base)

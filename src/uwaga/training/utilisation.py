@@ -56,7 +56,10 @@ class Utilisation:
 
     def __str__(self) -> str:
         origin = "training.peak_flops" if self.configured else "measured with a matrix product"
-        return f"utilisation (MFU) is relative to {self.peak / 1e12:,.3g} TFLOP/s ({origin}) of all processes"
+        return (
+            "utilisation (MFU) is relative to the peak speed of all processes, "
+            f"{self.peak / 1e12:,.3g} TFLOP/s ({origin})"
+        )
 
 
 def find_utilisation(

@@ -145,8 +145,8 @@ def validate(
 ) -> Validation:
     """Return the loss of a model on ``batches``, and metrics of its translations of ``pairs``.
 
-    If the native engine supports the model, it translates in float32, with the same scores as torch except
-    for ties. The model is in training mode afterwards.
+    If the native engine supports the model, the engine translates in float32, with the same results as torch
+    except for ties. The model is in training mode afterwards.
     """
     model.eval()
     try:
