@@ -256,7 +256,8 @@ def test_overlong_line_is_reported_with_its_line_number(run):
         in run("translate", "--split", "never", stdin="a\n" + "house " * 60, code=1).stderr
     )
     assert (
-        "longer than any sentence" in run("translate", stdin="x" * (lines.MAX_LINE_LENGTH + 9), code=1).stderr
+        "too long to be a sentence"
+        in run("translate", stdin="x" * (lines.MAX_LINE_LENGTH + 9), code=1).stderr
     )
 
 

@@ -292,7 +292,7 @@ def test_shortlist_command_creates_and_evaluates_a_usable_shortlist(corpus):
     assert translated == uwaga.load(MODEL, shortlist=output).translate(text).text + "\n"
     held_out_text = run("shortlist", MODEL, *files, *options, "--held-out", 20, "--sentences", 200).stdout
     assert re.search(r"from (\d+) pairs", held_out_text)[1] == "200"
-    assert re.search(r"of 20 translations equal", held_out_text)
+    assert re.search(r"of 20 translations identical", held_out_text)
 
 
 def test_held_out_pairs_are_not_used_for_learning(corpus):

@@ -230,7 +230,7 @@ def test_convert_command_reports_agreement_with_the_original_model(original, tmp
         assert end.value.code == 0
         output = capsys.readouterr().out
         assert "written in int8" in output
-        assert "equal translations" in output
+        assert "identical translations" in output
     with pytest.raises(SystemExit) as end:
         main(["convert", str(original), str(out)])
     assert end.value.code == 1

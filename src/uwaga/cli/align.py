@@ -87,8 +87,8 @@ def align(
     """Print the word alignment of each pair in Moses format (``0-0 1-2``, words counted from 0).
 
     The model force-decodes the given translations, and links are read from the attention head that aligns
-    best. --choose finds that head and stores it with the model; otherwise the penultimate layer's mean is
-    used, which is less accurate.
+    best. --choose finds that head and stores it with the model; otherwise the mean of the penultimate layer's
+    heads is used, which is less accurate.
 
     **Examples**
 

@@ -182,7 +182,7 @@ def show_matrices(matrices: list[Alignment], output: Path | None, as_json: bool,
         return
     from rich.console import Console
 
-    # click's stream is UTF-8 even in the C locale, whose ASCII has none of the map's signs.
+    # click's stream is UTF-8 even in the C locale, whose encoding, ASCII, lacks the characters of the map.
     console = Console(file=typer.get_text_stream("stdout"), highlight=False)
     console.print(inspection.heat_maps(matrices, console.width), soft_wrap=True)
 

@@ -23,7 +23,7 @@ CheckpointCount = Annotated[
 def average(
     run: RunFolder, folder: ModelFolder, last: CheckpointCount = None, force: options.Force = False
 ) -> None:
-    """Average a run's latest checkpoints into a model, as `uwaga train` does at its end.
+    """Average a run's latest checkpoints into a model, as `uwaga train` does at the end of a run.
 
     This works during a run and after an interrupted one, and does not read the corpora.
 

@@ -49,7 +49,7 @@ CatalogueModel = Annotated[
 Architecture = Annotated[
     str | None,
     typer.Option(
-        help="If the pair has several models: tiny, base-memory or base.",
+        help="Architecture, if the pair has several models: tiny, base-memory or base.",
         show_default="the best",
     ),
 ]
@@ -209,7 +209,7 @@ def path(name: NameOrPair) -> None:
 def _listings(
     source: str | None, target: str | None, include_all: bool, from_source: str | None, mirror: str | None
 ) -> tuple[list[Listing], list[UwagaError]]:
-    """Return the listings of one catalogue or all with an address, and the errors of those that failed."""
+    """Return the listings of one catalogue, or of all that have an address, and the errors of failed ones."""
     from uwaga import library as catalogue
 
     if not include_all or from_source is not None or mirror is not None:

@@ -130,13 +130,13 @@ def print_shortlist_note(model: Path) -> None:
     from uwaga.checkpoints.registry import has_shortlist
 
     if has_shortlist(model):
-        typer.echo("note: the folder has no shortlist: give that of the original model with --shortlist FILE")
+        typer.echo("note: the new folder has no shortlist: use the original model's with --shortlist FILE")
 
 
 def _agreement_text(agreement: Agreement) -> str:
     results = "continuations" if agreement.continued else "translations"
     return (
-        f"{agreement.same:.1%} equal {results}, {agreement.tokens:.1%} equal tokens; "
+        f"{agreement.same:.1%} identical {results}, {agreement.tokens:.1%} identical tokens; "
         f"token log-probabilities differ by {agreement.difference:.4f} on average, "
         f"by {agreement.largest:.4f} in the worst sentence\n{agreement.verdict}"
     )

@@ -47,7 +47,7 @@ def report_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def require_extra(extra: str, work: str) -> Iterator[None]:
-    """Raise MissingExtraError for a module that is not installed but imported within the block.
+    """Raise MissingExtraError if a module that is imported within the block is not installed.
 
     Args:
         extra: the extra of uwaga that installs the module.

@@ -205,7 +205,7 @@ class System:
         metrics: names of sacreBLEU's metrics.
         comet: the scores of COMET; None if they were not requested.
         tokenize: sacreBLEU's tokeniser.
-        lowercase: whether BLEU, chrF and TER ignore case.
+        lowercase: whether BLEU and chrF ignore case; TER always does.
     """
 
     lines: Sequence[str]

@@ -49,8 +49,8 @@ Search = Annotated[
         without=("max_ratio", "max_extra", "mbr", "utility", *options.DETAIL_OPTIONS, "batch_tokens"),
         help={
             "nbest": "Number of continuations of each prompt, one per line",
-            "min_length": "Minimum new tokens",
-            "max_length": "Maximum new tokens",
+            "min_length": "Minimum number of new tokens",
+            "max_length": "Maximum number of new tokens",
         },
         unset={"max_length": "the model's, or 64"},
     ),

@@ -91,7 +91,7 @@ def input_chunks(texts: list[str] | None, path: Path | None, pace: Pace | None =
     if path is not None:
         return file_chunks(path, pace)
     if sys.stdin is not None and sys.stdin.isatty():
-        sys.stderr.write("Type a line and press Enter; Ctrl-D ends.\n")
+        sys.stderr.write("Type a line and press Enter; press Ctrl-D to finish.\n")
     return standard_input_chunks()
 
 
@@ -284,7 +284,7 @@ def _decode_chunks(batches: Iterator[list[bytes | None]], name: str) -> Iterator
 def _decode(raw: bytes | None, location: str) -> str:
     if raw is None:
         raise DataError(
-            f"{location} is longer than any sentence; the input must be text, one sentence per line"
+            f"{location} is too long to be a sentence; the input must be text, one sentence per line"
         )
     try:
         return raw.decode("utf-8").replace("\r", " ")  # otherwise the output would have an extra line
@@ -346,7 +346,10 @@ def _aligned_pairs(source: Path, target: Path) -> Iterator[Pairs]:
 
 
 def language_sample(chunks: Iterator[Chunk]) -> tuple[list[str], Iterator[Chunk]]:
-    """Return the lines of the first chunk with letters, to detect the language, and an iterator of chunks."""
+    """Return lines from which to detect the language, and an iterator over all chunks.
+
+    The lines are those of the first chunk that contains a letter.
+    """
     leading: list[Chunk] = []
     for chunk in chunks:
         leading.append(chunk)

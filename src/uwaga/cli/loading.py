@@ -69,7 +69,7 @@ def load_for_sample(
 
 
 def _installed_sources(target: str) -> list[str]:
-    """Return the source languages of the installed models; models into the target language come first."""
+    """Return the source languages of the installed models, those of models into ``target`` first."""
     from uwaga.library.installed import installed_models
 
     models = [model.languages for model in installed_models()]

@@ -38,7 +38,7 @@ FLAGS = {
     "placeholders": ("--placeholder",),
     "LoadOptions.memory": ("--weights",),
 }
-"""Flags of options that are not ``--`` and the name of their field, by ``field`` or ``Dataclass.field``."""
+"""Flags that differ from ``--`` plus the name of the field, by ``field`` or ``Dataclass.field``."""
 
 OPTION_WORDS = {"on_error": {"raise": "stop", "return": "skip"}}
 """Command-line words for field values that have another name in Python, by field."""

@@ -105,7 +105,7 @@ def check_replaceable(folder: Path, force: bool) -> None:
     """Raise SettingsError if a folder contains files and ``force`` is False."""
     if not force and folder.is_dir() and any(folder.iterdir()):
         raise SettingsError(
-            f"{folder}: it is not empty; add --force to replace its model, or choose another folder"
+            f"{folder}: the folder is not empty; add --force to replace its model, or choose another folder"
         )
 
 

@@ -20,7 +20,8 @@ def report(run: Run, output: Page = None) -> None:
     """Write the log of a training run as a self-contained HTML file.
 
     It shows the curves of loss, BLEU, learning rate and throughput, translations of some dev sentences over
-    time, BLEU by length, and the lines skipped in the corpora. `uwaga train` also writes it at its end.
+    time, BLEU by length, and the lines skipped in the corpora. `uwaga train` also writes it at the end
+    of a run.
 
     **Examples**
 

@@ -25,10 +25,10 @@ ShortlistFile = Annotated[Path, typer.Option("--output", "-o", help="Shortlist f
 Frequent = Annotated[
     int, typer.Option(min=1, help="Number of frequent target tokens in the list of every sentence.")
 ]
-PerWord = Annotated[int, typer.Option(min=1, help="Further target tokens per source token.")]
+PerWord = Annotated[int, typer.Option(min=1, help="Number of further target tokens per source token.")]
 Sentences = Annotated[int, typer.Option(min=1, help="Maximum number of training pairs.")]
 HeldOut = Annotated[
-    int, typer.Option(min=1, help="Pairs to hold out for evaluation; at most a tenth of all.")
+    int, typer.Option(min=1, help="Number of pairs to hold out for evaluation; at most a tenth of all.")
 ]
 DevSource = Annotated[
     Path | None,
@@ -104,7 +104,7 @@ def _print(trial: ShortlistTrial) -> None:
     typer.echo(f"{'shortlist':<17}{short.value:6.2f}{trial.shortlisted.speed:10.0f}")
     typer.echo(
         f"loss {full.value - short.value:.2f} BLEU, {trial.speed_up:.2f} times the speed; "
-        f"{trial.equal_count:,} of {len(trial.references):,} translations equal"
+        f"{trial.equal_count:,} of {len(trial.references):,} translations identical"
     )
     typer.echo(
         f"mean list: {trial.size:.0f} of {trial.vocabulary:,} tokens, with {100 * trial.coverage:.1f}% of "

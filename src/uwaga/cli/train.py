@@ -32,7 +32,7 @@ Corpus = Annotated[
     typer.Option(
         "--train",
         metavar="FILE...",
-        help="With --init: the training corpus to write into it, one TSV or two aligned files. Its size "
+        help="With --init: the training corpus to name in the file, one TSV or two aligned files. Its size "
         "selects the preset.",
     ),
 ]
@@ -221,7 +221,7 @@ def _init(path: Path, preset: str | None, files: dict[str, list[Path]], changes:
         initial_changes.append(f"data.languages={json.dumps(codes)}")
     if preset is None and files["train"]:
         preset, pairs = preset_for(files["train"])
-        typer.echo(f"preset {preset}: about {pairs:,} pairs, by the size of the files", err=True)
+        typer.echo(f"preset {preset}: about {pairs:,} pairs, judging by the size of the files", err=True)
     write_template(path, preset, [*initial_changes, *changes])
     missing = [f"data.{name}" for name, paths in files.items() if not paths]
     task = f"name your corpora in it ({', '.join(missing)}), then" if missing else "train with"

@@ -283,7 +283,7 @@ EXAMPLES = r"""
 
         uwaga translate --from auto --to en < letters.txt    # detects the language
 
-        uwaga translate --model big --draft small < test.en    # greedy, faster, with the results of big
+        uwaga translate --model big --draft small < test.en    # greedy: faster, with equal results
 
         uwaga translate --memory memory.uwm --threshold 85 < test.en    # from similar texts
 
@@ -360,7 +360,7 @@ class _OutputFormat(NamedTuple):
         if search.get("attention") and not self.as_json:
             raise SettingsError("--attention needs --json")
         if self.confident and (self.streams or self.moses):
-            raise SettingsError("--confidence marks whole lines: omit --stream and --nbest-format moses")
+            raise SettingsError("--confidence cannot be combined with --stream or --nbest-format moses")
         if self.moses and (self.as_json or self.streams):
             raise SettingsError("--nbest-format moses cannot be combined with --json or --stream")
 
@@ -406,7 +406,7 @@ def open_results(
         "output": output_format._asdict(),
     }
     if not resume and journal_path(output).is_file():
-        typer.echo(f"note: {output}: without --resume, an interrupted run's results are dropped", err=True)
+        typer.echo(f"note: {output}: without --resume, an interrupted run's results are discarded", err=True)
     with open_journal(output, work, resume) as journal:
         try:
             yield journal
@@ -471,7 +471,7 @@ class _Job:
                 if self.pace is not None:
                     self.pace.adjust(time.monotonic() - start)
             if self.journal is not None and self.journal.replay(1):
-                raise self._input_mismatch_error("has more lines")
+                raise self._input_mismatch_error("which has more lines")
 
     def _replay(self, chunk: Chunk) -> list[Result]:
         """Return the results that an interrupted run stored for the first lines of a chunk."""
@@ -480,14 +480,14 @@ class _Job:
         results = [Result(*values) for values in self.journal.replay(len(chunk.lines))]
         for number, (result, line) in enumerate(zip(results, chunk.lines, strict=False), chunk.first):
             if result.line != _checksum(line):
-                raise self._input_mismatch_error(f"has another line {number}")
+                raise self._input_mismatch_error(f"whose line {number} differs")
         return results
 
     def _input_mismatch_error(self, difference: str) -> DataError:
         assert self.journal is not None
         return DataError(
-            f"{self.journal.path}: the journal belongs to another input, which {difference}; give it, "
-            "or omit --resume to start over"
+            f"{self.journal.path}: the journal is for a different input, {difference}; resume with that "
+            "input, or omit --resume to start over"
         )
 
     def _translate(self, chunk: Chunk) -> list[Result]:

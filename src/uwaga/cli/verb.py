@@ -67,7 +67,7 @@ def _models_first(context: Any, args: list[str]) -> list[str]:
             models.append(value)
         elif model := next(words, None):
             models.append(model)
-        elif not context.resilient_parsing:  # as it is while a shell completes the name
+        elif not context.resilient_parsing:  # True while a shell completes the name
             context.fail(f"Option '{name}' requires a model.")
     return [*models, *remaining, *args[end:]]
 

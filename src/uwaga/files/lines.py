@@ -240,7 +240,7 @@ def decode_lines(raw: Iterable[bytes | None], name: str) -> Iterator[str]:
     for number, line in enumerate(raw, start=1):
         if line is None:
             raise DataError(
-                f"{name}: line {number} is longer than any sentence; expected text with one sentence per line"
+                f"{name}: line {number} is too long to be a sentence; expected text, one sentence per line"
             )
         try:
             text = line.decode("utf-8")
