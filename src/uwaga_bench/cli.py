@@ -48,7 +48,7 @@ Formats = Annotated[
         show_default="int8, or that of a quantised folder",
     ),
 ]
-Threads = Annotated[int, typer.Option(help="CPU threads; 0 is all cores.")]
+Threads = Annotated[int, typer.Option(help="CPU threads; 0 for all cores.")]
 Seconds = Annotated[float, typer.Option(help="Time for all measurements; each runs at least once.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")]
 Compare = Annotated[

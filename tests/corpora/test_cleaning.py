@@ -253,7 +253,7 @@ def test_pairs_in_other_languages_are_removed(tmp_path, languages):
     path = write(tmp_path / "in.tsv", lines)
     clean([path], [tmp_path / "o"], CleaningSettings.from_rules(["language"], languages))
     assert (tmp_path / "o").read_text().splitlines() == [lines[0], lines[3]]
-    with pytest.raises(SettingsError, match="does not know the language 'qq'"):
+    with pytest.raises(SettingsError, match="does not recognise the language 'qq'"):
         clean([path], [tmp_path / "p"], CleaningSettings.from_rules(["language"], ("en", "qq")))
 
 

@@ -31,7 +31,7 @@ def error_of(**values: object) -> str:
             {"training": {"schedule": {"warm": 3}}},
             "unknown setting 'training.schedule.warm'; did you mean 'warmup'?",
         ),
-        ({"text": {"zzz": 3}}, "unknown setting 'text.zzz'; known here: kind, size, joint"),
+        ({"text": {"zzz": 3}}, "unknown setting 'text.zzz'; the settings here are kind, size, joint"),
         ({"data": {"train": ["a"]}}, "setting 'data.dev' is missing"),
         ({"training": {"steps": 0}}, "training.steps: should be greater than 0 (found 0)"),
         (

@@ -109,7 +109,7 @@ def _convert_errors(name: str, report: Callable[[str], object]) -> Iterator[None
         reason = " ".join(" ".join(logged_errors or [str(error)]).split()).rstrip(".")
         raise DataError(
             f"test set {name} is not in {SACREBLEU_DIR} and cannot be downloaded: {reason}. Download it on a "
-            "machine with a network, and copy that folder or name it in SACREBLEU"
+            "machine with a network, and copy that folder here, or set SACREBLEU to its path"
         ) from error
     finally:
         logger.removeHandler(handler)

@@ -128,12 +128,12 @@ CHINESE_SCRIPTS = {
 
 
 def with_script(code: str) -> str:
-    """Return a Chinese code with its script, such as ``zh-Hant`` for ``zh-TW``, or another code as it is."""
+    """Return a Chinese code with its script, such as ``zh-Hant`` for ``zh-TW``; other codes are unchanged."""
     return CHINESE_SCRIPTS.get(code.lower().replace("_", "-"), code)
 
 
 def with_region(code: str) -> str:
-    """Return a Chinese code with a region, ``zh-CN`` or ``zh-TW``, or another code as it is."""
+    """Return a Chinese code with a region, ``zh-CN`` or ``zh-TW``; other codes are unchanged."""
     if base_language(code) != "zh":
         return code
     return "zh-TW" if with_script(code).lower().endswith("hant") else "zh-CN"

@@ -55,8 +55,8 @@ class LanguageIdentifier:
         """
         if base_language(language) not in self.languages:
             raise SettingsError(
-                f"py3langid does not know the language {language!r}: leave out the rule `language`, or give "
-                f"the ISO 639 code of the language ({', '.join(sorted(self.languages)[:8])}, ...)"
+                f"py3langid does not recognise the language {language!r}: leave out the rule `language`, or "
+                f"give the ISO 639 code of the language ({', '.join(sorted(self.languages)[:8])}, ...)"
             )
 
     def identify(self, text: str) -> tuple[str, float]:
@@ -83,14 +83,14 @@ UNDETERMINED = "und"
 MIN_UNEXPECTED_PROBABILITY = 0.2
 """Minimum probability of an unexpected language; below this, the language is undetermined."""
 MIN_TARGET_PROBABILITY = 0.8
-"""Minimum probability, among the expected languages, of the target language. A text that is detected to be in
-the target language is not translated. Of two-word texts, this applies to 0.1 to 1 % of those in the source
-language and to 83 to 89 % of those in the target language."""
+"""Minimum probability, among the expected languages, of the target language. A text that is detected as
+being in the target language is not translated. Among two-word texts, this is the case for 0.1 to 1 % of those
+in the source language and for 83 to 89 % of those in the target language."""
 MIN_EXPECTED_RATIO = 0.1
 """Minimum probability of the most likely expected language, relative to the most likely of all languages;
-below it, a text is in none of the expected languages. With two expected languages, 97 to 99 % of the two-word
-texts in one of them are recognised as being in it; of the texts in another language, 96 % of those with five
-words, and all sentences, are recognised as foreign."""
+below it, a text is taken to be in none of the expected languages. With two expected languages, 97 to 99 % of
+the two-word texts in one of them are recognised as being in it; of the texts in another language, 96 % of
+those with five words, and all sentences, are recognised as foreign."""
 
 
 class DetectedLanguage(NamedTuple):
@@ -129,7 +129,7 @@ def detect_language(
             if size >= MAX_SAMPLE_CHARACTERS:
                 break
     if not sample:
-        raise DataError("the text contains no letters, so its language cannot be detected: name it")
+        raise DataError("the text contains no letters, so its language cannot be detected: specify it")
     ranking = _identifier().rank("\n".join(sample))
     target_code = None if target is None else base_language(target)
     expected = {*map(base_language, candidates), *([target_code] if target_code else ())}

@@ -21,7 +21,7 @@ FUNCTION_WORDS = {
     "pt": "aos com das dos ela elas eles era eram essa esse está estão foi foram havia mas nas nos "
     "para pela pelas pelo pelos por que são ser seu seus sua suas uma umas uns|a fim de|já que",
 }
-"""Function words of at least three letters, and phrases after ``|``, by language, without negations and
+"""Function words of at least three letters, and phrases after ``|``, by language, excluding negations and
 quantifiers."""
 
 NON_FINAL_WORDS = {

@@ -22,12 +22,13 @@ class WordLexicon(StrictModel):
     """Translations of words with probabilities in both directions, learned by an aligner from a corpus."""
 
     letters: PositiveInt = Field(
-        description="number of first letters by which lower-cased words are compared, so that forms of a "
+        description="number of initial letters by which lower-cased words are compared, so that forms of a "
         "word count as one"
     )
     words: str = Field(
         description="deflated lines in base 85: a source word, then three fields for each target word: the "
-        "word, and in hundredths its probability given the source word, and the source word's given it"
+        "word, its probability given the source word, and the source word's probability given it, both in "
+        "hundredths"
     )
 
     @classmethod
@@ -83,7 +84,7 @@ class LinkModel(StrictModel):
     """
 
     heads: tuple[tuple[PositiveInt, PositiveInt, Step], ...] = Field(
-        description="layer, head and step of each attention used, the best first", min_length=1
+        description="layer, head and step of each attention head used, the best first", min_length=1
     )
     first: tuple[float, ...] = Field(
         description="weights of the first regression: for the features of a pair, and the bias"
@@ -120,5 +121,5 @@ class AlignmentHead(StrictModel):
 
 
 def link_model(head: AlignmentHead | None) -> LinkModel | None:
-    """Return the model that links words from several heads; None if alignments come from ``head`` alone."""
+    """Return the model that links words by several heads; None if alignments come from ``head`` alone."""
     return None if head is None else head.links

@@ -132,7 +132,7 @@ class DataSettings(StrictModel):
 
     ``train`` and ``dev`` are a TSV file, a pair of aligned files, or a Moses prefix with ``languages``; or a
     list of corpora, each ``{files: [...], weight: 2, tag: ">>deu<<", ...}``. Files are plain, .gz, .zst, .xz
-    or .bz2, local or behind URLs.
+    or .bz2, on a disk or at a URL.
     """
 
     train: CorporaSettings = Field(

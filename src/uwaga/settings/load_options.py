@@ -45,14 +45,16 @@ class LoadOptions:
 
     threads: int = field(
         default=0,
-        metadata=option("CPU threads; 0 is all cores", section="Computation", minimum=0, maximum=MAX_THREADS),
+        metadata=option(
+            "CPU threads; 0 for all cores", section="Computation", minimum=0, maximum=MAX_THREADS
+        ),
     )
     """0 for all cores that the process may use."""
 
     engine: EngineName = field(
         default="auto",
         metadata=option(
-            "auto, native (CPU; not BERT, ProphetNet) or torch (every model)", section="Computation"
+            "auto, native (CPU; not for BERT or ProphetNet) or torch (every model)", section="Computation"
         ),
     )
     """``auto`` is the native engine if it supports the model. The native engine gives identical bits in any
@@ -102,8 +104,8 @@ class LoadOptions:
         ),
     )
     """Name of a model for the same languages, which drafts the translations (M42). ``"shortlist"`` drafts
-    with the model itself and its shortlist, and verifies with the full vocabulary; it is for few sentences at
-    a time."""
+    with the model itself and its shortlist, and verifies with the full vocabulary; it is meant for a few
+    sentences at a time."""
 
     def __post_init__(self) -> None:
         """Check all values."""

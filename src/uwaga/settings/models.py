@@ -165,7 +165,7 @@ def expand_model(values: object) -> object:
     """Convert the raw value of the key ``model`` to the settings of a family, which pydantic checks.
 
     The value is a preset's name or a group. The other keys of a group with ``preset`` change that preset; a
-    group without ``preset`` and ``family`` is a Transformer.
+    group with neither ``preset`` nor ``family`` is a Transformer.
 
     Raises:
         ValueError: there is no such preset, or its family differs from the group's.

@@ -202,7 +202,7 @@ def checked_options(record: type, values: Mapping[str, Any], kind: str) -> dict[
     for name in values:
         if name not in names:
             matches = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-            hint = f"did you mean {matches[0]!r}?" if matches else f"known here: {', '.join(names)}"
+            hint = f"did you mean {matches[0]!r}?" if matches else f"the options are {', '.join(names)}"
             raise SettingsError(f"unknown {kind} option {name!r}; {hint}")
     return {name: value for name, value in values.items() if value is not None}
 

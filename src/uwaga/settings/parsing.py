@@ -61,7 +61,7 @@ def _explain(kind: type[StrictModel], detail: Any) -> str:
     if detail["type"] == "extra_forbidden":
         fields = list(group.model_fields)
         matches = difflib.get_close_matches(path[-1][:MAX_KEY_LENGTH], fields, n=1, cutoff=0.5)
-        hint = f"did you mean {matches[0]!r}?" if matches else f"known here: {', '.join(fields)}"
+        hint = f"did you mean {matches[0]!r}?" if matches else f"the settings here are {', '.join(fields)}"
         return f"unknown setting {name!r}; {hint}"
     if detail["type"] == "missing":
         return f"setting {name!r} is missing"

@@ -133,7 +133,7 @@ class LuongSettings(RecurrentSettings):
     score: str = Field("general", description=_SCORE_HELP)
     attention: Literal["global", "local-m", "local-p"] = Field(
         "global",
-        description="over the whole source (global), or over a monotonic (local-m) or predicted (local-p) "
+        description="attend to the whole source (global), or to a monotonic (local-m) or predicted (local-p) "
         "window",
     )
     window: PositiveInt | None = Field(None, description="D: the window of local attention is 2 D + 1 wide")
@@ -159,7 +159,9 @@ class LuongSettings(RecurrentSettings):
         if self.bidirectional and self.reverse:
             raise ValueError("a bidirectional encoder already reads in both directions; set reverse: false")
         if self.bidirectional and self.hidden % 2:
-            raise ValueError(f"hidden {self.hidden} is odd and cannot be divided between two directions")
+            raise ValueError(
+                f"hidden {self.hidden} is odd and cannot be divided between two directions; make it even"
+            )
         return self
 
 

@@ -119,14 +119,16 @@ class GuidedAlignmentSettings(StrictModel):
 class TrainingSettings(StrictModel):
     """The training loop."""
 
-    seed: int = Field(1, description="random seed of initial weights, data order and dropout")
+    seed: int = Field(1, description="random seed for initial weights, data order and dropout")
     steps: PositiveInt = Field(100_000, description="maximum number of updates")
     batch_tokens: PositiveInt = Field(4096, description="target tokens in a batch, including padding")
     accumulate: PositiveInt = Field(1, description="number of batches per update")
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings)
     weight_decay: float = Field(0.0, ge=0.0, description="decoupled weight decay, as in AdamW")
     betas: tuple[float, float] = Field((0.9, 0.98), description="decay rates of Adam's two moments")
-    epsilon: float = Field(1e-9, gt=0.0, description="added to the root of Adam's second moment")
+    epsilon: float = Field(
+        1e-9, gt=0.0, description="number added to the square root of Adam's second moment"
+    )
     clip: float = Field(0.0, ge=0.0, description="maximum gradient norm, 0 for no clipping")
     label_smoothing: Probability = Field(0.1, description="probability spread over the vocabulary")
     precision: Literal["float32", "bfloat16", "float64"] = Field(
@@ -208,7 +210,8 @@ class Settings(StrictModel):
     def _check_alignments(self) -> Settings:
         if self.training.guided_alignment is None and any(corpus.alignment for corpus in self.data.train):
             raise ValueError(
-                "data.train: an alignment is given but not used; set training.guided_alignment: {}"
+                "data.train: an alignment is given but not used; remove it, or set "
+                "training.guided_alignment: {}"
             )
         return self
 
@@ -217,7 +220,9 @@ class Settings(StrictModel):
         if not isinstance(self.model, DecoderOnlySettings) or self.init is not None:
             return self
         if not self.text.joint:
-            raise ValueError("model.family: decoder-only has one vocabulary; set text.joint: true")
+            raise ValueError(
+                "model.family: a decoder-only model has a single vocabulary; set text.joint: true"
+            )
         needed = 2 * self.data.max_tokens + 1
         if self.model.max_length < needed:
             raise ValueError(
@@ -296,7 +301,7 @@ class SweepSettings(StrictModel):
     """A hyperparameter search: the settings file of `uwaga train --sweep`."""
 
     parameters: dict[str, ParameterSettings] = Field(
-        description="values to try by setting, such as training.schedule.peak",
+        description="values to try for each setting, such as training.schedule.peak",
         min_length=1,
     )
     trials: PositiveInt = Field(20, description="total number of runs, including those of earlier calls")
@@ -307,11 +312,13 @@ class SweepSettings(StrictModel):
         None, description="folder of the study and its runs; the folder `run` of the settings if not given"
     )
     sampler: Literal["tpe", "random", "grid"] = Field(
-        "tpe", description="how parameters are drawn: by earlier results (TPE), at random, or from a grid"
+        "tpe",
+        description="how parameters are drawn: based on earlier results (TPE), at random, or from a grid",
     )
     pruner: Literal["median", "hyperband", "none"] = Field(
         "median",
-        description="which runs are stopped early: those below the median, by hyperband, or none",
+        description="which runs are stopped early: those below the median, those that Hyperband selects, or "
+        "none",
     )
     warm_trials: NonNegativeInt = Field(
         5, description="number of runs at the start of the sweep that are never stopped early"

@@ -15,14 +15,16 @@ class BlockSettings(StrictModel):
     """Settings common to the blocks and embeddings of all Transformers."""
 
     family: str
-    width: PositiveInt = Field(512, description="d_model, width of the vectors of positions")
+    width: PositiveInt = Field(512, description="d_model, width of the vector at each position")
     heads: PositiveInt = Field(8, description="number of attention heads of each layer")
     feed_forward: PositiveInt = Field(2048, description="d_ff, hidden units of the feed-forward layer")
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = Field(
         "relu", description="activation function of the feed-forward layer"
     )
     gated: bool = Field(False, description="gated feed-forward layer (Shazeer 2020)")
-    norm: Literal["post", "pre", "both"] = Field("post", description="norm after or before each block")
+    norm: Literal["post", "pre", "both"] = Field(
+        "post", description="norm after each block, before it, or both"
+    )
     max_length: PositiveInt = Field(512, description="maximum number of tokens on either side")
     position_offset: NonNegativeInt = Field(
         0, description="number of rows in the position table before the row of the first token"
@@ -130,7 +132,7 @@ class DecoderOnlySettings(BlockSettings):
 
     The weights of layer N are ``decoder.N.attention.{query,key_value,output}``, where ``key_value`` has the
     rows of all keys, then those of all values; ``decoder.N.attention.{query_norm,key_norm}`` with
-    ``query_key_norm``; ``decoder.N.feed_forward.{inner,gate,outer}``, where ``inner`` has the activation;
+    ``query_key_norm``; ``decoder.N.feed_forward.{inner,gate,outer}``, where the activation follows ``inner``;
     ``decoder.N.{attention_norm,feed_forward_norm}``, and with ``norm: both`` also
     ``decoder.N.{attention_after_norm,feed_forward_after_norm}``.
     """
@@ -153,8 +155,8 @@ class DecoderOnlySettings(BlockSettings):
     )
     global_every: NonNegativeInt = Field(
         1,
-        description="n: every n-th layer attends to all tokens, the other layers to the window; 0: no layer "
-        "does",
+        description="n: every n-th layer attends to all tokens, the other layers to the window; 0: all "
+        "layers attend to the window",
     )
     query_key_norm: Literal["none", "before", "after"] = Field(
         "none", description="RMS norm of each head's query and key, before or after the rotation (Henry 2020)"
@@ -190,8 +192,8 @@ class DecoderOnlySettings(BlockSettings):
             )
         if self.heads % self.groups:
             raise ValueError(
-                f"key_value_heads {self.groups} does not divide heads {self.heads}: each must serve the same "
-                f"number of heads"
+                f"key_value_heads {self.groups} does not divide heads {self.heads}: each key and value head "
+                "must serve the same number of query heads"
             )
         if self.window is not None and self.global_every == 1:
             raise ValueError(

@@ -55,7 +55,9 @@ class _Loader(yaml.SafeLoader):
         """Return the next node, after checks for aliases, anchors and depth."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            raise yaml.MarkedYAMLError(problem="aliases are not allowed", problem_mark=event.start_mark)
+            raise yaml.MarkedYAMLError(
+                problem="anchors and aliases are not allowed", problem_mark=event.start_mark
+            )
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise yaml.MarkedYAMLError(

@@ -68,7 +68,8 @@ class CleaningSettings:
         for key in values:
             if key not in SETTING_GROUPS:
                 raise SettingsError(
-                    f"{location}: unknown setting {quoted(key)}; known here: {', '.join(SETTING_GROUPS)}"
+                    f"{location}: unknown setting {quoted(key)}; the settings here are "
+                    f"{', '.join(SETTING_GROUPS)}"
                 )
         rules, languages = values.get("rules"), values.get("languages", ("", ""))
         if not isinstance(languages, list | tuple) or [type(code) for code in languages] != [str, str]:
