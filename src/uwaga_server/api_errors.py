@@ -33,7 +33,7 @@ class UnknownLanguageError(UwagaError):
 
 
 class NotReadyError(UwagaError):
-    """Raised if the translation of a document is requested but is not complete."""
+    """Raised if the translation of a document is requested before it is complete."""
 
 
 class QuotaError(UwagaError):
@@ -104,7 +104,8 @@ def api_error(error: BaseException) -> ApiError:
             message = _FIXED_MESSAGES.get(code) or str(error)[:MAX_MESSAGE_LENGTH]
             retry_after = error.retry_after if isinstance(error, BusyError) else None
             return ApiError(status, code, message, retry_after=retry_after)
-    return ApiError(500, "internal_error", "server error; its log has details under the id of the request")
+    message = "server error; the server's log has details under the id of the request"
+    return ApiError(500, "internal_error", message)
 
 
 @contextmanager

@@ -150,7 +150,7 @@ def _lifespan(
 ) -> Callable[[object], AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
-        """Start to load the models without delaying startup; finish the running requests at shutdown."""
+        """Start loading the models without delaying startup; finish the running requests at shutdown."""
         service, documents, usage = context.service, context.documents, context.stores.usage
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_THREADS, "uwaga-server"))
 

@@ -27,7 +27,7 @@ MAX_FILE_BYTES = 16 << 20
 RECHECK_INTERVAL = 1.0
 """Seconds between two checks of whether the key file has changed."""
 EMPTY_KEY_HASH = hashlib.sha256(b"").hexdigest()
-"""Hash with which a key is compared if its number is unknown, so that the check takes equally long."""
+"""Hash with which a key is compared if its number is unknown, so that the check takes the same time."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ def add_key(
         characters: maximum number of characters in total; 0 for no limit.
     """
     if not NAME_PATTERN.fullmatch(name):
-        raise SettingsError(f"{quoted(name)}: not a valid name; use up to 64 letters, digits and . @ + - _")
+        raise SettingsError(
+            f"{quoted(name)}: not a valid name; use at most 64 characters: letters, digits and . @ + - _"
+        )
     keys = read_keys(path)
     if any(key.name == name for key in keys):
         raise SettingsError(

@@ -123,7 +123,7 @@ class WatchedConnection(HttpToolsProtocol):
         super().on_response_complete()
         if cycle.scope is self.scope:
             self.headers = []
-            self.scope = cycle.scope = _FINISHED_SCOPE  # an idle connection does not need them
+            self.scope = cycle.scope = _FINISHED_SCOPE  # an idle connection needs neither headers nor scope
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Handle a header; ignore trailers, which uvicorn would treat as headers."""

@@ -235,7 +235,7 @@ Fields = TypeVar("Fields", bound=BaseModel)
 
 
 class Parameters(BaseModel):
-    """Base class of request parameters; unknown parameters are ignored, since DeepL's API adds new ones."""
+    """Base class of request parameters; unknown ones are ignored, since the imitated APIs add new ones."""
 
 
 def _parse_flag(value: object) -> object:
@@ -293,7 +293,7 @@ def validate(parameters: Mapping[str, Any], kind: type[Fields]) -> Fields:
         name = location.partition(".")[0]
         message = {
             "missing": f"Parameter '{name}' not specified.",
-            "extra_forbidden": f"Parameter '{name}' is not known here.",
+            "extra_forbidden": f"Unknown parameter '{name}'.",
             "literal_error": f"Value for '{name}' not supported: {detail['msg'].lower()}.",
         }.get(detail["type"], f"Value for '{location}' not supported: {detail['msg'].lower()}.")
         raise ApiError(400, "invalid_request", message[:300], name) from None

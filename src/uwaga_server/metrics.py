@@ -77,7 +77,7 @@ class Metrics:
         )
         self.queue = Gauge(
             "uwaga_model_requests",
-            "Requests that wait for a model or that it is processing.",
+            "Requests that are waiting for a model or being processed by it.",
             ["model"],
             registry=registry,
             multiprocess_mode="livesum",

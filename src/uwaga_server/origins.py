@@ -19,8 +19,8 @@ class OriginCheck:
 
     A server on a loopback address without keys trusts all programs on its machine. Web pages of other sites
     can reach it through the browser in two ways: with a host name of the site that resolves to this machine
-    (DNS rebinding, detected by the header ``Host``), or with a form, for which browsers ask no permission
-    (detected by the header ``Origin``).
+    (DNS rebinding, detected by the header ``Host``), or with a form, which browsers submit without asking the
+    server for permission (detected by the header ``Origin``).
 
     Args:
         app: the ASGI application to wrap.

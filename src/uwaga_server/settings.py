@@ -82,8 +82,8 @@ class LimitSettings(StrictModel):
         characters_per_minute: maximum number of characters per minute for each key or address; 0 for no
             limit.
         waiting: maximum number of requests that wait for a model; further requests are refused.
-        documents: maximum number of stored documents of all clients. If it is exceeded, the oldest downloaded
-            document of the client is deleted; if the client has none, the upload is refused.
+        documents: maximum number of stored documents of all clients. If it is exceeded, the oldest
+            downloaded or failed document of the client is deleted; if there is none, the upload is refused.
         documents_per_client: maximum number of stored documents of one client, enforced in the same way.
         document_hours: hours after which a document is deleted.
         glossary_bytes_per_client: maximum total size in bytes of a client's stored glossaries.
@@ -118,6 +118,7 @@ class ServerSettings(StrictModel):
     """Settings of a server.
 
     Attributes:
+        plugins: Python files that extend uwaga, for example with dialects.
         models: models to serve; of several models for the same languages, the first is used.
         host: address to listen on.
         port: port to listen on; 0 for any free port.

@@ -1,4 +1,4 @@
-"""The DeepLX dialect, version 1.2, under ``/deeplx``, since other dialects have the same paths."""
+"""The DeepLX dialect, version 1.2, served under ``/deeplx``, since other dialects use the same paths."""
 
 from __future__ import annotations
 

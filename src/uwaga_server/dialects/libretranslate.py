@@ -58,7 +58,7 @@ def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
         try:
             if os.fstat(handle).st_size + len(line) > MAX_SUGGESTIONS_BYTES:
                 raise ApiError(507, "storage_full", "the suggestions file is full")
-            os.write(handle, line)  # a single call, so that lines of several processes are not interleaved
+            os.write(handle, line)  # a single call, so that lines from several processes are not interleaved
         finally:
             os.close(handle)
     except OSError:

@@ -132,8 +132,8 @@ class InsideFields(BaseModel):
     insight: list[Annotated[str, Field(max_length=64)]] | None = Field(
         None,
         max_length=64,
-        description="Return the internal activations of the best translation whose names begin with these "
-        "strings, such as `cross.2`; an empty list returns all.",
+        description="Return those internal activations whose names begin with these strings, such as "
+        "`cross.2`, for the best translation; an empty list returns all.",
     )
     tree: bool = Field(False, description="Return the search tree: the candidates of all search steps.")
     steps: Annotated[int, Field(ge=0, le=64), Integral] = Field(

@@ -25,7 +25,7 @@ LanguageCode = Annotated[str, Field(min_length=1, max_length=32, examples=["en"]
 
 
 def _as_integer(value: object) -> object:
-    """Return 7.0 as the integer 7, since JSON has a single number type, and other values unchanged."""
+    """Return a whole number such as 7.0 as an integer, since JSON has a single number type."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

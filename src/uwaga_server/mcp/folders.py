@@ -103,7 +103,7 @@ class Folders:
         return message
 
     def files(self, suffixes: Sequence[str], limit: int = 100) -> list[str]:
-        """Return the relative paths of up to ``limit`` files that have a given suffix and are not hidden."""
+        """Return the relative paths of up to ``limit`` files with one of the suffixes; skip hidden files."""
         file_names: dict[str, None] = {}
         for root in self.roots:
             for name in _relative_paths(root):
@@ -132,7 +132,10 @@ def _check_path_syntax(name: str) -> None:
     """Raise an ApiError if a path contains ``..``, or would have another meaning on another system."""
     windows_path = PureWindowsPath(name)
     if not name.strip() or len(name) > MAX_PATH_LENGTH or not CONTROL_CHARACTERS.isdisjoint(name):
-        message = f"{quoted(name)}: not a valid path; use 1 to {MAX_PATH_LENGTH} characters, no control ones"
+        message = (
+            f"{quoted(name)}: not a valid path; use 1 to {MAX_PATH_LENGTH} characters, none of them control "
+            "characters"
+        )
     elif ".." in (*PurePosixPath(name).parts, *windows_path.parts):
         message = f"{quoted(name)}: a path may not contain '..'; use a path inside a folder"
     elif os.name != "nt" and ("\\" in name or windows_path.drive):

@@ -48,7 +48,7 @@ def check_settings(settings: ServerSettings, folders: Folders) -> None:
     if is_loopback(settings.host):
         return
     if settings.public_url is None:
-        message = "requests must name the host of a known URL"
+        message = "the server must know the URL by which clients reach it"
         raise SettingsError(f"--host {settings.host}: {message}; set public_url in --settings")
     if folders.roots and settings.keys is None:
         raise SettingsError(

@@ -183,7 +183,7 @@ class LanguagesArguments(BaseModel):
 
     source: Annotated[LanguageCode | None, Field(description="List only this source language.")] = None
     target: Annotated[
-        LanguageCode | None, Field(description="List only languages that are translated to this.")
+        LanguageCode | None, Field(description="List only languages that can be translated to this one.")
     ] = None
 
 
@@ -192,7 +192,7 @@ class SourceLanguage(BaseModel):
 
     code: str
     name: str
-    targets: list[str] | None = Field(None, description="Codes of the languages it is translated to.")
+    targets: list[str] | None = Field(None, description="Codes of the languages it can be translated to.")
 
 
 class ModelLanguages(BaseModel):

@@ -440,8 +440,8 @@ _TOOL_LIST: Sequence[Tool] = (
         "Translate a document",
         "Translate a document in a folder of this server into a new file, preserving layout and markup: txt, "
         "Markdown, HTML, SRT, VTT, PO, XLIFF, Android and Apple strings, JSON, ARB, YAML, CSV, docx, pptx, "
-        "xlsx, OpenDocument and EPUB. An existing file is replaced only with `overwrite`. The same call "
-        "resumes one that was interrupted.",
+        "xlsx, OpenDocument and EPUB. An existing file is replaced only with `overwrite`. To resume "
+        "an interrupted call, repeat it.",
         schema.FileArguments,
         schema.FileResult,
         writes=True,

@@ -159,10 +159,10 @@ def storage_errors() -> Iterator[None]:
     try:
         yield
     except exc.SQLAlchemyError as error:
-        LOG.error("storage", extra={"reason": _short_reason(error)})
+        LOG.error("storage failed", extra={"reason": _short_reason(error)})
         raise StorageError("the server's database is unavailable; its log says why") from None
     except OSError as error:
-        LOG.error("storage", extra={"reason": str(error)})
+        LOG.error("storage failed", extra={"reason": str(error)})
         reason = error.strerror or type(error).__name__
         raise StorageError(f"the server cannot store the data now: {reason}") from None
 

@@ -155,7 +155,8 @@ class DocumentStore:
     def add(self, spec: DocumentSpec, content: IO[bytes]) -> str:
         """Store a document for translation and return its id.
 
-        If the owner or the server has too many documents, the owner's oldest downloaded document is deleted.
+        If the owner or the server has too many documents, the owner's oldest downloaded or failed document is
+        deleted.
         """
         self._sweep_if_due()
         document_id = secrets.token_hex(16)
@@ -284,7 +285,7 @@ class DocumentStore:
             (
                 of_owner,
                 self._limits.per_owner,
-                "you already have {} documents; delete one, or wait until one is translated",
+                "you already have {} documents; delete one, or download a translated one",
             ),
             (all_documents, self._limits.total, "the server has no room for more documents; try again later"),
         ):

@@ -78,7 +78,10 @@ FEATURES: dict[str, tuple[str, ...]] = {
 }
 """The supported features of each resource."""
 ONE_SIDED_FEATURES = {"tag_handling": ("target",), "auto_detection": ("source",)}
-"""Features that only the source or the target language must support; other features require both."""
+"""For each feature that only the source or only the target language must support, which of the two.
+
+Both languages must support all other features.
+"""
 
 
 class LanguagesParameters(Parameters):
@@ -203,8 +206,8 @@ def resource_languages(service: Service, resource: str) -> list[dict[str, object
     ]
 
 
-def _supported_features(resource: str, source: bool, target: bool) -> list[str]:
-    sides = {"source": source, "target": target}
+def _supported_features(resource: str, is_source: bool, is_target: bool) -> list[str]:
+    sides = {"source": is_source, "target": is_target}
     required_sides = {name: ONE_SIDED_FEATURES.get(name, tuple(sides)) for name in FEATURES[resource]}
     return [name for name in required_sides if any(sides[side] for side in required_sides[name])]
 

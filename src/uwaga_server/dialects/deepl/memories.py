@@ -119,7 +119,7 @@ def _add_job_routes(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("POST", PATH + "/import", "Import a TMX file", body=ImportParameters, status=202)
     async def import_(request: Request) -> Response:
-        """Create an import job; the client then sends the file to the `upload_url` in the response by PUT."""
+        """Create an import job; the client then sends the file by PUT to the `upload_url` in the response."""
         owner = DEEPL_KEY.admit_owner(context, request)
         fields, store = await read_fields(request, ImportParameters), context.stores.memories
         file, limit = fields.source_file, context.settings.limits.document_bytes
