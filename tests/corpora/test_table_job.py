@@ -197,7 +197,7 @@ class _LostWorker(LocalWorker):
 def test_block_that_crashes_all_workers_is_reported() -> None:
     pool = WorkerPool(_LostWorker, 2, worker_fingerprint(GREEDY))
     pool.put(Task(7, "row", [71, 80], ["a", "b"], []))
-    with pytest.raises(DataError, match="5 workers were lost on the rows 71 to 80 of part 7"):
+    with pytest.raises(DataError, match="5 workers were lost on rows 71 to 80 of part 7"):
         pool.get_result()
     pool.close()
 

@@ -98,7 +98,7 @@ def clean(
 
         uwaga clean crawl.tsv -o clean.tsv --rules duplicates --set duplicates.normalise=true
 
-    Keep the half that models of both directions score highest:
+    Keep the half that models of both directions find most probable:
 
         uwaga clean crawl.tsv -o best.tsv --rules score --set score.forward=ende --set score.backward=deen \
             --set score.share=0.5

@@ -28,8 +28,8 @@ Reference = Annotated[
 Choose = Annotated[
     Literal["reference", "mbr", "model"],
     typer.Option(
-        help="Which candidate becomes the target: the one closest to the reference, the one of minimum Bayes "
-        "risk (closest to the other candidates), or the model's best."
+        help="Which candidate becomes the target: the one closest to the reference, the one with minimum "
+        "Bayes risk (closest to the other candidates), or the model's best."
     ),
 ]
 Utility = Annotated[
@@ -45,8 +45,8 @@ Pool = Annotated[
     bool,
     typer.Option(
         "--pool",
-        help="Search with each model alone and pool the candidates, instead of an ensemble: for models that "
-        "do not share a vocabulary.",
+        help="Search with each model alone and pool the candidates, instead of searching with an ensemble; "
+        "for models that do not share a vocabulary.",
     ),
 ]
 

@@ -41,7 +41,8 @@ PartRows = Annotated[
     int,
     typer.Option(
         min=1,
-        help="Rows per part, the most that are repeated after an interruption or the loss of a worker.",
+        help="Rows per part; at most this many per worker are translated again after an interruption or the "
+        "loss of a worker.",
     ),
 ]
 Join = Annotated[

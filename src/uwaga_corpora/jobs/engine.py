@@ -161,8 +161,8 @@ class DamagedInputError(DataError):
 
     def __init__(self, error: DataError, damaged: DamagedFile) -> None:
         super().__init__(
-            f"{error}. All rows before it are translated: repair, replace or remove the file, then run the "
-            "same command to resume; or add --on-error skip"
+            f"{error}. All rows before the damage are translated: repair, replace or remove the file, then "
+            "run the same command to resume; or add --on-error skip"
         )
         self.damaged = damaged
 

@@ -72,8 +72,8 @@ def batch_job(
     source_store, target_store = open_store(source), open_store(target)
     if source_store.contains(target_store) or target_store.contains(source_store):
         raise SettingsError(
-            f"of the output {target_store.name} and the input {source_store.name}, one is inside the other; "
-            "write the parts to another folder"
+            f"the output {target_store.name} and the input {source_store.name} overlap: one is inside the "
+            "other; write the parts to another folder"
         )
     if isinstance(target_store, LocalStore) and target_store.path.exists() and not target_store.path.is_dir():
         raise DataError(f"{target_store.name}: this is a file; OUT must be a folder for the parts")

@@ -29,7 +29,7 @@ SUFFIX_FORMATS = {
 MAX_ROW_BYTES = 1 << 26
 """Maximum length of a row in bytes; longer lines are errors, so that they do not fill the memory."""
 BATCH_ROWS, BATCH_BYTES = 512, 1 << 22  # batch of a Parquet file: maximum rows and approximate bytes
-PAGE_BYTES = 1 << 20  # bytes of a column, or a page, read at once; without a limit, a complete row group
+PAGE_BYTES = 1 << 20  # bytes read at once from a column, or one larger page; by default, a row group
 BYTES_PER_VALUE = 8  # assumed size of a value of fixed length
 
 
@@ -413,7 +413,7 @@ class ParquetFormat:
                     yield self._rows(block, table.schema_arrow, columns, row, total)
                 raise DataError(
                     f"{file.name}: damaged or incomplete Parquet file: {reason(error)} (after row {row}); "
-                    "fetch it again"
+                    "download it again"
                 ) from None
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:

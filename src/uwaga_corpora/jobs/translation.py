@@ -177,7 +177,7 @@ class TranslationSpec:
         return {
             "adapter": None
             if adapter is None
-            else file_sha256(Path(adapter) / CONFIG),  # has its weights' sum
+            else file_sha256(Path(adapter) / CONFIG),  # contains the SHA-256 of the weights
             "shortlist": file_sha256(self.load.shortlist),
             "glossary": file_sha256(self.glossary),
             "memory": memory_sha256(self.memory),
@@ -376,7 +376,7 @@ def unpack_error(packed: Sequence[str]) -> UwagaError:
 
 
 def file_sha256(path: str | Path | None) -> str | None:
-    """Return the SHA-256 of a file; None and the option value for no shortlist are returned unchanged.
+    """Return the SHA-256 of a file; None and :data:`NO_SHORTLIST` are returned unchanged.
 
     Raises:
         ModelError: the file cannot be read.

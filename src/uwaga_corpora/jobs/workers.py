@@ -132,7 +132,7 @@ class ProcessWorker:
 def _serve() -> None:
     """Answer each line of standard input: first the specification, then tasks."""
     output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # keep output of libraries out of the answers
+    os.dup2(2, 1)  # keep the output of libraries out of the answers
     translator: TaskTranslator | None = None
     for line in sys.stdin.buffer:
         request = json.loads(line)
@@ -261,7 +261,7 @@ class WorkerPool:
             except WorkerLostError as error:
                 if attempt >= MAX_ATTEMPTS:
                     raise DataError(
-                        f"{attempt} workers were lost on the {task.unit}s {task.rows[0]} to {task.rows[-1]} "
+                        f"{attempt} workers were lost on {task.unit}s {task.rows[0]} to {task.rows[-1]} "
                         f"of part {task.number}: does each worker have enough memory?"
                     ) from None
                 self._tasks.put((task, attempt + 1))

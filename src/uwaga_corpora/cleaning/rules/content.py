@@ -42,7 +42,8 @@ class PunctuationSettings(StrictModel):
     min_score: float = Field(
         -2.0,
         le=0.0,
-        description="minimum score: 0 for one final mark per side, lower for more marks or unequal numbers",
+        description="minimum score: 0 if both sides have one final mark or none, lower for more marks or "
+        "unequal numbers",
     )
 
 
@@ -216,7 +217,7 @@ class Markup(Rule[MarkupSettings]):
     This is not a default rule, because texts of user interfaces contain markup.
     """
 
-    summary = "a side holds tags or entities of HTML"
+    summary = "a side contains HTML tags or entities"
     settings_type = MarkupSettings
     default = False
 

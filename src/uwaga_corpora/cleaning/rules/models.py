@@ -22,7 +22,7 @@ class LanguageSettings(StrictModel):
     """Criteria for texts in another language."""
 
     min_confidence: float = Field(
-        0.5, ge=0.0, le=1.0, description="a side is rejected if another language has this probability"
+        0.5, ge=0.0, le=1.0, description="a side is rejected if another language is at least this probable"
     )
     min_letters: NonNegativeInt = Field(20, description="minimum number of letters in a text that is checked")
 
@@ -62,7 +62,9 @@ class ScoreSettings(StrictModel):
     forward: str = Field("", description="model from source to target: a folder, `bundled`, or owner/model")
     backward: str = Field("", description="model from target to source")
     max: float | None = Field(None, ge=0.0, description="maximum score of a pair, in nats per token")
-    share: float | None = Field(None, gt=0.0, le=1.0, description="or the share of the best pairs to keep")
+    share: float | None = Field(
+        None, gt=0.0, le=1.0, description="share of the pairs to keep, the best ones; instead of `max`"
+    )
     batch_tokens: PositiveInt = Field(4096, description="number of tokens scored together")
     threads: NonNegativeInt = Field(0, description="CPU threads of the models, 0 for all cores")
 

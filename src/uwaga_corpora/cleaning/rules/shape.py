@@ -95,7 +95,7 @@ class LongWordSettings(StrictModel):
 class LongWords(Rule[LongWordSettings]):
     """A rule that limits the length of each side's longest word; languages without spaces are not checked."""
 
-    summary = "a word is too long to be a word"
+    summary = "a word is implausibly long"
     settings_type = LongWordSettings
 
     def rejects(self, pairs: PairBlock) -> Mask:
@@ -115,7 +115,7 @@ class CharacterSettings(StrictModel):
 class Characters(Rule[CharacterSettings]):
     """A rule that limits control, private-use, surrogate and replacement (U+FFFD) characters."""
 
-    summary = "a side holds control, private-use or replacement characters (U+FFFD)"
+    summary = "a side contains control, private-use or replacement characters (U+FFFD)"
     settings_type = CharacterSettings
 
     def rejects(self, pairs: PairBlock) -> Mask:
@@ -162,7 +162,7 @@ class Script(Rule[ScriptSettings]):
     Sides without letters, and sides in languages whose script is unknown, pass.
     """
 
-    summary = "letters are not of the language's script"
+    summary = "too few letters are in the script of the language"
     settings_type = ScriptSettings
     needs_languages = True
 
