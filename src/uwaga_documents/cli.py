@@ -98,7 +98,7 @@ EXAMPLES = """
 
         uwaga translate-file manual.html handbuch.html --memory memory.uwm --threshold 85
 
-        uwaga translate-file de.po complete.po --memory de.po    # as its translated entries are
+        uwaga translate-file de.po complete.po --memory de.po    # consistent with its translated entries
 
         uwaga translate-file products.csv produkte.csv --columns title,description
 
@@ -142,7 +142,7 @@ def translate_file(
     job = document_job(document, output, document_options)
     for path in (output, report):
         if path is not None and path.exists() and not force:
-            raise SettingsError(f"{path}: exists; add --force to replace it, or name another file")
+            raise SettingsError(f"{path}: already exists; add --force to replace it, or name another file")
     if report is not None:
         _check_report(report, document, output)
     sample: list[str] = []
@@ -202,7 +202,7 @@ def _write_report(path: Path, output: Path, result: DocumentReport) -> None:
         for row in rows:
             file.write(("\t".join(" ".join(field.split()) for field in row) + "\n").encode())
     if result.resumed:
-        typer.echo(f"note: {path}: without the {result.resumed} texts of an earlier run", err=True)
+        typer.echo(f"note: {path}: does not cover the {result.resumed} texts of an earlier run", err=True)
 
 
 def _report_doubts(report: DocumentReport) -> None:

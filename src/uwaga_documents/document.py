@@ -22,8 +22,8 @@ class DocumentOptions:
 
     Attributes:
         encoding: the encoding of a text file that does not declare one; None for UTF-8.
-        keys: for messages in JSON and YAML, the keys to translate; if empty, all keys. ``title`` is every key
-            of that name, and ``menu.file.*`` is a path, in which ``*`` is any key.
+        keys: for messages in JSON and YAML, the keys to translate; if empty, all keys. ``title`` stands
+            for every key of that name; ``menu.file.*`` is a path in which ``*`` stands for any key.
         columns: for CSV and TSV, the names of the columns to translate.
         retranslate: for PO and XLIFF, whether to translate entries that have a translation.
         source: the source language, if known.

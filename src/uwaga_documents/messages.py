@@ -310,7 +310,7 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
     def unmarked(inline: Inline) -> Inline:
         return join_parts(part if isinstance(part, str) else marks.get(part, part) for part in inline)
 
-    if "gcc" in syntax.names or MARKUP.search(QUOTED_CODE.sub("", text)) is None:  # %<int%> is no tag
+    if "gcc" in syntax.names or MARKUP.search(QUOTED_CODE.sub("", text)) is None:  # %<int%> is not a tag
         if not any(
             is_translatable(placeholders.split(part)) for part in mark_tags((text,)) if isinstance(part, str)
         ):
@@ -341,8 +341,8 @@ def _with_accelerator(text: str, mark: re.Match[str]) -> str:
     """Return a text with a marked access key, given the mark of its source.
 
     If the source marks its first letter, the first letter of the text is marked. Otherwise the letter that
-    the source marks is marked or, if the text does not contain it, the first letter. If a text has no letters
-    of a keyboard, as in Chinese, the key of the source is added in parentheses.
+    the source marks is marked or, if the text does not contain it, the first letter. If all letters of
+    the text are of scripts without spaces, as in Chinese, the key of the source is added in parentheses.
     """
     letters = [match.start() for match in LETTER.finditer(text) if match[1]]
     candidates = [position for position in letters if not is_unspaced(text[position])]
@@ -372,8 +372,9 @@ class KeyChoice:
     """The keys to translate: those selected by the user, or all keys.
 
     Args:
-        patterns: ``title`` is every key of that name, at any depth, with everything below it; ``menu.file.*``
-            is a path from the root, in which ``*`` is any key and ``**`` one or more keys.
+        patterns: ``title`` stands for every key of that name, at any depth, with everything below it;
+            ``menu.file.*`` is a path from the root, in which ``*`` stands for any key and ``**`` for one or
+            more keys.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:

@@ -53,8 +53,8 @@ def translate_file(
         source: the document.
         target: the translated document; an existing file is replaced.
         options: how to read the document; languages that are None are those of the translator.
-        request: options for the translation of the texts: ``split``, ``placeholders``, ``glossary`` and
-            ``search``.
+        request: options for the translation of the texts, such as ``split``, ``placeholders``, ``glossary``,
+            ``memory`` and ``search``.
         batch: number of texts that are translated together.
         progress: called with the number of completed texts and the total number of texts.
 

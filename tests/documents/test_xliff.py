@@ -80,7 +80,7 @@ HOSTILE_DOCUMENTS = [
     ('<!DOCTYPE x [<!ENTITY a "b">]><xliff version="1.2"/>', "declares the entity 'a'"),
     ('<!DOCTYPE x [<!ENTITY % a SYSTEM "file:///etc/passwd"> %a;]><xliff version="1.2"/>', "entit"),
     ("<xliff version='1.2'><file></xliff>", "line 1, column .*mismatched tag"),
-    ("<html/>", "not XLIFF"),
+    ("<html/>", "not an XLIFF file"),
     ("<xliff version='1.2'>" + "<g>" * 300 + "</g>" * 300 + "</xliff>", "more than 256 nested elements"),
     ("<?xml version='1.0' encoding='klingon'?><xliff version='1.2'/>", "encoding"),
 ]

@@ -170,8 +170,8 @@ def _quote(inline: Inline, tags: Mapping[str, str]) -> Inline:
         text = "".join(segments)
         if number == 0:
             text = f"\\{text}" if text[:1] in ("@", "?") else text
-            spaces = len(text) - len(text.lstrip(" "))
-            text = SPACE * spaces + text[spaces:]
+            space_count = len(text) - len(text.lstrip(" "))
+            text = SPACE * space_count + text[space_count:]
         if number == len(inline) - 1:
             words = text.rstrip(" ")
             text = words + SPACE * (len(text) - len(words))

@@ -19,7 +19,7 @@ KEY_COLUMNS = frozenset({"key", "id"})
 def check(options: DocumentOptions) -> None:
     """Check that the options select at least one column."""
     if not options.columns:
-        raise SettingsError("choose the columns to translate with --columns title,description")
+        raise SettingsError("choose the columns to translate, such as --columns title,description")
 
 
 def read(source: DocumentSource) -> Reading:

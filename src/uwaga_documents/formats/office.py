@@ -47,7 +47,7 @@ NAMESPACES = {
 
 PieceReader = Callable[[str], Iterator[Piece]]
 PartKind = tuple[re.Pattern[str], re.Pattern[str], PieceReader]
-"""A kind of parts: the pattern of its content types, the pattern of its usual names, and its reader."""
+"""A kind of part: the pattern of its content types, the pattern of its usual names, and its reader."""
 
 
 def _prefix(text: str, namespace: str, default: str) -> str:

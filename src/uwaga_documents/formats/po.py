@@ -205,8 +205,8 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
         if declared and (target is None or is_target_language or (has_plurals and not is_other_language)):
             forms, expression = declared, declared_expression
         if target is not None:
-            is_declared = declared is not None and len(declared) == len(forms) and not is_other_language
-            _complete_header(header, target, charset, is_other_language, is_declared)
+            declares_forms = declared is not None and len(declared) == len(forms) and not is_other_language
+            _complete_header(header, target, charset, is_other_language, declares_forms)
     elif target is not None and messages:
         header = PoEntry(lines={"msgid": ['msgid ""\n']}, texts={"msgid": "", "msgstr": ""})
         _complete_header(header, target, charset, False, False)
@@ -327,12 +327,13 @@ def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
     if entry.is_translated and not retranslate:
         return untranslated(raw, "already translated", entry.texts["msgid"], partial(_translations, entry))
     if entry.has_spaced_conversion:
-        return untranslated(raw, "a percent sign before a word of a format string", entry.texts["msgid"])
+        return untranslated(raw, "with a percent sign before a word of a format string", entry.texts["msgid"])
     if entry.quotes_argument:
-        return untranslated(raw, "an apostrophe that quotes a placeholder", entry.texts["msgid"])
+        return untranslated(raw, "with an apostrophe that quotes a placeholder", entry.texts["msgid"])
     names = ("msgid", "msgid_plural") if "msgid_plural" in entry.texts else ("msgid",)
     if len(names) > 1 and entry.is_formatted and entry.arguments("msgid") - entry.arguments("msgid_plural"):
-        return untranslated(raw, "placeholders of the singular that the plural lacks", entry.texts["msgid"])
+        reason = "with placeholders of the singular that the plural lacks"
+        return untranslated(raw, reason, entry.texts["msgid"])
     pieces = [message_unit(entry.texts[name], entry.texts[name], str, entry.syntax) for name in names]
     inlines = tuple(Fragment(tuple(pieces)).inlines)
     if not inlines:

@@ -1,4 +1,4 @@
-"""SubRip (.srt) and WebVTT (.vtt); a sentence in several cues is translated as one text.
+"""SubRip (.srt) and WebVTT (.vtt); a sentence that spans several cues is translated as one text.
 
 Numbers, times, settings, notes and styles are copied. The translation of a sentence is divided among its cues
 in proportion to the lengths of their source texts.

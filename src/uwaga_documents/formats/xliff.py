@@ -66,7 +66,7 @@ def read(source: DocumentSource) -> Reading:
     root_attributes = attributes(text[root.start : root.end]) if root is not None else {}
     version = root_attributes.get("version", "")
     if root is None or root.name.rpartition(":")[2] != "xliff" or version[:1] not in ("1", "2"):
-        raise DataError(f"{source.name}: not XLIFF of version 1 or 2")
+        raise DataError(f"{source.name}: not an XLIFF file of version 1 or 2")
     prefix = root.name.removesuffix("xliff")
     pieces = _XliffUnits(text, prefix, version[0] == "2", source).pieces()
     return decoded.reading(pieces, "xmlcharrefreplace")
@@ -208,10 +208,10 @@ class _XliffUnits:
             start = text[segment.inner : target.start] + _open_tag(_mark_translated(target.tag(text)))
             end = f"</{name}>{text[target.end : segment.inner_end]}"
         else:
-            last = seg_source.end if seg_source is not None else source.end
+            source_end = seg_source.end if seg_source is not None else source.end
             space = text[segment.inner : source.start]
-            start = f"{text[segment.inner : last]}{space[len(space.rstrip()) :]}<{name}>"
-            end = f"</{name}>{text[last : segment.inner_end]}"
+            start = f"{text[segment.inner : source_end]}{space[len(space.rstrip()) :]}<{name}>"
+            end = f"</{name}>{text[source_end : segment.inner_end]}"
         if seg_source is None or not parts:
             piece = self._text_piece(source)
             if isinstance(piece, str):

@@ -234,8 +234,8 @@ def _check(event: yaml.Event, depth: int, location: str) -> None:
     """Raise DataError for an alias, or for a mapping or list that is nested too deeply."""
     if isinstance(event, yaml.AliasEvent):
         raise DataError(
-            f"{location}: line {_mark(event).line + 1} has the alias *{event.anchor}; write the text itself "
-            "there, because a translation is written in one place"
+            f"{location}: line {_mark(event).line + 1} has the alias *{event.anchor}; aliases cannot be "
+            "translated: write the text itself in place of the alias"
         )
     if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent) and depth >= MAX_DEPTH:
         raise DataError(f"{location}: line {_mark(event).line + 1} is nested over {MAX_DEPTH} levels deep")
