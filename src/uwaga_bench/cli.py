@@ -30,7 +30,7 @@ NO_VALUE = "–"
 
 StoredReport = Annotated[
     Path | None,
-    typer.Argument(help="A report written by --json, to show or compare; this machine is not measured then."),
+    typer.Argument(help="A report written by --json, to show or compare instead of measuring this machine."),
 ]
 Model = Annotated[
     str | None,

@@ -26,7 +26,7 @@ MAX_TEXT_LENGTH = 1000
 
 
 def printable(text: str) -> str:
-    """Return a string of this machine's system, shortened and without control characters."""
+    """Return a text that this machine's system reports, shortened and without control characters."""
     return "".join(filter(str.isprintable, text))[:MAX_TEXT_LENGTH]
 
 

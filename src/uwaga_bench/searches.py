@@ -97,11 +97,11 @@ def measure_searches(
         sources = draw_sources(loaded.model, batch)
         for beam in BEAM_SIZES:
             search_fixed_length(loaded.model, sources, beam, TARGET_TOKENS)
-            best, end = math.inf, time.perf_counter() + seconds
-            while best == math.inf or time.perf_counter() < end:
+            best_seconds, end = math.inf, time.perf_counter() + seconds
+            while best_seconds == math.inf or time.perf_counter() < end:
                 start = time.perf_counter()
                 tokens = search_fixed_length(loaded.model, sources, beam, TARGET_TOKENS)
-                best = min(best, time.perf_counter() - start)
+                best_seconds = min(best_seconds, time.perf_counter() - start)
             on_measured()
             min_seconds, bound = min_search_seconds(
                 loaded, limits, sum(map(len, sources)), batch * beam, tokens // batch
@@ -111,10 +111,10 @@ def measure_searches(
                     numbers=loaded.numbers,
                     batch=batch,
                     beam=beam,
-                    tokens_per_second=tokens / best,
+                    tokens_per_second=tokens / best_seconds,
                     limit=tokens / min_seconds,
                     bound=bound,
-                    share=min_seconds / best,
+                    share=min_seconds / best_seconds,
                 )
             )
     return search_rates

@@ -380,21 +380,22 @@ class TextGenerationPipeline(Pipeline):
         return super().__call__(inputs, **options)
 
     def _chats(self, chats: Sequence[list[Any]], options: Record) -> list[list[Record]]:
-        full = options.get("return_full_text")
+        return_full_text = options.get("return_full_text")
         answers = []
         for chat, best in zip(chats, self._continuations(chats, options), strict=True):
             texts = [continuation.text for continuation in (best, *best.alternatives)]
             extended = [[*chat, {"role": "assistant", "content": text}] for text in texts]
-            answers.append([{"generated_text": output} for output in (texts if full is False else extended)])
+            outputs = texts if return_full_text is False else extended
+            answers.append([{"generated_text": output} for output in outputs])
         return answers
 
     def _run(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
         prefix = options.get("prefix") or ""
-        full = options.get("return_full_text")
+        return_full_text = options.get("return_full_text")
         continuations = self._continuations([prefix + text for text in texts], options)
         return [
             [
-                {"generated_text": hypothesis.text if full is False else text + hypothesis.text}
+                {"generated_text": hypothesis.text if return_full_text is False else text + hypothesis.text}
                 for hypothesis in (best, *best.alternatives)
             ]
             for text, best in zip(texts, continuations, strict=True)

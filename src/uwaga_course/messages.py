@@ -141,7 +141,7 @@ def choose_language(code: str | None, environment: Mapping[str, str] = os.enviro
     if code is not None:
         if code in LANGUAGES:
             return code
-        raise SettingsError(f"the course is in {', '.join(LANGUAGES)}, not in {code!r}")
+        raise SettingsError(f"there is no course in {code!r}; choose {', '.join(LANGUAGES)}")
     names = [environment.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
     name = next((name for name in names if name), None) or locale.getlocale()[0] or ""
     language = name[:2].lower()

@@ -20,8 +20,8 @@ from uwaga_course.exercises import FOLDER, CodeExercise, Exercise, Remark, find_
 class Texts(StrictModel):
     """The texts of an exercise in a language, in the order of the English exercise.
 
-    ``remarks`` are the remarks on wrong answers or, in a choice, on the wrong options. ``messages`` are the
-    messages of a program's tests that are not remarks on wrong programs.
+    ``remarks`` are the remarks on wrong answers or, in a multiple-choice exercise, on the wrong options.
+    ``messages`` are the messages of a program's tests that are not remarks on wrong programs.
     """
 
     question: Remark
@@ -82,7 +82,8 @@ def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
     for key, text in english_texts.items():
         if isinstance(text, list) and len(text) != len(translated[key]):
             raise SettingsError(
-                f"{location}: {key} has {len(translated[key])} entries, but {len(text)} in English"
+                f"{location}: {key} has {len(translated[key])} entries, but the English exercise "
+                f"has {len(text)}"
             )
     translation = _with_texts(values, translated)
     if exercise.kind == "code":

@@ -171,7 +171,7 @@ def import_(
     from uwaga_memory.files import FileOptions, TranslationFile, read_pairs
 
     if translation is not None and len(files) > 1:
-        raise SettingsError("--translation belongs to a single document; give only one FILE")
+        raise SettingsError("--translation names the translation of one document; give only one FILE")
     names = tuple(name.strip() for name in columns.split(",") if name.strip())
     options = FileOptions(format_, codes.value, names, in_order, translation)
     for file_path in files:
@@ -333,7 +333,7 @@ def adapt(path: MemoryFile, adapter: AdapterFolder, model: BaseModel = None, set
 
     About one source in 20 is held out from training; the same sources are held out every time. The adapter is
     kept if its chrF score on them is higher than that of the model and that of an existing adapter in the
-    folder. Otherwise nothing changes, and the exit status is 3. To resume an interrupted training, run the
+    folder. Otherwise nothing changes, and the exit status is 3. To resume interrupted training, run the
     same command again.
 
     **Examples**

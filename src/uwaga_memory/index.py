@@ -203,8 +203,8 @@ class TermLists:
 
     The cache contains at most :data:`MAX_CACHED_BYTES`; the lists that were read first are removed first.
 
-    Texts are numbered from 0 over all blocks; the first text of a block has a multiple of 8. A posting list
-    is an array of text numbers or a bitmap, whichever is shorter.
+    Texts are numbered from 0 over all blocks; the number of a block's first text is a multiple of 8. A
+    posting list is an array of text numbers or a bitmap, whichever is shorter.
 
     Args:
         database: the database of the memory.
@@ -252,7 +252,7 @@ class TermLists:
             stop: the end of the range (exclusive), a multiple of 8.
         """
         lists = self._read_lists(database, terms)
-        integer = np.uint8 if len(lists) < 128 else np.uint16  # two counts are added
+        integer = np.uint8 if len(lists) < 128 else np.uint16  # the counts in arrays and in bitmaps are added
         ends = np.array([first, stop], np.int32)
         parts = [
             term_list[slice(*term_list.searchsorted(ends))]

@@ -230,7 +230,8 @@ def bounds(text: ComparableText, others: Sequence[bytes]) -> NDArray[np.float64]
     texts = [np.array(text.terms, TERM).tobytes(), *others]
     terms = np.frombuffer(b"".join(texts), TERM)
     ends = np.cumsum([0, *(len(stored_text) // TERM_BYTES for stored_text in texts)])
-    # Strings are compared faster than lists: map each term of the text to a character, other terms to one.
+    # Strings are compared faster than lists: map each term of the text to a character of its own, and all
+    # other terms to the same character.
     known = np.unique(terms[: ends[1]])
     indices = np.searchsorted(known, terms)
     characters = np.where(known.take(indices, mode="clip") == terms, indices + 1, 0).astype("<u4")

@@ -396,9 +396,9 @@ class Memory:
         identities = json.dumps([*map(_identity, pairs)])
         query = "SELECT id FROM pairs WHERE identity IN (SELECT value FROM json_each(?))"
         with self._transaction() as database:
-            known = self.remove(id_ for (id_,) in database.execute(query, (identities,)).fetchall())
+            known_count = self.remove(id_ for (id_,) in database.execute(query, (identities,)).fetchall())
             added = self.add(pairs)
-        return Added(added.new - known, added.known + known, added.skipped)
+        return Added(added.new - known_count, added.known + known_count, added.skipped)
 
     def _add_block(self, index: Index, pairs: Sequence[Pair], now: str, added: Added) -> None:
         database = self._database

@@ -194,7 +194,7 @@ def test_missing_label_translation_is_reported(languages, monkeypatch, tmp_path)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"remarks": ["a"]}, r"03\.yaml: 3\.1: remarks has 1 entries, but \d in English"),
+        ({"remarks": ["a"]}, r"03\.yaml: 3\.1: remarks has 1 entries, but the English exercise has \d"),
         ({"otherwise": None}, r"03\.yaml: 3\.1; otherwise is missing"),
         ({"items": ["a"]}, r"03\.yaml: 3\.1; items does not belong there"),
         ({"hint": ""}, r"03\.yaml: 3\.1: hint"),

@@ -98,7 +98,7 @@ def test_compressed_tsv_file_can_be_used_as_memory(translator, tmp_path):
     path = tmp_path / "pairs.tsv.gz"
     path.write_bytes(gzip.compress(b"Two dogs run.\tZwei Hunde rennen los.\nno translation\t\n"))
     memory = open_memory(path, ("en", "de"))
-    assert memory.note == f"{path}: 1 pairs; skipped 1: 1 no translation"
+    assert memory.note == f"{path}: 1 pairs; skipped 1: no translation (1)"
     assert translator.translate("Two dogs run.", memory=memory).text == "Zwei Hunde rennen los."
     assert translator.translate("Two dogs run.", memory=path).text == "Zwei Hunde rennen los."
 
@@ -153,5 +153,5 @@ def test_command_line_reports_the_number_of_pairs_read_from_the_file(tmp_path, c
         main(["translate-file", str(path), str(tmp_path / "new.po"), "--memory", str(path)])
     assert not stopped.value.code
     error = capsys.readouterr().err
-    assert f"memory: {path}: 4 pairs; skipped 6: 6 not translated\n" in error
+    assert f"memory: {path}: 4 pairs; skipped 6: not translated (6)\n" in error
     assert "verbatim)\n" in error

@@ -32,7 +32,7 @@ def test_memory_commands_create_search_and_export_a_memory(run, tmp_path: Path) 
         "The small dog sleeps.\tDer kleine Hund schläft.\nno translation\t\n", encoding="utf-8"
     )
     status, out, err = run("import", "a.uwm", "a.tsv")
-    assert (status, out, err) == (0, "a.tsv: 1 new pairs, 0 known\n", "skipped 1: 1 no translation\n")
+    assert (status, out, err) == (0, "a.tsv: 1 new pairs, 0 known\n", "skipped 1: no translation (1)\n")
     assert run("add", "a.uwm", "Open", "Öffnen", "--key", "menu")[0] == 0
     assert (
         run("add", "a.uwm", "Open", "Öffnen", "--key", "menu")[2] == "the memory already contains this pair\n"

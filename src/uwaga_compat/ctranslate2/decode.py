@@ -62,6 +62,8 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each input, best first.
 
+    Alternatives are in descending order of the probability of their first token after the prefix.
+
     Args:
         decoder: the decoder.
         sources: token ids of each input or prompt, which must not be empty.
@@ -107,7 +109,7 @@ def _prefix_hypothesis(prefix: Ids, options: SearchOptions) -> Hypothesis | None
 
 
 def _sort_samples(hypotheses: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-    """Return hypotheses sorted by score; only sampled hypotheses may be in another order."""
+    """Return hypotheses with samples sorted by score; all other hypotheses are already in order."""
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) if options.sample else hypotheses
 
 

@@ -160,9 +160,8 @@ class ModelArguments:
             decoder.precision if isinstance(decoder, NativeModel) else dtype.replace("auto", "float32")
         )
         if is_ctranslate2 and precision == "float32" and isinstance(decoder, NativeModel):
-            scorer = step_scorer(
-                SinglePrecisionDecoder(decoder)
-            )  # the scores of CTranslate2, at 1.35 times the time
+            # These scores equal CTranslate2's, but take 1.35 times as long to compute.
+            scorer = step_scorer(SinglePrecisionDecoder(decoder))
         vmap = folder / VMAP_FILE
         return LoadedModel(
             decoder,

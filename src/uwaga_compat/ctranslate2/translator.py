@@ -313,6 +313,8 @@ class Translator(ModelWorkers):
         return self._run(AsyncScoringResult, work, lengths, max_batch_size, batch_type)
 
 
-def _check_equal_lengths(sources: int, targets: int) -> None:
-    if sources != targets:
-        raise RunError(f"one input has less examples than the other: {sources} sources and {targets} targets")
+def _check_equal_lengths(source_count: int, target_count: int) -> None:
+    if source_count != target_count:
+        raise RunError(
+            f"one input has less examples than the other: {source_count} sources and {target_count} targets"
+        )

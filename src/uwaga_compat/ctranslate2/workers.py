@@ -204,7 +204,7 @@ class ModelWorkers:
                 if self._slots is not None:
                     self._slots.release()
 
-        with self._lock:  # no batch has ended when `unload_model` is called next
+        with self._lock:  # the batch starts at the end of this call, so that `unload_model` finds it active
             self._active += 1
             self._waiting += 1
             return self._pool.submit(run)

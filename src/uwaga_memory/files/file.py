@@ -77,7 +77,7 @@ class TranslationFile:
 
 def skipped_summary(skipped: Counter[str]) -> str:
     """Return a message with the number of skipped units by reason; empty if none were skipped."""
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.most_common() if count)
+    reasons = ", ".join(f"{reason} ({count:,})" for reason, count in skipped.most_common() if count)
     return f"skipped {skipped.total():,}: {reasons}" if reasons else ""
 
 

@@ -61,8 +61,8 @@ def _pair(file: TranslationFile, values: dict[str, str], line: int) -> Pair:
         )
     except (ValueError, TypeError, RecursionError):
         raise DataError(
-            f"{file.path}: line {line}: the column properties is invalid; it must be empty or a JSON list of "
-            "pairs"
+            f"{file.path}: line {line}: the column `properties` is invalid: it must be empty or a JSON list "
+            "of pairs"
         ) from None
     return Pair(**{"origin": file.origin, **values}, properties=parsed)
 
