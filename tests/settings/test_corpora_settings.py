@@ -50,7 +50,15 @@ def test_corpora_accept_short_and_long_forms_and_reject_invalid_values() -> None
             {"train": [{"files": ["a"], "weight": 2}], "temperature": 5},
             "temperature and weights of corpora are mutually exclusive",
         ),
-        ({"dev": [{"files": ["a"], "weight": 2}]}, "dev: weights can be given only for train"),
+        ({"dev": [{"files": ["a"], "weight": 2}]}, "dev and also: weights can be given only for train"),
+        (
+            {"also": {"news": [{"files": ["a"], "weight": 2}]}},
+            "dev and also: weights can be given only for train",
+        ),
+        (
+            {"also": {"news": [{"files": ["a"], "name": "x"}, {"files": ["b"], "name": "x"}]}},
+            "news: two corpora are named 'x'",
+        ),
         (
             {"train": [{"files": ["a"], "name": "x"}, {"files": ["b"], "name": "x"}]},
             "two corpora are named 'x'",

@@ -176,14 +176,15 @@ class DataSettings(StrictModel):
     def _check_mixture(self) -> DataSettings:
         if self.temperature is not None and any(corpus.weight is not None for corpus in self.train):
             raise ValueError("temperature and weights of corpora are mutually exclusive; give one of them")
-        also = (corpus for corpora in self.also.values() for corpus in corpora)
-        if any(corpus.alignment for corpus in (*self.dev, *also)):
+        dev_corpora = [*self.dev, *(corpus for corpora in self.also.values() for corpus in corpora)]
+        if any(corpus.alignment for corpus in dev_corpora):
             raise ValueError("dev and also: alignments can be given only for train; remove them")
-        if any(corpus.weight is not None for corpus in self.dev):
+        if any(corpus.weight is not None for corpus in dev_corpora):
             raise ValueError(
-                "dev: weights can be given only for train, because each dev pair is used once; remove them"
+                "dev and also: weights can be given only for train, because each dev pair is used once; "
+                "remove them"
             )
-        for side, corpora in (("train", self.train), ("dev", self.dev)):
+        for side, corpora in {"train": self.train, "dev": self.dev, **self.also}.items():
             name_counts = Counter(corpus.name for corpus in corpora if corpus.name)
             if duplicates := [name for name, count in name_counts.items() if count > 1]:
                 raise ValueError(f"{side}: two corpora are named {duplicates[0]!r}")
