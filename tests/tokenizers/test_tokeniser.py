@@ -178,6 +178,11 @@ def test_lone_surrogates_are_rejected(tokenisers) -> None:
                 tokeniser.sample([text], 0.1, 1)
 
 
+def test_line_number_of_a_lone_surrogate_counts_blank_lines(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="line 3 of the tokeniser's training text contains a lone surrogate"):
+        train_tokeniser(["a dog", " ", "a\ud800"], TextSettings(size=80), tmp_path / "joint")
+
+
 def test_damaged_and_missing_files_are_rejected(tokenisers, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"gone\.spm: no such"):
         Tokeniser.load(tmp_path / "gone.spm")

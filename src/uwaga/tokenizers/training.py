@@ -38,11 +38,17 @@ class _TrainingLines:
     def __iter__(self) -> Iterator[str]:
         sampled, random = deque[str](), Random(SEED)
         try:
-            for line in self._lines:
+            for number, line in enumerate(self._lines, start=1):
                 clean = line.replace(MARK, " ").replace("\0", " ").strip()
                 if not clean:
                     continue
-                clean.encode("utf-8")
+                try:
+                    clean.encode("utf-8")
+                except UnicodeEncodeError:
+                    raise DataError(
+                        f"line {number} of the tokeniser's training text contains a lone surrogate, "
+                        "which is not valid Unicode"
+                    ) from None
                 self.count += 1
                 if len(sampled) < self._limit:
                     sampled.append(clean)
@@ -50,11 +56,6 @@ class _TrainingLines:
                     sampled[index] = clean
             while sampled:
                 yield sampled.popleft()  # SentencePiece has its own copy
-        except UnicodeEncodeError:
-            self.failure = DataError(
-                f"line {self.count + 1} of the tokeniser's training text contains a lone surrogate, "
-                "which is not valid Unicode"
-            )
         except BaseException as error:
             self.failure = error
 
