@@ -193,7 +193,7 @@ class RequestMiddleware:
     def _check_concurrency(self) -> None:
         if self._request_count >= self._max_concurrent:
             message = (
-                f"the maximum of {self._request_count} concurrent requests is reached; try again in a second"
+                f"the maximum of {self._max_concurrent} concurrent requests is reached; try again in a second"
             )
             raise ApiError(503, "busy", message, retry_after=1.0)
 

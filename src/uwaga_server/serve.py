@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import ipaddress
 import json
 import logging
 import os
@@ -30,6 +29,7 @@ from uwaga_server.context import Dialect
 from uwaga_server.limits import RateLimiter
 from uwaga_server.metrics import FOLDER_VARIABLE, Metrics, forget_dead_workers
 from uwaga_server.models import ModelPool, loader
+from uwaga_server.origins import is_loopback
 from uwaga_server.served_models import read_served_models
 from uwaga_server.service import Service
 from uwaga_server.settings import ServerSettings
@@ -105,7 +105,7 @@ def run_server(settings: ServerSettings, dialects: Sequence[Dialect] | None = No
     if settings.keys is not None and not settings.keys.exists():
         LOG.warning("key file does not exist: all requests are refused", extra={"keys": str(settings.keys)})
     with contextlib.ExitStack() as stack:
-        if settings.state is None and settings.database is None and _is_loopback(settings.host):
+        if settings.state is None and settings.database is None and is_loopback(settings.host):
             temporary = tempfile.TemporaryDirectory(prefix="uwaga-state-", ignore_cleanup_errors=True)
             state = Path(stack.enter_context(temporary))
             settings = settings.model_copy(update={"state": state})
@@ -185,14 +185,6 @@ def _bind_socket(host: str, port: int) -> socket.socket:
         ) from None
     listener.set_inheritable(True)
     return listener
-
-
-def _is_loopback(host: str) -> bool:
-    """Return whether a host is a loopback address, which can be reached only from this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _raise_open_file_limit() -> None:
