@@ -167,7 +167,9 @@ def read_memory(
         if threads > 1:
             all_threads = rates.read(read_bytes, threads, seconds)
             on_measured()
-        memory_rates.append(MemoryRate(name=name, bytes=size, one_thread=one_thread, all_threads=all_threads))
+        memory_rates.append(
+            MemoryRate(name=name, bytes=read_bytes, one_thread=one_thread, all_threads=all_threads)
+        )
     return memory_rates
 
 
