@@ -8,7 +8,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from test_laboratory_browser import AXE, ROOT, browser, open_page, site, start_laboratory
+from browser import accessibility_violations
+from test_laboratory_browser import ROOT, browser, open_page, site, start_laboratory
 
 import uwaga
 
@@ -220,8 +221,6 @@ def test_toy_model_without_positions_does_not_learn_order(browser, training):
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_comparison_is_accessible_and_fits_on_a_phone_screen(browser, site, training, scheme):
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed: npm --prefix page ci")
     settings = {"color_scheme": scheme, "viewport": {"width": 320, "height": 700}}
     lab = start_laboratory(browser, site[1], **settings)
     lab.get_by_role("tab", name="Compare").click()
@@ -231,10 +230,6 @@ def test_comparison_is_accessible_and_fits_on_a_phone_screen(browser, site, trai
         page.wait_for_selector("svg")
         for summary in page.locator("summary").all():
             summary.click()
-        page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
-        violations = page.evaluate("axe.run(document)")["violations"]
-        assert [
-            (violation["id"], [node["html"][:200] for node in violation["nodes"]]) for violation in violations
-        ] == []
+        assert accessibility_violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= 320
         page.close()

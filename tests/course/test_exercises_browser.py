@@ -6,8 +6,8 @@ import json
 import re
 
 import pytest
-from browser import serve_folder
-from test_laboratory_browser import AXE, browser, open_page, write_laboratory  # noqa: F401 (a fixture)
+from browser import accessibility_violations, serve_folder
+from test_laboratory_browser import browser, open_page, write_laboratory  # noqa: F401 (a fixture)
 
 from uwaga_course import find_exercise
 from uwaga_course.translations import exercise_in
@@ -249,15 +249,11 @@ def test_remarks_are_in_the_language_of_the_page(browser, site):  # noqa: F811
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_exercises_are_accessible_and_fit_on_a_phone_screen(page, scheme):
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed: npm --prefix page ci")
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 320, "height": 700})
     page.locator("fieldset.predict input").first.check()
     page.locator("details.question summary").click()
     page.locator("[id='exercise-3.1'] input").fill("0.5")
     page.locator("[id='exercise-3.1'] input").press("Enter")
-    page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
-    violations = page.evaluate("axe.run(document)")["violations"]
-    assert [(item["id"], item["nodes"][0]["html"][:200]) for item in violations] == []
+    assert accessibility_violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from browser import serve_folder
-from test_laboratory_browser import AXE, PAGE, browser, open_page, write_laboratory  # noqa: F401 (a fixture)
+from browser import accessibility_violations, serve_folder
+from test_laboratory_browser import PAGE, browser, open_page, write_laboratory  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.slow
 EXERCISE_NUMBERS = ("1.1", "3.1", "3.3", "3.4", "2.5")
@@ -321,16 +321,10 @@ def test_exercises_are_answered_by_keyboard(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_page_is_accessible_on_a_narrow_screen(page, scheme):
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed: npm --prefix page ci")
     page.set_viewport_size({"width": 320, "height": 700})
     page.emulate_media(color_scheme=scheme)
     page.wait_for_timeout(300)
-    page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
-    violations = page.evaluate("axe.run(document)")["violations"]
-    assert [
-        (violation["id"], [node["html"][:200] for node in violation["nodes"]]) for violation in violations
-    ] == []
+    assert accessibility_violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
     moving = "[...document.querySelectorAll('uwaga-lab *, uwaga-toy *')].filter((one) =>"
     moving += " parseFloat(getComputedStyle(one).transitionDuration) > 0"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import accessibility_violations
 from running_server import running_server
 from server_page import START, expect, open_server_page, translate_text, word
 
@@ -13,12 +14,9 @@ from uwaga_memory import Memory, Pair
 
 pytest_plugins = "server_fixtures"
 
-AXE = Path(__file__).parents[2] / "page/node_modules/axe-core/axe.min.js"
 SLEEPING = Pair("A man in a red shirt is sleeping.", "Ein Herr im roten Hemd schlummert.")
 TEXT = "A man in a blue shirt is sleeping on a bench."
 QUESTION = "Which words were looked up?"
-VIOLATIONS = """() => axe.run('.origin').then(({violations}) => violations.map(({id, nodes}) =>
-  `${id}: ${nodes.map(({html}) => html).join(' ')}`))"""
 
 
 @pytest.fixture
@@ -91,10 +89,7 @@ def test_lookup_figure_scrolls_horizontally_on_a_phone(browser, server, scheme):
         page.keyboard.press("Tab")
         page.keyboard.press("End")
         assert scroll.evaluate("(element) => element.scrollLeft > 0")
-        if not AXE.exists():
-            pytest.skip("axe-core is not installed: npm --prefix page ci")
-        page.evaluate(AXE.read_text(encoding="utf-8"))
-        assert page.evaluate(VIOLATIONS) == []
+        assert accessibility_violations(page, "'.origin'") == []
 
 
 def test_page_explains_differing_translations_and_empty_lookups(page):

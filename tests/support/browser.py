@@ -6,7 +6,7 @@ import functools
 import http.server
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +29,7 @@ PROGRAM_NAMES = (
     "google-chrome-stable",
 )
 """Names of the browser; the first has no user interface and needs a third of the processor time."""
+AXE = Path(__file__).parents[2] / "page/node_modules/axe-core/axe.min.js"
 
 
 def browser_path() -> str:
@@ -80,6 +81,27 @@ def open_page(browser, path, **settings):
     page.on("request", lambda request: problems.append(request.url) if is_remote(request.url) else None)
     page.goto(path.as_uri())
     return page, problems
+
+
+def accessibility_violations(
+    page, context: str = "document", rules: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """Return the violations that axe finds on a page: the rule, and the HTML of the element.
+
+    The test is skipped if axe is not installed.
+
+    Args:
+        page: the page.
+        context: JavaScript expression of the elements to check.
+        rules: names of the rules to check; by default, all that axe enables.
+    """
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: npm --prefix page ci")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+    run = f"(options) => axe.run({context}, options).then((results) => results.violations)"
+    violations = page.evaluate(run, options)
+    return [(violation["id"], node["html"][:200]) for violation in violations for node in violation["nodes"]]
 
 
 DRAWINGS = """(characters) => {
